@@ -5,7 +5,7 @@
 //! Reading order: [`order`] (the documents), [`target`] (what a database must do), [`workload`]
 //! (what is measured), [`measure`] (what it costs), [`targets`] (the databases), [`report`] (the
 //! tables).
-//! The method, and results, are in `docs/benchmarks.md`.
+//! The method, and a run, are in `docs/notes/2026-11-22-sqlite-and-postgresql.md`.
 
 mod measure;
 mod order;

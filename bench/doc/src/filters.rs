@@ -88,7 +88,7 @@ fn wide_documents() {
             let start = Instant::now();
             let turns = 20;
             for _ in 0..turns {
-                let count = database.count("wide", Some(filter.view()), 0, None, None);
+                let count = database.count("wide", &FindRequest::of(filter.view()));
                 assert_eq!(count.expect("counts"), 0);
             }
             let nanos = start.elapsed().as_nanos() as f64 / f64::from(turns * COUNT);

@@ -4,7 +4,7 @@
 //! without a word: that measures the memory of its process. `flat [10KB|50KB|1MB|15MB|64MB|1GB]...` measures updates of
 //! documents of these sizes in turns.
 //! Every figure is the median of several runs; tables are printed as they stand in
-//! docs/benchmarks-documents.md.
+//! docs/notes/2026-11-22-documents.md.
 
 mod copies;
 mod documents;

@@ -5,7 +5,7 @@
 //! Reading order: [`target`] (what an engine must do), [`targets`] (the engines), [`workload`] (what
 //! is measured), [`measure`] (what it costs), [`report`] (the tables). This process starts one of its
 //! own kind for each target and workload, on an empty directory, one after the other, and gathers
-//! what they print. The method, and a run, are in `docs/benchmarks-engine.md`.
+//! what they print. The method, and a run, are in `docs/notes/2026-11-23-engine.md`.
 
 mod document;
 mod figures;

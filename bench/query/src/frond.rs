@@ -73,10 +73,10 @@ impl Embedded {
             }
             Request::Count(filter) => {
                 let filter = extended_json::parse(filter)?;
-                Ok((self.database.count(COLLECTION, Some(filter.view()), 0, None, None)?, 0))
+                Ok((self.database.count(COLLECTION, &FindRequest::of(filter.view()))?, 0))
             }
             Request::Distinct(path) => {
-                let values = self.database.distinct(COLLECTION, path, None, None)?;
+                let values = self.database.distinct(COLLECTION, path, &FindRequest::default())?;
                 Ok((values.len() as u64, 0))
             }
         }

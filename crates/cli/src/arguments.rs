@@ -69,7 +69,7 @@ impl Target {
 }
 
 /// `HOST:PORT` of what was given as `--uri`; a connection string without options is taken too.
-fn address_of(uri: &str) -> Result<String, Failure> {
+pub fn address_of(uri: &str) -> Result<String, Failure> {
     let address = uri.strip_prefix("mongodb://").unwrap_or(uri);
     let address = address.split_once('/').map_or(address, |(address, _)| address);
     if address.is_empty() || address.contains(['@', ',', '?']) {

@@ -24,6 +24,7 @@ pub mod remote;
 pub mod reset;
 pub mod resolve;
 pub mod restore;
+pub mod salvage;
 pub mod serve;
 pub mod show;
 pub mod status;

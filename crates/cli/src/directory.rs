@@ -50,6 +50,7 @@ pub fn check_usable(directory: &Path) -> Result<(), Failure> {
 
 fn is_foreign(name: &str) -> bool {
     let is_ours = name == "LOCK"
+        || name == "RESERVE"
         || name.starts_with(MANIFEST)
         || name.ends_with(".pack")
         || name.starts_with("log-")

@@ -27,6 +27,8 @@ pub enum Failure {
     },
     /// Anything else: a whole message.
     Failed(String),
+    /// It was done, and something was found that somebody must hear of: exit code 3.
+    Warned(String),
     /// All was told already; only the exit code is left to say it.
     Told,
     /// Whoever read our output stopped reading (`| head`): no error.
@@ -51,9 +53,13 @@ impl Failure {
         Failure::Failed(format!("{name}: {}", describe(error)))
     }
 
-    /// 2 for usage, 1 for everything else.
+    /// 2 for usage, 3 for what was done and yet is to be told, 1 for everything else.
     pub fn exit_code(&self) -> u8 {
-        if matches!(self, Failure::Usage(_)) { 2 } else { 1 }
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Warned(_) => 3,
+            _ => 1,
+        }
     }
 
     /// Tells it on standard error.
@@ -76,7 +82,9 @@ pub fn describe(error: &io::Error) -> String {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) | Failure::Failed(message) => f.write_str(message),
+            Failure::Usage(message) | Failure::Failed(message) | Failure::Warned(message) => {
+                f.write_str(message)
+            }
             Failure::Refused { code, message, .. } => {
                 f.write_str(message)?;
                 f.write_str(if *code == OUT_OF_DISK_SPACE { FULL } else { "" })

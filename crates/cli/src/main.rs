@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`arguments`] (what several commands take), [`backend`] (a data directory or a
 //! running server: both take command documents and give reply documents, so that each command here
-//! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command), [`input`] and [`output`] (files in, text out),
+//! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command), [`input`] and [`output`] (files in, text out), [`output_file`] (files that are there whole or not at all),
 //! [`terminal`] (colours), [`allocator`] (memory), [`failure`] (what can go wrong, and exit codes).
 
 mod allocator;
@@ -13,6 +13,7 @@ mod directory;
 mod failure;
 mod input;
 mod output;
+mod output_file;
 mod terminal;
 
 use std::process::ExitCode;
@@ -85,6 +86,7 @@ enum Command {
     Gc(commands::gc::Gc),
     Doctor(commands::doctor::Doctor),
     Fsck(commands::fsck::Fsck),
+    Salvage(commands::salvage::Salvage),
 }
 
 /// What git's users type, and what there is instead.
@@ -158,6 +160,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Gc(gc) => gc.run(terminal),
         Command::Doctor(doctor) => doctor.run(terminal),
         Command::Fsck(fsck) => fsck.run(terminal),
+        Command::Salvage(salvage) => salvage.run(terminal),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`IndexSpec`] (what an index is asked to be), `entry` (a collection in a commit), `index_entry` (what an index's tree holds),
 //! `view` (the catalog of one version at one moment), `adopt` (getting a collection into trees that
-//! can be written), `cache` (what was found last), then the operations: `collections`, `indexes` (with `build`), `stats`.
+//! can be written), `cache` (what was found last), then the operations: `collections`, `indexes` (with `prepared` and `build`), `stats`.
 
 pub(crate) mod adopt;
 pub(crate) mod build;
@@ -13,6 +13,7 @@ pub(crate) mod collections;
 pub(crate) mod entry;
 pub(crate) mod index_entry;
 mod indexes;
+pub(crate) mod prepared;
 pub mod reference;
 mod spec;
 mod stats;

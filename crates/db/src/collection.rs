@@ -23,6 +23,7 @@ pub(crate) mod insert;
 mod interrupt;
 mod merge;
 mod nearest;
+pub(crate) mod parts;
 pub(crate) mod plan;
 mod replace;
 pub(crate) mod scan;
@@ -41,10 +42,10 @@ pub use explain::{Effort, Purpose};
 pub use interrupt::Interrupt;
 pub use tail::Tail;
 
-use frond_doc::{DocumentBuf, ValueBuf};
+use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::Collation;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 
 /// A write that failed: position in the request, and why.
 #[derive(Clone, Debug)]
@@ -62,9 +63,9 @@ impl WriteError {
     /// `error` itself if it concerns the request as a whole: only wrong requests are reported per
     /// document, while a full disk or damage ends everything.
     fn of_document(position: usize, error: Error) -> Result<WriteError, Error> {
-        match error.kind {
-            ErrorKind::Invalid => Ok(WriteError { position, error }),
-            _ => Err(error),
+        match error.is_of_statement() {
+            true => Ok(WriteError { position, error }),
+            false => Err(error),
         }
     }
 }
@@ -154,7 +155,7 @@ pub struct UpdateReport {
 }
 
 /// One element of `deletes`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DeleteStatement {
     /// Which documents.
     pub filter: DocumentBuf,
@@ -201,6 +202,13 @@ pub struct FindRequest {
     pub interrupt: Interrupt,
 }
 
+impl FindRequest {
+    /// A find of the documents that pass `filter`, with no options.
+    pub fn of(filter: Document<'_>) -> FindRequest {
+        FindRequest { filter: Some(filter.to_buf()), ..FindRequest::default() }
+    }
+}
+
 /// An `aggregate`.
 #[derive(Clone, Debug)]
 pub struct AggregateRequest {
@@ -219,7 +227,7 @@ pub struct AggregateRequest {
 }
 
 /// A `findAndModify`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FindAndModify {
     /// Which document.
     pub filter: DocumentBuf,

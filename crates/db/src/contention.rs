@@ -1,7 +1,7 @@
 //! Transactions that run again by themselves when another was in the way.
 //!
 //! 1. A request's transaction runs optimistically. If its commit conflicts, it is run again from the start, at a new
-//!    snapshot, and claims from then on what it writes (`frond_engine::Manner`): whoever else wants to write that waits
+//!    snapshot, and claims from then on what it writes (`frond_engine::LockMode`): whoever else wants to write that waits
 //!    until it is done, so that a hundred updaters of one counter take turns instead of all losing to one.
 //! 2. What somebody else has claimed, another such transaction or one of several requests, it waits for, as long as its
 //!    caller does ([`Interrupt`]), and has its turn in the order in which it came.
@@ -10,29 +10,34 @@
 //!
 //! *Gates*: what replaces whole trees (an index build, a drop, `$out`) conflicts with every write to
 //! the collection and would lose for ever to busy writers. From its second attempt on it closes the
-//! collection's gate, which each writer passes: writers of that collection wait until it is done.
+//! collection's latch, which each writer passes: writers of that collection wait until it is done.
 //!
-//! A merge or a reset replaces trees of many collections, and closes the gates of them all.
+//! A merge or a reset replaces trees of many collections, and closes the latches of them all.
+//!
+//! An index build has nothing left to do but a few hundred entries when it closes the latch ([`LatchMode::Finisher`]), so writers
+//! wait for milliseconds. If they write faster than it catches up, it *slows* them before ([`Throttle`]): each waits
+//! a little before it begins, with no lock held.
 //!
 //! What removes a whole branch or database has a set of records to remove, and optimism can't see
 //! that another transaction adds one to the set: it would stay behind, and come back with the next
-//! database of that name. So every transaction passes its database's gate, and a removal closes it
+//! database of that name. So every transaction passes its database's latch, and a removal closes it
 //! from its first attempt on.
 //!
-//! *Lock order*: the database's gate, then the collections' gates, these by rising stripe (a transaction of several requests,
-//! which passes the gates of all that it wrote when it commits, takes those of databases by rising stripe too). Whoever holds a
-//! gate waits for nothing else: for what somebody has claimed it waits outside, and keeps what it has claimed itself. Gates
+//! *Lock order*: the database's latch, then the collections' latches, these by rising stripe (a transaction of several requests,
+//! which passes the latches of all that it wrote when it commits, takes those of databases by rising stripe too). Whoever holds a
+//! latch waits for nothing else: for what somebody has claimed it waits outside, and keeps what it has claimed itself. Gates
 //! guard no data, so a panic while one is held leaves nothing by half. They are the only locks held across a sync: whoever waits
 //! for one would otherwise only find out later that it has lost.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use frond_engine::{Durability, Manner, Transaction, Wait};
+use frond_engine::{Durability, LockMode, Transaction, Wait};
 
-use crate::catalog::cache::Moment;
+use crate::catalog::cache::CatalogEpoch;
 use crate::collection::Interrupt;
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
@@ -46,8 +51,11 @@ const WAIT_MICROS_MAX: u64 = 2_000;
 const WAIT_STEP: Duration = Duration::from_millis(100);
 /// How long a request waits for what another transaction has claimed, if nobody ends the wait before.
 const WAIT_MILLIS_MAX: u64 = 300_000;
-/// Collections share gates by chance: this many make it rare.
+/// Collections share latches by chance: this many make it rare.
 const STRIPES: usize = 64;
+/// The least and the most that a writer waits for an index build that can't catch up.
+const DELAY_MICROS_MIN: u64 = 250;
+const DELAY_MICROS_MAX: u64 = 1_000_000;
 
 /// What a transaction contends for: a collection on a branch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -78,23 +86,84 @@ fn stripe(name: impl Hash) -> usize {
 
 /// What a transaction does to the trees of its scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Role {
+pub(crate) enum LatchMode {
     /// Writes keys.
     Writer,
     /// Replaces or removes whole trees.
     Replacer,
+    /// Replaces whole trees, has all but a moment's work behind it, and closes latches at once.
+    Finisher,
     /// Removes all that a branch or a database has.
     Remover,
 }
 
-/// The gates of a data directory.
+/// The latches of a data directory.
 pub(crate) struct Contention {
     collections: Vec<RwLock<()>>,
     databases: Vec<RwLock<()>>,
+    /// For so many microseconds writers of a collection wait before they begin.
+    delays: Vec<AtomicU64>,
+    /// Transactions of several requests that may have written to a collection, and are open.
+    open: Vec<AtomicU64>,
 }
 
-/// A gate that was passed, or closed for everybody else.
-pub(crate) enum Gate<'a> {
+/// What slows the writers of a collection, until it is dropped.
+pub(crate) struct Throttle<'a> {
+    delay: &'a AtomicU64,
+    /// Its part of the delay.
+    micros: u64,
+}
+
+impl Throttle<'_> {
+    /// Slows them more: twice as much.
+    pub fn tighten(&mut self) {
+        let more = self.micros.max(DELAY_MICROS_MIN).min(DELAY_MICROS_MAX - self.micros);
+        self.delay.fetch_add(more, Ordering::Relaxed);
+        self.micros += more;
+    }
+}
+
+impl Drop for Throttle<'_> {
+    fn drop(&mut self) {
+        self.delay.fetch_sub(self.micros, Ordering::Relaxed);
+    }
+}
+
+/// The collections to which an open transaction of several requests writes: who publishes an index waits for its end.
+pub(crate) struct OpenWriter {
+    frond: Frond,
+    stripes: BTreeSet<usize>,
+}
+
+impl OpenWriter {
+    /// Of no collection yet.
+    pub fn new(frond: &Frond) -> OpenWriter {
+        OpenWriter { frond: frond.clone(), stripes: BTreeSet::new() }
+    }
+
+    /// Writes to a collection from now on; tells whether it is the first time. Waits for an index that is published now.
+    pub fn enter(&mut self, scope: Scope) -> bool {
+        let contention = self.frond.contention();
+        let _gate = latch(&contention.collections[scope.collection], false);
+        let is_new = self.stripes.insert(scope.collection);
+        if is_new {
+            contention.open[scope.collection].fetch_add(1, Ordering::SeqCst);
+        }
+        is_new
+    }
+}
+
+impl Drop for OpenWriter {
+    fn drop(&mut self) {
+        let contention = self.frond.contention();
+        for stripe in &self.stripes {
+            contention.open[*stripe].fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// A latch that was passed, or closed for everybody else.
+pub(crate) enum Latch<'a> {
     Passed { _guard: RwLockReadGuard<'a, ()> },
     Closed { _guard: RwLockWriteGuard<'a, ()> },
 }
@@ -105,39 +174,64 @@ impl Contention {
         Contention {
             collections: (0..STRIPES).map(|_| RwLock::default()).collect(),
             databases: (0..STRIPES).map(|_| RwLock::default()).collect(),
+            delays: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            open: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    /// Passes or closes the gates of a database and of collections, whose stripes ascend strictly.
-    fn gates(
+    /// Passes or closes the latches of a database and of collections, whose stripes ascend strictly.
+    fn latches(
         &self,
         database: usize,
         collections: &[usize],
-        role: Role,
+        mode: LatchMode,
         attempt: u32,
-    ) -> Vec<Gate<'_>> {
+    ) -> Vec<Latch<'_>> {
         debug_assert!(collections.is_sorted_by(|left, right| left < right));
-        let mut gates = vec![gate(&self.databases[database], role == Role::Remover)];
-        let closes = role != Role::Writer && attempt > 0;
-        gates.extend(collections.iter().map(|stripe| gate(&self.collections[*stripe], closes)));
-        gates
+        let mut latches = vec![latch(&self.databases[database], mode == LatchMode::Remover)];
+        let closes = match mode {
+            LatchMode::Writer => false,
+            LatchMode::Finisher => true,
+            LatchMode::Replacer | LatchMode::Remover => attempt > 0,
+        };
+        latches.extend(collections.iter().map(|stripe| latch(&self.collections[*stripe], closes)));
+        latches
     }
 
-    /// Passes the gates of all that a transaction of several requests wrote.
-    pub fn pass(&self, scopes: &BTreeSet<Scope>) -> Vec<Gate<'_>> {
+    /// What may slow the writers of a collection; nothing yet.
+    pub fn throttle(&self, scope: Scope) -> Throttle<'_> {
+        Throttle { delay: &self.delays[scope.collection], micros: 0 }
+    }
+
+    /// Whether a transaction of several requests that may have written to the collection is open.
+    pub fn has_open_writers(&self, scope: Scope) -> bool {
+        self.open[scope.collection].load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits as long as a writer of these collections has to, before it takes a latch.
+    fn slow_down(&self, stripes: impl Iterator<Item = usize>) {
+        let micros = stripes.map(|stripe| self.delays[stripe].load(Ordering::Relaxed)).max();
+        if let Some(micros) = micros.filter(|micros| *micros > 0) {
+            std::thread::sleep(Duration::from_micros(micros));
+        }
+    }
+
+    /// Passes the latches of all that a transaction of several requests wrote.
+    pub fn pass(&self, scopes: &BTreeSet<Scope>) -> Vec<Latch<'_>> {
+        self.slow_down(scopes.iter().map(|scope| scope.collection));
         let databases: BTreeSet<usize> = scopes.iter().map(|scope| scope.database).collect();
         let collections: BTreeSet<usize> = scopes.iter().map(|scope| scope.collection).collect();
-        let databases = databases.iter().map(|stripe| gate(&self.databases[*stripe], false));
-        let collections = collections.iter().map(|stripe| gate(&self.collections[*stripe], false));
+        let databases = databases.iter().map(|stripe| latch(&self.databases[*stripe], false));
+        let collections = collections.iter().map(|stripe| latch(&self.collections[*stripe], false));
         databases.chain(collections).collect()
     }
 }
 
-fn gate(gate: &RwLock<()>, closes: bool) -> Gate<'_> {
+fn latch(latch: &RwLock<()>, closes: bool) -> Latch<'_> {
     if closes {
-        Gate::Closed { _guard: gate.write().unwrap_or_else(PoisonError::into_inner) }
+        Latch::Closed { _guard: latch.write().unwrap_or_else(PoisonError::into_inner) }
     } else {
-        Gate::Passed { _guard: gate.read().unwrap_or_else(PoisonError::into_inner) }
+        Latch::Passed { _guard: latch.read().unwrap_or_else(PoisonError::into_inner) }
     }
 }
 
@@ -191,11 +285,11 @@ impl Frond {
     pub(crate) fn transact<T>(
         &self,
         scope: Scope,
-        role: Role,
+        mode: LatchMode,
         durability: Durability,
         body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        self.transact_over(scope, &[], role, durability, body)
+        self.transact_over(scope, &[], mode, durability, body)
     }
 
     /// As `transact`, for what concerns the trees of the scopes `more`, of the same database, too.
@@ -203,12 +297,12 @@ impl Frond {
         &self,
         scope: Scope,
         more: &[Scope],
-        role: Role,
+        mode: LatchMode,
         durability: Durability,
         mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let never = Interrupt::default();
-        self.attempt(scope, more, role, durability, &never, |transaction, _| body(transaction))
+        self.attempt(scope, more, mode, durability, &never, |transaction, _| body(transaction))
     }
 
     /// As `transact`, for whom `interrupt` ends the wait for others, and where `body` is told the moment of the catalog
@@ -216,22 +310,22 @@ impl Frond {
     pub(crate) fn transact_noted<T>(
         &self,
         scope: Scope,
-        role: Role,
+        mode: LatchMode,
         durability: Durability,
         interrupt: &Interrupt,
-        body: impl FnMut(&mut Transaction, Option<Moment>) -> Result<Outcome<T>, Error>,
+        body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        self.attempt(scope, &[], role, durability, interrupt, body)
+        self.attempt(scope, &[], mode, durability, interrupt, body)
     }
 
     fn attempt<T>(
         &self,
         scope: Scope,
         more: &[Scope],
-        role: Role,
+        mode: LatchMode,
         durability: Durability,
         interrupt: &Interrupt,
-        mut body: impl FnMut(&mut Transaction, Option<Moment>) -> Result<Outcome<T>, Error>,
+        mut body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let contention = self.contention();
         let mut stripes: Vec<usize> =
@@ -239,8 +333,11 @@ impl Frond {
         stripes.sort_unstable();
         stripes.dedup();
         let mut kept: Option<Transaction> = None;
+        if mode == LatchMode::Writer {
+            contention.slow_down(stripes.iter().copied());
+        }
         for attempt in 0..ATTEMPTS_MAX {
-            let gates = contention.gates(scope.database, &stripes, role, attempt);
+            let latches = contention.latches(scope.database, &stripes, mode, attempt);
             let moment = self.catalog_cache().moment();
             let mut transaction = self.begin_attempt(kept.take(), attempt)?;
             let result = match body(&mut transaction, moment) {
@@ -249,7 +346,7 @@ impl Frond {
                 }
                 Ok(Outcome::Discard(answer)) => Ok(answer),
                 Err(error) if error.kind == ErrorKind::Conflict => {
-                    drop(gates);
+                    drop(latches);
                     if has_its_turn(&mut transaction, interrupt)? {
                         kept = Some(transaction);
                         continue;
@@ -262,7 +359,7 @@ impl Frond {
             };
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {
-                    drop(gates);
+                    drop(latches);
                     // Whoever was first may have to be synced yet: what is claimed now waits for that.
                     if attempt > 0 {
                         std::thread::sleep(self.wait(attempt));
@@ -276,13 +373,13 @@ impl Frond {
 
     /// The transaction of an attempt: the one of the last, with what it has claimed, or a new one.
     fn begin_attempt(&self, kept: Option<Transaction>, attempt: u32) -> Result<Transaction, Error> {
-        let manner = if attempt == 0 { Manner::Optimistic } else { Manner::Claiming };
+        let lock_mode = if attempt == 0 { LockMode::Optimistic } else { LockMode::Locking };
         match kept {
             Some(mut transaction) => {
                 transaction.restart()?;
                 Ok(transaction)
             }
-            None => Ok(self.engine().begin_as(manner)),
+            None => Ok(self.engine().begin_as(lock_mode)),
         }
     }
 

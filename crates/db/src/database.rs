@@ -7,13 +7,13 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::catalog::CatalogView;
-use crate::catalog::cache::{KnownDatabase, Moment};
+use crate::catalog::cache::{CatalogEpoch, KnownDatabase};
 use crate::collection::Interrupt;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::error::Error;
 use crate::frond::{DatabaseInfo, Frond};
 use crate::name::{DatabaseName, VersionName};
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::retry::RetryableWrite;
 use crate::system::{self, BranchRef, Repository};
 use crate::transaction::{Transaction, not_in_transaction};
@@ -28,6 +28,8 @@ pub struct Database {
     target: Target,
     /// Whether writes ask validators.
     validates: bool,
+    /// Whether empty timestamps that are written stay so, instead of standing for "now".
+    keeps_empty_timestamps: bool,
     context: Context,
     /// What was known of it when it was opened.
     known: Option<Arc<KnownDatabase>>,
@@ -94,6 +96,7 @@ impl Database {
             name: Arc::new(name),
             target,
             validates: true,
+            keeps_empty_timestamps: false,
             context,
             known: None,
             interrupt: Interrupt::default(),
@@ -107,6 +110,7 @@ impl Database {
             name: Arc::clone(&known.name),
             target: known.target.clone(),
             validates: true,
+            keeps_empty_timestamps: false,
             context,
             known: Some(known),
             interrupt: Interrupt::default(),
@@ -114,7 +118,7 @@ impl Database {
     }
 
     /// This database, kept to be found by `name` at `moment`.
-    pub(crate) fn kept(self, moment: Moment, name: &str) -> Database {
+    pub(crate) fn kept(self, moment: CatalogEpoch, name: &str) -> Database {
         let (parsed, target) = (Arc::clone(&self.name), self.target.clone());
         let known = self.frond.catalog_cache().keep_database(moment, name, parsed, target);
         Database { known: Some(known), ..self }
@@ -126,7 +130,7 @@ impl Database {
     }
 
     /// What is known of the collections in a snapshot that was taken after `moment` was noted.
-    pub(crate) fn known_at(&self, moment: Moment) -> Option<&KnownDatabase> {
+    pub(crate) fn known_at(&self, moment: CatalogEpoch) -> Option<&KnownDatabase> {
         let known = self.known.as_deref().filter(|known| known.moment == moment)?;
         self.frond.catalog_cache().is_current(moment).then_some(known)
     }
@@ -136,9 +140,23 @@ impl Database {
         Database { validates: false, ..self.clone() }
     }
 
+    /// The same, whose writes leave empty timestamps as they are: `bypassEmptyTsReplacement`.
+    pub fn keeping_empty_timestamps(&self) -> Database {
+        Database { keeps_empty_timestamps: true, ..self.clone() }
+    }
+
+    pub(crate) fn keeps_empty_timestamps(&self) -> bool {
+        self.keeps_empty_timestamps
+    }
+
     /// The same, whose writes wait for those of others only as long as `interrupt` lets them.
     pub fn interruptible(&self, interrupt: Interrupt) -> Database {
         Database { interrupt, ..self.clone() }
+    }
+
+    /// What tells those who wait, and what is evaluated for them, to stop.
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
     }
 
     pub(crate) fn validates(&self) -> bool {
@@ -230,7 +248,7 @@ impl Database {
     pub(crate) fn transact<T>(
         &self,
         scope: Scope,
-        role: Role,
+        mode: LatchMode,
         durability: Durability,
         mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
@@ -239,13 +257,14 @@ impl Database {
             self.directly(transaction, &mut bytes, &mut body)
         };
         let answer = match &self.context {
-            Context::Within(transaction) => transaction.run(scope, role, &self.interrupt, body),
+            Context::Within(transaction) => transaction.run(scope, mode, &self.interrupt, body),
             _ => {
                 let mut body = body;
-                let body = |transaction: &mut frond_engine::Transaction, _: Option<Moment>| {
+                let body = |transaction: &mut frond_engine::Transaction,
+                            _: Option<CatalogEpoch>| {
                     body(transaction)
                 };
-                self.frond.transact_noted(scope, role, durability, &self.interrupt, body)
+                self.frond.transact_noted(scope, mode, durability, &self.interrupt, body)
             }
         }?;
         self.note_written(bytes);
@@ -269,7 +288,7 @@ impl Database {
     /// Tells policies that something was written.
     fn note_written(&self, bytes: u64) {
         if let Some(branch) = self.branch() {
-            let now = || self.frond.now_millis();
+            let now = || self.frond.time_millis();
             self.frond.automatic().note(self.repository_name(), branch, bytes, now);
         }
     }
@@ -283,12 +302,12 @@ impl Database {
     pub(crate) fn transact_alone<T>(
         &self,
         scope: Scope,
-        role: Role,
+        mode: LatchMode,
         durability: Durability,
         body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         self.refuse_in_transaction("a command of versions")?;
-        self.frond.transact(scope, role, durability, body)
+        self.frond.transact(scope, mode, durability, body)
     }
 
     /// Refuses what can't be part of a transaction of several requests.
@@ -338,21 +357,21 @@ impl Database {
         durability: Durability,
         mut body: impl FnMut(
             &mut frond_engine::Transaction,
-            Option<Moment>,
+            Option<CatalogEpoch>,
         ) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let mut bytes = 0;
         let answer = match &self.context {
             Context::Within(within) => {
-                within.run(scope, Role::Writer, &self.interrupt, |transaction| {
+                within.run(scope, LatchMode::Writer, &self.interrupt, |transaction| {
                     let body =
                         &mut |own: &mut frond_engine::Transaction| body(own, within.moment());
                     self.directly(transaction, &mut bytes, body)
                 })
             }
             _ => {
-                let (role, interrupt) = (Role::Writer, &self.interrupt);
-                self.frond.transact_noted(scope, role, durability, interrupt, |own, moment| {
+                let (mode, interrupt) = (LatchMode::Writer, &self.interrupt);
+                self.frond.transact_noted(scope, mode, durability, interrupt, |own, moment| {
                     self.directly(own, &mut bytes, &mut |own| body(own, moment))
                 })
             }
@@ -380,7 +399,7 @@ impl Database {
 /// The repository record of `database`, if it exists.
 pub(crate) fn repository(reader: &Reader<'_>, database: &str) -> Result<Option<Repository>, Error> {
     let record =
-        reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &system::repository_key(database))?;
+        reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &system::repository_key(database))?;
     record.map(Repository::decode).transpose()
 }
 
@@ -397,7 +416,7 @@ pub(crate) fn branch_ref(
     branch: &str,
 ) -> Result<Option<BranchRef>, Error> {
     let record =
-        reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &system::branch_key(database, branch))?;
+        reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &system::branch_key(database, branch))?;
     record.map(BranchRef::decode).transpose()
 }
 
@@ -408,6 +427,6 @@ pub(crate) fn commit_chunk(
     id: &CommitId,
 ) -> Result<Option<ChunkHash>, Error> {
     let key = system::commit_key(database, &id.0);
-    let value = reader.get(TreePlace::Live(TreeId::SYSTEM), &key)?;
+    let value = reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?;
     value.as_ref().map(system::commit_chunk).transpose()
 }

@@ -8,8 +8,9 @@ use frond_tree::{Bounds, Direction};
 
 use crate::error::Error;
 use crate::frond::{Frond, FrondOptions, open_machine, repositories};
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
+use crate::time::ClockState;
 use frond_engine::TreeId;
 
 /// How a data directory is.
@@ -33,6 +34,10 @@ pub struct Health {
     pub log_segments: u64,
     /// Bytes of the log.
     pub bytes_log: u64,
+    /// Places in packs that are known to be damaged and weren't healed.
+    pub damages: u64,
+    /// What the machine's clock says, beside what the directory knows of time.
+    pub clock: ClockState,
 }
 
 /// Opens `directory`, which no process may have open, and looks at it. Reads what refers to other
@@ -51,6 +56,8 @@ pub fn health(directory: &Path) -> Result<Health, Error> {
         health.branches += count(&reader, Bounds::prefix(&system::branches_prefix(&name)))?;
         health.commits += count(&reader, Bounds::prefix(&system::commit_key(&name, &[])))?;
     }
+    health.clock = frond.clock_state();
+    health.damages = frond.engine().store().damages().len() as u64;
     let weighed = frond.engine().weigh()?;
     health.bytes_live = weighed.bytes_live;
     health.bytes_packs = weighed.bytes_before;
@@ -74,7 +81,7 @@ fn count_files(disk: &dyn Disk, health: &mut Health) -> Result<(), Error> {
 
 fn count(reader: &Reader<'_>, bounds: Bounds) -> Result<u64, Error> {
     let mut count = 0;
-    for entry in reader.range(TreePlace::Live(TreeId::SYSTEM), bounds, Direction::Ascending)? {
+    for entry in reader.range(TreeRef::Live(TreeId::SYSTEM), bounds, Direction::Ascending)? {
         entry?;
         count += 1;
     }

@@ -24,20 +24,24 @@ pub enum ErrorKind {
     Unavailable,
     /// Stored bytes are not what was written: stop and run `frond fsck`.
     Damaged,
-    /// A sync failed or the database was closed: open it again.
+    /// A sync failed before or the database was closed: nothing was written, open it again.
     Closed,
+    /// A write or sync failed while this was written: whether it was kept shows when the database is opened again.
+    /// What can't be done twice must not be sent again before.
+    Unknown,
     /// A defect of ours: please report it.
     Internal,
 }
 
 impl ErrorKind {
     /// Every kind.
-    const ALL: [ErrorKind; 6] = [
+    const ALL: [ErrorKind; 7] = [
         ErrorKind::Invalid,
         ErrorKind::Conflict,
         ErrorKind::Unavailable,
         ErrorKind::Damaged,
         ErrorKind::Closed,
+        ErrorKind::Unknown,
         ErrorKind::Internal,
     ];
 
@@ -49,6 +53,7 @@ impl ErrorKind {
             ErrorKind::Unavailable => "unavailable",
             ErrorKind::Damaged => "damaged",
             ErrorKind::Closed => "closed",
+            ErrorKind::Unknown => "unknown",
             ErrorKind::Internal => "internal",
         }
     }
@@ -77,6 +82,21 @@ impl Error {
     /// A request that is wrong.
     pub fn invalid(code: Code, message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Invalid, code, message)
+    }
+
+    /// As what evaluates a query is told it.
+    pub(crate) fn as_query(&self) -> QueryError {
+        QueryError::new(self.code, self.message.clone())
+    }
+
+    /// A write of which nobody knows whether it was kept, until the database is opened again.
+    pub fn unknown_outcome(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Unknown, Code::ShutdownInProgress, message)
+    }
+
+    /// A database that takes no writes any more: nothing was written.
+    fn closed(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Closed, Code::NotWritablePrimary, message)
     }
 
     /// A defect of ours.
@@ -121,6 +141,18 @@ impl Error {
         )
     }
 
+    /// Whether it is about one document or statement of a request, so that the others may succeed: what is wrong, or
+    /// a document that is damaged. A full disk and an interruption end the request: a client that reads them among the
+    /// errors of single statements would take the request for done.
+    pub fn is_of_statement(&self) -> bool {
+        const INTERRUPTIONS: [Code; 3] =
+            [Code::Interrupted, Code::InterruptedAtShutdown, Code::MaxTimeMSExpired];
+        match self.kind {
+            ErrorKind::Invalid => !INTERRUPTIONS.contains(&self.code),
+            kind => kind == ErrorKind::Damaged,
+        }
+    }
+
     /// Adds the fields that go into the error's document beside code and message.
     pub fn with_details(self, details: DocumentBuf) -> Error {
         Error { details: Some(details), ..self }
@@ -146,9 +178,8 @@ impl From<EngineError> for Error {
             EngineError::Conflict { .. } => Error::write_conflict(),
             EngineError::NoTree(_) => Error::internal(message),
             EngineError::SnapshotTooOld => Error::invalid(Code::SnapshotTooOld, message),
-            EngineError::Closed(_) => {
-                Error::new(ErrorKind::Closed, Code::InterruptedAtShutdown, message)
-            }
+            EngineError::Closed(_) => Error::closed(message),
+            EngineError::Unknown(_) => Error::unknown_outcome(message),
             EngineError::TooLarge { .. } => Error::invalid(TRANSACTION_TOO_LARGE, message),
             EngineError::Tree(error) => error.into(),
             EngineError::Store(error) => error.into(),
@@ -175,9 +206,7 @@ impl From<StoreError> for Error {
             StoreError::RootChanged { .. } => {
                 Error::new(ErrorKind::Conflict, Code::WriteConflict, message)
             }
-            StoreError::Poisoned => {
-                Error::new(ErrorKind::Closed, Code::InterruptedAtShutdown, message)
-            }
+            StoreError::Poisoned => Error::closed(message),
             StoreError::Io { source, .. } => {
                 let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
                 let code = if full.contains(&source.kind()) {

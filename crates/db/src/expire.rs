@@ -2,7 +2,8 @@
 //!
 //! A document expires some seconds after the earliest date in the indexed field; what is no date there
 //! never does, nor does a document that a partial index leaves out. Only the default branch of a database
-//! is looked at: what is old on another branch is what that branch is about.
+//! is looked at: what is old on another branch is what that branch is about. While the clock is doubted nothing
+//! expires ([`Frond::expiry_millis`]).
 //!
 //! Documents are removed in transactions of at most [`BATCH_COUNT_MAX`], like any others: a writer that
 //! changes one meanwhile wins or loses as against another writer.
@@ -15,7 +16,7 @@ use crate::catalog::{IndexSpec, clustered};
 use crate::collection::Interrupt;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::frond::Frond;
@@ -31,10 +32,14 @@ impl Frond {
     /// The first; `interrupt`'s at once.
     pub fn expire_documents(&self, interrupt: &Interrupt) -> Result<u64, Error> {
         let mut removed = 0;
+        let Some(now_millis) = self.expiry_millis() else { return Ok(0) };
         let mut failure = Ok(());
         for info in self.list_databases()? {
             interrupt.check()?;
-            match self.database(&info.name).and_then(|database| database.expire_all(interrupt)) {
+            match self
+                .database(&info.name)
+                .and_then(|database| database.expire_all(now_millis, interrupt))
+            {
                 Ok(count) => removed += count,
                 Err(error) => failure = failure.and(Err(error)),
             }
@@ -44,7 +49,7 @@ impl Frond {
 }
 
 impl Database {
-    fn expire_all(&self, interrupt: &Interrupt) -> Result<u64, Error> {
+    fn expire_all(&self, now_millis: i64, interrupt: &Interrupt) -> Result<u64, Error> {
         let mut removed = 0;
         for collection in self.list_collections()? {
             if collection.is_view() {
@@ -58,7 +63,7 @@ impl Database {
             });
             for spec in specs {
                 let Some(seconds) = spec.expire_after_seconds else { continue };
-                let filter = Filter::parse(self.expired(&spec, seconds).view())?;
+                let filter = Filter::parse(expired(&spec, now_millis, seconds).view())?;
                 loop {
                     interrupt.check()?;
                     let count = self.remove_some(&collection.name, &filter)?;
@@ -72,28 +77,29 @@ impl Database {
         Ok(removed)
     }
 
-    /// The filter that expired documents pass.
-    fn expired(&self, spec: &IndexSpec, seconds: i64) -> DocumentBuf {
-        let latest = self.frond().now_millis().saturating_sub(seconds.saturating_mul(1000));
-        let path = spec.key.iter().next().map_or("_id", |(path, _)| path);
-        let mut filter = DocumentBuilder::new();
-        filter.begin_document(path).append("$lte", Value::DateTime(latest)).end();
-        if let Some(partial) = &spec.partial {
-            filter.begin_array("$and").push(Value::from(partial)).end();
-        }
-        filter.build()
-    }
-
     fn remove_some(&self, collection: &str, filter: &Filter) -> Result<usize, Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            transaction.give_back();
             let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
-            let found = writer.matching(filter, &Order::Any, None, Some(BATCH_COUNT_MAX))?;
-            for document in &found {
-                writer.remove(document)?;
-            }
-            Ok(Outcome::commit_if(writer.changed(), found.len()))
+            let met =
+                writer.matching_or_damaged(filter, &Order::Any, None, Some(BATCH_COUNT_MAX))?;
+            let count = met.len();
+            met.into_iter().try_for_each(|met| writer.remove_met(met))?;
+            Ok(Outcome::commit_if(writer.changed(), count))
         })
     }
+}
+
+/// The filter that documents pass that have expired by `now_millis`.
+fn expired(spec: &IndexSpec, now_millis: i64, seconds: i64) -> DocumentBuf {
+    let latest = now_millis.saturating_sub(seconds.saturating_mul(1000));
+    let path = spec.key.iter().next().map_or("_id", |(path, _)| path);
+    let mut filter = DocumentBuilder::new();
+    filter.begin_document(path).append("$lte", Value::DateTime(latest)).end();
+    if let Some(partial) = &spec.partial {
+        filter.begin_array("$and").push(Value::from(partial)).end();
+    }
+    filter.build()
 }

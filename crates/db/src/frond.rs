@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use frond_doc::{ObjectId, Timestamp};
-use frond_engine::{Engine, EngineCounters, Failure, TreeId};
-use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill, StageMemory};
+use frond_engine::{Engine, EngineCounters, EngineError, Failure, Fault, Sequence, TreeId};
+use frond_query::memory::REQUEST_BYTES_MAX;
+use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
 use frond_query::{Code, QueryError};
 use frond_store::StoreCounters;
-use frond_store::io::{Chance, Machine};
+use frond_store::budget::{MemoryBudget, Reservation};
+use frond_store::io::{Chance, Clock, Machine};
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::build::{Builds, IndexBuild};
@@ -19,9 +21,10 @@ use crate::contention::Contention;
 use crate::database::{Context, Database};
 use crate::error::Error;
 use crate::name::DatabaseName;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::spill::SpillSpace;
 use crate::system::{self, Repository};
+use crate::time::{BelievedClock, ClockRecords};
 use crate::transaction::Transaction;
 use crate::version::automatic::Automatic;
 
@@ -50,6 +53,8 @@ pub struct FrondOptions {
 const STAGE_SHARE: u64 = 16;
 /// What the stages of all queries keep together is this part of it.
 const STAGES_SHARE: u64 = 8;
+/// With less no document of 16 MB could be made of another.
+const STAGES_BYTES_MIN: u64 = 24 << 20;
 /// What they keep together where there is no such budget.
 const STAGES_BYTES_MAX: usize = 1 << 30;
 /// What temporary files take together: a sort of so much, or some thousand cursors that were forgotten.
@@ -64,12 +69,23 @@ impl FrondOptions {
     /// [`EngineOptions::for_memory`]: frond_engine::EngineOptions::for_memory
     pub fn for_memory(bytes: u64) -> FrondOptions {
         let stage = (bytes / STAGE_SHARE).clamp(STAGE_BYTES_MIN, MEMORY_BYTES_MAX as u64);
-        let stages = (bytes / STAGES_SHARE).max(stage);
+        let stages = (bytes / STAGES_SHARE).max(stage).max(STAGES_BYTES_MIN);
         FrondOptions {
             engine: frond_engine::EngineOptions::for_memory(bytes),
             stage_memory_bytes_max: Some(stage as usize),
             stages_memory_bytes_max: Some(usize::try_from(stages).unwrap_or(usize::MAX)),
             ..FrondOptions::default()
+        }
+    }
+
+    /// The default options as far as they are within [`FrondOptions::for_memory`].
+    pub fn within_memory(bytes: u64) -> FrondOptions {
+        let most = FrondOptions::for_memory(bytes);
+        let stages = most.stages_memory_bytes_max.map(|bytes| bytes.min(STAGES_BYTES_MAX));
+        FrondOptions {
+            engine: frond_engine::EngineOptions::within_memory(bytes),
+            stages_memory_bytes_max: stages,
+            ..most
         }
     }
 }
@@ -97,6 +113,9 @@ const WRITE_WAIT_MILLIS_MAX: u64 = 3_000;
 struct Inner {
     engine: Engine,
     machine: Machine,
+    /// The machine's clock, too, as more than that.
+    clock: Arc<BelievedClock>,
+    clock_records: ClockRecords,
     contention: Contention,
     catalog: CatalogCache,
     builds: Builds,
@@ -106,8 +125,8 @@ struct Inner {
     /// Who is told of what nobody asked for.
     notices: OnceLock<NoticeSink>,
     stage_memory_bytes_max: usize,
-    /// What the stages of all queries share.
-    stages_memory: Arc<StageMemory>,
+    /// What all requests share.
+    memory_budget: Arc<MemoryBudget>,
     write_wait_millis_max: u64,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
@@ -137,7 +156,30 @@ impl Frond {
 
     /// Opens the data directory that is `machine`'s disk.
     pub fn open_on(machine: &Machine, options: FrondOptions) -> Result<Frond, Error> {
+        let clock = Arc::new(BelievedClock::new(Arc::clone(&machine.clock)));
+        let machine = &Machine { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..machine.clone() };
         let engine = Engine::open(machine, options.engine)?;
+        let frond = Frond::with_clock(machine, clock, engine, options)?;
+        frond.begin_clock()?;
+        Ok(frond)
+    }
+
+    /// What `engine` holds, whose log lies on `machine`'s disk; what it knows of time isn't asked.
+    pub(crate) fn over(
+        machine: &Machine,
+        engine: Engine,
+        options: FrondOptions,
+    ) -> Result<Frond, Error> {
+        let clock = Arc::new(BelievedClock::new(Arc::clone(&machine.clock)));
+        Frond::with_clock(machine, clock, engine, options)
+    }
+
+    fn with_clock(
+        machine: &Machine,
+        clock: Arc<BelievedClock>,
+        engine: Engine,
+        options: FrondOptions,
+    ) -> Result<Frond, Error> {
         let temporary = options.temporary_disk_bytes_max.unwrap_or(TEMPORARY_DISK_BYTES_MAX);
         let spill = SpillSpace::open(&machine.disk, temporary).map_err(|error| {
             let message = format!("temporary files can't be removed: {error}");
@@ -153,6 +195,8 @@ impl Frond {
             inner: Arc::new(Inner {
                 engine,
                 machine: machine.clone(),
+                clock,
+                clock_records: ClockRecords::default(),
                 contention: Contention::new(),
                 catalog: CatalogCache::new(),
                 builds: Builds::default(),
@@ -161,7 +205,7 @@ impl Frond {
                 spill: Arc::new(spill),
                 notices: OnceLock::new(),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
-                stages_memory: StageMemory::new(
+                memory_budget: MemoryBudget::new(
                     options.stages_memory_bytes_max.unwrap_or(STAGES_BYTES_MAX),
                 ),
                 write_wait_millis_max: options
@@ -227,6 +271,23 @@ impl Frond {
         }
     }
 
+    /// What closed the databases for writing, if anything but [`Frond::close`] did: reads go on, and only opening the
+    /// directory again leads back.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.inner.engine.fault()
+    }
+
+    /// Fails if there is such a fault: for what would write only later.
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        let closed = |fault: &Fault| EngineError::Closed(fault.message.clone()).into();
+        self.fault().map_or(Ok(()), |fault| Err(closed(fault)))
+    }
+
+    /// Has `sink` told of that, once; at once where it has happened. Only the first sink is.
+    pub fn on_fault(&self, sink: impl Fn(&Fault) + Send + Sync + 'static) {
+        self.inner.engine.on_fault(sink);
+    }
+
     pub(crate) fn notice(&self, line: &str) {
         if let Some(sink) = self.inner.notices.get() {
             sink(line);
@@ -248,23 +309,25 @@ impl Frond {
         Timestamp(self.inner.engine.visible().0)
     }
 
-    /// Now, by the machine's clock: milliseconds since 1970.
-    pub fn now_millis(&self) -> i64 {
-        self.inner.machine.clock.now_micros().div_euclid(1_000)
+    /// Waits until all that has its place up to `time` is visible.
+    pub fn await_visible(&self, time: Timestamp) -> Result<(), Error> {
+        Ok(self.inner.engine.await_visible(Sequence(time.0))?)
     }
 
-    /// Now as a timestamp: the machine's second and a counter, above everything that is visible. No two are equal.
+    /// Now as a timestamp, as a Sequence is: the second that is believed and a counter, above everything
+    /// that is visible. No two are equal.
     pub fn new_timestamp(&self) -> Timestamp {
-        let seconds = self.inner.machine.clock.now_micros().div_euclid(1_000_000) as u32;
-        let least = self.inner.engine.visible().0.max(u64::from(seconds) << 32);
-        let next = |last: u64| Some(last.max(least) + 1);
+        let visible = self.inner.engine.visible();
+        let least = visible.following(self.inner.clock.now_micros()).unwrap_or(visible).0;
+        let next = |last: u64| Some(last.saturating_add(1).max(least));
         let last = self.inner.timestamp.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        Timestamp(last.unwrap_or_else(|last| last).max(least) + 1)
+        Timestamp(last.unwrap_or_else(|last| last).saturating_add(1).max(least))
     }
 
     /// A new, unique ObjectId.
     pub fn new_object_id(&self) -> ObjectId {
-        let seconds = self.inner.machine.clock.now_micros().div_euclid(1_000_000) as u32;
+        // Four bytes of the time, as everybody cuts them: they begin again in 2106.
+        let seconds = self.inner.clock.wall_micros().div_euclid(1_000_000) as u32;
         let counter = self.inner.object_id_counter.fetch_add(1, Ordering::Relaxed);
         let mut id = [0; 12];
         id[..4].copy_from_slice(&seconds.to_be_bytes());
@@ -285,8 +348,18 @@ impl Frond {
 
     /// Folds what is in memory, syncs and lets go of the directory.
     pub fn close(&self) -> Result<(), Error> {
+        // Whoever closes a full disk's directory wants it closed.
+        let _ = self.keep_clock();
         self.inner.engine.checkpoint()?;
         Ok(self.inner.engine.close()?)
+    }
+
+    pub(crate) fn clock(&self) -> &BelievedClock {
+        &self.inner.clock
+    }
+
+    pub(crate) fn clock_records(&self) -> &ClockRecords {
+        &self.inner.clock_records
     }
 
     /// What names of databases and collections meant last.
@@ -299,15 +372,28 @@ impl Frond {
         let spill = Arc::clone(&self.inner.spill) as Arc<dyn Spill>;
         Resources {
             memory_bytes_max: self.inner.stage_memory_bytes_max,
-            memory: Some(Arc::clone(&self.inner.stages_memory)),
+            memory: Some(Arc::clone(&self.inner.memory_budget)),
             spill: Some(spill).filter(|_| !in_memory_only),
             go_on: None,
         }
     }
 
-    /// Bytes that the stages of all queries keep in memory now.
+    /// The memory that all requests share: who keeps more of it the more a client asks for takes a
+    /// [`Reservation`] of it.
+    pub fn memory_budget(&self) -> &Arc<MemoryBudget> {
+        &self.inner.memory_budget
+    }
+
+    /// What the values of one request may take: see [`RequestMemory`](frond_query::memory::RequestMemory).
+    pub(crate) fn request_reservation(&self) -> Reservation {
+        let budget = &self.inner.memory_budget;
+        let bytes_max = REQUEST_BYTES_MAX.min(budget.bytes_max());
+        Reservation::new(bytes_max, Some(Arc::clone(budget)))
+    }
+
+    /// Bytes that all requests keep in memory now.
     pub fn stages_memory_bytes(&self) -> usize {
-        self.inner.stages_memory.bytes()
+        self.inner.memory_budget.bytes()
     }
 
     /// How many bytes temporary files of queries have now.
@@ -367,7 +453,7 @@ pub(crate) fn open_machine(directory: &Path) -> Result<Machine, Error> {
 /// All repositories, by name.
 pub(crate) fn repositories(reader: &Reader<'_>) -> Result<Vec<(String, Repository)>, Error> {
     let prefix = system::repositories_prefix();
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     let mut repositories = Vec::new();
     for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
         let entry = entry?;

@@ -7,6 +7,8 @@
 //!    whole.
 //! 3. If nothing was found so far, the engine opens (replaying its log) and checks the order and
 //!    the counts of every working tree.
+//! 4. If something was found, what it holds up is listed: by branch, collection and `_id`, as a salvage would
+//!    ([`mod@crate::salvage`]). Nothing is written for that.
 //!
 //! A store that is too damaged to be opened is examined without: each frame of each pack, also behind
 //! damage, so that all of it is listed.
@@ -14,13 +16,14 @@
 use std::path::Path;
 
 use frond_engine::{Engine, EngineOptions};
-use frond_store::StoreError;
 use frond_store::io::Machine;
 use frond_store::local::examine::examine;
 use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{ChunkStore, StoreError};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::frond::open_machine;
+use crate::salvage::{SalvageReport, survey_directory};
 use crate::version::shallow;
 
 /// What a check found.
@@ -30,6 +33,9 @@ pub struct FsckReport {
     pub chunks: u64,
     /// What is damaged; nothing, it is to be hoped.
     pub damages: Vec<String>,
+    /// Which documents, commits and collections it concerns; `None` if nothing is damaged, or so much that this can't be
+    /// told.
+    pub lost: Option<SalvageReport>,
 }
 
 /// Checks `directory`, which no process may have open. `progress` is told how many chunks are done,
@@ -39,7 +45,14 @@ pub struct FsckReport {
 /// If the directory can't be opened or the disk does not answer. Damage is in the report.
 pub fn fsck(directory: &Path, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
     let machine = open_machine(directory)?;
-    check_on(&machine, progress)
+    let mut report = check_on(&machine, progress)?;
+    if !report.damages.is_empty() {
+        report.lost = match survey_directory(&machine) {
+            Err(error) if error.kind == ErrorKind::Damaged => None,
+            lost => Some(lost?),
+        };
+    }
+    Ok(report)
 }
 
 fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
@@ -47,12 +60,19 @@ fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckRepo
         Err(StoreError::Damaged { .. }) => return examined(machine, progress),
         opened => opened?,
     };
+    let found_by_opening = store.take_findings();
     let mut report = FsckReport::default();
     let damages = store.verify(&mut |done| {
         report.chunks = done;
         progress(done);
     })?;
     report.damages = damages.iter().map(ToString::to_string).collect();
+    // What opening has mended: headers and indexes of packs.
+    for finding in found_by_opening.iter().map(|finding| finding.error().to_string()) {
+        if !report.damages.contains(&finding) {
+            report.damages.push(finding);
+        }
+    }
     if report.damages.is_empty() {
         let mut missing = store.missing_parts()?;
         // What a shallow clone left where it came from.
@@ -72,5 +92,5 @@ fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckRepo
 fn examined(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
     let examined = examine(machine, progress)?;
     let damages = examined.damages.iter().map(ToString::to_string).collect();
-    Ok(FsckReport { chunks: examined.chunks, damages })
+    Ok(FsckReport { chunks: examined.chunks, damages, lost: None })
 }

@@ -4,7 +4,7 @@
 //! version of one database: what a command works on), `system` (what of all this lies in the engine's
 //! own tree), `reader` (working trees and committed ones read alike), [`catalog`] (what exists),
 //! [`collection`] (reads and writes), [`transaction`] (several of them in one), [`retry`] (writes that are
-//! sent twice), [`version`] (history), [`mod@fsck`] (is all of it whole?), `reclaim` (disk space), `doctor` (how it is).
+//! sent twice), [`version`] (history), [`mod@fsck`] (is all of it whole?), [`mod@salvage`] (what is left of it), `time` (what time it is), `reclaim` (disk space), `kept` (what can be undone), `doctor` (how it is).
 //! Blocking and batched; knows no wire and
 //! no socket.
 
@@ -16,10 +16,13 @@ pub mod error;
 mod expire;
 pub mod frond;
 pub mod fsck;
+mod kept;
 mod large;
 pub mod name;
 mod reclaim;
 pub mod retry;
+pub mod salvage;
+mod time;
 pub mod transaction;
 pub mod version;
 
@@ -40,11 +43,17 @@ pub use database::Database;
 pub use doctor::{Health, health};
 pub use error::{Error, ErrorKind};
 pub use frond::{Frond, FrondOptions};
-pub use frond_engine::{Durability, ReclaimOptions};
-pub use frond_store::Collected;
+pub use frond_engine::{DiskRoom, Durability, Fault, ReclaimOptions, Reserve};
+pub use frond_query::{Code, Collation};
+pub use frond_store::GcReport;
 pub use fsck::{FsckReport, fsck};
+pub use kept::Kept;
 pub use large::stream::StoredDocument;
 pub use name::{DatabaseName, VersionName};
 pub use reclaim::Reclaimed;
 pub use retry::{RetryKey, RetryableWrite};
+pub use salvage::{
+    LostPart, PartRequest, SalvageReport, SalvagedCollection, restore_part, salvage, survey_backup,
+};
+pub use time::ClockState;
 pub use transaction::Transaction;

@@ -1,6 +1,6 @@
 //! Working trees and committed ones, in a snapshot or a transaction, read alike.
 //!
-//! Whoever reads a collection holds a [`Reader`] (the moment) and a [`TreePlace`] (the tree), and
+//! Whoever reads a collection holds a [`Reader`] (the moment) and a [`TreeRef`] (the tree), and
 //! need not know whether the tree is a live one of the engine or hangs off a commit.
 
 use std::sync::{Arc, LazyLock};
@@ -13,7 +13,7 @@ use frond_engine::{Engine, EngineError, EntryCursor, Snapshot, Transaction, Tree
 use frond_store::ChunkStore;
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, EntryRef, Tree, Value};
 
-use crate::catalog::cache::Moment;
+use crate::catalog::cache::CatalogEpoch;
 use crate::error::Error;
 use crate::large;
 use crate::transaction::Transaction as SharedTransaction;
@@ -23,7 +23,7 @@ static FIELD_INDEXES: LazyLock<FieldIndexes> = LazyLock::new(|| FieldIndexes::ne
 
 /// Where a tree lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TreePlace {
+pub(crate) enum TreeRef {
     /// In the engine: it changes.
     Live(TreeId),
     /// In the store, below a commit: it never changes.
@@ -36,7 +36,7 @@ pub(crate) struct Reader<'a> {
     source: Source<'a>,
     store: Arc<dyn ChunkStore>,
     /// Of the catalog, noted before the snapshot was taken.
-    moment: Option<Moment>,
+    moment: Option<CatalogEpoch>,
 }
 
 #[derive(Clone)]
@@ -59,7 +59,7 @@ impl Reader<'static> {
     }
 
     /// This reader, whose snapshot was taken after `moment` was noted.
-    pub fn at_moment(self, moment: Option<Moment>) -> Reader<'static> {
+    pub fn at_moment(self, moment: Option<CatalogEpoch>) -> Reader<'static> {
         Reader { moment, ..self }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The moment of the catalog that was noted before the snapshot was taken.
-    pub fn moment(&self) -> Option<Moment> {
+    pub fn moment(&self) -> Option<CatalogEpoch> {
         self.moment
     }
 
@@ -119,8 +119,8 @@ impl<'a> Reader<'a> {
 
     /// Where the entries of a tree are counted: those of one that the transaction itself made or
     /// adopted in the base that it gave it, since its snapshot doesn't know the tree.
-    fn place_to_count(&self, tree: TreePlace) -> Result<TreePlace, Error> {
-        let TreePlace::Live(id) = tree else {
+    fn place_to_count(&self, tree: TreeRef) -> Result<TreeRef, Error> {
+        let TreeRef::Live(id) = tree else {
             return Ok(tree);
         };
         let base = match &self.source {
@@ -128,44 +128,44 @@ impl<'a> Reader<'a> {
             Source::Transaction(own) => own.own_base(id),
             Source::Shared(transaction) => transaction.read(|own| Ok(own.own_base(id)))?,
         };
-        Ok(base.map_or(tree, TreePlace::Committed))
+        Ok(base.map_or(tree, TreeRef::Committed))
     }
 
     /// Returns the value of `key`.
-    pub fn get(&self, tree: TreePlace, key: &[u8]) -> Result<Option<Value>, Error> {
+    pub fn get(&self, tree: TreeRef, key: &[u8]) -> Result<Option<Value>, Error> {
         match (tree, &self.source) {
-            (TreePlace::Committed(tree), _) => Ok(tree.get(&*self.store, key)?),
-            (TreePlace::Live(id), Source::Snapshot(snapshot)) => Ok(snapshot.get(id, key)?),
-            (TreePlace::Live(id), Source::Transaction(own)) => Ok(own.get(id, key)?),
-            (TreePlace::Live(id), Source::Shared(transaction)) => {
+            (TreeRef::Committed(tree), _) => Ok(tree.get(&*self.store, key)?),
+            (TreeRef::Live(id), Source::Snapshot(snapshot)) => Ok(snapshot.get(id, key)?),
+            (TreeRef::Live(id), Source::Transaction(own)) => Ok(own.get(id, key)?),
+            (TreeRef::Live(id), Source::Shared(transaction)) => {
                 transaction.read(|own| Ok(own.get(id, key)?))
             }
         }
     }
 
     /// Returns the bytes of the value of `key`, wherever they lie.
-    pub fn get_bytes(&self, tree: TreePlace, key: &[u8]) -> Result<Option<Bytes>, Error> {
+    pub fn get_bytes(&self, tree: TreeRef, key: &[u8]) -> Result<Option<Bytes>, Error> {
         self.get(tree, key)?.map(|value| self.read(&value)).transpose()
     }
 
     /// Returns the entries within `bounds`, in `direction`. They own what they need.
     pub fn range(
         &self,
-        tree: TreePlace,
+        tree: TreeRef,
         bounds: Bounds,
         direction: Direction,
     ) -> Result<Entries, Error> {
         Ok(match (tree, &self.source) {
-            (TreePlace::Committed(tree), _) => {
+            (TreeRef::Committed(tree), _) => {
                 Entries::Committed(tree.range(&self.store, bounds, direction))
             }
-            (TreePlace::Live(id), Source::Snapshot(snapshot)) => {
+            (TreeRef::Live(id), Source::Snapshot(snapshot)) => {
                 Entries::Live(snapshot.range(id, bounds, direction)?)
             }
-            (TreePlace::Live(id), Source::Transaction(own)) => {
+            (TreeRef::Live(id), Source::Transaction(own)) => {
                 Entries::Live(own.range(id, bounds, direction)?)
             }
-            (TreePlace::Live(id), Source::Shared(transaction)) => {
+            (TreeRef::Live(id), Source::Shared(transaction)) => {
                 Entries::Live(transaction.read(|own| Ok(own.range(id, bounds, direction)?))?)
             }
         })
@@ -182,16 +182,30 @@ impl<'a> Reader<'a> {
 
     /// Reads a document. One that lies out of line finds its index under its hash.
     pub fn document(&self, value: &Value) -> Result<DocumentBuf, Error> {
+        Ok(self.document_and_pieces(value)?.0)
+    }
+
+    /// As [`Reader::document`]; and the document's pieces, if it is large.
+    pub fn document_and_pieces(
+        &self,
+        value: &Value,
+    ) -> Result<(DocumentBuf, Option<LargeDocument>), Error> {
         if let Some(large) = large::head(value) {
-            return self.with_store(|store| Ok(large::read(store, &large)?));
+            return Ok((self.large_document(&large)?, Some(large)));
         }
         let document = DocumentBuf::from_validated(self.read(value)?);
-        Ok(match &value.content {
+        let document = match &value.content {
             Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. } => {
                 FIELD_INDEXES.attach(hash.0, document)
             }
             Content::Inline(_) => document,
-        })
+        };
+        Ok((document, None))
+    }
+
+    /// Reads all of a large document.
+    pub fn large_document(&self, large: &LargeDocument) -> Result<DocumentBuf, Error> {
+        self.with_store(|store| Ok(large::read(store, large)?))
     }
 
     /// Some of a large document's outermost fields, or all of it: see [`large::read_in_part`].
@@ -223,31 +237,31 @@ impl<'a> Reader<'a> {
     }
 
     /// How many entries, a transaction's own writes not counted.
-    pub fn count(&self, tree: TreePlace) -> Result<u64, Error> {
+    pub fn count(&self, tree: TreeRef) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
-            TreePlace::Committed(tree) => Ok(tree.count(&*self.store)?),
-            TreePlace::Live(id) => self.ask(|at| at.count(id), |own| own.count(id)),
+            TreeRef::Committed(tree) => Ok(tree.count(&*self.store)?),
+            TreeRef::Live(id) => self.ask(|at| at.count(id), |own| own.count(id)),
         }
     }
 
     /// About how many entries lie within `bounds`, a transaction's own writes not counted.
-    pub fn estimate_range(&self, tree: TreePlace, bounds: &Bounds) -> Result<u64, Error> {
+    pub fn estimate_range(&self, tree: TreeRef, bounds: &Bounds) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
-            TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
-            TreePlace::Live(id) => {
+            TreeRef::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
+            TreeRef::Live(id) => {
                 self.ask(|at| at.estimate_range(id, bounds), |own| own.estimate_range(id, bounds))
             }
         }
     }
 
     /// How many entries lie within `bounds`, a transaction's own writes not counted.
-    pub fn count_range(&self, tree: TreePlace, bounds: &Bounds) -> Result<u64, Error> {
+    pub fn count_range(&self, tree: TreeRef, bounds: &Bounds) -> Result<u64, Error> {
         if *bounds == Bounds::all() {
             return self.count(tree);
         }
         match self.place_to_count(tree)? {
-            TreePlace::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
-            TreePlace::Live(id) => {
+            TreeRef::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
+            TreeRef::Live(id) => {
                 self.ask(|at| at.count_range(id, bounds), |own| own.count_range(id, bounds))
             }
         }
@@ -255,35 +269,35 @@ impl<'a> Reader<'a> {
 
     /// The tree that a snapshot shows as it is stored, if nothing lies over it: its entries can be found by
     /// their places.
-    pub fn settled(&self, tree: TreePlace) -> Result<Option<Tree>, Error> {
+    pub fn settled(&self, tree: TreeRef) -> Result<Option<Tree>, Error> {
         match (tree, &self.source) {
-            (TreePlace::Committed(tree), _) => Ok(Some(tree)),
-            (TreePlace::Live(id), Source::Snapshot(snapshot)) => Ok(snapshot.clean_base(id)?),
-            (TreePlace::Live(_), Source::Transaction(_) | Source::Shared(_)) => Ok(None),
+            (TreeRef::Committed(tree), _) => Ok(Some(tree)),
+            (TreeRef::Live(id), Source::Snapshot(snapshot)) => Ok(snapshot.clean_base(id)?),
+            (TreeRef::Live(_), Source::Transaction(_) | Source::Shared(_)) => Ok(None),
         }
     }
 
     /// Bytes of all keys and values, a transaction's own writes not counted.
-    pub fn bytes(&self, tree: TreePlace) -> Result<u64, Error> {
+    pub fn bytes(&self, tree: TreeRef) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
-            TreePlace::Committed(tree) => {
+            TreeRef::Committed(tree) => {
                 let summary = tree.summary(&*self.store)?;
                 Ok(summary.key_bytes.saturating_add(summary.value_bytes))
             }
-            TreePlace::Live(id) => self.ask(|at| at.bytes(id), |own| own.tree_bytes(id)),
+            TreeRef::Live(id) => self.ask(|at| at.bytes(id), |own| own.tree_bytes(id)),
         }
     }
 
     /// The OR of all entries' flags, own writes of a transaction of one request not counted; may
     /// include those of entries that are gone.
-    pub fn flags(&self, tree: TreePlace) -> Result<u8, Error> {
+    pub fn flags(&self, tree: TreeRef) -> Result<u8, Error> {
         let own = match (&self.source, tree) {
-            (Source::Shared(own), TreePlace::Live(id)) => own.made_flags(id),
+            (Source::Shared(own), TreeRef::Live(id)) => own.made_flags(id),
             _ => 0,
         };
         match self.place_to_count(tree)? {
-            TreePlace::Committed(tree) => Ok(own | tree.flags(&*self.store)?),
-            TreePlace::Live(id) => {
+            TreeRef::Committed(tree) => Ok(own | tree.flags(&*self.store)?),
+            TreeRef::Live(id) => {
                 Ok(own | self.ask(|at| at.flags(id), |transaction| transaction.flags(id))?)
             }
         }

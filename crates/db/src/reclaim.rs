@@ -8,21 +8,21 @@
 //!
 //! *Step 2 and others*: that nobody names a commit is a statement about many records, which optimism
 //! can't validate. So it is made twice: with the database in use, and, only if there is something to
-//! remove, once more with the database's gate closed.
+//! remove, once more with the database's latch closed.
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
 use frond_engine::{Durability, ReclaimOptions, TreeId};
-use frond_store::{ChunkHash, Collected};
+use frond_store::{ChunkHash, GcReport};
 use frond_tree::{Bounds, Direction};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Context, Database};
 use crate::error::Error;
 use crate::frond::{Frond, repositories};
 use crate::name::{DatabaseName, VersionName};
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::conflict::MergeState;
 use crate::version::walk::Walk;
@@ -36,7 +36,7 @@ pub struct Reclaimed {
     /// Commits that nothing names any more.
     pub commits_forgotten: u64,
     /// What the store did.
-    pub collected: Collected,
+    pub collected: GcReport,
 }
 
 impl Frond {
@@ -49,8 +49,12 @@ impl Frond {
     /// `Unavailable` if the disk is full.
     pub fn reclaim(&self, undo_millis: u64, options: ReclaimOptions) -> Result<Reclaimed, Error> {
         let undo_millis = i64::try_from(undo_millis).unwrap_or(i64::MAX);
-        // What happened in this very millisecond is 0 milliseconds old: forgotten if none are kept.
-        let before_millis = self.now_millis().saturating_sub(undo_millis).saturating_add(1);
+        let before_millis = match self.expiry_millis() {
+            // Whoever keeps nothing asks no clock: also what one that was wrong has dated.
+            _ if undo_millis == 0 => i64::MAX,
+            Some(now) => now.saturating_sub(undo_millis),
+            None => i64::MIN,
+        };
         let mut reclaimed = Reclaimed::default();
         let names = repositories(&Reader::now(self.engine()))?;
         for (name, _) in names {
@@ -81,9 +85,10 @@ impl Database {
             return Ok(0);
         }
         let scope = Scope::branch(self.repository_name(), "");
-        self.frond().transact(scope, Role::Remover, Durability::Synced, |transaction| {
-            // The gate is closed: what is there now stays as it is until this has committed.
+        self.frond().transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
+            // The latch is closed: what is there now stays as it is until this has committed.
             let keys = self.forgettable()?;
+            transaction.give_back();
             for key in &keys {
                 transaction.delete(TreeId::SYSTEM, key.clone())?;
             }
@@ -102,7 +107,7 @@ impl Database {
         }
         let mut keys = Vec::new();
         let bounds = Bounds::prefix(&system::commit_key(name, &[]));
-        let place = TreePlace::Live(TreeId::SYSTEM);
+        let place = TreeRef::Live(TreeId::SYSTEM);
         for entry in reader.range(place, bounds, Direction::Ascending)? {
             let entry = entry?;
             if !named.contains(&system::commit_chunk(&entry.value)?) {
@@ -119,11 +124,8 @@ impl Database {
         for branch in self.list_branches()? {
             ids.extend(branch.head);
             let key = system::merge_key(name, &branch.name);
-            if let Some(merge) = reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)? {
-                let merge = MergeState::decode(merge)?;
-                ids.insert(merge.theirs);
-                ids.extend(merge.tip);
-                ids.extend(merge.rest);
+            if let Some(merge) = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)? {
+                ids.extend(MergeState::decode(merge)?.commits());
             }
         }
         ids.extend(tag::of_database(reader, name)?.iter().map(|tag| tag.commit));
@@ -131,6 +133,9 @@ impl Database {
         for change in self.reflog(None)? {
             ids.extend(change.from);
             ids.extend(change.to);
+            if let Some(merge) = change.merge {
+                ids.extend(MergeState::decode(merge.record)?.commits());
+            }
         }
         let mut chunks = Vec::with_capacity(ids.len());
         for id in ids {

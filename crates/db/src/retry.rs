@@ -27,7 +27,7 @@ use frond_tree::{Bounds, Direction, Value};
 
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
 use memory::SESSION_PART;
 
@@ -87,7 +87,7 @@ impl RetryableWrite {
         transaction: &Transaction,
     ) -> Result<Record, Error> {
         let stored = self.stored(&Reader::within(frond.engine(), transaction))?;
-        Ok(stored.unwrap_or_else(|| Record::new(self.key.number, frond.now_millis())))
+        Ok(stored.unwrap_or_else(|| Record::new(self.key.number, frond.time_millis())))
     }
 
     /// The session's record, if it is of this write.
@@ -136,7 +136,7 @@ pub(crate) fn put_committed(
     transaction: &mut Transaction,
     key: RetryKey,
 ) -> Result<(), Error> {
-    let record = Record::new(key.number, frond.now_millis());
+    let record = Record::new(key.number, frond.time_millis());
     put(transaction, key, SESSION_PART, &Record { what: Remembered::Committed, ..record })
 }
 
@@ -156,7 +156,7 @@ fn read(reader: &Reader<'_>, key: RetryKey) -> Result<Option<Record>, Error> {
 
 fn read_bytes(reader: &Reader<'_>, key: RetryKey, part: i32) -> Result<Option<Bytes>, Error> {
     let key = system::session_key(key.session, part);
-    reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)
+    reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)
 }
 
 fn check_not_too_old(record: &Record, key: RetryKey) -> Result<(), Error> {
@@ -201,7 +201,7 @@ impl Frond {
     /// Removes what is remembered of sessions that were not used since `before_millis`; tells how many.
     pub fn forget_retries(&self, before_millis: i64) -> Result<u64, Error> {
         let reader = Reader::now(self.engine());
-        let place = TreePlace::Live(TreeId::SYSTEM);
+        let place = TreeRef::Live(TreeId::SYSTEM);
         let bounds = Bounds::prefix(&system::sessions_prefix());
         let mut old: Vec<Bytes> = Vec::new();
         let mut count = 0;
@@ -220,6 +220,7 @@ impl Frond {
     /// Removes records, but those that were used meanwhile. A conflict leaves them for the next time.
     fn forget(&self, keys: &mut Vec<Bytes>, before_millis: i64) -> Result<u64, Error> {
         let mut transaction = self.engine().begin();
+        transaction.give_back();
         let mut count = 0;
         for key in keys.drain(..) {
             let Some(value) = transaction.get(TreeId::SYSTEM, &key)? else { continue };

@@ -20,6 +20,7 @@
 //! q/<db>/commit                       when and how commits are made
 //! e/<db>/<commit id, 20 bytes>        the commit that took the place of an erased one
 //! t/<db>/<sequence>                   a dropped database, to bring it back
+//! k                                   what time it was when that was last recorded
 //! ```
 //!
 //! Commit ids, session ids, sequences and keys of `_id`s may hold zeros, so they stand last.
@@ -277,6 +278,11 @@ pub(crate) fn dropped_prefix(database: &str) -> Bytes {
 /// What the keys of all drops begin with.
 pub(crate) fn all_dropped_prefix() -> Bytes {
     key(b't', &[b""])
+}
+
+/// The key of what time it was.
+pub(crate) fn clock_key() -> Bytes {
+    key(b'k', &[])
 }
 
 /// Cuts what follows `prefix` in a key that ends with a name and a Sequence.

@@ -7,31 +7,35 @@
 //!
 //! 1. A write is a statement on a savepoint of its own: one that fails is undone, the transaction goes
 //!    on. (Who speaks MongoDB's protocol ends it then.)
-//! 2. What a statement writes is claimed until the transaction ends (`frond_engine::Manner::Interactive`). A write of a document
+//! 2. What a statement writes is claimed until the transaction ends (`frond_engine::LockMode::Interactive`). A write of a document
 //!    that another transaction has claimed waits for its end, no longer than [`Frond::write_wait_millis_max`]; of those that wait for
 //!    one another the youngest fails.
 //! 3. A statement that met what was written since the snapshot is undone and runs again at a newer one, if everything that
 //!    the statements before have read is unchanged there: all answers are those of one snapshot. If it isn't, the
 //!    statement fails with a conflict.
-//! 4. The commit passes the gates of all that was written (see [`crate::contention`]), so that whoever
+//! 4. The first write to a collection also asks whether it was created, or got an index, since the snapshot, and moves the snapshot as in
+//!    3: nothing of that is a conflict with who has read nothing there. From then on an index is published only when the
+//!    transaction has ended ([`OpenWriter`]).
+//! 5. The commit passes the latches of all that was written (see [`crate::contention`]), so that whoever
 //!    removes a database either sees what this transaction added or makes it conflict.
 //!
 //! Making a collection, and indexes of one that is empty, takes part; whatever else changes the catalog
 //! is refused. The commands of versions take no part: they are refused where they would write.
 //!
 //! *Lock order*: a statement's turn, the transaction, then what it has noted; the transaction isn't locked while a statement
-//! waits, so it can be read and ended. Never a gate while one of these is held for a statement, and the commit takes its gates
-//! after the transaction was taken out of its lock.
+//! waits, so it can be read and ended. A statement passes the latch of its collection, at once, with its turn taken; no latch is
+//! taken while one of the others is held, and the commit takes its latches after the transaction was taken out of its lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-use frond_engine::{Durability, Manner, TreeId, Wait};
+use frond_engine::{Durability, LockMode, TreeId, Wait};
 use frond_query::Code;
+use frond_store::budget::Reservation;
 
-use crate::catalog::cache::{KnownDatabase, Moment};
+use crate::catalog::cache::{CatalogEpoch, KnownDatabase};
 use crate::collection::Interrupt;
-use crate::contention::{self, Outcome, Role, Scope};
+use crate::contention::{self, LatchMode, OpenWriter, Outcome, Scope};
 use crate::database::{Context, Database, Target};
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
@@ -65,10 +69,14 @@ struct Inner {
 struct Noted {
     /// What was written.
     scopes: BTreeSet<Scope>,
+    /// The collections that may have been written.
+    open: Option<OpenWriter>,
     /// Flags that the transaction itself brought into indexes: which of their fields have arrays.
     flags: BTreeMap<TreeId, u8>,
+    /// The memory that its writes take, of what all requests share.
+    held: Option<Reservation>,
     /// Of the catalog, from before the snapshot was taken; `None` once the transaction has changed the catalog itself.
-    moment: Option<Moment>,
+    moment: Option<CatalogEpoch>,
 }
 
 /// What came of an attempt to run a statement.
@@ -83,7 +91,7 @@ enum Attempted<T> {
 impl Transaction {
     pub(crate) fn begin(frond: &Frond) -> Transaction {
         let moment = frond.catalog_cache().moment();
-        let own = RwLock::new(Some(frond.engine().begin_as(Manner::Interactive)));
+        let own = RwLock::new(Some(frond.engine().begin_as(LockMode::Interactive)));
         let noted = Mutex::new(Noted { moment, ..Noted::default() });
         let inner = Inner { frond: frond.clone(), turn: Mutex::default(), own, noted };
         Transaction { inner: Arc::new(inner) }
@@ -112,7 +120,7 @@ impl Transaction {
     }
 
     /// The moment of the catalog whose records this transaction sees.
-    pub(crate) fn moment(&self) -> Option<Moment> {
+    pub(crate) fn moment(&self) -> Option<CatalogEpoch> {
         self.noted().moment
     }
 
@@ -120,11 +128,15 @@ impl Transaction {
     /// with them that this transaction was committed. The transaction has ended, whatever the answer.
     ///
     /// # Errors
-    /// `WriteConflict` if another transaction was first; `NoSuchTransaction` if it had ended.
+    /// `WriteConflict` if another transaction was first; `NoSuchTransaction` if it had ended;
+    /// [`ErrorKind::Unknown`] if only opening the directory again tells whether it was committed.
     pub fn commit(&self, durability: Durability, remember: Option<RetryKey>) -> Result<(), Error> {
         let own = self.inner.own.write().unwrap_or_else(PoisonError::into_inner).take();
         let mut own = own.ok_or_else(ended)?;
-        let scopes = std::mem::take(&mut self.noted().scopes);
+        let (scopes, _open, _held) = {
+            let mut noted = self.noted();
+            (std::mem::take(&mut noted.scopes), noted.open.take(), noted.held.take())
+        };
         if scopes.is_empty() {
             return Ok(());
         }
@@ -140,6 +152,28 @@ impl Transaction {
         // Letting go of a snapshot may free much: not while the lock is held.
         let own = self.inner.own.write().unwrap_or_else(PoisonError::into_inner).take();
         drop(own);
+        let (open, held) = {
+            let mut noted = self.noted();
+            (noted.open.take(), noted.held.take())
+        };
+        drop((open, held));
+    }
+
+    /// Charges what its writes take.
+    ///
+    /// # Errors
+    /// `TransactionTooLarge` if all requests have no more memory.
+    pub(crate) fn hold(&self, bytes: u64) -> Result<(), Error> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut noted = self.noted();
+        let held = noted.held.get_or_insert_with(|| {
+            Reservation::new(usize::MAX, Some(Arc::clone(self.inner.frond.memory_budget())))
+        });
+        held.hold(bytes).map_err(|exceeded| {
+            let message =
+                format!("the transaction's writes take {bytes} bytes, more than {exceeded}");
+            Error::invalid(Code::TransactionTooLarge, message)
+        })
     }
 
     /// About how much memory its own writes take.
@@ -167,17 +201,20 @@ impl Transaction {
     pub(crate) fn run<T>(
         &self,
         scope: Scope,
-        role: Role,
+        mode: LatchMode,
         interrupt: &Interrupt,
         mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        if role != Role::Writer {
+        if mode != LatchMode::Writer {
             return Err(not_in_transaction("this operation changes whole collections, and"));
         }
+        // Its commit would be refused; the client had better know now.
+        self.inner.frond.check_writable()?;
         let _turn = self.inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let millis_max = self.inner.frond.write_wait_millis_max();
+        let is_first = self.enter(scope);
         for _ in 0..STATEMENT_ATTEMPTS_MAX {
-            match self.attempt(scope, &mut body)? {
+            match self.attempt(scope, is_first, &mut body)? {
                 Attempted::Done(answer) => return Ok(answer),
                 Attempted::Moved => {}
                 Attempted::Blocked(wait) => {
@@ -194,15 +231,31 @@ impl Transaction {
         Err(Error::write_conflict())
     }
 
+    /// Has whoever publishes an index of the collection wait for this transaction; tells whether this is its first write.
+    fn enter(&self, scope: Scope) -> bool {
+        let open = self.noted().open.take();
+        let mut open = open.unwrap_or_else(|| OpenWriter::new(&self.inner.frond));
+        let is_first = open.enter(scope);
+        self.noted().open = Some(open);
+        is_first
+    }
+
     fn attempt<T>(
         &self,
         scope: Scope,
+        is_first: bool,
         body: &mut impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<Attempted<T>, Error> {
         let mut own = self.inner.own.write().unwrap_or_else(PoisonError::into_inner);
         let own = own.as_mut().ok_or_else(ended)?;
         let statement = own.begin_statement();
-        match body(own) {
+        let done = body(own).and_then(|outcome| {
+            if is_first && matches!(outcome, Outcome::Commit(_)) {
+                own.check_validated(statement)?;
+            }
+            Ok(outcome)
+        });
+        match done {
             Ok(Outcome::Commit(answer)) => {
                 let changes_catalog = system::changes_catalog(own);
                 let mut noted = self.noted();
@@ -250,7 +303,7 @@ impl Transaction {
         }
         // Noted first: see the cache. What the transaction itself has changed stays so.
         let moment = self.inner.frond.catalog_cache().moment();
-        let has_moved = own.move_snapshot()?;
+        let has_moved = own.refresh_snapshot()?;
         if has_moved {
             let mut noted = self.noted();
             noted.moment = noted.moment.and(moment);

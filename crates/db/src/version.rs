@@ -19,7 +19,7 @@ mod fields;
 mod merge_base;
 pub(crate) mod merge_rules;
 
-mod history;
+pub(crate) mod history;
 mod log;
 mod path_filter;
 pub(crate) mod shallow;
@@ -28,7 +28,7 @@ pub(crate) mod walk;
 
 mod policy;
 mod reflog;
-mod state;
+pub(crate) mod state;
 
 mod diff;
 mod diff_rows;
@@ -65,6 +65,7 @@ mod pick;
 mod rebase;
 mod replay;
 mod restore;
+mod waiting;
 
 pub mod remote;
 
@@ -326,25 +327,29 @@ pub enum ConflictKind {
     Unique,
     /// A document that the collection's validator refuses as it was merged.
     Validator,
+    /// A document that an index can't file as it was merged.
+    IndexKey,
 }
 
 impl ConflictKind {
     /// Every kind.
-    pub(crate) const ALL: [ConflictKind; 6] = [
+    pub(crate) const ALL: [ConflictKind; 7] = [
         ConflictKind::Document,
         ConflictKind::Collection,
         ConflictKind::Options,
         ConflictKind::Index,
         ConflictKind::Unique,
         ConflictKind::Validator,
+        ConflictKind::IndexKey,
     ];
 
     /// Whether it is about a document, and not about the collection itself.
     pub fn is_document(self) -> bool {
-        matches!(self, ConflictKind::Document | ConflictKind::Unique | ConflictKind::Validator)
+        use ConflictKind::{Document, IndexKey, Unique, Validator};
+        matches!(self, Document | Unique | Validator | IndexKey)
     }
 
-    /// `document`, `collection`, `options`, `index`, `unique` or `validator`.
+    /// `document`, `collection`, `options`, `index`, `unique`, `validator` or `indexKey`.
     pub fn name(self) -> &'static str {
         match self {
             ConflictKind::Document => "document",
@@ -353,6 +358,7 @@ impl ConflictKind {
             ConflictKind::Index => "index",
             ConflictKind::Unique => "unique",
             ConflictKind::Validator => "validator",
+            ConflictKind::IndexKey => "indexKey",
         }
     }
 }

@@ -44,6 +44,11 @@ impl DocumentBuilder {
         self.bytes.len()
     }
 
+    /// How many documents and arrays are open, the outermost counted.
+    pub(crate) fn depth(&self) -> usize {
+        1 + self.open.len()
+    }
+
     /// Appends a field. `name` must hold no NUL (debug-asserted; the wire and JSON refuse them).
     pub fn append(&mut self, name: &str, value: Value<'_>) -> &mut DocumentBuilder {
         self.begin_element(value.element_type() as u8, name);
@@ -216,6 +221,27 @@ pub(crate) fn append_value(bytes: &mut Vec<u8>, value: Value<'_>) {
     }
 }
 
+/// How many bytes [`append_value`] appends.
+pub(crate) fn value_bytes(value: Value<'_>) -> usize {
+    match value {
+        Value::String(text) | Value::JavaScript(text) | Value::Symbol(text) => 4 + text.len() + 1,
+        Value::Document(document) => document.as_bytes().len(),
+        Value::Array(array) => array.as_bytes().len(),
+        Value::Binary(binary) => 4 + 1 + binary.bytes.len(),
+        Value::ObjectId(_) => 12,
+        Value::Boolean(_) => 1,
+        Value::Regex(regex) => regex.pattern.len() + 1 + regex.options.len() + 1,
+        Value::DbPointer { namespace, .. } => 4 + namespace.len() + 1 + 12,
+        Value::JavaScriptWithScope { code, scope } => {
+            4 + 4 + code.len() + 1 + scope.as_bytes().len()
+        }
+        Value::Int32(_) => 4,
+        Value::Double(_) | Value::DateTime(_) | Value::Timestamp(_) | Value::Int64(_) => 8,
+        Value::Decimal128(_) => 16,
+        Value::Undefined | Value::Null | Value::MinKey | Value::MaxKey => 0,
+    }
+}
+
 fn append_string(bytes: &mut Vec<u8>, text: &str) {
     append_length(bytes, text.len() + 1);
     bytes.extend_from_slice(text.as_bytes());
@@ -274,6 +300,9 @@ mod tests {
         for value in values {
             builder.push(value);
             assert_eq!(value.to_buf().as_value(), value);
+            let mut bytes = Vec::new();
+            append_value(&mut bytes, value);
+            assert_eq!(bytes.len(), value_bytes(value), "{value:?}");
         }
         builder.end();
         let document = DocumentBuf::validated(builder.build().into_bytes()).expect("valid");

@@ -14,11 +14,13 @@ use crate::field_index::shape::{Remembered, ShapeRegistry};
 use crate::field_index::{Attached, FieldIndex, Known, Spot};
 use crate::field_scan;
 use crate::raw::{RawElement, RawElements};
-use crate::validate::validate;
+use crate::validate::{validate, validate_to};
 use crate::value::Value;
 
 /// How deep documents and arrays may be nested, the outermost counted.
 pub const DEPTH_MAX: usize = 180;
+/// How deep an answer's may be: documents lie in it, in a cursor's batch three levels down. MongoDB's limit.
+pub const ANSWER_DEPTH_MAX: usize = 200;
 /// Largest document taken over the wire.
 pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 /// The five bytes of the empty document.
@@ -193,6 +195,13 @@ impl<'a> Array<'a> {
     }
 }
 
+impl Default for DocumentBuf {
+    /// The empty document.
+    fn default() -> DocumentBuf {
+        DocumentBuf::empty()
+    }
+}
+
 impl DocumentBuf {
     /// The empty document.
     pub fn empty() -> DocumentBuf {
@@ -206,6 +215,15 @@ impl DocumentBuf {
     /// UTF-8, final zeros, nothing after it); [`DocError::TooDeep`].
     pub fn validated(bytes: Bytes) -> Result<DocumentBuf, DocError> {
         validate(&bytes)?;
+        Ok(DocumentBuf::from_validated(bytes))
+    }
+
+    /// As [`DocumentBuf::validated`], of what other documents lie in.
+    ///
+    /// # Errors
+    /// As [`DocumentBuf::validated`]; [`DocError::TooDeep`] beyond [`ANSWER_DEPTH_MAX`].
+    pub fn validated_answer(bytes: Bytes) -> Result<DocumentBuf, DocError> {
+        validate_to(&bytes, ANSWER_DEPTH_MAX)?;
         Ok(DocumentBuf::from_validated(bytes))
     }
 

@@ -1,6 +1,6 @@
 //! Bytes from outside: the one check after which the rest of the crate trusts them.
 //!
-//! Recursion is bounded by [`DEPTH_MAX`], so hostile nesting ends in an error. Names of an array's
+//! Recursion is bounded, by [`DEPTH_MAX`] for documents, so hostile nesting ends in an error. Names of an array's
 //! elements are not checked: MongoDB's clients send what they like there, and it is kept.
 
 use crate::document::DEPTH_MAX;
@@ -13,7 +13,25 @@ use crate::value::ElementType;
 /// # Errors
 /// [`DocError::Invalid`] with the offset of what is wrong; [`DocError::TooDeep`].
 pub fn validate(bytes: &[u8]) -> Result<(), DocError> {
-    check_document(bytes, 0, 1)
+    validate_to(bytes, DEPTH_MAX)
+}
+
+/// As [`validate`], for so many levels.
+pub(crate) fn validate_to(bytes: &[u8], depth_max: usize) -> Result<(), DocError> {
+    check_document(bytes, 0, Depth { now: 1, max: depth_max })
+}
+
+/// How deep a value lies, and how deep one may.
+#[derive(Clone, Copy)]
+struct Depth {
+    now: usize,
+    max: usize,
+}
+
+impl Depth {
+    fn inside(self) -> Depth {
+        Depth { now: self.now + 1, ..self }
+    }
 }
 
 /// Checks a value whose bytes were cut by its type and length; `depth` documents and arrays are
@@ -22,13 +40,13 @@ pub fn validate(bytes: &[u8]) -> Result<(), DocError> {
 /// # Errors
 /// As [`validate`], with offsets in the value.
 pub(crate) fn check_element(kind: ElementType, value: &[u8], depth: usize) -> Result<(), DocError> {
-    check_value(kind, value, 0, depth)
+    check_value(kind, value, 0, Depth { now: depth, max: DEPTH_MAX })
 }
 
 /// Checks one document that begins at `start` of the outermost one.
-fn check_document(bytes: &[u8], start: usize, depth: usize) -> Result<(), DocError> {
-    if depth > DEPTH_MAX {
-        return Err(DocError::TooDeep { max: DEPTH_MAX });
+fn check_document(bytes: &[u8], start: usize, depth: Depth) -> Result<(), DocError> {
+    if depth.now > depth.max {
+        return Err(DocError::TooDeep { max: depth.max });
     }
     let stated = length_at(bytes, 0).ok_or_else(|| invalid(start, "no length of a document"))?;
     if stated != bytes.len() {
@@ -80,13 +98,13 @@ fn check_value(
     kind: ElementType,
     value: &[u8],
     offset: usize,
-    depth: usize,
+    depth: Depth,
 ) -> Result<(), DocError> {
     match kind {
         ElementType::String | ElementType::JavaScript | ElementType::Symbol => {
             check_string(value, offset)
         }
-        ElementType::Document | ElementType::Array => check_document(value, offset, depth + 1),
+        ElementType::Document | ElementType::Array => check_document(value, offset, depth.inside()),
         ElementType::Binary => {
             if value[4] == 2
                 && length_at(value, 5).and_then(|n| n.checked_add(9)) != Some(value.len())
@@ -107,7 +125,7 @@ fn check_value(
                 .and_then(|scope_offset| value.split_at_checked(scope_offset))
                 .ok_or_else(|| invalid(offset, "code reaches past its element"))?;
             check_string(&code[4..], offset + 4)?;
-            check_document(scope, offset + code.len(), depth + 1)
+            check_document(scope, offset + code.len(), depth.inside())
         }
         _ => Ok(()),
     }
@@ -207,5 +225,8 @@ mod tests {
         check(&nested(DEPTH_MAX), None);
         check(&nested(DEPTH_MAX + 1), Some("deeper than 180"));
         check(&nested(20_000), Some("deeper than 180"));
+        assert_eq!(validate_to(&nested(DEPTH_MAX + 3), DEPTH_MAX + 3), Ok(()));
+        let error = validate_to(&nested(DEPTH_MAX + 4), DEPTH_MAX + 3);
+        assert_eq!(error, Err(DocError::TooDeep { max: DEPTH_MAX + 3 }));
     }
 }

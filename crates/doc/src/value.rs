@@ -275,6 +275,9 @@ impl Decimal128 {
 #[derive(Clone, PartialEq, Debug)]
 pub struct ValueBuf(DocumentBuf);
 
+/// What an owned value's document has besides the value: its length, the type, an empty name's end, a final zero.
+const VALUE_OVERHEAD: usize = 4 + 1 + 1 + 1;
+
 impl ValueBuf {
     /// Takes a document whose only field has an empty name.
     pub fn from_only_field(document: DocumentBuf) -> ValueBuf {
@@ -290,7 +293,9 @@ impl ValueBuf {
 
 impl<'a> From<Value<'a>> for ValueBuf {
     fn from(value: Value<'a>) -> ValueBuf {
-        let mut builder = crate::builder::DocumentBuilder::new();
+        // Exactly: many are kept.
+        let bytes = VALUE_OVERHEAD + crate::builder::value_bytes(value);
+        let mut builder = crate::builder::DocumentBuilder::with_capacity(bytes);
         builder.append("", value);
         ValueBuf(builder.build())
     }

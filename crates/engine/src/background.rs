@@ -1,24 +1,25 @@
 //! The threads behind an engine: one flushes sealed memtables, some fold and merge runs, one syncs
-//! relaxed transactions.
+//! relaxed transactions, one collects, one scrubs.
 //!
 //! Flushing has a thread of its own, so that no fold, however long, holds it up. Flushing, folding and
-//! reclaiming let others go first where processors are short (`courtesy`), as long as they don't fall behind.
+//! reclaiming let others go first where processors are short (`throttle`), as long as they don't fall behind.
 //! The syncing thread doesn't: commits wait for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use frond_store::StoreError;
 use frond_tree::TreeError;
 
+use crate::background_errors::Backoff;
 use crate::commit::PoisonOnPanic;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::queue::Refusal;
 use crate::reclaim::reclaim_until_stopped;
-use crate::shared::{Shared, Signals};
-use crate::trouble::Pause;
+use crate::scrub::scrub_until_stopped;
+use crate::shared::{Shared, wait};
 
 /// A flush that failed is tried again so soon: writers wait for it, and are told after the second failure.
 const FLUSH_PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -44,6 +45,7 @@ impl Threads {
         }
         threads.spawn("frond-sync", sync_until_stopped)?;
         threads.spawn("frond-reclaim", reclaim_until_stopped)?;
+        threads.spawn("frond-scrub", scrub_until_stopped)?;
         Ok(threads)
     }
 
@@ -59,8 +61,8 @@ impl Threads {
 
     /// Makes everything durable, refuses later writes and waits for the threads to end.
     pub fn close(&self) -> Result<(), EngineError> {
-        let settled = self.shared.settle(Sequence(u64::MAX));
-        self.shared.poison("the engine was closed");
+        let made_durable = self.shared.make_durable(Sequence(u64::MAX));
+        self.shared.end("the engine was closed");
         self.shared.signal(|signals| signals.stop = true);
         let handles =
             std::mem::take(&mut *self.handles.lock().expect("no panic while the lock is held"));
@@ -71,8 +73,8 @@ impl Threads {
             }
         }
         // An opening would only remove them.
-        let removed = self.shared.spares.none().map(drop);
-        settled?;
+        let removed = self.shared.recycled.none().map(drop);
+        made_durable?;
         Ok(removed.map_err(|error| StoreError::io("a spare of the log", error))?)
     }
 }
@@ -81,30 +83,6 @@ impl Drop for Threads {
     fn drop(&mut self) {
         // Whoever wants to know whether this worked calls `close` before.
         let _ = self.close();
-    }
-}
-
-/// Waits until `wanted` or for `at_most`; false if the threads are to end.
-pub(crate) fn wait(
-    shared: &Shared,
-    at_most: Option<Duration>,
-    wanted: impl Fn(&mut Signals) -> bool,
-) -> bool {
-    let end = at_most.map(|at_most| Instant::now() + at_most);
-    let mut signals = shared.signals();
-    loop {
-        if signals.stop {
-            return false;
-        }
-        if wanted(&mut signals) {
-            return true;
-        }
-        let lock = "no panic while the lock is held";
-        signals = match end.map(|end| end.saturating_duration_since(Instant::now())) {
-            None => shared.signalled.wait(signals).expect(lock),
-            Some(Duration::ZERO) => return true,
-            Some(left) => shared.signalled.wait_timeout(signals, left).expect(lock).0,
-        };
     }
 }
 
@@ -121,7 +99,7 @@ impl Shared {
 }
 
 fn flush_until_stopped(shared: &Shared) {
-    shared.courtesy.begin();
+    shared.throttle.begin();
     let _panics = PoisonOnPanic(shared);
     let mut free_every = None;
     let mut pause = None;
@@ -132,7 +110,7 @@ fn flush_until_stopped(shared: &Shared) {
             Ok(_) => {
                 pause = None;
                 shared.signals().flush_failure = None;
-                shared.troubles.end("flush");
+                shared.background_errors.end("flush");
             }
             Err(error) => {
                 shared.note_failure("flush", &error);
@@ -141,7 +119,7 @@ fn flush_until_stopped(shared: &Shared) {
                     signals.flush_failure_count += 1;
                     signals.flush_wanted = true;
                 });
-                let length = pause.insert(Pause::after(pause, FLUSH_PAUSE_MAX)).length();
+                let length = pause.insert(Backoff::after(pause, FLUSH_PAUSE_MAX)).length();
                 if !wait(shared, Some(length), |_| false) {
                     return;
                 }
@@ -151,7 +129,7 @@ fn flush_until_stopped(shared: &Shared) {
 }
 
 fn fold_until_stopped(shared: &Shared) {
-    shared.courtesy.begin();
+    shared.throttle.begin();
     let _panics = PoisonOnPanic(shared);
     // What the generation was when there was nothing to do.
     let mut idle_since = None;
@@ -169,8 +147,8 @@ fn sync_until_stopped(shared: &Shared) {
         if !wait(shared, Some(interval), |_| false) {
             return; // Closing has synced already.
         }
-        match shared.settle(Sequence(u64::MAX)) {
-            Ok(()) => shared.troubles.end("sync"),
+        match shared.make_durable(Sequence(u64::MAX)) {
+            Ok(()) => shared.background_errors.end("sync"),
             // A full disk: try again after the interval. A closed engine: stopped soon.
             Err(error) => {
                 shared.note_failure("sync", &error);

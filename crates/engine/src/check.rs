@@ -47,8 +47,8 @@ impl Shared {
             publisher.published.bases.check(&*self.store)?;
         }
         self.check_held()?;
-        for (_, eras) in state.trees.iter() {
-            for base in eras.iter().filter_map(|era| era.base.as_ref()) {
+        for (_, generations) in state.trees.iter() {
+            for base in generations.iter().filter_map(|generation| generation.base.as_ref()) {
                 base.tree.check(&*self.store)?;
                 for run in &base.runs {
                     run.check(&self.store)?;
@@ -63,7 +63,7 @@ impl Shared {
     /// Checks that what collections keep is in packs.
     fn check_held(&self) -> Result<(), EngineError> {
         let roots = self.held_roots()?;
-        let is_there = self.born.store.has_many(&roots)?;
+        let is_there = self.pending.store.has_many(&roots)?;
         match roots.into_iter().zip(is_there).find(|(_, is_there)| !is_there) {
             Some((hash, _)) => Err(StoreError::Missing(hash).into()),
             None => Ok(()),
@@ -79,15 +79,15 @@ fn check_state(state: &State, visible: Sequence) -> Result<(), String> {
     for memtable in state.memtables() {
         memtable.check()?;
     }
-    for (tree, eras) in state.trees.iter() {
-        if !eras.is_sorted_by(|left, right| left.from < right.from) {
-            return Err(format!("the eras of tree {} don't ascend", tree.0));
+    for (tree, generations) in state.trees.iter() {
+        if !generations.is_sorted_by(|left, right| left.from < right.from) {
+            return Err(format!("the generations of tree {} don't ascend", tree.0));
         }
-        for base in eras.iter().filter_map(|era| era.base.as_ref()) {
+        for base in generations.iter().filter_map(|generation| generation.base.as_ref()) {
             base.check().map_err(|what| format!("tree {}: {what}", tree.0))?;
         }
-        let newest_visible = eras.iter().rev().find(|era| era.from <= visible);
-        let base = newest_visible.and_then(|era| era.base.as_ref());
+        let newest_visible = generations.iter().rev().find(|generation| generation.from <= visible);
+        let base = newest_visible.and_then(|generation| generation.base.as_ref());
         if base.is_some_and(|base| visible < base.folded_to) {
             return Err(format!("the base of tree {} is ahead of what is visible", tree.0));
         }

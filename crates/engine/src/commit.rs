@@ -14,10 +14,12 @@
 //! 1. The visible Sequence never passes a transaction that may still be refused, or whose entries
 //!    aren't in the memtable: a synced one becomes visible once durable, a relaxed one at once if
 //!    everything before it is visible.
-//! 2. A refused transaction (full disk) was never visible; its entries and eras are taken out of
-//!    the State before anybody else gets a Sequence. Its fingerprints stay, and may cost a retry.
+//! 2. A refused transaction (full disk) was never visible; its entries and generations are taken out of
+//!    the State before anybody else gets a Sequence. Its fingerprints stay, and may cost a retry. What of it was
+//!    written is cut off, and the cut is synced, before anybody is told: no crash brings it back.
 //! 3. After any other failure of a write or sync the engine is closed: reads go on, no write
-//!    is taken, and nothing that was not visible becomes so.
+//!    is taken, and nothing that was not visible becomes so. Whatever had its Sequence by then is told that its
+//!    outcome is unknown, whatever had none that nothing was written.
 //! 4. Where the writer is in the queue and a group has members, one of them was called to lead.
 
 use std::sync::atomic::Ordering;
@@ -25,66 +27,82 @@ use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
 
-use crate::conflict::{Beginning, Footprint};
+use crate::conflicts::{ConflictSet, TransactionStart};
 use crate::error::EngineError;
 use crate::group::{Call, Group, Insertion, Outcome};
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
-use crate::overlay::born::Births;
 use crate::overlay::memtable::Memtable;
-use crate::overlay::recycle::Recycler;
-use crate::own_writes::OwnWrites;
+use crate::overlay::pending::NewChunks;
+use crate::overlay::recycled::Recycler;
 use crate::queue::{Queue, Refusal};
 use crate::shared::{Counters, Shared};
 use crate::slow::{Stage, Stopwatch};
-use crate::state::{Era, Sealed};
+use crate::state::{Sealed, TreeGeneration};
 use crate::transaction::Durability;
+use crate::write_set::WriteSet;
 
 /// Relaxed transactions are written (not synced) once so many bytes wait.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 /// A leader leads so many groups before it calls another. Its own commit waits meanwhile: with 8 those are the slowest
 /// hundredth, with 1 some hundredths fewer are led in a second.
 const GROUPS_LED_MAX: u32 = 4;
+/// What a data directory says that was at the end of its Sequences for very long.
+const NO_SEQUENCES: &str = "no Sequence is left: its clock was wrong for long; what it holds can be read, and moved to \
+                            a new directory by frond clone, or frond export and import";
 
 impl Shared {
     /// Commits the writes of a transaction that was begun at `beginning`.
     pub fn commit(
         &self,
-        beginning: Beginning,
-        own: OwnWrites,
+        beginning: TransactionStart,
+        own: WriteSet,
         durability: Durability,
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
-        let turn = self.wait_for_room(bytes, &mut watch)?;
+        match beginning.gives_back {
+            true => self.admit_giving_back(bytes)?,
+            false => self.admit_growth(bytes)?,
+        }
+        let turn = self.stall(bytes, &mut watch)?;
         let validated: Vec<(TreeId, Vec<u8>)> =
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
+        let validated_trees: Vec<TreeId> = own.validated_trees().collect();
+        let has_unsynced_base = own.has_unsynced_base();
         let next_tree_id = self.next_tree_id.load(Ordering::Relaxed);
         let record = own.into_record(next_tree_id);
-        let births = Births::of(&record, record.origins(), &*self.store)?;
-        if record.bases.iter().any(|(_, base)| base.is_some()) {
+        let new_chunks = NewChunks::of(&record, record.origins(), &*self.store)?;
+        if has_unsynced_base {
             self.store_synced(self.store.sync())?;
         }
-        let payloads = Payloads::of(&record, births, &self.recycler);
-        let footprint = Footprint::new(self.conflict_seed, &record, validated);
+        let payloads = Payloads::of(&record, new_chunks, &self.recycler);
+        let conflict_set =
+            ConflictSet::new(self.conflict_seed, &record, validated, validated_trees);
         watch.lap(Stage::Prepare);
 
         let mut queue = self.queue();
         queue.check_open()?;
-        if let Some((tree, key)) = queue.conflicts.conflict(beginning, &record, &footprint) {
+        if let Some((tree, key)) = queue.conflicts.conflict(beginning, &record, &conflict_set) {
             Counters::count(&self.counters.conflicts);
             return Err(EngineError::Conflict { tree, key: key.to_vec() });
         }
         if let Some(owner) = beginning.without_claims {
-            let is_foreign = |fingerprint| self.intents.is_foreign(owner, fingerprint);
-            if let Some((tree, key)) = footprint.written_key(&record, is_foreign) {
+            let is_foreign = |fingerprint| self.key_locks.is_foreign(owner, fingerprint);
+            if let Some((tree, key)) = conflict_set.written_key(&record, is_foreign) {
                 Counters::count(&self.counters.conflicts);
                 return Err(EngineError::Conflict { tree, key: key.to_vec() });
             }
         }
-        let (sequence, member) =
-            self.line_up(&mut queue, &record, &footprint, payloads, durability);
+        let now_micros = self.machine.clock.now_micros();
+        let Some(sequence) = queue.last.following(now_micros) else {
+            return Err(EngineError::Closed(NO_SEQUENCES.to_owned()));
+        };
+        // From here on a panic leaves open what becomes of the transaction.
+        let _panics = PoisonOnPanic(self);
+        let member =
+            self.line_up(&mut queue, &record, &conflict_set, payloads, (sequence, durability));
         if let Some(member) = member {
             let writer = queue.writer.take();
             drop(queue);
@@ -101,7 +119,7 @@ impl Shared {
             }
             self.want_sync();
         }
-        self.wait_for_turn(turn, &mut watch);
+        self.delay(turn, &mut watch);
         self.slowest.note(&watch, bytes);
         Counters::count(&self.counters.commits);
         self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);
@@ -117,35 +135,34 @@ impl Shared {
         }
     }
 
-    /// Gives a valid transaction its Sequence and its place in the log. It is visible then, unless
-    /// it is returned as a member of the group that forms.
+    /// Gives a valid transaction its place in the log. It is visible then, unless it is returned as
+    /// a member of the group that forms.
     fn line_up(
         &self,
         queue: &mut Queue,
         record: &Record,
-        footprint: &Footprint,
+        conflict_set: &ConflictSet,
         payloads: Payloads,
-        durability: Durability,
-    ) -> (Sequence, Option<Member>) {
-        let Payloads { logged, for_memtable, births } = payloads;
-        let sequence = queue.last.following(self.machine.clock.now_micros());
+        (sequence, durability): (Sequence, Durability),
+    ) -> Option<Member> {
+        let Payloads { logged, for_memtable, new_chunks } = payloads;
         if queue.conflicts.is_forgetting_due() {
             queue.conflicts.forget(self.oldest_transaction());
         }
-        queue.conflicts.note(record, footprint, sequence);
+        queue.conflicts.note(record, conflict_set, sequence);
         if !record.bases.is_empty() {
             self.begin_eras(record, sequence);
         }
         let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
         let member = if durability == Durability::Relaxed && all_visible {
-            queue.active.add_births(&births);
+            queue.active.add_new_chunks(&new_chunks);
             queue.active.insert(sequence, &for_memtable);
             queue.visible = sequence;
             self.make_visible(sequence);
             None
         } else {
             let memtable = Arc::clone(&queue.active);
-            let insertion = Arc::new(Insertion::new(memtable, sequence, for_memtable, births));
+            let insertion = Arc::new(Insertion::new(memtable, sequence, for_memtable, new_chunks));
             let group = queue.join(&insertion);
             Some(Member { insertion, group })
         };
@@ -157,24 +174,24 @@ impl Shared {
         if queue.active.bytes().max(queue.segment_bytes) >= self.options.memtable_bytes_max {
             self.seal(queue);
         }
-        (sequence, member)
+        member
     }
 
     fn begin_eras(&self, record: &Record, sequence: Sequence) {
         self.change_state(|state, visible| {
             for (tree, base) in &record.bases {
-                state.begin_era(*tree, Era::begun(sequence, *base), visible);
+                state.begin_generation(*tree, TreeGeneration::begun(sequence, *base), visible);
             }
         });
         let roots = record.bases.iter().filter_map(|(_, base)| Some((sequence, (*base)?.root)));
         self.logged_bases().extend(roots);
-        // After the State: a flush that takes the tree from the list finds the era.
+        // After the State: a flush that takes the tree from the list finds the generation.
         self.unpublished().extend(record.bases.iter().map(|(tree, _)| *tree));
     }
 
     /// Closes the active memtable and its log segment, and has them flushed.
     pub fn seal(&self, queue: &mut Queue) {
-        let active = Arc::new(Memtable::new(&self.recycler, self.born.all()));
+        let active = Arc::new(Memtable::new(&self.recycler, self.pending.all()));
         let memtable = std::mem::replace(&mut queue.active, Arc::clone(&active));
         queue.segment = queue.segment.next();
         queue.segment_bytes = 0;
@@ -242,13 +259,13 @@ impl Shared {
             if sequence <= reached {
                 return Ok(());
             }
-            queue.check_open()?;
+            queue.check_known()?;
             queue = self.lead_or_wait(queue);
         }
     }
 
     /// Makes durable what has a Sequence up to `upto`.
-    pub fn settle(&self, upto: Sequence) -> Result<(), EngineError> {
+    pub fn make_durable(&self, upto: Sequence) -> Result<(), EngineError> {
         let mut queue = self.queue();
         while queue.durable < upto.min(queue.last_live) {
             queue.check_open()?;
@@ -264,7 +281,7 @@ impl Shared {
 
     /// Waits until what has a Sequence up to `upto` is visible.
     pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
-        if self.queue().visible < upto { self.settle(upto) } else { Ok(()) }
+        if self.queue().visible < upto { self.make_durable(upto) } else { Ok(()) }
     }
 
     fn lead_or_wait<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
@@ -324,10 +341,12 @@ impl Shared {
         watch.lap(Stage::Wake);
         let written = writer.write(&records);
         let wrote = watch.lap(Stage::Write);
-        let unknown = matches!(written, Err(WriteError::Unknown(_)));
-        let synced = match durability {
-            Durability::Synced if !unknown => writer.sync(),
-            _ => Ok(()),
+        let (is_synced, synced) = match written {
+            Err(WriteError::Unknown(_)) => (false, Ok(())),
+            // What is refused was cut off: a crash must not bring it back once that was told.
+            Err(WriteError::Refused { .. }) => (true, writer.sync()),
+            Ok(()) if durability == Durability::Synced => (true, writer.sync()),
+            Ok(()) => (false, Ok(())),
         };
         let took = wrote + watch.lap(Stage::Sync);
         members.iter().for_each(|member| self.insert(&group, member));
@@ -341,25 +360,26 @@ impl Shared {
         queue.writer_counters = writer.counters();
         queue.in_hand = None;
         let mut outcome = Outcome::Look;
-        match written {
-            Ok(()) => {
+        match (written, synced) {
+            (Err(WriteError::Unknown(error)), _) => {
+                self.fail(&mut queue, &format!("the log could not be written: {error}"));
+            }
+            (_, Err(WriteError::Refused { error, .. } | WriteError::Unknown(error))) => {
+                self.fail(&mut queue, &format!("the log could not be synced: {error}"));
+            }
+            // Somebody else has closed it: what is told of this must not differ from what the next opening finds.
+            _ if queue.closed.is_some() => {}
+            (Ok(()), Ok(())) => {
                 queue.written = upto;
                 queue.disk_full = None;
                 outcome = Outcome::Durable;
             }
-            Err(WriteError::Refused { written, error }) => {
+            (Err(WriteError::Refused { written, error }), Ok(())) => {
                 self.refuse(&mut queue, records, written, Refusal::new(&error));
-            }
-            Err(WriteError::Unknown(error)) => {
-                queue.closed.get_or_insert(error.to_string());
+                self.pass_refused(&mut queue);
             }
         }
-        if let Err(WriteError::Refused { error, .. } | WriteError::Unknown(error)) = synced {
-            queue.closed.get_or_insert(error.to_string());
-        } else if queue.disk_full.is_some() && queue.closed.is_none() {
-            self.pass_refused(&mut queue);
-        }
-        if queue.closed.is_none() && durability == Durability::Synced {
+        if queue.closed.is_none() && is_synced {
             queue.durable = queue.written;
             queue.visible = queue.visible.max(queue.written);
             self.make_visible(queue.visible);
@@ -390,6 +410,7 @@ impl Shared {
         outcome: Outcome,
     ) {
         let watched = queue.watchers > 0;
+        let is_closed = queue.closed.is_some();
         drop(queue);
         // First: its sync takes longer than waking the others.
         if let Some(next) = next {
@@ -398,6 +419,9 @@ impl Shared {
         group.tell(outcome);
         if watched {
             self.queue_changed.notify_all();
+        }
+        if is_closed {
+            self.fault.tell();
         }
     }
 
@@ -434,7 +458,7 @@ impl Shared {
 
     /// Goes on behind the Sequences that were refused: nothing lies there, and a transaction that
     /// begins now must not conflict with them for ever. All that is not refused is visible, or was
-    /// written and synced by now.
+    /// written and synced by now: the leader syncs after a refusal, whatever it leads for.
     fn pass_refused(&self, queue: &mut Queue) {
         if queue.pending.is_empty() {
             queue.written = queue.last;
@@ -451,13 +475,28 @@ impl Shared {
         state.memtables().for_each(|memtable| memtable.remove(sequence));
         if !based.is_empty() {
             self.change_state(|state, _| {
-                based.iter().for_each(|tree| state.end_era(*tree, sequence));
+                based.iter().for_each(|tree| state.end_generation(*tree, sequence));
             });
         }
     }
 
-    /// Refuses all writes from now on.
+    /// Refuses all writes from now on: something failed of which nobody knows what it left.
     pub fn poison(&self, reason: &str) {
+        self.fail(&mut self.queue(), reason);
+        self.end(reason);
+        self.fault.tell();
+    }
+
+    /// Closes the queue for a fault; to be told when the lock is let go. Once the owner has closed it, it is none.
+    fn fail(&self, queue: &mut Queue, reason: &str) {
+        if queue.closed.is_none() {
+            self.fault.set(reason, self.machine.clock.now_micros());
+            queue.closed = Some(reason.to_owned());
+        }
+    }
+
+    /// Refuses all writes from now on.
+    pub fn end(&self, reason: &str) {
         let mut queue = self.queue();
         queue.closed.get_or_insert(reason.to_owned());
         let (forming, _) = queue.close_group();
@@ -475,18 +514,18 @@ impl Shared {
 struct Payloads {
     logged: PendingRecord,
     for_memtable: Bytes,
-    births: Births,
+    new_chunks: NewChunks,
 }
 
 impl Payloads {
-    fn of(record: &Record, births: Births, recycler: &Arc<Recycler>) -> Payloads {
+    fn of(record: &Record, new_chunks: NewChunks, recycler: &Arc<Recycler>) -> Payloads {
         let payload = record.encode_into(|bytes| recycler.payload(bytes));
         let logged = PendingRecord::new(recycler.share(payload));
         let for_memtable = match record.is_for_memtable() {
             true => logged.payload.clone(),
             false => recycler.share(record.writes_alone(|bytes| recycler.payload(bytes))),
         };
-        Payloads { logged, for_memtable, births }
+        Payloads { logged, for_memtable, new_chunks }
     }
 }
 
@@ -522,3 +561,6 @@ impl Drop for PoisonOnPanic<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

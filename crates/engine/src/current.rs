@@ -1,22 +1,22 @@
 //! What is visible now: the State and the visible Sequence, taken together at one moment.
 //!
 //! Readers take snapshots all the time, on all processors; the visible Sequence rises once a group of
-//! commits, the State changes seldom. So each lane of threads has a copy of its own of what a snapshot
+//! commits, the State changes seldom. So each stripe of threads has a copy of its own of what a snapshot
 //! holds, with its own count of references, behind a lock that hardly anybody else takes.
 //!
 //! *Invariants*
 //! 1. `visible` only rises, and neither it nor the State changes but under `latest`.
-//! 2. While `latest` isn't locked, every lane has the latest State. While a change goes through the
-//!    lanes, some have the one before: both fit the visible Sequence, which stays what it is.
-//! 3. A reader loads `visible` with its lane locked. A State that came before a rise is in the lane by
-//!    then, and one that comes after it waits for the lane: the two belong together.
+//! 2. While `latest` isn't locked, every stripe has the latest State. While a change goes through the
+//!    stripes, some have the one before: both fit the visible Sequence, which stays what it is.
+//! 3. A reader loads `visible` with its stripe locked. A State that came before a rise is in the stripe by
+//!    then, and one that comes after it waits for the stripe: the two belong together.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use frond_store::ChunkStore;
-use frond_store::lane::{LANE_COUNT, Lane, lane};
+use frond_store::stripe::{STRIPE_COUNT, Stripe, stripe};
 
 use crate::ids::Sequence;
 use crate::state::State;
@@ -34,7 +34,7 @@ pub(crate) struct Current {
     store: Arc<dyn ChunkStore>,
     latest: Mutex<Latest>,
     visible: AtomicU64,
-    lanes: [Lane<Mutex<Arc<View>>>; LANE_COUNT],
+    stripes: [Stripe<Mutex<Arc<View>>>; STRIPE_COUNT],
 }
 
 struct Latest {
@@ -50,16 +50,16 @@ impl Current {
         let held = vec![(Arc::downgrade(&state), None)];
         let view = |_| {
             let (store, state) = (Arc::clone(&store), Arc::clone(&state));
-            Lane(Mutex::new(Arc::new(View { store, state })))
+            Stripe(Mutex::new(Arc::new(View { store, state })))
         };
-        let lanes = std::array::from_fn(view);
+        let stripes = std::array::from_fn(view);
         let visible = AtomicU64::new(visible.0);
-        Current { store, latest: Mutex::new(Latest { state, held }), visible, lanes }
+        Current { store, latest: Mutex::new(Latest { state, held }), visible, stripes }
     }
 
     /// What a snapshot of this moment holds, and its Sequence.
     pub fn view(&self) -> (Arc<View>, Sequence) {
-        let view = self.lanes[lane()].0.lock().expect(NO_PANIC);
+        let view = self.stripes[stripe()].0.lock().expect(NO_PANIC);
         (Arc::clone(&view), self.visible())
     }
 
@@ -83,15 +83,15 @@ impl Current {
     /// Replaces the State by a changed copy. `change` is told the visible Sequence.
     pub fn change(&self, change: impl FnOnce(&mut State, Sequence)) {
         // Dropped after the locks are released: it may be the last to hold what takes long to free.
-        let mut before = Vec::with_capacity(LANE_COUNT + 1);
+        let mut before = Vec::with_capacity(STRIPE_COUNT + 1);
         let mut latest = self.latest();
         let mut state = State::clone(&latest.state);
         change(&mut state, self.visible());
         let state = Arc::new(state);
-        for lane in &self.lanes {
+        for stripe in &self.stripes {
             let (store, state) = (Arc::clone(&self.store), Arc::clone(&state));
             let view = Arc::new(View { store, state });
-            before.push(std::mem::replace(&mut *lane.0.lock().expect(NO_PANIC), view));
+            before.push(std::mem::replace(&mut *stripe.0.lock().expect(NO_PANIC), view));
         }
         latest.held.retain(|(state, _)| state.strong_count() > 0);
         if let Some((_, replaced)) = latest.held.last_mut() {
@@ -103,13 +103,13 @@ impl Current {
 
     /// Every State that somebody may still read, the latest last; those that expired aren't read.
     pub fn held_states(&self) -> Vec<Arc<State>> {
-        // The lanes have the latest while this is locked: no snapshot begins with another.
+        // The stripes have the latest while this is locked: no snapshot begins with another.
         let latest = self.latest();
         let held = latest.held.iter().filter_map(|(state, _)| state.upgrade());
         held.filter(|state| !state.expiry.is_expired()).collect()
     }
 
-    /// Marks the States that were replaced at least `age` ago; returns those that are held yet.
+    /// Marks the States that were replaced at least `expiry` ago; returns those that are held yet.
     pub fn expire(&self, age: Duration) -> Vec<Arc<State>> {
         let latest = self.latest();
         let is_old = |replaced: &Option<Instant>| replaced.is_some_and(|at| age <= at.elapsed());
@@ -133,13 +133,13 @@ mod tests {
 
     use super::*;
     use crate::ids::TreeId;
-    use crate::state::Era;
+    use crate::state::TreeGeneration;
 
     const TREE: TreeId = TreeId(2);
 
-    /// In a State made for `sequence` this is the last era's beginning.
+    /// In a State made for `sequence` this is the last generation's beginning.
     fn last_era(state: &State) -> Sequence {
-        state.trees.get(TREE).last().map_or(Sequence::ZERO, |era| era.from)
+        state.trees.get(TREE).last().map_or(Sequence::ZERO, |generation| generation.from)
     }
 
     #[test]
@@ -148,19 +148,19 @@ mod tests {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let (current, stop) = (&current, &stop);
-            let readers: Vec<_> = (0..LANE_COUNT + 2)
+            let readers: Vec<_> = (0..STRIPE_COUNT + 2)
                 .map(|_| {
                     scope.spawn(move || {
                         let mut seen = Sequence::ZERO;
                         let mut reads = 0;
                         while reads == 0 || !stop.load(Ordering::Relaxed) {
                             let (view, visible) = current.view();
-                            // An era begins one ahead of what is visible, and that is made visible
+                            // An generation begins one ahead of what is visible, and that is made visible
                             // before the next one begins.
-                            let era = last_era(&view.state);
+                            let generation = last_era(&view.state);
                             assert!(
-                                era == visible || era == Sequence(visible.0 + 1),
-                                "{era:?} {visible:?}"
+                                generation == visible || generation == Sequence(visible.0 + 1),
+                                "{generation:?} {visible:?}"
                             );
                             assert!(seen <= visible);
                             seen = visible;
@@ -173,7 +173,7 @@ mod tests {
                 let sequence = Sequence(number);
                 current.change(|state, visible| {
                     assert_eq!(visible, sequence.preceding());
-                    state.begin_era(TREE, Era::begun(sequence, None), visible);
+                    state.begin_generation(TREE, TreeGeneration::begun(sequence, None), visible);
                 });
                 current.make_visible(sequence);
                 assert_eq!(last_era(&current.view().0.state), sequence);

@@ -11,7 +11,7 @@ use frond_tree::{Cursor, Direction, Entry, EntryRef};
 use crate::current::View;
 use crate::error::EngineError;
 use crate::overlay::interleave::{Interleave, precedes};
-use crate::reads::Reach;
+use crate::reach::Reach;
 
 /// An iterator over a range of a tree in a snapshot or transaction. Owns what it needs, and goes on
 /// showing the tree as it was when the cursor was opened.

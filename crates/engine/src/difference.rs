@@ -13,7 +13,7 @@
 //!
 //! *Chunks*, of large values, are made of chunks of the old value, and these must be there whatever became of the key
 //! since: the record's memtable names them, collections keep them, and a flush packs those that only the log's earlier
-//! segments had (`overlay::born`). What a new value refers to and the transaction didn't bring must be reached from the
+//! segments had (`overlay::pending`). What a new value refers to and the transaction didn't bring must be reached from the
 //! key's old value; of any other value it is packed when the transaction commits.
 //!
 //! A chunk that was made of an old one by putting bytes in the place of others knows which

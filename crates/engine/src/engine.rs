@@ -5,114 +5,26 @@ use std::sync::atomic::Ordering;
 
 use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
-use frond_store::{ChunkStore, Collected};
+use frond_store::{ChunkStore, GcReport};
 use frond_tree::{Tree, TreeFormat};
 
 use crate::background::Threads;
-use crate::claims::Manner;
+use crate::background_errors::Failure;
 use crate::error::EngineError;
+use crate::fault::Fault;
+use crate::held_locks::LockMode;
 use crate::ids::{Sequence, TreeId};
 use crate::image::Image;
-use crate::opening;
-use crate::pace::SEALED_COUNT_MAX;
+use crate::options::EngineOptions;
 use crate::publish::ROOT_NAME;
 use crate::reclaim::ReclaimOptions;
+use crate::recovery;
 use crate::shared::Shared;
 use crate::slow::SlowCommit;
 use crate::snapshot::Snapshot;
+use crate::space::DiskRoom;
 use crate::statistics::Histogram;
 use crate::transaction::Transaction;
-use crate::trouble::Failure;
-
-/// Settings of an [`Engine`].
-#[derive(Clone, Copy, Debug)]
-pub struct EngineOptions {
-    /// Bytes of decompressed chunks kept in memory.
-    pub cache_bytes: u64,
-    /// Bytes of pages of packs' indexes kept in memory: 40 bytes a chunk of those that are looked for often.
-    pub index_cache_bytes: u64,
-    /// A read of a chunk that takes so many microseconds came from a disk, not from the system's cache: what it was for
-    /// is worth more memory.
-    pub slow_read_micros: i64,
-    /// The memtable is sealed and flushed when it, or its log, has grown to this.
-    pub memtable_bytes_max: u64,
-    /// The runs over a tree are folded into it so fast that they are about so many hundredths of it at most. Less
-    /// makes ranges faster, more makes writing cheaper: each round of folding rewrites most of a tree whose keys
-    /// come in no order.
-    pub overlay_percent_max: u64,
-    /// With more runs than this, some of those of a tree that is read much are merged; one that is read seldom may have half as
-    /// many more, one that nobody reads six times as many.
-    pub run_count_max: usize,
-    /// Most bytes a second that background collections read and write; `None`: there are none.
-    pub reclaim_bytes_a_second: Option<u64>,
-    /// How often relaxed commits are synced, in milliseconds: a crash loses at most what they wrote in
-    /// this time, and in that of the sync itself.
-    pub relaxed_sync_millis: u64,
-    /// For how many seconds a snapshot, or a cursor or transaction on one, can be read after a flush or
-    /// a fold has replaced what it shows: then it gives back memory and disk, and reading it fails with
-    /// [`EngineError::SnapshotTooOld`]. Folding and collection go on beside it all the time. `None`:
-    /// as long as it is held.
-    pub snapshot_seconds_max: Option<u64>,
-    /// How much memory memtables may take that were flushed and are kept for open snapshots only; above it
-    /// the oldest snapshots become too old, as above.
-    pub snapshots_bytes_max: u64,
-    /// How many threads fold and merge in the background, beside the one that flushes. Without any,
-    /// whoever commits flushes and folds first where that is due: for tests that must repeat.
-    pub fold_threads: usize,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        EngineOptions {
-            cache_bytes: 128 << 20,
-            index_cache_bytes: 8 << 20,
-            slow_read_micros: LocalOptions::default().slow_read_micros,
-            memtable_bytes_max: MEMTABLE_BYTES_MAX,
-            overlay_percent_max: 25,
-            run_count_max: 8,
-            reclaim_bytes_a_second: Some(64 << 20),
-            relaxed_sync_millis: 100,
-            snapshot_seconds_max: Some(3600),
-            snapshots_bytes_max: 1 << 30,
-            fold_threads: 2,
-        }
-    }
-}
-
-/// Least bytes of a memtable: with less, flushes would be all that is done.
-const MEMTABLE_BYTES_MIN: u64 = 1 << 20;
-/// No memtable is larger than this, however much memory there is: with 64 MB inserts take a third more memory, and
-/// are no faster (docs/findings.md).
-const MEMTABLE_BYTES_MAX: u64 = 32 << 20;
-/// What a process takes whatever the options are, measured under load: the program, buffers of writes that are
-/// under way, chunks of open packs by name, what the allocator keeps.
-const PROCESS_BYTES: u64 = 32 << 20;
-/// The share of the memory of each of the memtables that make a quarter of it together: the active one and the
-/// sealed ones that may wait.
-const MEMTABLES_SHARE: u64 = 4 * (SEALED_COUNT_MAX as u64 + 1);
-/// What flushed memtables may take for readers is this part of the memory: as much as one snapshot can keep,
-/// so that one alone is never too old.
-const SNAPSHOTS_SHARE: u64 = 4;
-
-impl EngineOptions {
-    /// The default options with one budget of memory. Of what the process leaves of it
-    /// (about 32 MB are needed in any case; of a small budget half), three eighths are for decompressed chunks, a sixteenth for pages of packs' indexes, and a
-    /// quarter at most for memtables (the active one and those that wait to be flushed). The rest
-    /// is for what can't be told ahead: filters of runs (about 10 bits for each key that was written
-    /// since its tree was folded), 8 bytes for each chunk that is stored, what folds have in hand,
-    /// and what the layers above need.
-    pub fn for_memory(bytes: u64) -> EngineOptions {
-        let shared = bytes.saturating_sub(PROCESS_BYTES).max(bytes / 2);
-        let memtable = (shared / MEMTABLES_SHARE).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
-        EngineOptions {
-            cache_bytes: shared / 8 * 3,
-            index_cache_bytes: shared / 16,
-            memtable_bytes_max: memtable,
-            snapshots_bytes_max: bytes / SNAPSHOTS_SHARE,
-            ..EngineOptions::default()
-        }
-    }
-}
 
 /// One data directory, open. Cloning shares it; the last clone to go closes it.
 ///
@@ -128,6 +40,9 @@ pub struct Engine {
     threads: Arc<Threads>,
 }
 
+/// A pack is this part of the reserve at most.
+const PACK_SHARE: u64 = 4;
+
 impl Engine {
     /// Opens the data directory, recovering from its log; makes an empty one where there is none.
     ///
@@ -135,11 +50,20 @@ impl Engine {
     /// [`EngineError::Store`]: the disk fails, another process has the directory, its format is
     /// of another version, or what is stored there is damaged.
     pub fn open(machine: &Machine, options: EngineOptions) -> Result<Engine, EngineError> {
+        let room = machine.disk.space().ok().flatten();
+        let reserve_bytes = room.map_or(0, |room| options.reserve.of(room.bytes));
+        let own = LocalOptions::default();
+        // A pack can go only if there is room to move what of it is needed.
+        let pack_bytes_target = match reserve_bytes {
+            0 => own.pack_bytes_target,
+            reserve => own.pack_bytes_target.min((reserve / PACK_SHARE).max(1 << 20)),
+        };
         let local = LocalOptions {
+            pack_bytes_target,
+            reserve_bytes,
             cache_bytes: options.cache_bytes,
             index_cache_bytes: options.index_cache_bytes,
             slow_read_micros: options.slow_read_micros,
-            ..LocalOptions::default()
         };
         let store = LocalStore::open(machine, local)?;
         Engine::open_over(machine, store, options)
@@ -152,7 +76,7 @@ impl Engine {
         store: Arc<dyn ChunkStore>,
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
-        let shared = Arc::new(opening::open(machine, store, options)?);
+        let shared = Arc::new(recovery::open(machine, store, options)?);
         let threads = Arc::new(Threads::start(&shared)?);
         Ok(Engine { shared, threads })
     }
@@ -179,12 +103,12 @@ impl Engine {
 
     /// Begins a transaction at what is visible now.
     pub fn begin(&self) -> Transaction {
-        self.begin_as(Manner::Optimistic)
+        self.begin_as(LockMode::Optimistic)
     }
 
     /// Begins a transaction that deals with others in this manner.
-    pub fn begin_as(&self, manner: Manner) -> Transaction {
-        Transaction::begin(Arc::clone(&self.shared), manner)
+    pub fn begin_as(&self, lock_mode: LockMode) -> Transaction {
+        Transaction::begin(Arc::clone(&self.shared), lock_mode)
     }
 
     /// The Sequence of the last visible transaction.
@@ -231,8 +155,19 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Store`]: something reachable is missing or damaged (nothing that can be read was
     /// removed), or the disk is full.
-    pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
+    pub fn reclaim(&self, options: ReclaimOptions) -> Result<GcReport, EngineError> {
         self.shared.reclaim(options)
+    }
+
+    /// How the disk is; `None` if it doesn't tell.
+    pub fn room(&self) -> Option<DiskRoom> {
+        self.shared.space.room()
+    }
+
+    /// Has a file hold a part of the reserve, so that others who fill the disk leave it, if there is room: for
+    /// whoever serves for long. Costs little when it is held; to be called from time to time.
+    pub fn hold_reserve(&self) {
+        self.shared.space.hold();
     }
 
     /// Makes an image of all that is visible now, for a backup, while writers go on.
@@ -247,7 +182,7 @@ impl Engine {
     ///
     /// # Errors
     /// As `reclaim`.
-    pub fn weigh(&self) -> Result<Collected, EngineError> {
+    pub fn weigh(&self) -> Result<GcReport, EngineError> {
         self.shared.weigh()
     }
 
@@ -269,10 +204,10 @@ impl Engine {
         EngineCounters {
             commits: shared.counters.commits.load(Ordering::Relaxed),
             conflicts: shared.counters.conflicts.load(Ordering::Relaxed),
-            intent_waits: shared.counters.intent_waits.load(Ordering::Relaxed),
-            waiting: shared.intents.waiting_count(),
+            key_lock_waits: shared.counters.key_lock_waits.load(Ordering::Relaxed),
+            waiting: shared.key_locks.waiting_count(),
             deadlocks: shared.counters.deadlocks.load(Ordering::Relaxed),
-            snapshots_moved: shared.counters.snapshots_moved.load(Ordering::Relaxed),
+            snapshots_refreshed: shared.counters.snapshots_refreshed.load(Ordering::Relaxed),
             snapshots_kept: shared.counters.snapshots_kept.load(Ordering::Relaxed),
             log_syncs: writer.syncs,
             log_bytes: writer.bytes,
@@ -293,7 +228,9 @@ impl Engine {
             flush_micros: shared.counters.flush_micros.read(),
             work_micros: shared.counters.work_micros.read(),
             delay_micros: shared.counters.delay_micros.read(),
-            background_failures: shared.troubles.count(),
+            background_failures: shared.background_errors.count(),
+            scrubbed_bytes: shared.counters.scrubbed_bytes.load(Ordering::Relaxed),
+            damages: shared.store.damages().len() as u64,
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
         }
     }
@@ -301,12 +238,31 @@ impl Engine {
     /// Has `sink` told of what fails in the background and is tried again: a line each, once until that
     /// work succeeds. Only the first sink is.
     pub fn on_failure(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
-        self.shared.troubles.tell(sink);
+        self.shared.background_errors.tell(sink);
     }
 
     /// What failed last in the background since the opening.
     pub fn last_failure(&self) -> Option<Failure> {
-        self.shared.troubles.last()
+        self.shared.background_errors.last()
+    }
+
+    /// Waits until all that has its place up to `upto` is visible.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if some of it never will be in this process; [`EngineError::Store`] if the disk is full.
+    pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
+        self.shared.await_visible(upto)
+    }
+
+    /// What closed the engine for writing, if anything but [`Engine::close`] did: reads go on, and only opening the
+    /// directory again leads back.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.shared.fault.get()
+    }
+
+    /// Has `sink` told of that, once; at once where it has happened. Only the first sink is.
+    pub fn on_fault(&self, sink: impl Fn(&Fault) + Send + Sync + 'static) {
+        self.shared.fault.on_fault(sink);
     }
 
     /// The slowest commits since the opening, the slowest of all first: what each waited for.
@@ -330,13 +286,13 @@ pub struct EngineCounters {
     /// Transactions refused because another was first.
     pub conflicts: u64,
     /// Waits for a key that another transaction had claimed.
-    pub intent_waits: u64,
+    pub key_lock_waits: u64,
     /// Transactions that wait for one now.
     pub waiting: u64,
     /// Transactions that lost because they waited for one another.
     pub deadlocks: u64,
     /// Snapshots of transactions that moved on, where these would have lost otherwise.
-    pub snapshots_moved: u64,
+    pub snapshots_refreshed: u64,
     /// Those that could not, because what was read before had changed.
     pub snapshots_kept: u64,
     /// Syncs of the log: `commits / log_syncs` is the mean size of a group.
@@ -382,23 +338,8 @@ pub struct EngineCounters {
     pub background_failures: u64,
     /// Bytes in memtables now.
     pub memtable_bytes: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_budget_of_memory_is_kept() {
-        for megabytes in [16, 64, 256, 4096, 1 << 20] {
-            let bytes = megabytes << 20;
-            let options = EngineOptions::for_memory(bytes);
-            let memtables = options.memtable_bytes_max * (SEALED_COUNT_MAX as u64 + 1);
-            let caches = options.cache_bytes + options.index_cache_bytes;
-            let left = (bytes - (memtables + caches)) >> 20;
-            assert!(PROCESS_BYTES.min(bytes / 2) >> 20 <= left, "{megabytes} MB: {left} MB left");
-            assert!(bytes < caches * 5 || megabytes < 64, "{megabytes} MB");
-        }
-        assert_eq!(EngineOptions::for_memory(288 << 20).memtable_bytes_max >> 20, 16);
-    }
+    /// Bytes that were read again in the background to find damage.
+    pub scrubbed_bytes: u64,
+    /// Chunks, and places in packs of which nobody knows what lay there, that are damaged now.
+    pub damages: u64,
 }

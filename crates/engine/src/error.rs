@@ -23,9 +23,15 @@ pub enum EngineError {
     /// it showed was replaced since: take another.
     #[error("the snapshot is too old: what it showed has been given back")]
     SnapshotTooOld,
-    /// A sync failed earlier, or the engine was closed.
-    #[error("closed: {0}")]
+    /// A sync failed earlier, or the engine was closed: nothing of this was written.
+    #[error("closed for writing: {0}")]
     Closed(String),
+    /// A write or sync failed, or something panicked, when the transaction had its place in the log: only opening the
+    /// directory again tells whether it was kept.
+    #[error(
+        "whether the transaction was kept is unknown until the data directory is opened again: {0}"
+    )]
+    Unknown(String),
     /// A transaction exceeds a limit.
     #[error("transaction too large: {bytes} bytes, at most {max}")]
     TooLarge {
@@ -40,4 +46,29 @@ pub enum EngineError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl EngineError {
+    /// Whether stored bytes aren't what was written.
+    pub(crate) fn is_damage(&self) -> bool {
+        use StoreError::{Damaged, Missing};
+        match self {
+            EngineError::Store(error) | EngineError::Tree(TreeError::Store(error)) => {
+                matches!(error, Damaged { .. } | Missing(_))
+            }
+            EngineError::Tree(TreeError::Damaged { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the disk is full, or as full as it may be: the one failure of a write that leaves everything
+    /// as it was.
+    pub fn is_full(&self) -> bool {
+        match self {
+            EngineError::Store(error) | EngineError::Tree(TreeError::Store(error)) => {
+                error.is_full()
+            }
+            _ => false,
+        }
+    }
 }

@@ -14,8 +14,8 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use frond_store::{ChunkHash, Lifetime};
-use frond_tree::{Bounds, Direction};
+use frond_store::{ChunkHash, Headroom, Lifetime};
+use frond_tree::{Bounds, Direction, Tree};
 
 use crate::current::View;
 use crate::error::EngineError;
@@ -26,7 +26,7 @@ use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run};
 use crate::publish::{Advance, Outcome};
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
-use crate::state::{Base, Improvement};
+use crate::state::{Base, VersionEdit};
 
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the edits:
 /// 2 MB of 32, a hundredth of a second or two.
@@ -47,6 +47,7 @@ impl Shared {
 
     fn write_sealed(&self) -> Result<bool, EngineError> {
         let _session = self.store.session();
+        let _essential = Headroom::Essential.enter();
         let mut flusher = self.flusher.lock().expect("no panic while the lock is held");
         flusher.retain(|memtable| Arc::strong_count(memtable) > 1);
         let (state, _) = self.current();
@@ -57,15 +58,17 @@ impl Shared {
             return Ok(false);
         };
         let sealed_count = state.sealed.len();
-        self.settle(last)?;
+        // What was acknowledged is written even if that takes what is held back: the log is given back for it.
+        self.space.make_way();
+        self.make_durable(last)?;
 
         // What was refused for want of room is gone from the State after settling. The list of
-        // unpublished trees is taken before the State, so that an era is in the State if its tree is
+        // unpublished trees is taken before the State, so that an generation is in the State if its tree is
         // in the list.
         let mut trees = std::mem::take(&mut *self.unpublished());
         let (state, visible) = self.current();
         let horizon = last.min(visible);
-        let begun = self.machine.clock.now_micros();
+        let begun = self.machine.clock.steady_micros();
         let sealed = &state.sealed[..sealed_count];
         let memtables: Vec<Arc<Memtable>> =
             sealed.iter().map(|sealed| Arc::clone(&sealed.memtable)).collect();
@@ -86,7 +89,7 @@ impl Shared {
             }
         };
         let micros = self.micros_since(begun);
-        self.pace.note_flush(bytes, micros);
+        self.backpressure.note_flush(bytes, micros);
         self.counters.flush_micros.add(micros);
         Counters::count(&self.counters.flushes);
         flusher.extend(memtables);
@@ -102,20 +105,20 @@ impl Shared {
     /// to what its snapshot shows: to what it replaces, which is the newest and so in a tree; to anything else it
     /// refers only after having it packed. An old one isn't relied on.
     fn pack_needed(&self, flushed: &[Arc<Memtable>], horizon: Sequence) -> Result<(), EngineError> {
-        let born: HashSet<ChunkHash> =
-            flushed.iter().flat_map(|memtable| memtable.born().chunks()).collect();
-        if born.is_empty() {
+        let pending: HashSet<ChunkHash> =
+            flushed.iter().flat_map(|memtable| memtable.pending().chunks()).collect();
+        if pending.is_empty() {
             return Ok(());
         }
         if self.oldest_transaction() < horizon {
-            return Ok(self.born.pack(born)?);
+            return Ok(self.pending.pack(pending)?);
         }
         let (state, _) = self.current();
         let is_flushed =
             |memtable: &&Arc<Memtable>| flushed.iter().any(|other| Arc::ptr_eq(memtable, other));
         let later = state.memtables().filter(|memtable| !is_flushed(memtable));
-        let needs = later.flat_map(|memtable| memtable.born().all_needs());
-        Ok(self.born.pack(needs.filter(|hash| born.contains(hash)))?)
+        let needs = later.flat_map(|memtable| memtable.pending().all_needs());
+        Ok(self.pending.pack(needs.filter(|hash| pending.contains(hash)))?)
     }
 
     /// Frees flushed memtables that nobody reads any more; returns whether others are left. Freeing
@@ -136,6 +139,7 @@ impl Shared {
         let left = Mutex::new(advance.trees.iter());
         let next = || left.lock().expect("no panic while the lock is held").next().copied();
         let work = || -> Result<Vec<Outcome>, EngineError> {
+            let _essential = Headroom::Essential.enter();
             let mut outcomes = Vec::new();
             while let Some(tree) = next() {
                 outcomes.extend(self.flush_tree(snapshot, tree, advance.horizon)?);
@@ -163,12 +167,12 @@ impl Shared {
         tree: TreeId,
         horizon: Sequence,
     ) -> Result<Option<Outcome>, EngineError> {
-        let Ok((era, base)) = snapshot.era(tree) else { return Ok(None) };
+        let Ok((generation, base)) = snapshot.generation(tree) else { return Ok(None) };
         if horizon <= base.folded_to || !snapshot.is_written_since(tree, base) {
             return Ok(None);
         }
-        let improvement = self.improve(snapshot, tree, base)?;
-        Ok(improvement.map(|improvement| Outcome { tree, from: era.from, improvement }))
+        let edit = self.improve(snapshot, tree, base)?;
+        Ok(edit.map(|edit| Outcome { tree, from: generation.from, edit }))
     }
 
     /// Folds the memtables into the tree, or makes a run of them.
@@ -177,12 +181,16 @@ impl Shared {
         snapshot: &Snapshot,
         tree: TreeId,
         base: &Base,
-    ) -> Result<Option<Improvement>, EngineError> {
+    ) -> Result<Option<VersionEdit>, EngineError> {
         let upto = snapshot.sequence();
-        if self.folds_directly(snapshot, tree, base)? {
-            Counters::count(&self.counters.folds);
-            let folded = snapshot.fold(tree, base, Lifetime::Working)?;
-            return Ok(folded.map(|tree| Improvement::Folded { tree, upto }));
+        match self.fold_directly(snapshot, tree, base) {
+            // What is written goes to a run: the log can be given back, and the tree is folded when it is healed.
+            Err(error) if error.is_damage() => self.note_failure("fold", &error),
+            Ok(Some(folded)) => {
+                return Ok(folded.map(|tree| VersionEdit::Folded { tree, upto }));
+            }
+            Ok(None) => {}
+            Err(error) => return Err(error),
         }
         let sources = snapshot.recent_changes(tree, base);
         let mut entries = Interleave::new(sources, Direction::Ascending);
@@ -192,8 +200,22 @@ impl Shared {
         Counters::count(&self.counters.runs_written);
         Ok(run.map(|run| {
             self.counters.bytes_flushed.fetch_add(run.bytes, Ordering::Relaxed);
-            Improvement::Flushed(Arc::new(run))
+            VersionEdit::Flushed(Arc::new(run))
         }))
+    }
+
+    /// Folds the overlay into the tree, if that rewrites little; `None` if it doesn't.
+    fn fold_directly(
+        &self,
+        snapshot: &Snapshot,
+        tree: TreeId,
+        base: &Base,
+    ) -> Result<Option<Option<Tree>>, EngineError> {
+        if !self.folds_directly(snapshot, tree, base)? {
+            return Ok(None);
+        }
+        Counters::count(&self.counters.folds);
+        Ok(Some(snapshot.fold(tree, base, Lifetime::Working)?))
     }
 
     /// Whether folding the overlay into the tree now rewrites little.

@@ -3,7 +3,7 @@
 //! It applies all that lies over each tree at the snapshot, memtables and runs, syncs the results,
 //! and lays them over the bases of then (`state::base` tells why that is right whatever happened
 //! meanwhile), but publishes nothing: the log still has the entries, and the next flush publishes. What
-//! steps have done of the runs already (`rounds`) isn't done again.
+//! steps have done of the runs already (`compaction_progress`) isn't done again.
 //! A base so folded may reach beyond the horizon of the published state; it is then published with
 //! its own Sequence, after the log was synced that far, so that a recovery, which replays everything
 //! above the horizon, always reaches it and never shows half a transaction.
@@ -16,7 +16,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::publish::Outcome;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
-use crate::state::{Base, Improvement};
+use crate::state::{Base, VersionEdit};
 
 /// A log segment of this size is closed by a version commit: small against any history, and large
 /// enough that publishing (a few syncs) is rare.
@@ -33,7 +33,7 @@ impl Shared {
         self.store_synced(self.store.sync())?;
         self.change_state(|state, _| {
             for outcome in &outcomes {
-                state.improve(outcome.tree, outcome.from, &outcome.improvement);
+                state.improve(outcome.tree, outcome.from, &outcome.edit);
             }
         });
         self.unpublished().extend(outcomes.iter().map(|outcome| outcome.tree));
@@ -61,8 +61,8 @@ impl Shared {
         for ((tree, (from, base)), better) in trees.iter().zip(&best).zip(better) {
             if let Some(better) = better {
                 Counters::count(&self.counters.folds);
-                let improvement = Improvement::Folded { tree: better, upto: snapshot.sequence() };
-                outcomes.push(Outcome { tree: *tree, from: *from, improvement });
+                let edit = VersionEdit::Folded { tree: better, upto: snapshot.sequence() };
+                outcomes.push(Outcome { tree: *tree, from: *from, edit });
             }
             folded.push(better.unwrap_or(*base.tree));
         }
@@ -79,25 +79,25 @@ impl Shared {
         }
     }
 
-    /// The base from which a fold of `tree` at `snapshot` has the least to do, and when its era
-    /// began: the current base, if it is of the same era and not beyond the snapshot.
+    /// The base from which a fold of `tree` at `snapshot` has the least to do, and when its generation
+    /// began: the current base, if it is of the same generation and not beyond the snapshot.
     fn best_base(
         &self,
         snapshot: &Snapshot,
         tree: TreeId,
     ) -> Result<(Sequence, Base), EngineError> {
-        let (era, base) = snapshot.era(tree)?;
+        let (generation, base) = snapshot.generation(tree)?;
         let (state, _) = self.current();
         let current = state
-            .base_of(tree, era.from)
+            .base_of(tree, generation.from)
             .filter(|current| current.folded_to <= snapshot.sequence())
             .filter(|current| base.whole_to() <= current.whole_to());
-        let Some(current) = current else { return Ok((era.from, base.clone())) };
+        let Some(current) = current else { return Ok((generation.from, base.clone())) };
         // The caller's snapshot doesn't keep this one: asking for it protects it from collection as
         // long as the caller's session lasts. `state` keeps it until then.
         let roots: Vec<ChunkHash> = current.roots().collect();
         self.store.has_many(&roots)?;
-        Ok((era.from, current.clone()))
+        Ok((generation.from, current.clone()))
     }
 }
 

@@ -14,8 +14,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use bytes::Bytes;
 
 use crate::ids::Sequence;
-use crate::overlay::born::Births;
 use crate::overlay::memtable::Memtable;
+use crate::overlay::pending::NewChunks;
 
 /// See the module.
 #[derive(Default)]
@@ -62,7 +62,7 @@ pub(crate) struct Insertion {
     memtable: Arc<Memtable>,
     sequence: Sequence,
     payload: Bytes,
-    births: Births,
+    new_chunks: NewChunks,
     begun: AtomicBool,
 }
 
@@ -71,9 +71,9 @@ impl Insertion {
         memtable: Arc<Memtable>,
         sequence: Sequence,
         payload: Bytes,
-        births: Births,
+        new_chunks: NewChunks,
     ) -> Insertion {
-        Insertion { memtable, sequence, payload, births, begun: AtomicBool::new(false) }
+        Insertion { memtable, sequence, payload, new_chunks, begun: AtomicBool::new(false) }
     }
 
     /// Whether the caller is the first to call this: it inserts then, and arrives.
@@ -82,7 +82,7 @@ impl Insertion {
     }
 
     pub fn insert(&self) {
-        self.memtable.add_births(&self.births);
+        self.memtable.add_new_chunks(&self.new_chunks);
         self.memtable.insert(self.sequence, &self.payload);
     }
 }

@@ -13,22 +13,35 @@ impl TreeId {
 ///
 /// A hybrid clock and MongoDB's cluster time: seconds since 1970 in the high 32 bits, a counter in
 /// the low ones. Never goes back, not even over restarts and clock changes.
+///
+/// A clock, however wrong, brings it to [`CLOCK_SECONDS_MAX`] at most: above that are 2^58 more, of
+/// which each transaction takes one and each opening 2^20.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Sequence(pub u64);
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_SHIFT: u32 = 32;
+/// The last second that a clock brings: in 2103, two years before the bits end.
+const CLOCK_SECONDS_MAX: u64 = u32::MAX as u64 - (1 << 26);
 
 impl Sequence {
     /// Before every transaction.
     pub(crate) const ZERO: Sequence = Sequence(0);
+    /// The last one that a transaction gets.
+    pub(crate) const LAST: Sequence = Sequence(u64::MAX - 1);
 
-    /// The Sequence of the transaction after this one: the clock's second if that is later.
-    pub(crate) fn following(self, now_micros: i64) -> Sequence {
+    /// The Sequence of the transaction after this one: the clock's second if that is later. `None` if
+    /// all were given out.
+    pub fn following(self, now_micros: i64) -> Option<Sequence> {
         let seconds = u64::try_from(now_micros / MICROS_PER_SECOND).unwrap_or(0);
-        let clock = seconds.min(u64::from(u32::MAX)) << SECONDS_SHIFT;
-        let next = self.0.checked_add(1).expect("2^64 transactions are never reached");
-        Sequence(clock.max(next))
+        let clock = seconds.min(CLOCK_SECONDS_MAX) << SECONDS_SHIFT;
+        let next = self.0.checked_add(1).map(|next| Sequence(next.max(clock)));
+        next.filter(|next| *next <= Sequence::LAST)
+    }
+
+    /// The second since 1970 that it has in its high bits: that of the clock, or a later one.
+    pub fn seconds(self) -> u64 {
+        self.0 >> SECONDS_SHIFT
     }
 
     /// The moment just before this one.
@@ -53,7 +66,29 @@ mod tests {
         ];
         for (last, seconds, expected) in cases {
             let found = Sequence(last).following(seconds * MICROS_PER_SECOND);
-            assert_eq!(found, Sequence(expected), "after {last} at {seconds} s");
+            assert_eq!(found, Some(Sequence(expected)), "after {last} at {seconds} s");
+        }
+    }
+
+    #[test]
+    fn no_clock_takes_the_sequences_that_are_left() {
+        let now = Sequence(1_767_225_600 << SECONDS_SHIFT);
+        for micros in [i64::MIN, -1, 0, 1, u32::MAX as i64 * MICROS_PER_SECOND, i64::MAX] {
+            let first = now.following(micros).expect("far from the end");
+            let second = first.following(micros).expect("far from the end");
+            assert!(now < first && first < second, "at {micros}");
+            assert!(second.seconds() <= CLOCK_SECONDS_MAX, "at {micros}");
+        }
+        const { assert!((1 << 58) - 1 <= u64::MAX - ((CLOCK_SECONDS_MAX + 1) << SECONDS_SHIFT)) };
+    }
+
+    #[test]
+    fn the_end_is_an_answer_not_a_panic() {
+        for micros in [i64::MIN, 0, i64::MAX] {
+            let last = Sequence(Sequence::LAST.0 - 1).following(micros);
+            assert_eq!(last, Some(Sequence::LAST));
+            assert_eq!(Sequence::LAST.following(micros), None);
+            assert_eq!(Sequence(u64::MAX).following(micros), None);
         }
     }
 }

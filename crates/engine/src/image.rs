@@ -8,7 +8,7 @@
 //! didn't change has the same base chunk in the next image, and two images share what they have in common.
 
 use bytes::Bytes;
-use frond_store::{ChunkHash, ChunkStore, Session, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Session, StoreError};
 use frond_tree::{Edit, Tree, TreeError};
 use std::sync::atomic::Ordering;
 
@@ -37,6 +37,11 @@ impl Image {
     /// The moment.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
+    }
+
+    /// The moment of a chunk that is a data directory's state, if it is one.
+    pub fn horizon(chunk: &Chunk) -> Option<u64> {
+        EngineState::decode(chunk).ok().map(|state| state.horizon.0)
     }
 
     /// Makes an empty store the one of a data directory as it was in the image `root`, whose chunks it has.

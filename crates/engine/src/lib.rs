@@ -7,60 +7,73 @@
 //!
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
-//! [`transaction`], `difference` (what the log gets of a changed value), `conflict`, `intents` and `claims` (who waits for whom), `reads` (when a snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
-//! order of transactions, group commit), `flush`, `pace`, `courtesy`, `work` (folding by key range, merging), `rounds` (what of it is done), `trouble` (what fails in the background), `fold` (for
-//! version commits), `publish`, `age` (of snapshots), `opening`, `image` (all of it as
+//! [`transaction`], `difference` (what the log gets of a changed value), `conflicts`, `key_locks` and `held_locks` (who waits for whom), `read_set` (when a snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
+//! order of transactions, group commit), `flush`, `backpressure`, `throttle`, `compaction` (folding by key range, merging), `compaction_progress` (what of it is done), `background_errors` (what fails in the background), `fold` (for
+//! version commits), `publish`, `expiry` (of snapshots), `recovery`, `image` (all of it as
 //! a chunk), [`engine`]. This crate doesn't know what keys and values
 //! mean.
 
-mod age;
 mod background;
+mod background_errors;
+mod backpressure;
 mod check;
-mod claims;
 mod commit;
-mod conflict;
-mod courtesy;
+mod compaction;
+mod compaction_progress;
+mod compaction_scheduler;
+mod conflicts;
 mod current;
 pub mod cursor;
 mod difference;
 pub mod engine;
+mod entry;
 pub mod error;
+mod expiry;
+mod fault;
+mod fingerprint;
 mod flush;
 mod fold;
 mod group;
+mod growth;
+mod held_locks;
 pub mod ids;
 mod image;
-mod intents;
+mod key_locks;
 mod log;
 mod open_transactions;
-mod opening;
+mod options;
 mod overlay;
-mod own_writes;
-mod pace;
 mod publish;
 mod queue;
-mod reads;
+mod reach;
+mod read_set;
 mod reclaim;
-mod rounds;
+mod recovery;
+mod scrub;
 mod shared;
 pub mod slow;
 pub mod snapshot;
+mod space;
+mod stall;
 mod state;
 pub mod statistics;
-mod steady;
+mod throttle;
+mod throttled_store;
 pub mod transaction;
-mod trouble;
-mod work;
+mod write_set;
 
-pub use claims::{Manner, Wait};
+pub use background_errors::Failure;
 pub use cursor::EntryCursor;
-pub use engine::{Engine, EngineCounters, EngineOptions};
+pub use engine::{Engine, EngineCounters};
 pub use error::EngineError;
+pub use fault::Fault;
+pub use held_locks::{LockMode, Wait};
 pub use ids::{Sequence, TreeId};
 pub use image::Image;
+pub use options::EngineOptions;
 pub use reclaim::ReclaimOptions;
 pub use slow::{SlowCommit, Stage};
 pub use snapshot::Snapshot;
+pub use space::{DiskRoom, Reserve};
 pub use statistics::Histogram;
 pub use transaction::{Durability, Savepoint, Statement, Transaction};
-pub use trouble::Failure;

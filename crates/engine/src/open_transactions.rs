@@ -1,45 +1,45 @@
 //! Which transactions are open: the oldest of their snapshots says what may be forgotten.
 //!
-//! Each lane of threads has a list of its own, so that those who begin and end transactions on
+//! Each stripe of threads has a list of its own, so that those who begin and end transactions on
 //! several processors don't wait for one another.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use frond_store::lane::{LANE_COUNT, Lane, lane};
+use frond_store::stripe::{STRIPE_COUNT, Stripe, stripe};
 
 use crate::current::Current;
 use crate::ids::Sequence;
 use crate::snapshot::Snapshot;
 
-/// How many transactions are open at each Sequence, by lane.
+/// How many transactions are open at each Sequence, by stripe.
 #[derive(Default)]
 pub(crate) struct OpenTransactions {
-    lanes: [Lane<Mutex<BTreeMap<Sequence, u64>>>; LANE_COUNT],
+    stripes: [Stripe<Mutex<BTreeMap<Sequence, u64>>>; STRIPE_COUNT],
 }
 
 /// A transaction in the list.
 pub(crate) struct OpenTransaction {
     /// What it was begun at.
     pub snapshot: Snapshot,
-    lane: usize,
+    stripe: usize,
 }
 
 impl OpenTransactions {
     /// Begins a transaction at what is visible now; it must end with `end`.
     pub fn begin(&self, current: &Current) -> OpenTransaction {
-        let lane = lane();
-        let mut open = self.lane(lane);
+        let stripe = stripe();
+        let mut open = self.stripe(stripe);
         // Within the lock, so that `oldest` never misses one that is about to begin.
         let (view, visible) = current.view();
         *open.entry(visible).or_default() += 1;
-        OpenTransaction { snapshot: Snapshot::new(view, visible), lane }
+        OpenTransaction { snapshot: Snapshot::new(view, visible), stripe }
     }
 
     /// Ends a transaction.
     pub fn end(&self, transaction: &OpenTransaction) {
         let sequence = transaction.snapshot.sequence();
-        let mut open = self.lane(transaction.lane);
+        let mut open = self.stripe(transaction.stripe);
         if let Some(count) = open.get_mut(&sequence) {
             *count -= 1;
             if *count == 0 {
@@ -50,13 +50,13 @@ impl OpenTransactions {
 
     /// No transaction that is open now, or begins later, has an older snapshot.
     pub fn oldest(&self, current: &Current) -> Sequence {
-        // First: one that begins in a lane after this has looked there begins at this or later.
+        // First: one that begins in a stripe after this has looked there begins at this or later.
         let visible = current.visible();
-        let oldest = |lane| self.lane(lane).keys().next().copied();
-        (0..LANE_COUNT).filter_map(oldest).fold(visible, Sequence::min)
+        let oldest = |stripe| self.stripe(stripe).keys().next().copied();
+        (0..STRIPE_COUNT).filter_map(oldest).fold(visible, Sequence::min)
     }
 
-    fn lane(&self, lane: usize) -> MutexGuard<'_, BTreeMap<Sequence, u64>> {
-        self.lanes[lane].0.lock().expect("no panic while the lock is held")
+    fn stripe(&self, stripe: usize) -> MutexGuard<'_, BTreeMap<Sequence, u64>> {
+        self.stripes[stripe].0.lock().expect("no panic while the lock is held")
     }
 }

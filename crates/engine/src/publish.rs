@@ -11,7 +11,7 @@
 //! everything above the published horizon.
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Headroom, StoreError};
 use frond_tree::{Edit, TreeError};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::shared::{Publisher, Shared};
 use crate::state::format::{EngineState, base_key, base_value, encode_base};
-use crate::state::{Base, Improvement, State};
+use crate::state::{Base, State, VersionEdit};
 
 /// The root that names the engine-state chunk.
 pub(crate) const ROOT_NAME: &str = "engine";
@@ -30,10 +30,10 @@ pub(crate) const ROOT_NAME: &str = "engine";
 pub(crate) struct Outcome {
     /// The tree.
     pub tree: TreeId,
-    /// When the era began whose base it improves.
+    /// When the generation began whose base it improves.
     pub from: Sequence,
     /// What it made.
-    pub improvement: Improvement,
+    pub edit: VersionEdit,
 }
 
 /// How far a flush brings the published state.
@@ -56,10 +56,10 @@ impl Shared {
         let published = publisher.published;
         let mut bases = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
-            // A base of an era that is not the published one's stays unpublished: the log has what
+            // A base of an generation that is not the published one's stays unpublished: the log has what
             // made it, or the next flush publishes it.
-            let era = state.era(outcome.tree, published.horizon);
-            if era.is_some_and(|era| era.from == outcome.from)
+            let generation = state.generation(outcome.tree, published.horizon);
+            if generation.is_some_and(|generation| generation.from == outcome.from)
                 && let Some(base) = improved(&state, outcome)
             {
                 bases.push((outcome.tree, Some(base)));
@@ -87,13 +87,20 @@ impl Shared {
         let mut outcomes_left = outcomes.iter().peekable();
         for tree in &advance.trees {
             let outcome = outcomes_left.next_if(|outcome| outcome.tree == *tree);
-            let base = state.era(*tree, horizon).and_then(|era| {
-                let outcome = outcome.filter(|outcome| outcome.from == era.from);
-                outcome.and_then(|outcome| improved(&state, outcome)).or_else(|| era.base.clone())
+            let base = state.generation(*tree, horizon).and_then(|generation| {
+                let outcome = outcome.filter(|outcome| outcome.from == generation.from);
+                outcome
+                    .and_then(|outcome| improved(&state, outcome))
+                    .or_else(|| generation.base.clone())
             });
             bases.push((*tree, base));
             later.extend(
-                state.trees.get(*tree).iter().any(|era| horizon < era.from).then_some(*tree),
+                state
+                    .trees
+                    .get(*tree)
+                    .iter()
+                    .any(|generation| horizon < generation.from)
+                    .then_some(*tree),
             );
         }
         assert!(outcomes_left.peek().is_none(), "outcomes stand in the order of their trees");
@@ -102,7 +109,7 @@ impl Shared {
             state.sealed.drain(..advance.sealed_count);
             install(state, outcomes);
             for tree in &advance.trees {
-                state.forget_eras_below(*tree, horizon);
+                state.forget_generations_below(*tree, horizon);
             }
         });
         self.unpublished().extend(later);
@@ -120,6 +127,7 @@ impl Shared {
         horizon: Sequence,
         segment: SegmentNumber,
     ) -> Result<(), EngineError> {
+        let _essential = Headroom::Essential.enter();
         let mut chunks: Vec<Chunk> = Vec::new();
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
         let mut newest = horizon;
@@ -144,7 +152,7 @@ impl Shared {
             segment,
             next_tree_id: TreeId(self.next_tree_id.load(Ordering::Relaxed)),
         };
-        self.settle(newest)?;
+        self.make_durable(newest)?;
         let chunk = published.encode();
         store.put_many(std::slice::from_ref(&chunk))?;
         self.store_synced(swap_root(store, Some(publisher.root), &chunk))?;
@@ -161,7 +169,7 @@ impl Shared {
             (publisher.first_segment, publisher.published.segment)
         };
         while number < end {
-            let given = self.spares.give(number);
+            let given = self.recycled.give(number);
             given.map_err(|error| StoreError::io(number.file_name(), error))?;
             number = number.next();
             self.publisher().first_segment = number;
@@ -173,12 +181,12 @@ impl Shared {
 /// The base that `outcome` makes of the one in `state`; the latter if it wins nothing.
 fn improved(state: &State, outcome: &Outcome) -> Option<Base> {
     let base = state.base_of(outcome.tree, outcome.from)?;
-    Some(base.improved(&outcome.improvement).unwrap_or_else(|| base.clone()))
+    Some(base.improved(&outcome.edit).unwrap_or_else(|| base.clone()))
 }
 
 fn install(state: &mut State, outcomes: &[Outcome]) {
     for outcome in outcomes {
-        state.improve(outcome.tree, outcome.from, &outcome.improvement);
+        state.improve(outcome.tree, outcome.from, &outcome.edit);
     }
 }
 

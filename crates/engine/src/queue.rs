@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use frond_store::StoreError;
 
-use crate::conflict::ConflictTable;
+use crate::conflicts::ConflictTable;
 use crate::error::EngineError;
 use crate::group::{Group, Insertion};
 use crate::ids::Sequence;
@@ -107,7 +107,7 @@ impl Queue {
             segment,
             segment_bytes: 0,
             found: last,
-            last: Sequence(last.0.saturating_add(SEQUENCES_SKIPPED)),
+            last: Sequence(last.0.saturating_add(SEQUENCES_SKIPPED)).min(Sequence::LAST.max(last)),
             last_live: last,
             visible: last,
             written: last,
@@ -143,6 +143,11 @@ impl Queue {
         Ok(())
     }
 
+    /// As `check_open`, for what has its place in the log: nobody knows what became of it.
+    pub fn check_known(&self) -> Result<(), EngineError> {
+        self.closed.as_ref().map_or(Ok(()), |reason| Err(EngineError::Unknown(reason.clone())))
+    }
+
     /// Fails if the engine is closed.
     pub fn check_open(&self) -> Result<(), EngineError> {
         self.closed.as_ref().map_or(Ok(()), |reason| Err(EngineError::Closed(reason.clone())))
@@ -157,5 +162,41 @@ impl Queue {
     /// Closes the group that forms; returns it with its members.
     pub fn close_group(&mut self) -> (Arc<Group>, Vec<Arc<Insertion>>) {
         (std::mem::take(&mut self.forming), std::mem::take(&mut self.members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use frond_testkit::SimDisk;
+    use frond_tree::Value;
+
+    use super::*;
+    use crate::{Durability, Engine, EngineOptions, TreeId};
+
+    /// What a wrong clock and very many openings may bring: nothing is lost, and writes are refused.
+    #[test]
+    fn where_no_sequence_is_left_writes_are_refused_and_reads_go_on() {
+        let disk = SimDisk::new(1);
+        let open = || Engine::open(&disk.machine(), EngineOptions::default()).expect("it opens");
+        let put = |engine: &Engine| {
+            let mut transaction = engine.begin();
+            transaction.put(TreeId::SYSTEM, Bytes::from("q"), Value::inline("q")).expect("put");
+            transaction.commit(Durability::Synced)
+        };
+        let engine = open();
+        engine.shared().queue().last = Sequence(Sequence::LAST.0 - 1);
+        assert_eq!(put(&engine).expect("one is left"), Sequence::LAST);
+        assert!(matches!(put(&engine), Err(EngineError::Closed(_))));
+        engine.checkpoint().expect("nothing is given out for that");
+        engine.close().expect("closed");
+        drop(engine);
+        for _ in 0..2 {
+            let engine = open();
+            let found = engine.snapshot().get(TreeId::SYSTEM, b"q").expect("read");
+            assert_eq!(found, Some(Value::inline("q")));
+            assert!(matches!(put(&engine), Err(EngineError::Closed(_))));
+            engine.close().expect("closed");
+        }
     }
 }

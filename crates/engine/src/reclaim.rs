@@ -6,8 +6,8 @@
 //!    system tree among them, whose values refer to the commits of all databases.
 //! 2. What a State holds that somebody may still read: bases that are not published yet, or not any
 //!    more, the bases that the log names, and the values in its memtables that lie out of line. Of chunks that aren't in packs
-//!    yet, what they refer to there (`overlay::born`), and what the log makes them of. A snapshot keeps its State, and so a
-//!    cursor isn't disturbed before it is too old (`age`).
+//!    yet, what they refer to there (`overlay::pending`), and what the log makes them of. A snapshot keeps its State, and so a
+//!    cursor isn't disturbed before it is too old (`expiry`).
 //! 3. What is being made. Whoever puts chunks holds a session of the store meanwhile: a transaction from
 //!    its beginning to its end, folds and flushes until what they made is in a State.
 //!
@@ -22,14 +22,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use frond_store::{ChunkHash, CollectOptions, Collected, Collection, StoreError};
+use frond_store::{ChunkHash, GarbageCollection, GcOptions, GcReport, Headroom, StoreError};
 use frond_tree::Content;
 
-use crate::background::wait;
-use crate::courtesy::let_others_go;
 use crate::error::EngineError;
 use crate::shared::Shared;
+use crate::shared::wait;
 use crate::state::{Base, State};
+use crate::throttle::yield_now;
 
 /// How often the background looks whether a collection is due: a fast ingest makes 100 MB of garbage
 /// meanwhile.
@@ -61,34 +61,55 @@ pub struct ReclaimOptions {
 
 impl Shared {
     /// Removes what nobody needs; see the module.
-    pub fn reclaim(&self, options: ReclaimOptions) -> Result<Collected, EngineError> {
+    pub fn reclaim(&self, options: ReclaimOptions) -> Result<GcReport, EngineError> {
         let _no_spares = match options.thorough || options.purge {
             true => Some(
-                self.spares.none().map_err(|error| StoreError::io("a spare of the log", error))?,
+                self.recycled
+                    .none()
+                    .map_err(|error| StoreError::io("a spare of the log", error))?,
             ),
             false => None,
         };
+        self.space.make_way();
+        let _collecting = Headroom::Collection.enter();
         if options.thorough || options.purge {
             // Bases that are published only because newer ones aren't yet would be kept.
-            self.checkpoint()?;
-        }
-        if options.purge {
-            // Nor what a flush or fold reads that began before.
+            if let Err(error) = self.checkpoint() {
+                if !error.is_full() {
+                    return Err(error);
+                }
+                self.fold_beside_collections(options.bytes_a_second)?;
+            }
+            // Nor is what a flush or fold reads that began before: it would keep all that was deleted since.
             self.wait_for_workers();
         }
         self.queue().check_open()?;
-        self.reclaim_paced(options, Pacer::new(self, options.bytes_a_second))
+        self.reclaim_paced(options, GcThrottle::new(self, options.bytes_a_second))
+    }
+
+    /// Folds as much as there is room for, step by step, collecting what each replaces.
+    fn fold_beside_collections(&self, bytes_a_second: Option<u64>) -> Result<(), EngineError> {
+        loop {
+            let quick = ReclaimOptions::default();
+            self.reclaim_paced(quick, GcThrottle::new(self, bytes_a_second))?;
+            let mut steps = 0;
+            match self.flush().and_then(|()| self.fold_in_steps(&mut steps)) {
+                Err(error) if !error.is_full() => return Err(error),
+                Err(_) if steps > 0 => {}
+                _ => return Ok(()),
+            }
+        }
     }
 
     fn reclaim_paced(
         &self,
         options: ReclaimOptions,
-        mut pacer: Pacer<'_>,
-    ) -> Result<Collected, EngineError> {
-        let collected = self.store.collect(&mut Collection {
+        mut pacer: GcThrottle<'_>,
+    ) -> Result<GcReport, EngineError> {
+        let collected = self.store.collect(&mut GarbageCollection {
             roots: &mut || self.held_roots(),
-            pace: &mut |bytes| pacer.pace(bytes),
-            options: CollectOptions {
+            pace: &mut |bytes| pacer.throttle(bytes),
+            options: GcOptions {
                 pack_history: options.thorough || options.purge,
                 live_percent_min: if options.purge { PURGE_PERCENT } else { 50 },
                 ..Default::default()
@@ -99,12 +120,12 @@ impl Shared {
     }
 
     /// Finds out how much of the store is needed; changes nothing.
-    pub fn weigh(&self) -> Result<Collected, EngineError> {
-        let options = CollectOptions { only_weigh: true, ..Default::default() };
-        let mut pacer = Pacer::new(self, None);
-        Ok(self.store.collect(&mut Collection {
+    pub fn weigh(&self) -> Result<GcReport, EngineError> {
+        let options = GcOptions { dry_run: true, ..Default::default() };
+        let mut pacer = GcThrottle::new(self, None);
+        Ok(self.store.collect(&mut GarbageCollection {
             roots: &mut || self.held_roots(),
-            pace: &mut |bytes| pacer.pace(bytes),
+            pace: &mut |bytes| pacer.throttle(bytes),
             options,
         })?)
     }
@@ -113,36 +134,41 @@ impl Shared {
     pub fn held_roots(&self) -> Result<Vec<ChunkHash>, StoreError> {
         let logged = self.logged_bases().clone();
         let mut roots: HashSet<ChunkHash> = logged.into_iter().map(|(_, root)| root).collect();
-        let mut born = self.born.view()?;
+        let mut pending = self.pending.view()?;
         let mut memtables = HashSet::new();
         for state in self.held_states() {
             add_bases(&state, &mut roots);
             for memtable in state.memtables() {
                 // States share most memtables.
                 if memtables.insert(Arc::as_ptr(memtable)) {
-                    let mut needs = memtable.born().needs();
+                    let mut needs = memtable.pending().needs();
                     memtable.for_each_value(|value| match value.content {
                         Content::Inline(_) => {}
                         Content::Chunk { hash, .. } => needs.push(hash),
                         Content::Sequence { root, .. } => needs.push(root),
                     });
-                    needs.into_iter().try_for_each(|hash| born.keep(hash))?;
+                    needs.into_iter().try_for_each(|hash| pending.keep(hash))?;
                 }
             }
         }
-        roots.extend(born.into_kept());
+        roots.extend(pending.into_kept());
         Ok(roots.into_iter().collect())
     }
 }
 
 fn add_bases(state: &State, roots: &mut HashSet<ChunkHash>) {
-    for (_, eras) in state.trees.iter() {
-        roots.extend(eras.iter().filter_map(|era| era.base.as_ref()).flat_map(Base::roots));
+    for (_, generations) in state.trees.iter() {
+        roots.extend(
+            generations
+                .iter()
+                .filter_map(|generation| generation.base.as_ref())
+                .flat_map(Base::roots),
+        );
     }
 }
 
 /// Slows a collection down to a rate, and stops it when the engine closes.
-struct Pacer<'a> {
+pub(crate) struct GcThrottle<'a> {
     shared: &'a Shared,
     bytes_a_second: Option<u64>,
     begun: Instant,
@@ -151,13 +177,19 @@ struct Pacer<'a> {
     urgent_from: u64,
 }
 
-impl<'a> Pacer<'a> {
-    fn new(shared: &'a Shared, bytes_a_second: Option<u64>) -> Pacer<'a> {
-        Pacer { shared, bytes_a_second, begun: Instant::now(), bytes: 0, urgent_from: u64::MAX }
+impl<'a> GcThrottle<'a> {
+    pub fn new(shared: &'a Shared, bytes_a_second: Option<u64>) -> GcThrottle<'a> {
+        GcThrottle {
+            shared,
+            bytes_a_second,
+            begun: Instant::now(),
+            bytes: 0,
+            urgent_from: u64::MAX,
+        }
     }
 
-    fn pace(&mut self, bytes: u64) -> ControlFlow<()> {
-        let_others_go();
+    pub fn throttle(&mut self, bytes: u64) -> ControlFlow<()> {
+        yield_now();
         self.bytes += bytes;
         let is_urgent = || self.urgent_from <= self.shared.store.counters().bytes_stored;
         let due = match self.bytes_a_second.filter(|_| !is_urgent()) {
@@ -176,7 +208,7 @@ impl<'a> Pacer<'a> {
 
 /// The background thread: lets snapshots that are too old go, renews what reads keep, and collects.
 pub(crate) fn reclaim_until_stopped(shared: &Shared) {
-    shared.courtesy.begin();
+    shared.throttle.begin();
     let bytes_a_second = shared.options.reclaim_bytes_a_second;
     let options = ReclaimOptions { bytes_a_second, ..ReclaimOptions::default() };
     let age = shared.options.snapshot_seconds_max.map(Duration::from_secs);
@@ -196,10 +228,11 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
         if bytes_a_second.is_none() || stored() < due {
             continue;
         }
-        let pacer = Pacer { urgent_from: due + due / 4, ..Pacer::new(shared, bytes_a_second) };
+        let pacer =
+            GcThrottle { urgent_from: due + due / 4, ..GcThrottle::new(shared, bytes_a_second) };
         due = match shared.reclaim_paced(options, pacer) {
             Ok(collected) => {
-                shared.troubles.end("collection");
+                shared.background_errors.end("collection");
                 collected.bytes_after + collected.bytes_after / 2
             }
             // A full disk or damage: tried again after more growth.
@@ -213,12 +246,12 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
 }
 
 impl Shared {
-    /// Begins the trees' trunks anew if somebody wanted room for one that wasn't there.
+    /// Begins the trees' cached levels anew if somebody wanted room for one that wasn't there.
     fn renew_trunks_if_refused(&self) {
-        let rooms = [self.store.room(), self.store.leaf_room()];
+        let rooms = [self.store.link_budget(), self.store.pin_budget()];
         // All are asked, so that each begins anew.
         if rooms.into_iter().flatten().filter(|room| room.take_refused()).count() > 0 {
-            self.current.change(|state, _| state.renew_trunks());
+            self.current.change(|state, _| state.renew_cached_levels());
         }
     }
 }
@@ -266,7 +299,10 @@ mod tests {
         read(trees[1]);
         assert!(is_grown(trees[1]));
         let store = &engine.shared().store;
-        _ = (store.room().unwrap().take_refused(), store.leaf_room().unwrap().take_refused());
+        _ = (
+            store.link_budget().unwrap().take_refused(),
+            store.pin_budget().unwrap().take_refused(),
+        );
         engine.shared().renew_trunks_if_refused();
         assert!(is_grown(trees[1]), "nobody was refused");
     }
@@ -276,12 +312,12 @@ mod tests {
         let disk = frond_testkit::SimDisk::new(0);
         let engine = crate::Engine::open(&disk.machine(), Default::default()).unwrap();
         let begun = Instant::now();
-        let mut pacer = Pacer::new(engine.shared(), Some(1 << 20));
+        let mut pacer = GcThrottle::new(engine.shared(), Some(1 << 20));
         for _ in 0..10 {
-            assert_eq!(pacer.pace(10 << 10), ControlFlow::Continue(()));
+            assert_eq!(pacer.throttle(10 << 10), ControlFlow::Continue(()));
         }
         assert!(Duration::from_millis(90) <= begun.elapsed(), "100 KB at 1 MB a second");
         engine.close().unwrap();
-        assert_eq!(pacer.pace(1), ControlFlow::Break(()));
+        assert_eq!(pacer.throttle(1), ControlFlow::Break(()));
     }
 }

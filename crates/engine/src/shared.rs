@@ -1,7 +1,7 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
-//! `group` (its own), `transactions` (a lane's), `intents` (two of its own), `current`, `unpublished`, `logged_bases`, `work`, `signals`, that of `troubles`. None but the first two is
+//! `group` (its own), `transactions` (a stripe's), `key_locks` (two of its own), `current`, `unpublished`, `logged_bases`, `compaction`, `signals`, that of `background_errors`. None but the first two is
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
@@ -11,33 +11,36 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+use std::time::{Duration, Instant};
 
 use frond_store::io::Machine;
 use frond_store::{ChunkHash, ChunkStore, StoreError};
-use frond_tree::TreeFormat;
+use frond_tree::{TreeError, TreeFormat};
 
-use crate::conflict;
-use crate::courtesy::Courtesy;
+use crate::background_errors::BackgroundErrors;
+use crate::backpressure::Backpressure;
+use crate::compaction_scheduler::CompactionScheduler;
 use crate::current::Current;
-use crate::engine::EngineOptions;
 use crate::error::EngineError;
+use crate::fault::FaultCell;
+use crate::fingerprint;
 use crate::ids::{Sequence, TreeId};
-use crate::intents::Intents;
+use crate::key_locks::KeyLocks;
 use crate::log::format::SegmentNumber;
-use crate::log::spares::Spares;
+use crate::log::recycled::RecycledSegments;
 use crate::open_transactions::OpenTransactions;
-use crate::overlay::born::StoreWithBorn;
+use crate::options::EngineOptions;
 use crate::overlay::memtable::Memtable;
-use crate::overlay::recycle::Recycler;
-use crate::pace::Pace;
+use crate::overlay::pending::StoreWithPending;
+use crate::overlay::recycled::Recycler;
 use crate::queue::{Queue, Refusal};
 use crate::slow::Slowest;
 use crate::snapshot::Snapshot;
+use crate::space::Space;
 use crate::state::State;
 use crate::state::format::EngineState;
 use crate::statistics::Recorder;
-use crate::trouble::Troubles;
-use crate::work::Work;
+use crate::throttle::Throttle;
 
 /// The engine behind its handles.
 pub(crate) struct Shared {
@@ -45,10 +48,12 @@ pub(crate) struct Shared {
     /// Packs, and what is born and not in them yet.
     pub store: Arc<dyn ChunkStore>,
     /// The same.
-    pub born: Arc<StoreWithBorn>,
+    pub pending: Arc<StoreWithPending>,
     pub options: EngineOptions,
     /// Files of the log for segments to come.
-    pub spares: Arc<Spares>,
+    pub recycled: Arc<RecycledSegments>,
+    /// Disk space that is held back.
+    pub space: Space,
     pub local_format: TreeFormat,
     /// Every reserved id is less.
     pub next_tree_id: AtomicU64,
@@ -59,12 +64,12 @@ pub(crate) struct Shared {
     /// Something in the queue was written, refused or closed, and somebody who is no member of a
     /// group waits for that.
     pub queue_changed: Condvar,
-    /// What fingerprints of keys are computed with; see `conflict`.
+    /// What fingerprints of keys are computed with; see `conflicts`.
     pub conflict_seed: u64,
     /// Which transactions are open.
     pub transactions: OpenTransactions,
     /// Which keys they have claimed.
-    pub intents: Intents,
+    pub key_locks: KeyLocks,
     /// Memory for memtables.
     pub recycler: Arc<Recycler>,
     /// Held by the one flush that runs: memtables that were flushed and may still be read.
@@ -77,20 +82,22 @@ pub(crate) struct Shared {
     /// The bases that trees got by records of the log which a restart would read, whatever became of these
     /// trees since: it may lay what differs over them.
     pub logged_bases: Mutex<Vec<(Sequence, ChunkHash)>>,
-    /// Which trees have runs, and who works on them; see `work`.
-    pub work: Mutex<Work>,
+    /// Which trees have runs, and who works on them; see `compaction`.
+    pub work: Mutex<CompactionScheduler>,
     pub signals: Mutex<Signals>,
     /// Something in `signals` changed, or work was installed.
     pub signalled: Condvar,
-    /// How fast writers may go; see `pace`.
-    pub pace: Pace,
+    /// How fast writers may go; see `backpressure`.
+    pub backpressure: Backpressure,
     /// Whether background threads let others go first.
-    pub courtesy: Arc<Courtesy>,
+    pub throttle: Arc<Throttle>,
     /// Read by background threads at work, which hold the State with which they began.
     pub at_work: RwLock<()>,
     pub counters: Counters,
     /// What failed in the background.
-    pub troubles: Troubles,
+    pub background_errors: BackgroundErrors,
+    /// What closed the engine for writing.
+    pub fault: FaultCell,
     pub slowest: Slowest,
 }
 
@@ -125,10 +132,10 @@ pub(crate) struct Counters {
     pub commits: AtomicU64,
     pub conflicts: AtomicU64,
     /// Waits for a key that another transaction had claimed, and those of them that were circles.
-    pub intent_waits: AtomicU64,
+    pub key_lock_waits: AtomicU64,
     pub deadlocks: AtomicU64,
     /// Snapshots that moved, and those that could not.
-    pub snapshots_moved: AtomicU64,
+    pub snapshots_refreshed: AtomicU64,
     pub snapshots_kept: AtomicU64,
     pub folds: AtomicU64,
     pub flushes: AtomicU64,
@@ -137,6 +144,7 @@ pub(crate) struct Counters {
     pub merges: AtomicU64,
     /// Bytes of keys, values and chunks of committed transactions.
     pub bytes_given: AtomicU64,
+    pub scrubbed_bytes: AtomicU64,
     /// Bytes of runs that flushes wrote, and of those that merges wrote.
     pub bytes_flushed: AtomicU64,
     pub bytes_merged: AtomicU64,
@@ -188,9 +196,9 @@ impl Shared {
         self.transactions.oldest(&self.current)
     }
 
-    /// How much time has gone by since the clock said `begun`; nothing if it was set back.
+    /// How much time has gone by since the steady clock said `begun`.
     pub fn micros_since(&self, begun: i64) -> u64 {
-        u64::try_from(self.machine.clock.now_micros().saturating_sub(begun)).unwrap_or(0)
+        u64::try_from(self.machine.clock.steady_micros().saturating_sub(begun)).unwrap_or(0)
     }
 
     /// Reserves a tree's id.
@@ -203,9 +211,9 @@ impl Shared {
         tree >= TreeId::SYSTEM && tree.0 < self.next_tree_id.load(Ordering::Relaxed)
     }
 
-    /// Names a key among intents and conflicts.
+    /// Names a key among key locks and conflicts.
     pub fn fingerprint(&self, tree: TreeId, key: &[u8]) -> u64 {
-        conflict::fingerprint(self.conflict_seed, tree, key)
+        fingerprint::fingerprint(self.conflict_seed, tree, key)
     }
 
     /// Changes the signals and wakes whoever waits for one.
@@ -240,30 +248,55 @@ impl Shared {
     }
 
     /// Locks the list of what is worked on.
-    pub fn work(&self) -> MutexGuard<'_, Work> {
+    pub fn scheduler(&self) -> MutexGuard<'_, CompactionScheduler> {
         self.work.lock().expect(NO_PANIC)
     }
 
-    /// Notes that `work` failed in the background.
+    /// Notes that `compaction` failed in the background. Where that left a store that takes no more writes, the engine
+    /// takes none either: the log would only grow until there is no room for memtables.
     pub fn note_failure(&self, work: &'static str, error: &EngineError) {
-        self.troubles.note(work, error, self.machine.clock.now_micros());
+        self.background_errors.note(work, error, self.machine.clock.now_micros());
+        if let EngineError::Store(StoreError::Poisoned)
+        | EngineError::Tree(TreeError::Store(StoreError::Poisoned)) = error
+        {
+            self.poison("a sync of the packs failed");
+        }
     }
 
     /// Passes on what the store answered to a sync. Any failure but a full disk poisons the engine:
-    /// what is on the disk is unknown.
+    /// what is on the disk is unknown. Nothing of what needed the sync was written to the log.
     pub fn store_synced(&self, result: Result<(), StoreError>) -> Result<(), EngineError> {
         result.map_err(|error| {
-            if !is_full(&error) {
-                self.poison(&error.to_string());
+            if error.is_full() {
+                return error.into();
             }
-            error.into()
+            let reason = format!("the packs could not be synced: {error}");
+            self.poison(&reason);
+            EngineError::Closed(reason)
         })
     }
 }
 
-/// Whether the disk is full: the one failure that leaves everything as it was.
-fn is_full(error: &StoreError) -> bool {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    let StoreError::Io { source, .. } = error else { return false };
-    matches!(source.kind(), StorageFull | QuotaExceeded)
+/// Waits until `wanted` or for `at_most`; false if the threads are to end.
+pub(crate) fn wait(
+    shared: &Shared,
+    at_most: Option<Duration>,
+    wanted: impl Fn(&mut Signals) -> bool,
+) -> bool {
+    let end = at_most.map(|at_most| Instant::now() + at_most);
+    let mut signals = shared.signals();
+    loop {
+        if signals.stop {
+            return false;
+        }
+        if wanted(&mut signals) {
+            return true;
+        }
+        let lock = "no panic while the lock is held";
+        signals = match end.map(|end| end.saturating_duration_since(Instant::now())) {
+            None => shared.signalled.wait(signals).expect(lock),
+            Some(Duration::ZERO) => return true,
+            Some(left) => shared.signalled.wait_timeout(signals, left).expect(lock).0,
+        };
+    }
 }

@@ -1,21 +1,24 @@
 //! Reading all trees as they were at one moment.
 
+pub(crate) mod since;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_store::{ChunkStore, Lifetime};
 use frond_tree::{Bounds, ContentRef, Direction, Edit, Edits, Tree, TreeError, TreeFormat, Value};
 
-use crate::courtesy::in_bits;
 use crate::current::View;
 use crate::cursor::EntryCursor;
+use crate::entry::OverlayEntry;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
-use crate::overlay::memtable::{OverlayEntry, Window};
+use crate::overlay::memtable::Window;
 use crate::overlay::run::RunCursor;
-use crate::state::{Base, Era, State};
-use crate::steady::SteadyStore;
+use crate::state::{Base, State, TreeGeneration};
+use crate::throttle::yielding;
+use crate::throttled_store::ThrottledStore;
 
 /// How many keys are looked up in the base at once when entries are counted.
 const COUNT_BATCH: usize = 1024;
@@ -45,7 +48,7 @@ impl Snapshot {
 
     /// Whether the tree exists.
     pub fn has_tree(&self, tree: TreeId) -> bool {
-        self.era(tree).is_ok()
+        self.generation(tree).is_ok()
     }
 
     /// The format of a tree.
@@ -258,17 +261,17 @@ impl Snapshot {
         trees
     }
 
-    /// The era that `tree` is in, and its base.
-    pub(crate) fn era(&self, tree: TreeId) -> Result<(&Era, &Base), EngineError> {
+    /// The generation that `tree` is in, and its base.
+    pub(crate) fn generation(&self, tree: TreeId) -> Result<(&TreeGeneration, &Base), EngineError> {
         self.view
             .state
-            .era(tree, self.sequence)
-            .and_then(|era| era.base.as_ref().map(|base| (era, base)))
+            .generation(tree, self.sequence)
+            .and_then(|generation| generation.base.as_ref().map(|base| (generation, base)))
             .ok_or(EngineError::NoTree(tree))
     }
 
     fn base(&self, tree: TreeId) -> Result<&Base, EngineError> {
-        self.era(tree).map(|(_, base)| base)
+        self.generation(tree).map(|(_, base)| base)
     }
 
     /// What the memtables have to say over `base`.
@@ -319,7 +322,7 @@ impl Snapshot {
         }
         let mut keys = Vec::new();
         for memtable in memtables() {
-            memtable.touched_keys(tree, window, &mut keys);
+            memtable.touched_keys(tree, window, usize::MAX, &mut keys);
         }
         keys.sort_unstable();
         keys.dedup();
@@ -336,22 +339,6 @@ impl Snapshot {
         let ascending = Direction::Ascending;
         sources.extend(run_sources(&self.view.store, base, &Bounds::all(), ascending));
         Interleave::new(sources, ascending)
-    }
-
-    /// Whether the memtables have an entry of `key` within `window`.
-    pub(crate) fn is_key_written(&self, tree: TreeId, key: &[u8], window: Window) -> bool {
-        self.view.state.memtables().any(|memtable| memtable.get(tree, key, window).is_some())
-    }
-
-    /// Whether the memtables have an entry within `bounds` and `window`.
-    pub(crate) fn is_range_written(
-        &self,
-        tree: TreeId,
-        bounds: &Bounds,
-        window: Window,
-    ) -> Result<bool, EngineError> {
-        let sources = self.memtable_sources(tree, window, bounds, Direction::Ascending);
-        Ok(Interleave::new(sources, Direction::Ascending).peek_key()?.is_some())
     }
 
     /// Whether the memtables have something to say over `base`.
@@ -384,7 +371,7 @@ impl Snapshot {
             let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base)));
             (*base.tree, edits)
         });
-        let store = SteadyStore::new(&*self.view.store, lifetime);
+        let store = ThrottledStore::new(&*self.view.store, lifetime);
         let folded = Tree::apply_many(&store, changed.collect()).map_err(EngineError::from);
         let mut folded = self.unless_expired(folded)?.into_iter();
         let results = trees.iter().map(|tree| is_changed(&tree).then(|| folded.next()).flatten());
@@ -445,14 +432,14 @@ pub(crate) fn run_sources<'a>(
     direction: Direction,
 ) -> impl Iterator<Item = Source> + 'a {
     base.runs.iter().flat_map(move |run| {
-        let left = base.rounds.left(run.upto, bounds);
+        let left = base.progress.left(run.upto, bounds);
         left.map(move |bounds| Source::Run(RunCursor::new(run, store, bounds, direction)))
     })
 }
 
 /// The overlay's entries as a tree takes them.
 pub(crate) fn edits(entries: Interleave) -> impl Iterator<Item = Result<(Bytes, Edit), TreeError>> {
-    in_bits(entries).map(|entry| {
+    yielding(entries).map(|entry| {
         let (key, value) = entry?;
         Ok((key, value.map_or(Edit::Delete, Edit::Put)))
     })

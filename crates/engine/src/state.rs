@@ -2,47 +2,48 @@
 //! memtables above them.
 //!
 //! *Invariants*
-//! 1. A tree's eras ascend strictly by `from`; the first that a reader can need is always there.
-//! 2. An entry of tree T belongs to an era's content if `base.folded_to < entry.sequence` and it is
-//!    below the next era's `from`. Entries at or below `folded_to` are in the base already, or were
+//! 1. A tree's generations ascend strictly by `from`; the first that a reader can need is always there.
+//! 2. An entry of tree T belongs to an generation's content if `base.folded_to < entry.sequence` and it is
+//!    below the next generation's `from`. Entries at or below `folded_to` are in the base already, or were
 //!    replaced with it.
-//! 3. `folded_to` of the newest visible era never exceeds the visible Sequence.
+//! 3. `folded_to` of the newest visible generation never exceeds the visible Sequence.
 //! 4. Every entry with a Sequence above all `folded_to` lies in one of the memtables.
 //!
 //! A new State replaces the old one when a memtable is sealed, a fold is installed or a tree is
 //! replaced; a snapshot keeps the State that it was taken in, and so is never disturbed.
 
 pub(crate) mod base;
+mod expiry;
 pub(crate) mod format;
 pub(crate) mod table;
 
 use std::sync::Arc;
 
 use frond_store::ChunkStore;
-use frond_tree::{Tree, TreeError, Trunk, Value};
+use frond_tree::{CachedLevels, Tree, TreeError, Value};
 
-use crate::age::Expiry;
+use self::expiry::Expiry;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::overlay::memtable::{Memtable, Window};
 use crate::overlay::run::Run;
-pub(crate) use base::{Base, Improvement};
+pub(crate) use base::{Base, VersionEdit};
 use table::TreeTable;
 
-/// What a tree is from a moment on, until its next era.
+/// What a tree is from a moment on, until its next generation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Era {
-    /// When the era began.
+pub(crate) struct TreeGeneration {
+    /// When the generation began.
     pub from: Sequence,
     /// What lies under the overlay; `None` if the tree was dropped.
     pub base: Option<Base>,
 }
 
-impl Era {
-    /// The era that a transaction began by giving the tree a base, or by dropping it.
-    pub fn begun(from: Sequence, tree: Option<Tree>) -> Era {
+impl TreeGeneration {
+    /// The generation that a transaction began by giving the tree a base, or by dropping it.
+    pub fn begun(from: Sequence, tree: Option<Tree>) -> TreeGeneration {
         // The transaction's own writes lie over the base: they have its Sequence.
-        Era { from, base: tree.map(|tree| Base::whole(tree, from.preceding())) }
+        TreeGeneration { from, base: tree.map(|tree| Base::whole(tree, from.preceding())) }
     }
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Sealed {
 /// All trees: bases and memtables.
 #[derive(Clone, Default)]
 pub(crate) struct State {
-    /// The eras of each tree.
+    /// The generations of each tree.
     pub trees: TreeTable,
     /// Full memtables, the oldest first.
     pub sealed: Vec<Sealed>,
@@ -71,16 +72,19 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The era of `tree` at `sequence`.
-    pub fn era(&self, tree: TreeId, sequence: Sequence) -> Option<&Era> {
-        let eras = self.trees.get(tree);
-        eras.iter().rev().find(|era| era.from <= sequence)
+    /// The generation of `tree` at `sequence`.
+    pub fn generation(&self, tree: TreeId, sequence: Sequence) -> Option<&TreeGeneration> {
+        let generations = self.trees.get(tree);
+        generations.iter().rev().find(|generation| generation.from <= sequence)
     }
 
-    /// The base of the era of `tree` that began at `from`.
+    /// The base of the generation of `tree` that began at `from`.
     pub fn base_of(&self, tree: TreeId, from: Sequence) -> Option<&Base> {
-        let eras = self.trees.get(tree);
-        eras.iter().find(|era| era.from == from).and_then(|era| era.base.as_ref())
+        let generations = self.trees.get(tree);
+        generations
+            .iter()
+            .find(|generation| generation.from == from)
+            .and_then(|generation| generation.base.as_ref())
     }
 
     /// The memtables, the newest first.
@@ -115,8 +119,11 @@ impl State {
     }
 
     fn runs(&self) -> impl Iterator<Item = &Run> {
-        let bases =
-            self.trees.iter().flat_map(|(_, eras)| eras).filter_map(|era| era.base.as_ref());
+        let bases = self
+            .trees
+            .iter()
+            .flat_map(|(_, generations)| generations)
+            .filter_map(|generation| generation.base.as_ref());
         bases.flat_map(|base| &base.runs).map(|run| &**run)
     }
 
@@ -141,70 +148,85 @@ impl State {
             && self.memtables().any(|memtable| memtable.touches(tree, window))
     }
 
-    /// Begins an era of `tree`, and forgets those that neither a reader at `visible` or later nor a
+    /// Begins an generation of `tree`, and forgets those that neither a reader at `visible` or later nor a
     /// fold of a sealed memtable can ask for.
-    pub fn begin_era(&mut self, tree: TreeId, era: Era, visible: Sequence) {
+    pub fn begin_generation(
+        &mut self,
+        tree: TreeId,
+        generation: TreeGeneration,
+        visible: Sequence,
+    ) {
         let mut moments: Vec<Sequence> = self.sealed.iter().map(|sealed| sealed.last).collect();
         moments.push(visible);
-        self.trees.modify(tree, |eras| {
-            eras.push(era);
-            forget_eras(eras, &moments);
+        self.trees.modify(tree, |generations| {
+            generations.push(generation);
+            forget_eras(generations, &moments);
         });
     }
 
-    /// Takes back an era that was refused and never visible.
-    pub fn end_era(&mut self, tree: TreeId, from: Sequence) {
-        self.trees.modify(tree, |eras| eras.retain(|era| era.from != from));
+    /// Takes back an generation that was refused and never visible.
+    pub fn end_generation(&mut self, tree: TreeId, from: Sequence) {
+        self.trees
+            .modify(tree, |generations| generations.retain(|generation| generation.from != from));
     }
 
-    /// Forgets the eras of `tree` that were over at `horizon`, and a dropped tree altogether.
-    pub fn forget_eras_below(&mut self, tree: TreeId, horizon: Sequence) {
-        self.trees.modify(tree, |eras| {
-            let over = eras.iter().rposition(|era| era.from <= horizon).unwrap_or(0);
-            eras.drain(..over);
-            if eras.first().is_some_and(|era| era.base.is_none() && era.from <= horizon) {
-                eras.remove(0);
+    /// Forgets the generations of `tree` that were over at `horizon`, and a dropped tree altogether.
+    pub fn forget_generations_below(&mut self, tree: TreeId, horizon: Sequence) {
+        self.trees.modify(tree, |generations| {
+            let over =
+                generations.iter().rposition(|generation| generation.from <= horizon).unwrap_or(0);
+            generations.drain(..over);
+            if generations
+                .first()
+                .is_some_and(|generation| generation.base.is_none() && generation.from <= horizon)
+            {
+                generations.remove(0);
             }
         });
     }
 
-    /// Begins all trunks anew: their memory goes to what is read from now on.
-    pub fn renew_trunks(&mut self) {
-        let is_grown = |era: &Era| era.base.as_ref().is_some_and(|base| base.tree.is_grown());
-        let grown = self.trees.iter().filter(|(_, eras)| eras.iter().any(is_grown));
+    /// Begins all cached levels anew: their memory goes to what is read from now on.
+    pub fn renew_cached_levels(&mut self) {
+        let is_grown = |generation: &TreeGeneration| {
+            generation.base.as_ref().is_some_and(|base| base.tree.is_grown())
+        };
+        let grown = self.trees.iter().filter(|(_, generations)| generations.iter().any(is_grown));
         for tree in grown.map(|(tree, _)| tree).collect::<Vec<TreeId>>() {
-            self.trees.modify(tree, |eras| {
-                for base in eras.iter_mut().filter_map(|era| era.base.as_mut()) {
-                    base.tree = Trunk::new(*base.tree);
+            self.trees.modify(tree, |generations| {
+                for base in generations.iter_mut().filter_map(|generation| generation.base.as_mut())
+                {
+                    base.tree = CachedLevels::new(*base.tree);
                 }
             });
         }
     }
 
-    /// Lays the result of background work over the base of the era that began at `from`. Harmless
+    /// Lays the result of background work over the base of the generation that began at `from`. Harmless
     /// if the tree was replaced, or improved by others, meanwhile.
-    pub fn improve(&mut self, tree: TreeId, from: Sequence, improvement: &Improvement) {
-        let improved = self.base_of(tree, from).and_then(|base| base.improved(improvement));
+    pub fn improve(&mut self, tree: TreeId, from: Sequence, edit: &VersionEdit) {
+        let improved = self.base_of(tree, from).and_then(|base| base.improved(edit));
         let Some(mut improved) = improved.map(Some) else { return };
-        self.trees.modify(tree, |eras| {
-            if let Some(era) = eras.iter_mut().find(|era| era.from == from) {
-                era.base = improved.take();
+        self.trees.modify(tree, |generations| {
+            if let Some(generation) =
+                generations.iter_mut().find(|generation| generation.from == from)
+            {
+                generation.base = improved.take();
             }
         });
     }
 }
 
-/// Keeps the last era, those that begin after the last moment, and those in force at a moment.
-/// `moments` end with the visible Sequence, which no other exceeds by anything that has an era.
-fn forget_eras(eras: &mut Vec<Era>, moments: &[Sequence]) {
+/// Keeps the last generation, those that begin after the last moment, and those in force at a moment.
+/// `moments` end with the visible Sequence, which no other exceeds by anything that has an generation.
+fn forget_eras(generations: &mut Vec<TreeGeneration>, moments: &[Sequence]) {
     let newest_moment = moments.iter().max().copied().unwrap_or_default();
     let mut position = 0;
-    let all = eras.clone();
-    eras.retain(|era| {
+    let all = generations.clone();
+    generations.retain(|generation| {
         let end = all.get(position + 1).map(|next| next.from);
         position += 1;
         end.is_none_or(|end| {
-            newest_moment < end || moments.iter().any(|at| era.from <= *at && *at < end)
+            newest_moment < end || moments.iter().any(|at| generation.from <= *at && *at < end)
         })
     });
 }
@@ -214,11 +236,11 @@ mod tests {
     use super::*;
 
     fn check(froms: &[u64], moments: &[u64], expected: &[u64]) {
-        let mut eras: Vec<Era> =
-            froms.iter().map(|from| Era::begun(Sequence(*from), None)).collect();
+        let mut generations: Vec<TreeGeneration> =
+            froms.iter().map(|from| TreeGeneration::begun(Sequence(*from), None)).collect();
         let moments: Vec<Sequence> = moments.iter().map(|moment| Sequence(*moment)).collect();
-        forget_eras(&mut eras, &moments);
-        let found: Vec<u64> = eras.iter().map(|era| era.from.0).collect();
+        forget_eras(&mut generations, &moments);
+        let found: Vec<u64> = generations.iter().map(|generation| generation.from.0).collect();
         assert_eq!(found, expected, "{froms:?} at {moments:?}");
     }
 
@@ -227,19 +249,31 @@ mod tests {
         let hash = frond_store::ChunkHash([1; 32]);
         let tree = frond_tree::Tree { root: hash, format: frond_tree::TreeFormat::new(1) };
         let base = || Some(Base::whole(tree, Sequence(2)));
-        let era = |from, base| Era { from: Sequence(from), base };
-        // (eras, horizon, what remains)
-        let cases: [(&[Era], u64, &[Era]); 5] = [
-            (&[era(0, base()), era(3, base())], 5, &[era(3, base())]),
-            (&[era(0, base()), era(7, base())], 5, &[era(0, base()), era(7, base())]),
-            (&[era(0, base()), era(3, None)], 5, &[]),
-            (&[era(0, base()), era(3, None), era(7, base())], 5, &[era(7, base())]),
-            (&[era(0, base()), era(7, None)], 5, &[era(0, base()), era(7, None)]),
+        let generation = |from, base| TreeGeneration { from: Sequence(from), base };
+        // (generations, horizon, what remains)
+        let cases: [(&[TreeGeneration], u64, &[TreeGeneration]); 5] = [
+            (&[generation(0, base()), generation(3, base())], 5, &[generation(3, base())]),
+            (
+                &[generation(0, base()), generation(7, base())],
+                5,
+                &[generation(0, base()), generation(7, base())],
+            ),
+            (&[generation(0, base()), generation(3, None)], 5, &[]),
+            (
+                &[generation(0, base()), generation(3, None), generation(7, base())],
+                5,
+                &[generation(7, base())],
+            ),
+            (
+                &[generation(0, base()), generation(7, None)],
+                5,
+                &[generation(0, base()), generation(7, None)],
+            ),
         ];
-        for (eras, horizon, expected) in cases {
+        for (generations, horizon, expected) in cases {
             let mut state = State::default();
-            state.trees.modify(TreeId(300), |found| found.extend_from_slice(eras));
-            state.forget_eras_below(TreeId(300), Sequence(horizon));
+            state.trees.modify(TreeId(300), |found| found.extend_from_slice(generations));
+            state.forget_generations_below(TreeId(300), Sequence(horizon));
             assert_eq!(state.trees.get(TreeId(300)), expected);
         }
     }

@@ -8,22 +8,21 @@ use frond_store::{Chunk, ChunkStore, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Bounds, Direction, Tree, TreeError, TreeFormat, Value};
 
-use crate::claims::{Claims, Manner, Wait};
-use crate::conflict::Beginning;
+use crate::conflicts::TransactionStart;
 use crate::cursor::EntryCursor;
 use crate::difference::Difference;
 use crate::error::EngineError;
+use crate::held_locks::{HeldLocks, LockMode, Wait};
 use crate::ids::{Sequence, TreeId};
+pub use crate::log::TRANSACTION_BYTES_MAX;
 use crate::open_transactions::OpenTransaction;
 use crate::overlay::interleave::Interleave;
 use crate::overlay::run::DELETION_FLAG;
-use crate::own_writes::{OwnWrite, OwnWrites, StoreWithOwn};
-use crate::reads::{Reads, ReadsMark, TreeState};
+use crate::read_set::{ReadSet, ReadSetMark};
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
-
-/// The most that a transaction may hold; what is larger replaces a tree's base.
-pub const TRANSACTION_BYTES_MAX: u64 = 1 << 30;
+use crate::snapshot::since::TreeState;
+use crate::write_set::{StagedWrite, StoreWithOwn, WriteSet};
 
 /// When a commit returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,20 +45,22 @@ pub enum Durability {
 /// writes can depend on what others wrote. It is then as if it began when it commits: its puts and
 /// deletes are no conflict with earlier ones of the same keys, and share a sync with them.
 ///
-/// *Others in the way*: a write of a key that another transaction has claimed ([`Manner`]) fails with
+/// *Others in the way*: a write of a key that another transaction has claimed ([`LockMode`]) fails with
 /// [`EngineError::Conflict`], and this one stands in the key's queue ([`Transaction::blocked`]). Whoever has waited undoes the
 /// statement ([`Transaction::undo_statement`]), moves the snapshot if need be and if that is possible
-/// ([`Transaction::move_snapshot`]), and runs the statement again. If nobody was told anything yet, all of it can run again
+/// ([`Transaction::refresh_snapshot`]), and runs the statement again. If nobody was told anything yet, all of it can run again
 /// ([`Transaction::restart`]).
 pub struct Transaction {
     shared: Arc<Shared>,
     open: OpenTransaction,
-    own: OwnWrites,
-    claims: Claims,
+    own: WriteSet,
+    held_locks: HeldLocks,
     /// Whether the caller may know something of the snapshot.
     has_read: AtomicBool,
     /// What it may know, if the transaction is interactive.
-    reads: Option<Mutex<Reads>>,
+    reads: Option<Mutex<ReadSet>>,
+    /// Whether it gives space back; see `space`.
+    gives_back: bool,
     /// Protects from collection what is put for this transaction. Held until it is committed.
     _session: Session,
 }
@@ -72,7 +73,9 @@ pub struct Savepoint(pub usize);
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
     savepoint: Savepoint,
-    reads: Option<ReadsMark>,
+    reads: Option<ReadSetMark>,
+    /// How much had been asked to be unchanged.
+    validated: usize,
 }
 
 impl Statement {
@@ -84,27 +87,34 @@ impl Statement {
 
 impl Transaction {
     /// Begins a transaction at what is visible now.
-    pub(crate) fn begin(shared: Arc<Shared>, manner: Manner) -> Transaction {
+    pub(crate) fn begin(shared: Arc<Shared>, lock_mode: LockMode) -> Transaction {
         let open = shared.transactions.begin(&shared.current);
         let session = shared.store.session();
-        let claims = Claims::new(manner, shared.intents.owner());
-        let is_interactive = manner == Manner::Interactive;
+        let held_locks = HeldLocks::new(lock_mode, shared.key_locks.owner());
+        let is_interactive = lock_mode == LockMode::Interactive;
         Transaction {
             shared,
             open,
-            own: OwnWrites::default(),
-            claims,
+            own: WriteSet::default(),
+            held_locks,
             has_read: AtomicBool::new(is_interactive),
             reads: is_interactive.then(Mutex::default),
+            gives_back: false,
             _session: session,
         }
+    }
+
+    /// Says that the transaction gives disk space back, once something is collected: it deletes or drops. So it is
+    /// not refused where the disk is as full as it may be.
+    pub fn give_back(&mut self) {
+        self.gives_back = true;
     }
 
     /// Where the transaction reads, without its own writes. Asking for it counts as reading all of it: the snapshot
     /// can't move any more.
     pub fn snapshot(&self) -> &Snapshot {
         self.note_read();
-        self.reading(Reads::anything);
+        self.reading(ReadSet::anything);
         &self.open.snapshot
     }
 
@@ -114,7 +124,7 @@ impl Transaction {
     }
 
     /// Notes what is read; nothing unless the snapshot may have to move.
-    fn reading<T>(&self, note: impl FnOnce(&mut Reads) -> T) -> Option<T> {
+    fn reading<T>(&self, note: impl FnOnce(&mut ReadSet) -> T) -> Option<T> {
         self.reads.as_ref().map(|reads| note(&mut lock(reads)))
     }
 
@@ -274,7 +284,7 @@ impl Transaction {
         self.note_read();
         self.prepare(tree, &key, Some(&value))?;
         let difference = self.difference(tree, &key, &value)?.map(Box::new);
-        self.own.write(tree, key, OwnWrite { value: Some(value), difference });
+        self.own.write(tree, key, StagedWrite { value: Some(value), difference });
         self.check_size()
     }
 
@@ -285,7 +295,7 @@ impl Transaction {
 
     fn write(&mut self, tree: TreeId, key: Bytes, value: Option<Value>) -> Result<(), EngineError> {
         self.prepare(tree, &key, value.as_ref())?;
-        self.own.write(tree, key, OwnWrite { value, difference: None });
+        self.own.write(tree, key, StagedWrite { value, difference: None });
         self.check_size()
     }
 
@@ -311,7 +321,7 @@ impl Transaction {
         // Nobody else knows a tree that has its base from here.
         if self.own.base(tree).is_none() {
             let since = self.since();
-            self.claims.claim(&self.shared, tree, key, since)?;
+            self.held_locks.lock(&self.shared, tree, key, since)?;
         }
         Ok(())
     }
@@ -345,6 +355,35 @@ impl Transaction {
     pub fn validate(&mut self, tree: TreeId, key: Bytes) {
         self.note_read();
         self.own.validate(tree, key);
+    }
+
+    /// Asks that no key of `tree` be written between the snapshot and the commit: else
+    /// [`EngineError::Conflict`].
+    pub fn validate_tree(&mut self, tree: TreeId) {
+        self.note_read();
+        self.own.validate_tree(tree);
+    }
+
+    /// Fails as the commit would if what was asked to be unchanged since `statement` began has changed by now.
+    /// [`Transaction::is_stale`] then; it is for one that can move its snapshot.
+    ///
+    /// # Errors
+    /// [`EngineError::Conflict`].
+    pub fn check_validated(&mut self, statement: Statement) -> Result<(), EngineError> {
+        let since = self.open.snapshot.sequence();
+        for (tree, key) in self.own.validated_since(statement.validated) {
+            self.held_locks.check_unchanged(&self.shared, *tree, key, since)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Transaction::set_base`], of a base whose chunks are durable: the commit syncs none.
+    pub fn set_synced_base(&mut self, tree: TreeId, base: Tree) -> Result<(), EngineError> {
+        if !self.shared.is_reserved(tree) {
+            return Err(EngineError::NoTree(tree));
+        }
+        self.own.set_synced_base(tree, Some(base));
+        Ok(())
     }
 
     /// Makes `base` the whole content of `tree`, which begins to exist if it didn't. The base's
@@ -400,13 +439,18 @@ impl Transaction {
 
     /// Marks the beginning of a statement.
     pub fn begin_statement(&mut self) -> Statement {
-        Statement { savepoint: self.savepoint(), reads: self.reading(|reads| reads.mark()) }
+        Statement {
+            savepoint: self.savepoint(),
+            reads: self.reading(|reads| reads.mark()),
+            validated: self.own.validated_count(),
+        }
     }
 
-    /// Undoes what a statement wrote, and forgets what it read: nobody was told anything of it. What it claimed stays
-    /// claimed, as does its place in a queue.
+    /// Undoes what a statement wrote, and forgets what it read or asked to be unchanged: nobody was told anything of
+    /// it. What it claimed stays claimed, as does its place in a queue.
     pub fn undo_statement(&mut self, statement: Statement) {
         self.own.rollback_to(statement.savepoint.0);
+        self.own.forget_validated_since(statement.validated);
         if let Some(mark) = statement.reads {
             self.reading(|reads| reads.forget_since(mark));
         }
@@ -414,19 +458,19 @@ impl Transaction {
 
     /// The place in the queue of a key that another transaction has claimed, if a write of it was refused for that.
     pub fn blocked(&self) -> Option<Wait> {
-        self.claims.blocked()
+        self.held_locks.blocked()
     }
 
     /// Ends the wait. Tells whether this transaction has the key now; if not, it waited too short, or it was the youngest of
     /// those that waited for one another: it should end then, and so let the others go on.
     pub fn unblock(&mut self) -> bool {
         let since = self.since();
-        self.claims.unblock(&self.shared, since)
+        self.held_locks.unblock(&self.shared, since)
     }
 
     /// Whether a write was refused because the key was written since the snapshot: a newer one shows that.
     pub fn is_stale(&self) -> bool {
-        self.claims.stale().is_some()
+        self.held_locks.stale().is_some()
     }
 
     /// Goes on at what is visible now, with all that was written and claimed, if everything that was read is unchanged; tells
@@ -434,8 +478,8 @@ impl Transaction {
     ///
     /// # Errors
     /// As `commit`: what it has to see is not yet visible, and the engine was closed meanwhile.
-    pub fn move_snapshot(&mut self) -> Result<bool, EngineError> {
-        if let Some(stale) = self.claims.stale() {
+    pub fn refresh_snapshot(&mut self) -> Result<bool, EngineError> {
+        if let Some(stale) = self.held_locks.stale() {
             self.shared.await_visible(stale)?;
         }
         let newer = self.shared.transactions.begin(&self.shared.current);
@@ -448,8 +492,8 @@ impl Transaction {
         let counters = &self.shared.counters;
         match moves? {
             true => {
-                self.claims.refreshed();
-                Counters::count(&counters.snapshots_moved);
+                self.held_locks.refreshed();
+                Counters::count(&counters.snapshots_refreshed);
                 Ok(true)
             }
             false => {
@@ -463,7 +507,9 @@ impl Transaction {
         let before = &self.open.snapshot;
         let Some(reads) = &self.reads else { return Ok(false) };
         let is_other = |tree: TreeId| {
-            let from = |snapshot: &Snapshot| snapshot.era(tree).ok().map(|(era, _)| era.from);
+            let from = |snapshot: &Snapshot| {
+                snapshot.generation(tree).ok().map(|(generation, _)| generation.from)
+            };
             from(before) != from(after)
         };
         let is_touched = |tree| TreeState::find(before, after, tree) != TreeState::Unchanged;
@@ -474,7 +520,7 @@ impl Transaction {
         };
         // What it wrote itself is claimed, so nobody else wrote that; but trees may have been replaced.
         Ok(!self.own.written_trees().any(is_other)
-            && !self.own.based_trees().any(is_touched)
+            && !self.own.based_trees().chain(self.own.validated_trees()).any(is_touched)
             && !self.own.validated().any(is_changed)
             && lock(reads).are_unchanged(before, after)?)
     }
@@ -482,13 +528,13 @@ impl Transaction {
     /// Begins again, at what is visible now and shows what was in its way; keeps what it has claimed.
     ///
     /// # Errors
-    /// As `move_snapshot`.
+    /// As `refresh_snapshot`.
     pub fn restart(&mut self) -> Result<(), EngineError> {
-        if let Some(stale) = self.claims.stale() {
+        if let Some(stale) = self.held_locks.stale() {
             self.shared.await_visible(stale)?;
         }
-        self.claims.refreshed();
-        self.own = OwnWrites::default();
+        self.held_locks.refreshed();
+        self.own = WriteSet::default();
         self.has_read = AtomicBool::new(self.reads.is_some());
         self.reads = self.reads.take().map(|_| Mutex::default());
         let newer = self.shared.transactions.begin(&self.shared.current);
@@ -497,40 +543,48 @@ impl Transaction {
     }
 
     /// Makes all writes visible and, if `durability` says so, durable. A transaction without
-    /// writes costs nothing and returns its snapshot's Sequence.
+    /// writes returns its snapshot's Sequence, once what it could read is as durable as asked.
     ///
     /// # Errors
     /// [`EngineError::Conflict`] if another transaction that wrote one of these keys committed
     /// since the snapshot, and this one has read something; or if another has claimed one; or if a tree
     /// that it writes to was replaced or dropped since: nothing was written. [`EngineError::Store`] if the disk is full: nothing
-    /// was written either. [`EngineError::Closed`] if a write or sync failed, now or before: only
-    /// opening the directory again tells whether this transaction survived.
+    /// was written either. [`EngineError::Closed`] if a write or sync failed before: nothing was written.
+    /// [`EngineError::Unknown`] if one failed now: only opening the directory again tells whether this transaction
+    /// was kept.
     pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
         self.check_size()?;
         if self.own.is_empty() {
-            return Ok(self.open.snapshot.sequence());
+            let seen = self.open.snapshot.sequence();
+            if durability == Durability::Synced {
+                // Whoever found nothing to change relies on what was there.
+                self.shared.make_durable(seen)?;
+            }
+            return Ok(seen);
         }
-        self.settle_foreign()?;
+        self.make_foreign_durable()?;
         let own = std::mem::take(&mut self.own);
         let has_read = self.has_read.load(Ordering::Relaxed);
-        let beginning = Beginning {
+        let beginning = TransactionStart {
             sequence: self.open.snapshot.sequence(),
             has_read,
-            without_claims: (self.claims.manner == Manner::Optimistic).then_some(self.claims.owner),
+            without_claims: (self.held_locks.lock_mode == LockMode::Optimistic)
+                .then_some(self.held_locks.owner),
+            gives_back: self.gives_back,
         };
         self.shared.commit(beginning, own, durability)
     }
 
     /// Has in packs, and durable, what the transaction refers to and didn't bring: the log must not name what a power cut
     /// may take. If others brought it, what it comes from may be replaced before this commits, and nobody else has it then.
-    fn settle_foreign(&self) -> Result<(), EngineError> {
+    fn make_foreign_durable(&self) -> Result<(), EngineError> {
         let foreign = self.own.foreign();
         if foreign.is_empty() {
             return Ok(());
         }
-        let settled = self.shared.store.sync_these(&foreign);
+        let made_durable = self.shared.store.sync_these(&foreign);
         self.open.snapshot.check_age()?;
-        Ok(settled?)
+        self.shared.store_synced(made_durable)
     }
 
     fn check_size(&self) -> Result<(), EngineError> {
@@ -544,11 +598,11 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.claims.release(&self.shared);
+        self.held_locks.release(&self.shared);
         self.shared.transactions.end(&self.open);
     }
 }
 
-fn lock(reads: &Mutex<Reads>) -> MutexGuard<'_, Reads> {
+fn lock(reads: &Mutex<ReadSet>) -> MutexGuard<'_, ReadSet> {
     reads.lock().expect("no panic while the lock is held")
 }

@@ -261,5 +261,9 @@ fn replaced(old: Option<Value<'_>>, new: Value<'_>) -> usize {
 fn array_of<'v>(
     values: impl IntoIterator<Item = &'v frond_doc::ValueBuf>,
 ) -> Result<Evaluated<'static>, QueryError> {
-    Elements::collect(values.into_iter().map(frond_doc::ValueBuf::as_value))
+    let mut elements = Elements::uncounted();
+    for value in values {
+        elements.push(value.as_value())?;
+    }
+    elements.finish()
 }

@@ -18,3 +18,8 @@ impl QueryError {
         QueryError { code, message: message.into() }
     }
 }
+
+/// An error whose code has no name.
+pub(crate) fn failure(code: i32, message: impl Into<String>) -> QueryError {
+    QueryError::new(Code::Location(code), message)
+}

@@ -24,7 +24,6 @@ mod hash;
 mod iterate;
 mod meta;
 mod node;
-pub(crate) mod number;
 mod object;
 mod pairs;
 mod parse;
@@ -50,11 +49,11 @@ use std::sync::Arc;
 
 use frond_doc::{Document, Value, ValueBuf};
 
-use crate::code::Code;
 use crate::error::QueryError;
+pub(crate) use crate::error::failure;
 use node::Node;
 
-pub(crate) use evaluated::{Elements, Evaluated, check_bytes, check_depth};
+pub(crate) use evaluated::{Elements, Evaluated, Fields, check_bytes, check_depth};
 pub(crate) use hash::hashed_key;
 pub(crate) use object::not_mergeable;
 pub(crate) use parse::Parser;
@@ -119,9 +118,4 @@ impl Expression {
     ) -> Result<Evaluated<'a>, QueryError> {
         self.0.evaluate(scope)
     }
-}
-
-/// An error whose code has no name.
-pub(crate) fn failure(code: i32, message: impl Into<String>) -> QueryError {
-    QueryError::new(Code::Location(code), message)
 }

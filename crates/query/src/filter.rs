@@ -38,6 +38,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::geometry::near::{Distance, Near};
+use crate::memory::RequestMemory;
 use crate::metadata::Metadata;
 use crate::search::{TextMatcher, TextSearch};
 use conjunction::Conjunction;
@@ -47,10 +48,10 @@ use tree::{Condition, Node};
 pub(crate) use compare::{Comparison, Relation};
 pub(crate) use membership::Membership;
 pub(crate) use pattern::Pattern;
-pub use text::TextPlace;
+pub use text::TextPosition;
 
 /// Every operator of filters, for the list of what works.
-pub(crate) fn features() -> impl Iterator<Item = crate::reference::Feature> {
+pub(crate) fn features() -> impl Iterator<Item = crate::feature::Feature> {
     parse::features().chain(operators::features())
 }
 
@@ -146,7 +147,7 @@ impl Filter {
     }
 
     /// The `$text`, and where it stands.
-    pub fn text(&self) -> Option<(&TextSearch, TextPlace)> {
+    pub fn text(&self) -> Option<(&TextSearch, TextPosition)> {
         match text::find(&self.root)? {
             (text::TextTest::Asked(search), place) => Some((search, place)),
             (text::TextTest::Bound(_), _) => None,
@@ -175,6 +176,11 @@ impl Filter {
     /// What is to be left in the documents that it finds.
     pub fn metadata(&self) -> Metadata {
         self.metadata
+    }
+
+    /// What asking it may take.
+    pub fn memory(&self) -> &RequestMemory {
+        self.variables.memory()
     }
 
     /// How strings compare.
@@ -341,7 +347,10 @@ impl Filter {
 
 /// A condition on one value, as `$pull` has it.
 #[derive(Clone, Debug)]
-pub(crate) struct ValueFilter(Condition);
+pub(crate) struct ValueFilter {
+    condition: Condition,
+    variables: Variables,
+}
 
 impl ValueFilter {
     /// Parses `{$gt: 5, ...}` or a pattern; `None` for other values, which must be equal, and for filters on documents.
@@ -356,18 +365,23 @@ impl ValueFilter {
             _ => return Ok(None),
         };
         allowed::check_condition(&condition)?;
-        Ok(Some(ValueFilter(condition)))
+        Ok(Some(ValueFilter { condition, variables: Variables::default() }))
     }
 
-    /// Compares strings by `collation`.
-    pub(crate) fn collate(&mut self, collation: &Collation) {
-        self.0.collate(collation);
+    /// Compares strings as `variables` say, and takes what they allow.
+    pub(crate) fn bind(&mut self, variables: &Variables) {
+        self.condition.collate(variables.collation());
+        self.variables = variables.clone();
     }
 
     /// Whether `value` fulfils it, or, if it is an array, one of its elements.
-    pub(crate) fn matches(&self, value: Value<'_>) -> bool {
-        let variables = Variables::default();
-        evaluate::condition_on_field(&self.0, value, &Run::new(&variables))
+    ///
+    /// # Errors
+    /// As [`Filter::try_matches`].
+    pub(crate) fn matches(&self, value: Value<'_>) -> Result<bool, QueryError> {
+        let run = Run::new(&self.variables);
+        let answer = evaluate::condition_on_field(&self.condition, value, &run);
+        run.finish(answer)
     }
 }
 

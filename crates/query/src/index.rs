@@ -17,7 +17,7 @@
 pub mod decode;
 mod hashed;
 pub mod partial;
-mod places;
+mod points;
 mod terms;
 mod wildcard;
 
@@ -28,9 +28,10 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::geometry::grid::Grid;
+use crate::geometry::near::Near;
 use crate::keys;
 use crate::search::TextSpec;
-use crate::sort::SortField;
+use crate::sort_field::SortField;
 use wildcard::Wildcard;
 
 /// Flag: some field of the index met an array.
@@ -59,6 +60,17 @@ pub enum FieldKind {
     Wildcard,
     /// The terms of texts, and what each counts: two parts.
     Text,
+}
+
+impl FieldKind {
+    /// Whether a field of this kind files all places that have a distance as `near` measures it.
+    pub fn suits(self, near: &Near) -> bool {
+        match self {
+            FieldKind::Sphere => !near.is_in_plane(),
+            FieldKind::Plane => !near.is_in_metres(),
+            _ => false,
+        }
+    }
 }
 
 /// One field of an index.
@@ -226,6 +238,12 @@ impl IndexShape {
         &self.grid
     }
 
+    /// `near`, ring by ring from the least distance to the greatest: the places of one ring are no farther than those of
+    /// the next.
+    pub fn rings(&self, near: &Near) -> Vec<Near> {
+        near.rings(&self.grid)
+    }
+
     /// Its fields.
     pub fn fields(&self) -> &[IndexField] {
         &self.fields
@@ -313,7 +331,7 @@ impl IndexShape {
         let arrays = if let Some(text) = &self.text {
             terms::for_each(&self.fields, text, document, &mut emit)?
         } else if self.has_kind(FieldKind::Sphere) || self.has_kind(FieldKind::Plane) {
-            places::for_each(&self.fields, &self.grid, document, &mut emit)?
+            points::for_each(&self.fields, &self.grid, document, &mut emit)?
         } else if let Some(wildcard) = &self.wildcard {
             wildcard.for_each(&self.fields, &self.plain, document, &mut emit)?
         } else {

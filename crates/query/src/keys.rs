@@ -17,7 +17,7 @@ use frond_doc::{Array, Document, Value};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::sort::SortField;
+use crate::sort_field::SortField;
 
 /// A field on its way: where it is, and the part of its path that is left.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::failure;
+use crate::error::failure;
 
 /// What the names of metadata's fields begin with.
 const MARK: &str = "\u{1}";

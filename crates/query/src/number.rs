@@ -3,6 +3,8 @@
 //! The result has the wider of the two types (int, long, double, decimal); an int that overflows
 //! becomes a long, a long that overflows is refused.
 
+pub(crate) mod any_type;
+
 use frond_doc::{Decimal128, Value, decimal, order};
 
 /// The number without its fraction; `None` for NaN, infinities, what doesn't fit 64 bits, and what

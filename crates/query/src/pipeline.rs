@@ -16,6 +16,7 @@ mod carried;
 mod count;
 mod densify;
 mod documents;
+mod explained;
 mod facet;
 mod fill;
 mod forward;
@@ -27,7 +28,6 @@ mod history;
 mod limit;
 mod lookup;
 mod matching;
-mod memory;
 mod merge;
 mod nothing;
 mod out;
@@ -50,7 +50,6 @@ mod spool;
 mod stage;
 mod table;
 mod time_unit;
-mod told;
 mod union_with;
 mod unwind;
 mod window;
@@ -75,12 +74,13 @@ use crate::sort::SortPattern;
 use stage::{Context, Rows, Stage};
 
 pub use geo_near::GeoNear;
-pub use memory::{Exceeded, Lease, StageMemory};
+
+pub use crate::memory::GoOn;
+pub use explained::explained;
 pub use merge::{Merge, MergeAction};
 pub use rows::{Input, Rows as LentRows, Visit};
 pub use sorter::{Sorted, Sorter};
-pub use spill::{GoOn, MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
-pub use told::told;
+pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
 
 /// A stream of documents.
 pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>> + Send + 'a>;

@@ -35,7 +35,8 @@ use frond_doc::key::{self, Bounds};
 use crate::filter::Filter;
 use crate::filter::tree::Node;
 use crate::index::{self, IndexShape};
-use crate::sort::{SortField, SortPattern};
+use crate::sort::SortPattern;
+use crate::sort_field::SortField;
 use compound::Scan;
 use interval::Intervals;
 
@@ -182,7 +183,7 @@ pub struct Question<'q> {
 
 /// A plan, and how many entries its ranges hold.
 #[derive(Clone)]
-struct Offer {
+struct CandidatePlan {
     plan: Plan,
     count: u64,
     /// What each entry costs, a sort apart.
@@ -239,19 +240,19 @@ fn all_offers(
     question: Question<'_>,
     by_id: Option<Scan>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
-) -> Vec<Offer> {
+) -> Vec<CandidatePlan> {
     let root = question.filter.root();
     let mut offers = offers(root, question, by_id);
     let union = union(root, question, range_count);
     // Beside a part of the documents by `_id` reading all of them is no choice, so nothing is counted.
-    if matches!((&offers[..], &union), ([Offer { plan: Plan::IdScan(_), .. }], None)) {
+    if matches!((&offers[..], &union), ([CandidatePlan { plan: Plan::IdScan(_), .. }], None)) {
         return offers;
     }
     offers.iter_mut().for_each(|offer| offer.measure(range_count));
     offers.extend(union);
     // What is near is found by an index always: it is read outward.
     if !offers.is_empty() && question.filter.near().is_none() {
-        offers.push(Offer {
+        offers.push(CandidatePlan {
             plan: Plan::CollectionScan,
             count: range_count(None, &[Bounds::all()]),
             entry_cost: COST_SCAN,
@@ -262,7 +263,7 @@ fn all_offers(
 }
 
 /// What an offer costs, where at least one offer reads no more than `passing` entries.
-fn cost(offer: &Offer, question: Question<'_>, passing: u64) -> u64 {
+fn cost(offer: &CandidatePlan, question: Question<'_>, passing: u64) -> u64 {
     if !offer.is_sorted {
         return offer.count.saturating_mul(offer.entry_cost + COST_SORT);
     }
@@ -276,7 +277,7 @@ fn cost(offer: &Offer, question: Question<'_>, passing: u64) -> u64 {
     read.saturating_mul(offer.entry_cost)
 }
 
-impl Offer {
+impl CandidatePlan {
     /// Finds out how much a scan of ranges reads.
     fn measure(&mut self, range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64) {
         self.count = match &self.plan {
@@ -288,7 +289,7 @@ impl Offer {
 }
 
 /// What each index offers that helps at all, not counted yet.
-fn offers(root: &Node, question: Question<'_>, by_id: Option<Scan>) -> Vec<Offer> {
+fn offers(root: &Node, question: Question<'_>, by_id: Option<Scan>) -> Vec<CandidatePlan> {
     let Question { sort, indexes, .. } = question;
     let sort = sort.filter(|sort| !sort.fields.is_empty());
     let mut offers = Vec::new();
@@ -305,11 +306,11 @@ fn offers(root: &Node, question: Question<'_>, by_id: Option<Scan>) -> Vec<Offer
             let plan = Plan::IndexScan(index_scan(scan, index, direction));
             let entry_cost = if facts.covers { COST_COVERED } else { COST_FETCH };
             let is_sorted = sort.is_none() || direction.is_some();
-            offers.push(Offer { plan, count: 0, entry_cost, is_sorted });
+            offers.push(CandidatePlan { plan, count: 0, entry_cost, is_sorted });
         }
     }
     if let Some(scan) = by_id.filter(|scan| scan.is_bounded) {
-        offers.push(Offer {
+        offers.push(CandidatePlan {
             count: 0,
             plan: Plan::IdScan(id_scan(scan, sort)),
             entry_cost: COST_SCAN,
@@ -324,7 +325,7 @@ fn union(
     root: &Node,
     question: Question<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
-) -> Option<Offer> {
+) -> Option<CandidatePlan> {
     let (branches, others): (&[Node], &[Node]) = match root {
         Node::Or(branches) => (branches, &[]),
         Node::And(nodes) => {
@@ -346,13 +347,13 @@ fn union(
         let by_id = compound::scans(&node, &ID_FACTS).pop();
         let mut offers = offers(&node, question, by_id);
         offers.iter_mut().for_each(|offer| offer.measure(range_count));
-        let is_bounded = |offer: &&Offer| match &offer.plan {
+        let is_bounded = |offer: &&CandidatePlan| match &offer.plan {
             Plan::IndexScan(scan) | Plan::IdScan(scan) => {
                 scan.ranges != [Bounds::all()] && !scan.is_merged
             }
             _ => false,
         };
-        let cost = |offer: &&Offer| {
+        let cost = |offer: &&CandidatePlan| {
             let sort_cost = if offer.is_sorted { 0 } else { COST_SORT };
             offer.count.saturating_mul(offer.entry_cost + sort_cost)
         };
@@ -369,7 +370,7 @@ fn union(
     }
     let is_merged = sort.is_some() && is_sorted;
     let plan = Plan::Union { branches, is_merged };
-    Some(Offer { plan, count, entry_cost: COST_FETCH, is_sorted })
+    Some(CandidatePlan { plan, count, entry_cost: COST_FETCH, is_sorted })
 }
 
 fn index_scan(scan: Scan, index: usize, direction: Option<compound::Direction>) -> IndexScan {

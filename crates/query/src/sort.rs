@@ -10,6 +10,7 @@ use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::metadata::{Metadata, MetadataKind};
+pub use crate::sort_field::SortField;
 use crate::{keys, text};
 
 /// A parsed sort pattern.
@@ -19,15 +20,6 @@ pub struct SortPattern {
     pub fields: Vec<SortField>,
     /// How strings compare.
     pub collation: Collation,
-}
-
-/// One field of a sort pattern.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SortField {
-    /// The dotted path.
-    pub path: String,
-    /// From the greatest to the least.
-    pub descending: bool,
 }
 
 impl SortPattern {

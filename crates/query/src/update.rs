@@ -19,11 +19,13 @@ mod pipeline;
 mod pull;
 mod push;
 mod tree;
+mod value_set;
 mod walk;
 
 pub(crate) use operators::features;
 pub use pull::Pull;
-pub use push::OrderedPush;
+pub use push::{AddToSet, OrderedPush};
+pub use value_set::Missing;
 
 use frond_doc::document::DEPTH_MAX;
 use frond_doc::raw::RawElement;
@@ -61,7 +63,8 @@ struct Operators {
     root: Branch,
     renames: Vec<Rename>,
     filters: ArrayFilters,
-    collation: Collation,
+    /// How strings compare, and what the update may take.
+    variables: Variables,
     /// Whether a `$` stands in a path.
     has_positional: bool,
     /// Whether the result could be nested deeper than a document may be, so that it is checked.
@@ -87,11 +90,15 @@ enum Occasion {
 }
 
 impl Operators {
+    fn bind(&mut self, variables: Variables) {
+        self.filters.bind(&variables);
+        self.root.for_each_modifier(&mut |modifier| modifier.bind(&variables));
+        self.variables = variables;
+    }
+
     fn collate(&mut self, collation: &Collation) {
-        if *collation != self.collation {
-            self.filters.collate(collation);
-            self.root.for_each_modifier(&mut |modifier| modifier.collate(collation));
-            self.collation = collation.clone();
+        if collation != self.variables.collation() {
+            self.bind(self.variables.clone().with_collation(collation.clone()));
         }
     }
 }
@@ -137,7 +144,7 @@ impl Update {
     /// statement's `constants`. Operators get the collation that comes with the variables.
     ///
     /// # Errors
-    /// Variables that nobody binds; constants for an update that is no pipeline (51198).
+    /// Variables that nobody binds; constants for an update that is no pipeline (51198); `ExceededMemoryLimit`.
     pub fn bind(
         &mut self,
         variables: &Variables,
@@ -150,10 +157,29 @@ impl Update {
                 Err(QueryError::new(Code::Location(51198), message))
             }
             Form::Operators(operators) => {
-                operators.collate(variables.collation());
+                let mut bytes = 0;
+                operators.root.for_each_modifier(&mut |modifier| bytes += modifier.bytes());
+                variables.memory().hold_kept(bytes)?;
+                operators.bind(variables.clone());
                 Ok(())
             }
             Form::Replacement(_) => Ok(()),
+        }
+    }
+
+    /// Gives what is a part of an update that was bound the same variables.
+    pub fn with_variables(mut self, variables: &Variables) -> Update {
+        if let Form::Operators(operators) = &mut self.form {
+            operators.bind(variables.clone());
+        }
+        self
+    }
+
+    /// What operators see besides the document; `None` of updates of other kinds.
+    pub fn variables(&self) -> Option<&Variables> {
+        match &self.form {
+            Form::Operators(operators) => Some(&operators.variables),
+            Form::Replacement(_) | Form::Pipeline(_) => None,
         }
     }
 
@@ -167,14 +193,6 @@ impl Update {
         self
     }
 
-    /// How strings compare.
-    pub fn collation(&self) -> &Collation {
-        match &self.form {
-            Form::Operators(operators) => &operators.collation,
-            Form::Replacement(_) | Form::Pipeline(_) => &Collation::SIMPLE,
-        }
-    }
-
     /// Whether an element of the outermost array called `array` surely stays as it is: the steps that lead into that
     /// array are all `$[x]` whose filters don't take it.
     pub fn leaves_element(&self, array: &str, element: Value<'_>) -> bool {
@@ -182,7 +200,8 @@ impl Update {
         root.steps().all(|(step, node)| match (step, node) {
             (Step::Name(name), Node::Branch(branch)) if name == array => {
                 branch.steps().all(|(step, _)| match step {
-                    Step::Filtered(name) => !filters.matches(name, element),
+                    // What fails is to fail where it is applied.
+                    Step::Filtered(name) => filters.matches(name, element) == Ok(false),
                     _ => false,
                 })
             }
@@ -288,8 +307,9 @@ impl Operators {
             rename.check(document)?;
         }
         let mut out = DocumentBuilder::with_capacity(document.as_bytes().len() + 64);
-        let (filters, collation) = (&self.filters, &self.collation);
-        let scope = Scope { document, context, filters, occasion, collation };
+        let (filters, variables) = (&self.filters, &self.variables);
+        let _charge = variables.memory().charge_of(document.as_bytes().len())?;
+        let scope = Scope { document, context, filters, occasion, variables };
         if self.has_positional {
             walk::position(&scope)?; // Also where the walk meets no `$`.
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_db::version::remote::{FilePart, FileVersion, PlainPlace};
+use frond_db::version::remote::{FilePart, FileVersion, PlainStorage};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
@@ -145,7 +145,7 @@ fn is_conflict(error: &StoreError) -> bool {
     text.contains("ConditionalRequestConflict") || text.contains("409 Conflict")
 }
 
-impl PlainPlace for Bucket {
+impl PlainStorage for Bucket {
     fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
         let below = (!self.prefix.is_empty()).then(|| Path::from(self.prefix.as_str()));
         let failed = |error| failed("the bucket", &error);

@@ -9,17 +9,17 @@ use frond_store::io::{Machine, SystemChance};
 
 use crate::bucket::Bucket;
 use crate::http::client::{HttpOptions, HttpRemote};
-use crate::place_url::PlaceUrl;
+use crate::remote_url::RemoteUrl;
 
 /// Opens the repository that `url` names; `database` is its name where that says none.
 ///
 /// # Errors
 /// `BadValue` if the place is none; `Unavailable` if nobody answers there.
 pub fn open(url: &str, database: &str, options: &HttpOptions) -> Result<Box<dyn Remote>, Error> {
-    match PlaceUrl::parse(url)? {
-        PlaceUrl::Directory(directory) => remote::open(&directory, database),
-        PlaceUrl::Http(url) => Ok(Box::new(HttpRemote::open(&url, options)?)),
-        PlaceUrl::Bucket { bucket, prefix } => {
+    match RemoteUrl::parse(url)? {
+        RemoteUrl::Directory(directory) => remote::open(&directory, database),
+        RemoteUrl::Http(url) => Ok(Box::new(HttpRemote::open(&url, options)?)),
+        RemoteUrl::Bucket { bucket, prefix } => {
             Ok(Box::new(PlainRemote::open_in(Arc::new(Bucket::s3(&bucket, &prefix)?), chance())?))
         }
     }
@@ -30,8 +30,8 @@ pub fn open(url: &str, database: &str, options: &HttpOptions) -> Result<Box<dyn 
 /// # Errors
 /// As `open`; `BadValue` if a server would be asked.
 pub fn open_plain(url: &str) -> Result<PlainRemote, Error> {
-    match PlaceUrl::parse(url)? {
-        PlaceUrl::Directory(directory) => {
+    match RemoteUrl::parse(url)? {
+        RemoteUrl::Directory(directory) => {
             if directory.contains('#') || remote::is_data_directory(Path::new(&directory)) {
                 let message = format!("{directory} is a data directory, no plain one");
                 return Err(Error::bad_value(message));
@@ -40,10 +40,10 @@ pub fn open_plain(url: &str) -> Result<PlainRemote, Error> {
                 .map_err(|error| Error::bad_value(format!("{directory}: {error}")))?;
             PlainRemote::open(&machine)
         }
-        PlaceUrl::Http(url) => {
+        RemoteUrl::Http(url) => {
             Err(Error::bad_value(format!("{url}: a directory or s3://BUCKET/PREFIX is expected")))
         }
-        PlaceUrl::Bucket { bucket, prefix } => {
+        RemoteUrl::Bucket { bucket, prefix } => {
             PlainRemote::open_in(Arc::new(Bucket::s3(&bucket, &prefix)?), chance())
         }
     }

@@ -134,7 +134,7 @@ impl Client {
         message.resize(header.bytes, 0);
         let body = &mut message[HEADER_BYTES..];
         self.stream.read_exact(body).map_err(|source| self.failed(source))?;
-        let answer = Message::decode(Bytes::from(message));
+        let answer = Message::decode_answer(Bytes::from(message));
         answer.map(|message| message.body).map_err(|source| self.broken(source))
     }
 

@@ -2,18 +2,20 @@
 //!
 //! Frond is a replica set of one member: what a write concern asks of others is either trivially true
 //! (`majority`) or answered as such a member answers it (the write is done, and the answer tells that
-//! there is nobody else). Every read concern is satisfied by the snapshot that each command reads at;
-//! what a client knows of the cluster's time it has from this server, so a snapshot is never older.
+//! there is nobody else). Which command takes which concern, and what a read concern promises, is told in
+//! [`crate::concerns`].
+
+mod part;
 
 use std::fmt;
 use std::time::Duration;
 
 use frond_db::{Durability, Error};
-use frond_doc::{Document, Value};
+use frond_doc::{Document, Timestamp, Value};
 use frond_query::Code;
 
+pub use self::part::{Part, PartFields};
 use crate::fields::Fields;
-use crate::transactions::{Part, PartFields};
 
 /// A session's id: the sixteen bytes of the UUID that the client made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -49,8 +51,45 @@ pub struct Common {
     pub concern_failure: Option<Error>,
     /// Whether it has a read concern.
     pub has_read_concern: bool,
-    /// Whether the read concern is one that a transaction may have.
-    pub is_concern_of_transactions: bool,
+    /// The level of the read concern.
+    pub level: Level,
+    /// The moment that it must not read before.
+    pub after_time: Option<Timestamp>,
+    /// Whether it names the moment at which to read.
+    pub is_at_time: bool,
+}
+
+/// The level of a read concern.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs)]
+pub enum Level {
+    #[default]
+    Local,
+    Available,
+    Majority,
+    Linearizable,
+    Snapshot,
+}
+
+impl Level {
+    const ALL: [Level; 5] =
+        [Level::Local, Level::Available, Level::Majority, Level::Linearizable, Level::Snapshot];
+
+    /// Its name in commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Local => "local",
+            Level::Available => "available",
+            Level::Majority => "majority",
+            Level::Linearizable => "linearizable",
+            Level::Snapshot => "snapshot",
+        }
+    }
+
+    /// Whether a transaction may have it.
+    pub fn is_of_transactions(self) -> bool {
+        matches!(self, Level::Local | Level::Majority | Level::Snapshot)
+    }
 }
 
 /// What a command says that has none of these fields.
@@ -66,7 +105,9 @@ impl Default for Common {
             has_write_concern: false,
             concern_failure: None,
             has_read_concern: false,
-            is_concern_of_transactions: true,
+            level: Level::Local,
+            after_time: None,
+            is_at_time: false,
         }
     }
 }
@@ -139,30 +180,45 @@ impl Common {
         self.has_read_concern = !concern.is_empty();
         let mut fields = Fields::of_part("readConcern", concern)?;
         let level = fields.string("level")?.unwrap_or("local");
-        if !["local", "available", "majority", "linearizable", "snapshot"].contains(&level) {
+        let known = Level::ALL.into_iter().find(|known| known.name() == level);
+        self.level = known.ok_or_else(|| {
             let message = format!(
                 "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
             );
-            return Err(Error::invalid(Code::BadValue, message));
+            Error::invalid(Code::BadValue, message)
+        })?;
+        self.after_time = read_moment(&mut fields, "afterClusterTime")?;
+        self.is_at_time = read_moment(&mut fields, "atClusterTime")?.is_some();
+        let refuse = |message: &str| Err(Error::invalid(Code::InvalidOptions, message));
+        if self.after_time.is_some() && !self.level.is_of_transactions() {
+            return refuse(
+                "afterClusterTime field can be set only if level is equal to local, majority, or \
+                 snapshot",
+            );
         }
-        self.is_concern_of_transactions = ["local", "majority", "snapshot"].contains(&level);
-        // Whatever the client has seen is in every snapshot from now on.
-        if let Some(time) = fields.value("afterClusterTime")
-            && !matches!(time, Value::Timestamp(_))
-        {
-            return Err(fields.wrong_type("afterClusterTime", time, "type 'timestamp'"));
+        if self.is_at_time && self.level != Level::Snapshot {
+            return refuse("atClusterTime field can be set only if level is equal to snapshot");
         }
-        for name in ["atClusterTime", "afterOpTime"] {
-            if fields.value(name).is_some() {
-                let message = format!(
-                    "readConcern '{name}' is not supported by Frond: commit a version and read \
-                     database@version instead"
-                );
-                return Err(Error::invalid(Code::InvalidOptions, message));
-            }
+        if self.is_at_time && self.after_time.is_some() {
+            return refuse("Can not specify both atClusterTime and afterClusterTime");
+        }
+        if fields.value("afterOpTime").is_some() {
+            return refuse("readConcern 'afterOpTime' is for members of a replica set");
         }
         fields.ignore(&["provenance"]);
         fields.finish()
+    }
+}
+
+fn read_moment(fields: &mut Fields<'_>, name: &str) -> Result<Option<Timestamp>, Error> {
+    match fields.value(name) {
+        None => Ok(None),
+        Some(Value::Timestamp(Timestamp(0))) => {
+            let message = format!("{name} can't be a null timestamp");
+            Err(Error::invalid(Code::InvalidOptions, message))
+        }
+        Some(Value::Timestamp(time)) => Ok(Some(time)),
+        Some(other) => Err(fields.wrong_type(name, other, "type 'timestamp'")),
     }
 }
 

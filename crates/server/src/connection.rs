@@ -4,6 +4,7 @@
 //! 2. When the client speaks, a thread takes the connection, and [`Conversation`] stays with it as long as
 //!    the client is busy: the hand-over costs more than a small command does.
 //!    It is looked now and then whether the client is still there, since its command may wait for another's transaction.
+//!    Where memory is little there are not as many threads as clients: they take turns ([`crate::turns`]).
 //! 3. When the client pauses, the connection comes back: to wait for the next message, for the rest of one,
 //!    or until more of an answer is taken.
 //!
@@ -13,7 +14,6 @@
 
 mod conversation;
 mod incoming;
-mod outgoing;
 
 use std::io;
 use std::net::Shutdown;
@@ -29,11 +29,10 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::dispatch::{self, Wait};
-use crate::limits::{GONE_STEP, QUIET, STALL_MAX, STALL_STEP};
+use crate::limits::{GONE_STEP, QUIET, QUIET_CROWDED, STALL_MAX, STALL_STEP};
 use crate::shared::{Peer, Shared};
 
 use self::conversation::{Conversation, Pause};
-pub use self::outgoing::Outgoing;
 
 /// Serves a connection until the client closes it, breaks the protocol or stalls, or the server
 /// stops. A command that runs when the server stops is still answered.
@@ -94,14 +93,20 @@ async fn talk(
     mut conversation: Conversation,
     stop: &mut watch::Receiver<bool>,
 ) -> io::Result<(TcpStream, Conversation, Pause)> {
+    let turn = tokio::select! {
+        turn = shared.turns.take(|| shared.sessions.has_open()) => turn,
+        _ = stop.wait_for(|stop| *stop) => return Err(io::ErrorKind::ConnectionAborted.into()),
+    };
+    let quiet = if shared.is_crowded() { QUIET_CROWDED } else { QUIET };
     let stream = Arc::new(stream.into_std()?);
     let lent = Arc::clone(&stream);
     let mut task = tokio::task::spawn_blocking(move || {
         lent.set_nonblocking(false)?;
-        lent.set_read_timeout(Some(QUIET))?;
+        lent.set_read_timeout(Some(quiet))?;
         lent.set_write_timeout(Some(STALL_STEP))?;
         let pause = conversation.talk(&lent);
         lent.set_nonblocking(true)?;
+        drop(turn);
         Ok::<_, io::Error>((conversation, pause))
     });
     let talked = loop {
@@ -135,8 +140,8 @@ fn is_gone(stream: &std::net::TcpStream) -> bool {
     }
 }
 
-/// A `hello` that asks for news. There never is any, so the answer goes out when the time is up, again and
-/// again if the client takes several.
+/// A `hello` that asks for news. The answer goes out when there is some, or the time is up; again and again if the
+/// client takes several.
 struct LateHello<'a> {
     shared: &'a Shared,
     peer: Peer,
@@ -153,7 +158,9 @@ impl LateHello<'_> {
         mut has_more: bool,
         stop: &mut watch::Receiver<bool>,
     ) -> bool {
+        let mut topology = self.shared.topology.subscribe();
         loop {
+            let known = self.wait.topology;
             let mut late = pin!(sleep(self.wait.time));
             loop {
                 // A client that is gone is noticed by the end of its stream.
@@ -162,6 +169,7 @@ impl LateHello<'_> {
                     biased;
                     _ = stop.wait_for(|stop| *stop) => return false,
                     () = &mut late => break,
+                    _ = topology.wait_for(|now| *now != known) => break,
                     peeked = stream.peek(&mut byte), if !has_more => match peeked {
                         Ok(1..) => has_more = true,
                         _ => return false,
@@ -169,6 +177,8 @@ impl LateHello<'_> {
                 }
             }
             self.wait.repeats &= !has_more;
+            // What comes after this is told with the next answer.
+            self.wait.topology = *topology.borrow_and_update();
             let (reply, id) =
                 dispatch::answer_hello(self.shared, self.peer, &self.wait, self.request_id);
             if !matches!(timeout(STALL_MAX, stream.write_all(&reply)).await, Ok(Ok(()))) {

@@ -14,14 +14,17 @@ use frond_db::Error;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::budget::Share;
 use crate::commands::{self, Command, Run, handshake};
 use crate::common::Common;
-use crate::connection::Outgoing;
+use crate::common::Part;
+use crate::concerns;
+use crate::errors::{error_builder, error_document};
 use crate::limits::{COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
+use crate::memory_queue::MemoryShare;
+use crate::outgoing::Outgoing;
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Peer, Shared};
-use crate::transactions::{self, Part};
+use crate::transactions;
 use crate::wire::message::{Flags, answer_head};
 use crate::wire::{
     DocumentSequence, Header, LegacyQuery, LegacyReply, Message, OperationCode, WireError,
@@ -42,6 +45,8 @@ pub struct Outcome {
 pub struct Wait {
     /// How long.
     pub time: Duration,
+    /// The topology that the client knows.
+    pub topology: i64,
     /// Whether the client takes one answer after the other, without asking again.
     pub repeats: bool,
     /// The command.
@@ -78,9 +83,9 @@ fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -
     let (body, close) = match Message::decode(message) {
         Ok(message) => {
             flags = message.flags;
-            if let Some(time) = handshake::wait(server, message.body.view()) {
+            if let Some((time, topology)) = handshake::wait(server, message.body.view()) {
                 let repeats = flags.exhaust_allowed;
-                let wait = Some(Wait { time, repeats, hello: message.body });
+                let wait = Some(Wait { time, topology, repeats, hello: message.body });
                 return Outcome { reply: None, close: false, wait };
             }
             let body = message.body.view();
@@ -100,7 +105,7 @@ fn reply_of(
     server: &Shared,
     body: DocumentBuf,
     response_to: i32,
-    share: Option<Share>,
+    share: Option<MemoryShare>,
 ) -> Outgoing {
     let (id, bytes) = (server.next_reply_id(), body.as_bytes().len());
     Outgoing::new(answer_head(Flags::default(), bytes, id, response_to), body.into_bytes(), share)
@@ -186,6 +191,9 @@ fn guarded(
             }
             answer.end();
         }
+        if transactions::is_of_topology(failure.error.code) {
+            handshake::append_topology_version(&mut answer, server);
+        }
         answer
     });
     append_time(&mut answer, server);
@@ -213,7 +221,7 @@ fn try_run(
     body: Document<'_>,
     sequences: &[DocumentSequence],
     database: Option<&str>,
-    share: &RefCell<Option<Share>>,
+    share: &RefCell<Option<MemoryShare>>,
 ) -> Result<DocumentBuilder, Failure> {
     let Some((sent_name, _)) = body.iter().next() else {
         return Err(command_not_found("").into());
@@ -226,6 +234,7 @@ fn try_run(
     check_size(server, body)?;
     let common = Common::read(body)?;
     check_allowed(command, database_name, &common)?;
+    concerns::check(command, &common)?;
     check_sequences(command, sequences)?;
     let running = server.operations.begin(peer.id, command.name, database_name, &common);
     if let Some(session) = common.session {
@@ -250,7 +259,7 @@ fn try_run(
         server.count(Counter::Command, 1);
     }
     run_part(command, request).map_err(|error| {
-        let labels = transactions::labels(part, command.ends_transaction, error.code);
+        let labels = transactions::labels(part, command.ends_transaction, &error);
         Failure { error, labels }
     })
 }
@@ -258,7 +267,10 @@ fn try_run(
 /// Runs a command by itself, or in its transaction.
 fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
     let server = request.server;
-    transactions::check(command, request.database_name, &request.common)?;
+    concerns::transactions::check(command, request.database_name, &request.common)?;
+    if let Some(after) = request.common.after_time {
+        concerns::wait_for(server, after)?;
+    }
     match request.common.part {
         Some(Part::Statement { session, number, starts }) if !command.ends_transaction => {
             transactions::run_statement(server, (session, number), starts, |current| {
@@ -369,50 +381,4 @@ fn protocol_error(error: &WireError) -> Error {
         _ => Code::ProtocolError,
     };
     Error::invalid(code, error.to_string())
-}
-
-/// The answer that an error is.
-pub fn error_document(error: &Error) -> DocumentBuf {
-    error_builder(error).build()
-}
-
-fn error_builder(error: &Error) -> DocumentBuilder {
-    let mut builder = DocumentBuilder::new();
-    builder.append("ok", Value::Double(0.0));
-    append_error(&mut builder, error, "errmsg");
-    builder.append("codeName", Value::String(&error.code.name()));
-    append_details(&mut builder, error);
-    builder
-}
-
-/// Appends an error's message and code.
-pub fn append_error(builder: &mut DocumentBuilder, error: &Error, message_name: &str) {
-    builder.append(message_name, Value::String(&error.message));
-    builder.append("code", Value::Int32(error.code.number()));
-}
-
-/// Appends what an error tells beside its message and code.
-pub fn append_details(builder: &mut DocumentBuilder, error: &Error) {
-    for (name, value) in error.details.iter().flat_map(DocumentBuf::iter) {
-        builder.append(name, value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use frond_doc::document;
-
-    use super::*;
-
-    #[test]
-    fn an_error_tells_its_details() {
-        let key = document! { "a": 1_i32 };
-        let details = Some(document! { "keyPattern": &key });
-        let error = Error { details, ..Error::invalid(Code::DuplicateKey, "twice") };
-        let expected = document! {
-            "ok": 0.0, "errmsg": "twice", "code": 11000_i32, "codeName": "DuplicateKey",
-            "keyPattern": &key,
-        };
-        assert_eq!(error_document(&error), expected);
-    }
 }

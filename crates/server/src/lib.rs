@@ -3,38 +3,44 @@
 //! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
 //! [`dispatch`] (a message to its answer), [`request`], [`fields`] and [`common`] (what a handler
 //! works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
-//! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`], [`places`] (other
+//! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`], [`remote_opener`] (other
 //! repositories). [`client`] is the other side;
 //! [`in_process`] runs commands without a socket.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy has a
-//! thread; those that are idle have none. What they may hold together is in [`limits`] and [`budget`].
+//! thread; those that are idle have none. What they may hold together is in [`limits`] and [`memory_queue`].
 
-pub mod budget;
+pub mod answer_memory;
 pub mod client;
 pub mod commands;
 pub mod common;
+pub mod concerns;
 pub mod connection;
 pub mod cursors;
 pub mod dispatch;
+pub mod errors;
 pub mod fields;
 pub mod in_process;
-pub mod intake;
 pub mod limits;
 pub mod listener;
+pub mod machine_memory;
+pub mod memory_queue;
+pub mod message_memory;
 pub mod operations;
-pub mod places;
+pub mod outgoing;
 pub mod reference;
+pub mod remote_opener;
 pub mod request;
-pub mod room;
 pub mod sessions;
 pub mod shared;
 pub mod sweep;
 pub mod transactions;
+pub mod turns;
 pub mod wire;
 
 pub use client::{Client, ClientError};
 pub use in_process::InProcess;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};
-pub use places::Places;
+pub use machine_memory::MachineMemory;
+pub use remote_opener::RemoteOpener;
 pub use shared::MemberOptions;

@@ -20,6 +20,8 @@ pub const THREADS_EXTRA: usize = 16;
 /// How long a client may say nothing before the thread that serves it leaves it. With hundreds of clients
 /// more than the processors can serve, each is silent for a good part of a second.
 pub const QUIET: Duration = Duration::from_secs(2);
+/// Or so long, where more clients are connected than may have a thread.
+pub const QUIET_CROWDED: Duration = Duration::from_millis(20);
 
 /// How long a message that has begun may make no progress, either way, before its connection is
 /// closed. Between messages a connection may be idle for as long as it likes.
@@ -46,6 +48,13 @@ pub const MESSAGES_BYTES_MAX: usize = 256 << 20;
 
 /// What answers that are larger may hold together, from when they are made until the client has them.
 pub const ANSWERS_BYTES_MAX: usize = 256 << 20;
+
+/// Where all memory has one budget, messages and answers may each hold this part of it, within these bounds.
+pub const MESSAGES_SHARE: u64 = 8;
+/// As [`MESSAGES_SHARE`]: a batch of an answer.
+pub const MESSAGES_BYTES_MIN: usize = BATCH_BYTES_MAX;
+/// As [`MESSAGES_SHARE`], for what documents hold that cursors keep.
+pub const CURSORS_SHARE: u64 = 16;
 
 /// Memory for an answer is taken in steps of this.
 pub const ROOM_STEP_BYTES: usize = 1 << 20;

@@ -16,17 +16,20 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::budget::Budget;
+use crate::commands::FAULT_ADVICE;
 use crate::connection;
-use crate::intake::Intake;
 use crate::limits::{
     ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CONNECTIONS_WAITING_MAX, CURSOR_SWEEP_INTERVAL,
-    DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, MESSAGES_BYTES_MAX, STALL_MAX, STOP_SWEEP_INTERVAL,
-    STOP_WAIT_MAX, THREADS_EXTRA,
+    CURSORS_BYTES_MAX, CURSORS_SHARE, DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, MESSAGES_BYTES_MAX,
+    MESSAGES_BYTES_MIN, MESSAGES_SHARE, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX,
+    THREADS_EXTRA,
 };
-use crate::places::Places;
+use crate::memory_queue::MemoryQueue;
+use crate::message_memory::MessageMemory;
+use crate::remote_opener::RemoteOpener;
 use crate::shared::{MemberOptions, Shared};
 use crate::sweep;
+use crate::turns::Turns;
 
 /// How a server listens.
 #[derive(Clone, Debug)]
@@ -45,11 +48,15 @@ pub struct ServerOptions {
     /// [`DOCUMENT_BYTES_LIMIT`].
     pub document_bytes_max: usize,
     /// Where it fetches from and pushes to.
-    pub places: Places,
+    pub places: RemoteOpener,
+    /// Clients that have a thread at one time.
+    pub threads_max: usize,
     /// What messages that come in may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
     pub messages_bytes_max: usize,
     /// What answers that go out may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
     pub answers_bytes_max: usize,
+    /// What documents may hold together that cursors have read and not answered with.
+    pub cursors_bytes_max: usize,
 }
 
 impl Default for ServerOptions {
@@ -61,9 +68,28 @@ impl Default for ServerOptions {
             data_directory: String::new(),
             member: MemberOptions::default(),
             document_bytes_max: DOCUMENT_BYTES_MAX,
-            places: Places::default(),
+            places: RemoteOpener::default(),
+            threads_max: CONNECTIONS_MAX,
             messages_bytes_max: MESSAGES_BYTES_MAX,
             answers_bytes_max: ANSWERS_BYTES_MAX,
+            cursors_bytes_max: CURSORS_BYTES_MAX,
+        }
+    }
+}
+
+impl ServerOptions {
+    /// The default options of a server whose process may take `bytes`.
+    pub fn for_memory(bytes: u64) -> ServerOptions {
+        let share = |share: u64, most: usize| {
+            let part = usize::try_from(bytes / share).unwrap_or(usize::MAX);
+            part.clamp(MESSAGES_BYTES_MIN, most)
+        };
+        ServerOptions {
+            threads_max: Turns::count_for(bytes),
+            messages_bytes_max: share(MESSAGES_SHARE, MESSAGES_BYTES_MAX),
+            answers_bytes_max: share(MESSAGES_SHARE, ANSWERS_BYTES_MAX),
+            cursors_bytes_max: share(CURSORS_SHARE, CURSORS_BYTES_MAX),
+            ..ServerOptions::default()
         }
     }
 }
@@ -152,9 +178,12 @@ impl Server {
             options.member,
         );
         shared.places = options.places;
-        shared.messages = Intake::new(options.messages_bytes_max);
-        shared.answers = Budget::new(options.answers_bytes_max);
+        shared.turns = Turns::new(options.threads_max);
+        shared.messages = MessageMemory::new(options.messages_bytes_max);
+        shared.answers = MemoryQueue::new(options.answers_bytes_max);
+        shared.kept_documents = MemoryQueue::new(options.cursors_bytes_max);
         let shared = Arc::new(shared);
+        tell_faults(&shared);
         let (stop, _) = watch::channel(false);
         Ok(Server { runtime, serving: Serving { listener, shared, stop } })
     }
@@ -197,6 +226,15 @@ impl Server {
         result?;
         shared.frond.close().map_err(ServerError::Close)
     }
+}
+
+/// Has it told, to whoever reads the log and to clients that wait for news, that the databases were closed for writing.
+fn tell_faults(shared: &Shared) {
+    let (topology, directory) = (shared.topology.clone(), shared.data_directory.clone());
+    shared.frond.on_fault(move |fault| {
+        eprintln!("frond: CLOSED FOR WRITING: {directory}: {}: {FAULT_ADVICE}", fault.message);
+        topology.send_modify(|counter| *counter += 1);
+    });
 }
 
 impl Serving {

@@ -8,14 +8,15 @@ use frond_db::{Database, Error, RetryKey, RetryableWrite};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::budget::Share;
+use crate::answer_memory::AnswerMemory;
 use crate::common::Common;
+use crate::common::Part;
 use crate::fields::Fields;
 use crate::limits::WRITE_BATCH_MAX;
+use crate::memory_queue::MemoryShare;
 use crate::operations::Operation;
-use crate::room::Room;
 use crate::shared::{Peer, Shared};
-use crate::transactions::{Current, Part};
+use crate::transactions::Current;
 use crate::wire::DocumentSequence;
 
 /// What a handler returns: the answer's fields without `ok`.
@@ -46,7 +47,7 @@ pub struct Request<'a> {
     /// Whether the answer tells of statements that failed.
     pub has_write_errors: Cell<bool>,
     /// The memory that a large answer holds.
-    pub share: &'a RefCell<Option<Share>>,
+    pub share: &'a RefCell<Option<MemoryShare>>,
 }
 
 impl<'a> Request<'a> {
@@ -99,8 +100,8 @@ impl<'a> Request<'a> {
     }
 
     /// The memory for the answer.
-    pub fn room(&self) -> Room<'_> {
-        Room {
+    pub fn room(&self) -> AnswerMemory<'_> {
+        AnswerMemory {
             answers: &self.server.answers,
             cursors: &self.server.kept_documents,
             share: self.share,

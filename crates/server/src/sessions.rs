@@ -54,11 +54,15 @@ pub struct Slot {
 
 /// Where a transaction stands.
 ///
-/// `begin` -> `Open` -> `Committed` by `commit`, or `Aborted` by `abort`, by a statement that fails, by
-/// time, by a newer transaction in the session, or with its session. Nothing leads back.
+/// `begin` -> `Open` -> `Unknown` when `commit` begins -> `Committed` or `Aborted` as soon as the outcome is known; or
+/// `Open` -> `Aborted` by `abort`, by a statement that fails, by time, by a newer transaction in the session, or
+/// with its session. Nothing leads back. After a failed write or sync of the log it stays `Unknown` while the process
+/// lives; the next one finds in the log what became of it.
 pub enum State {
     /// In progress.
     Open(Transaction),
+    /// Its commit has begun, and whether it is kept isn't known.
+    Unknown,
     /// It was committed.
     Committed,
     /// It was aborted.
@@ -274,15 +278,18 @@ impl Sessions {
         Ok(())
     }
 
-    /// Ends a transaction whose lock the caller holds.
+    /// Ends a transaction whose lock the caller holds: `ended` is what is known of its outcome.
     pub fn end(&self, slot: &Arc<Slot>, state: &mut State, ended: State) {
         let counter = match ended {
-            State::Committed => &self.committed,
-            _ => &self.aborted,
+            State::Committed => Some(&self.committed),
+            State::Aborted => Some(&self.aborted),
+            State::Open(_) | State::Unknown => None,
         };
         let before = std::mem::replace(state, ended);
-        if let State::Open(transaction) = before {
+        if let (State::Open(_) | State::Unknown, Some(counter)) = (&before, counter) {
             counter.fetch_add(1, Ordering::Relaxed);
+        }
+        if let State::Open(transaction) = before {
             transaction.abort();
         }
         self.bytes.fetch_sub(slot.bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
@@ -290,6 +297,11 @@ impl Sessions {
         if open.get(&slot.session).is_some_and(|found| Arc::ptr_eq(found, slot)) {
             open.remove(&slot.session);
         }
+    }
+
+    /// Whether a transaction is open.
+    pub fn has_open(&self) -> bool {
+        !lock(&self.open).is_empty()
     }
 
     /// The transactions that are open for too long.

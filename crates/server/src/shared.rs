@@ -1,19 +1,22 @@
 //! What all connections of a server share.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use frond_db::Frond;
 use frond_doc::{ObjectId, Timestamp};
+use tokio::sync::watch;
 
-use crate::budget::Budget;
 use crate::cursors::Cursors;
-use crate::intake::Intake;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
+use crate::memory_queue::MemoryQueue;
+use crate::message_memory::MessageMemory;
 use crate::operations::Operations;
-use crate::places::Places;
+use crate::remote_opener::RemoteOpener;
 use crate::sessions::Sessions;
+use crate::turns::Turns;
 
 /// What a command counts as in `serverStatus`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,18 +53,22 @@ pub struct Shared {
     pub cursors: Cursors,
     /// The commands that run.
     pub operations: Operations,
+    /// Who may have a thread.
+    pub turns: Arc<Turns>,
     /// What large messages hold until they are answered.
-    pub messages: Intake,
+    pub messages: MessageMemory,
     /// What large answers hold until the client has them.
-    pub answers: Budget,
+    pub answers: MemoryQueue,
     /// What documents hold that cursors have read and not answered with.
-    pub kept_documents: Budget,
+    pub kept_documents: MemoryQueue,
     /// The clients' sessions and transactions.
     pub sessions: Sessions,
     /// What this server is in its replica set.
     pub member: Member,
+    /// Counts changes of the topology: there is one, when a fault closes the databases for writing.
+    pub topology: watch::Sender<i64>,
     /// Where it fetches from and pushes to.
-    pub places: Places,
+    pub places: RemoteOpener,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
     reply_ids: AtomicI32,
@@ -83,7 +90,8 @@ impl Default for MemberOptions {
     }
 }
 
-/// What this server is: the only member of a replica set, and its primary for ever.
+/// What this server is: the only member of a replica set, and its primary until a fault closes its databases for
+/// writing; then it is a secondary.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// The set's name.
@@ -127,17 +135,24 @@ impl Shared {
             connections_max,
             cursors: Cursors::default(),
             operations: Operations::default(),
-            messages: Intake::new(MESSAGES_BYTES_MAX),
-            answers: Budget::new(ANSWERS_BYTES_MAX),
-            kept_documents: Budget::new(CURSORS_BYTES_MAX),
+            turns: Turns::new(connections_max),
+            messages: MessageMemory::new(MESSAGES_BYTES_MAX),
+            answers: MemoryQueue::new(ANSWERS_BYTES_MAX),
+            kept_documents: MemoryQueue::new(CURSORS_BYTES_MAX),
             sessions: Sessions::default(),
             member,
-            places: Places::default(),
+            topology: watch::Sender::new(0),
+            places: RemoteOpener::default(),
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
             reply_ids: AtomicI32::new(0),
             counters: Default::default(),
         }
+    }
+
+    /// Whether it takes writes: the primary of its set.
+    pub fn is_primary(&self) -> bool {
+        self.frond.fault().is_none()
     }
 
     /// Enters a connection, unless there are too many.
@@ -149,6 +164,11 @@ impl Shared {
         }
         let id = self.connections_made.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         Some(Peer { id, address })
+    }
+
+    /// Whether there are more connections than turns.
+    pub fn is_crowded(&self) -> bool {
+        self.turns.count() < self.connections_open.load(Ordering::Relaxed)
     }
 
     /// Removes a connection that [`Shared::connect`] entered.

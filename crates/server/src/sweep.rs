@@ -56,6 +56,9 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
 
 /// Removes documents that have expired, until the server stops.
 pub fn expire_documents(shared: &Shared, stop: &watch::Receiver<bool>) {
+    if !shared.is_primary() {
+        return;
+    }
     let stop = stop.clone();
     let interrupt = Interrupt::new(move || match *stop.borrow() {
         true => Err(Error::invalid(Code::InterruptedAtShutdown, "the server stops")),
@@ -67,6 +70,12 @@ pub fn expire_documents(shared: &Shared, stop: &watch::Receiver<bool>) {
 
 /// Makes automatic commits, and removes branches whose time is over.
 pub fn run_policies(shared: &Shared) {
+    if !shared.is_primary() {
+        return;
+    }
+    // What couldn't be recorded now (the disk is full, say) is recorded the next time.
+    let _ = shared.frond.keep_clock();
+    shared.frond.engine().hold_reserve();
     for (database, error) in shared.frond.run_policies().failed {
         eprintln!("frond: the policy of {database}: {error}");
     }
@@ -98,7 +107,8 @@ pub fn forget_sessions(shared: &Shared) {
         shared.cursors.kill_sessions(Some(&expired));
     }
     let idle_millis = i64::try_from(SESSION_IDLE_MAX.as_millis()).unwrap_or(i64::MAX);
-    let before = shared.frond.now_millis().saturating_sub(idle_millis);
+    let Some(now_millis) = shared.frond.expiry_millis() else { return };
+    let before = now_millis.saturating_sub(idle_millis);
     // What couldn't be removed now (the disk is full, say) is removed the next time.
     let _ = shared.frond.forget_retries(before);
 }

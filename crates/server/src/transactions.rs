@@ -1,156 +1,19 @@
 //! Transactions of several commands, as MongoDB's protocol has them.
 //!
 //! The first command of a transaction says `startTransaction`, each says `autocommit: false` and the
-//! transaction's number within its session. A command that fails aborts the transaction. What is true of
-//! each command's fields is checked here; what a transaction is, in [`crate::sessions`]; how it works,
+//! transaction's number within its session. A command that fails aborts the transaction. What each
+//! command may be is checked in [`crate::concerns`]; what a transaction is, in [`crate::sessions`]; how it works,
 //! in `frond_db::Transaction`.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use frond_db::{Durability, Error, RetryKey, Transaction, retry::NumberState};
+use frond_db::{Durability, Error, ErrorKind, RetryKey, Transaction, retry::NumberState};
 use frond_query::Code;
 
-use crate::commands::Command;
-use crate::common::{Common, SessionId};
+use crate::common::{Part, SessionId};
 use crate::sessions::{Slot, State};
 use crate::shared::Shared;
-
-/// What a command says of the transaction, or retryable write, that it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    /// A write that may be sent again.
-    Write {
-        /// Its session.
-        session: SessionId,
-        /// Its number.
-        number: i64,
-    },
-    /// A command of a transaction.
-    Statement {
-        /// Its session.
-        session: SessionId,
-        /// Its number.
-        number: i64,
-        /// Whether it is the first.
-        starts: bool,
-    },
-}
-
-/// Fields of a command that say which transaction it belongs to.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PartFields {
-    /// `txnNumber`.
-    pub number: Option<i64>,
-    /// `autocommit`.
-    pub autocommit: Option<bool>,
-    /// `startTransaction`.
-    pub starts: Option<bool>,
-}
-
-impl PartFields {
-    /// What they say together.
-    ///
-    /// # Errors
-    /// `InvalidOptions` where they contradict one another.
-    pub fn read(&self, session: Option<SessionId>) -> Result<Option<Part>, Error> {
-        let refuse = |message: &str| Err(Error::invalid(Code::InvalidOptions, message));
-        let Some(number) = self.number else {
-            return match (self.autocommit, self.starts) {
-                (None, None) => Ok(None),
-                (Some(_), _) => {
-                    refuse("'autocommit' field requires a transaction number to also be specified")
-                }
-                (None, Some(_)) => refuse(
-                    "'startTransaction' field requires 'autocommit' field to also be specified",
-                ),
-            };
-        };
-        let Some(session) = session else {
-            return refuse("Transaction number requires a session ID to also be specified");
-        };
-        if number < 0 {
-            return refuse("Transaction number cannot be negative");
-        }
-        match (self.autocommit, self.starts) {
-            (Some(true), _) => refuse("Specifying autocommit=true is not allowed."),
-            (_, Some(false)) => refuse("Specifying startTransaction=false is not allowed."),
-            (None, Some(true)) => {
-                refuse("'startTransaction' field requires 'autocommit' field to also be specified")
-            }
-            (None, None) => Ok(Some(Part::Write { session, number })),
-            (Some(false), starts) => {
-                Ok(Some(Part::Statement { session, number, starts: starts.is_some() }))
-            }
-        }
-    }
-}
-
-/// Checks that a command may be what it says it is.
-pub fn check(command: &Command, database: &str, common: &Common) -> Result<(), Error> {
-    match common.part {
-        None => Ok(()),
-        Some(Part::Write { .. }) if command.retryable => Ok(()),
-        Some(Part::Write { .. }) => {
-            let message = format!(
-                "txnNumber may only be provided for multi-document transactions and retryable \
-                 write commands. autocommit:false was not provided, and {} is not a retryable \
-                 write command.",
-                command.name
-            );
-            Err(Error::invalid(Code::NotARetryableWriteCommand, message))
-        }
-        Some(Part::Statement { starts, .. }) => check_statement(command, database, common, starts),
-    }
-}
-
-fn check_statement(
-    command: &Command,
-    database: &str,
-    common: &Common,
-    starts: bool,
-) -> Result<(), Error> {
-    let refuse =
-        |message: String| Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
-    if command.ends_transaction {
-        if starts {
-            let message = format!("{} cannot be the first command of a transaction", command.name);
-            return refuse(message);
-        }
-        return Ok(());
-    }
-    if !command.in_transaction {
-        let why = if command.name.starts_with("frond") {
-            ": versions are made and changed outside of transactions, commit or abort it first"
-        } else {
-            "."
-        };
-        return refuse(format!(
-            "Cannot run '{}' in a multi-document transaction{why}",
-            command.name
-        ));
-    }
-    let is_of_no_database = ["bulkWrite", "killCursors"].contains(&command.name);
-    if ["admin", "config", "local"].contains(&database) && !is_of_no_database {
-        return refuse(format!(
-            "Cannot run command against the '{database}' database in a transaction."
-        ));
-    }
-    if common.has_write_concern {
-        let message = "writeConcern is not allowed within a multi-statement transaction";
-        return Err(Error::invalid(Code::InvalidOptions, message));
-    }
-    if common.has_read_concern && !starts {
-        let message = "Only the first command in a transaction may specify a readConcern";
-        return Err(Error::invalid(Code::InvalidOptions, message));
-    }
-    if !common.is_concern_of_transactions {
-        let message = "The readConcern level must be either 'local' (default), 'majority' or \
-                       'snapshot' in order to run in a transaction";
-        return Err(Error::invalid(Code::InvalidOptions, message));
-    }
-    Ok(())
-}
 
 /// The transaction that a command runs in.
 pub struct Current {
@@ -177,6 +40,7 @@ pub fn run_statement<T>(
     let mut state = slot.lock();
     let transaction = match &*state {
         State::Open(transaction) => transaction.clone(),
+        State::Unknown => return Err(unknown(number)),
         State::Committed => return Err(committed(number)),
         State::Aborted => return Err(aborted(number)),
     };
@@ -185,26 +49,29 @@ pub fn run_statement<T>(
         return Err(aborted(number));
     }
     // Ends the transaction also if the work panics: a statement would stay half done in it.
-    let mut ending = Ending { server, slot: &slot, state: &mut state, is_needed: true };
+    let ended = Some(State::Aborted);
+    let mut ending = Ending { server, slot: &slot, state: &mut state, ended };
     let (answer, has_failed) =
         work(Current { slot: Arc::clone(&slot), transaction: transaction.clone() })?;
     server.sessions.note_bytes(&slot, transaction.bytes())?;
-    ending.is_needed = has_failed;
+    if !has_failed {
+        ending.ended = None;
+    }
     Ok(answer)
 }
 
-/// Aborts a transaction when it is dropped, if that is needed.
+/// Ends a transaction when it is dropped, if there is something as which it ends.
 struct Ending<'a> {
     server: &'a Shared,
     slot: &'a Arc<Slot>,
     state: &'a mut State,
-    is_needed: bool,
+    ended: Option<State>,
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        if self.is_needed {
-            end(self.server, self.slot, self.state, State::Aborted);
+        if let Some(ended) = self.ended.take() {
+            end(self.server, self.slot, self.state, ended);
         }
     }
 }
@@ -246,6 +113,10 @@ pub fn note_write(server: &Shared, session: SessionId, number: i64) -> Result<()
 }
 
 /// Commits a transaction. Committing it again is no error.
+///
+/// # Errors
+/// `NoSuchTransaction` and others after which it is known that nothing was written; `ShutdownInProgress` while nobody
+/// knows: the client must not run the transaction again before it has asked again, and been told.
 pub fn commit(
     server: &Shared,
     session: SessionId,
@@ -262,6 +133,7 @@ pub fn commit(
     let mut state = slot.lock();
     let transaction = match &*state {
         State::Open(transaction) => transaction.clone(),
+        State::Unknown => return find_outcome(server, &slot, &mut state),
         State::Committed => return Ok(()),
         State::Aborted => return Err(aborted(number)),
     };
@@ -269,10 +141,42 @@ pub fn commit(
         end(server, &slot, &mut state, State::Aborted);
         return Err(aborted(number));
     }
+    // A panic leaves it so, as does whatever else doesn't tell that nothing was written.
+    *state = State::Unknown;
+    let ended = Some(State::Unknown);
+    let mut ending = Ending { server, slot: &slot, state: &mut state, ended };
     let result = transaction.commit(durability, Some(key(session, number)));
-    let ended = if result.is_ok() { State::Committed } else { State::Aborted };
-    end(server, &slot, &mut state, ended);
+    match result.as_ref().map_err(|error| error.kind) {
+        Ok(()) => ending.ended = Some(State::Committed),
+        Err(ErrorKind::Closed | ErrorKind::Unknown) => return Err(unknown(number)),
+        Err(ErrorKind::Internal) => {}
+        Err(
+            ErrorKind::Invalid | ErrorKind::Conflict | ErrorKind::Unavailable | ErrorKind::Damaged,
+        ) => ending.ended = Some(State::Aborted),
+    }
     result
+}
+
+/// Finds out what became of a transaction whose commit ended without telling.
+///
+/// # Errors
+/// `ShutdownInProgress` where only the next start can tell; `NoSuchTransaction` if it was not committed.
+fn find_outcome(server: &Shared, slot: &Arc<Slot>, state: &mut State) -> Result<(), Error> {
+    let number = slot.number;
+    if server.frond.fault().is_some() {
+        return Err(unknown(number));
+    }
+    // Whatever goes wrong once it has its place in the log is a fault: so nothing is under way.
+    match server.frond.number_state(key(slot.session, number))? {
+        NumberState::Committed => {
+            end(server, slot, state, State::Committed);
+            Ok(())
+        }
+        _ => {
+            end(server, slot, state, State::Aborted);
+            Err(aborted(number))
+        }
+    }
 }
 
 /// Aborts a transaction.
@@ -284,6 +188,10 @@ pub fn abort(server: &Shared, session: SessionId, number: i64) -> Result<(), Err
         State::Open(_) => {
             end(server, &slot, &mut state, State::Aborted);
             Ok(())
+        }
+        State::Unknown => {
+            find_outcome(server, &slot, &mut state)?;
+            Err(committed(number))
         }
         State::Committed => Err(committed(number)),
         // The statement that failed because of us has ended it.
@@ -349,24 +257,43 @@ fn committed(number: i64) -> Error {
     Error::invalid(Code::TransactionCommitted, message)
 }
 
-/// The labels by which drivers decide what to send again.
-pub fn labels(part: Option<Part>, ends_transaction: bool, code: Code) -> &'static [&'static str] {
-    let is_transient = match code {
+fn unknown(number: i64) -> Error {
+    let message = format!(
+        "a write or sync of the log failed: whether the transaction with {{ txnNumber: {number} }} \
+         was committed is known when the server was started again. Send the commit again then."
+    );
+    Error::unknown_outcome(message)
+}
+
+/// Whether an error tells that this server takes no writes any more: a client looks for another, or for this one again.
+pub fn is_of_topology(code: Code) -> bool {
+    matches!(
+        code,
+        Code::InterruptedAtShutdown | Code::ShutdownInProgress | Code::NotWritablePrimary
+    )
+}
+
+/// The labels by which drivers decide what to send again. While the outcome of a transaction is unknown nothing may
+/// make them run it again.
+pub fn labels(
+    part: Option<Part>,
+    ends_transaction: bool,
+    error: &Error,
+) -> &'static [&'static str] {
+    let is_gone = is_of_topology(error.code);
+    let is_transient = match error.code {
         Code::WriteConflict
         | Code::LockTimeout
         | Code::SnapshotUnavailable
         | Code::SnapshotTooOld
         | Code::TemporarilyUnavailable
         | Code::NoSuchTransaction => true,
-        Code::InterruptedAtShutdown => !ends_transaction,
-        _ => false,
+        _ => is_gone && !ends_transaction && error.kind != ErrorKind::Unknown,
     };
     match part {
         Some(Part::Statement { .. }) if is_transient => &["TransientTransactionError"],
-        Some(Part::Statement { .. }) if ends_transaction && code == Code::InterruptedAtShutdown => {
-            &["RetryableWriteError"]
-        }
-        Some(Part::Write { .. }) if code == Code::InterruptedAtShutdown => &["RetryableWriteError"],
+        Some(Part::Statement { .. }) if ends_transaction && is_gone => &["RetryableWriteError"],
+        Some(Part::Write { .. }) if is_gone => &["RetryableWriteError"],
         _ => &[],
     }
 }
@@ -376,36 +303,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_say_what_a_command_is() {
-        let session = SessionId([1; 16]);
-        let statement = |starts| Some(Part::Statement { session, number: 3, starts });
-        for (number, autocommit, starts, expected) in [
-            (None, None, None, Ok(None)),
-            (Some(3), None, None, Ok(Some(Part::Write { session, number: 3 }))),
-            (Some(3), Some(false), Some(true), Ok(statement(true))),
-            (Some(3), Some(false), None, Ok(statement(false))),
-            (Some(3), Some(true), None, Err(72)),
-            (Some(3), None, Some(true), Err(72)),
-            (Some(3), Some(false), Some(false), Err(72)),
-            (None, Some(false), None, Err(72)),
-            (None, None, Some(true), Err(72)),
-            (Some(-1), None, None, Err(72)),
-        ] {
-            let fields = PartFields { number, autocommit, starts };
-            let found = fields.read(Some(session)).map_err(|error| error.code.number());
-            assert_eq!(found, expected, "{fields:?}");
-        }
-        let fields = PartFields { number: Some(3), ..PartFields::default() };
-        assert!(fields.read(None).is_err());
-    }
-
-    #[test]
     fn labels_tell_drivers_what_to_send_again() {
         let session = SessionId([1; 16]);
         let statement = Some(Part::Statement { session, number: 1, starts: false });
         let write = Some(Part::Write { session, number: 1 });
         let transient = &["TransientTransactionError"][..];
         let retryable = &["RetryableWriteError"][..];
+        let none = &[][..] as &[&str];
+        let plain = |code| Error::invalid(code, "");
+        let unknown = unknown(1);
+        assert_eq!(labels(statement, true, &unknown), retryable);
+        assert_eq!(labels(statement, false, &unknown), none);
+        assert_eq!(labels(write, false, &unknown), retryable);
         for (part, ends, code, expected) in [
             (statement, false, Code::WriteConflict, transient),
             (statement, true, Code::WriteConflict, transient),
@@ -415,10 +324,14 @@ mod tests {
             (statement, false, Code::InterruptedAtShutdown, transient),
             (statement, true, Code::InterruptedAtShutdown, retryable),
             (write, false, Code::InterruptedAtShutdown, retryable),
+            (statement, false, Code::NotWritablePrimary, transient),
+            (statement, true, Code::NotWritablePrimary, retryable),
+            (write, false, Code::NotWritablePrimary, retryable),
+            (None, false, Code::NotWritablePrimary, &[]),
             (write, false, Code::WriteConflict, &[]),
             (None, false, Code::WriteConflict, &[]),
         ] {
-            assert_eq!(labels(part, ends, code), expected, "{part:?} {code:?}");
+            assert_eq!(labels(part, ends, &plain(code)), expected, "{part:?} {code:?}");
         }
     }
 }

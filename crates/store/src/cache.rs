@@ -2,24 +2,28 @@
 //!
 //! 1. The cache proper (`quick_cache`: Clock-Pro, so a chunk read once, as by a scan, never drives out
 //!    one that is read again and again) holds every chunk that was read or written.
-//! 2. Before it lie *fronts*, one for each lane of threads: a few slots for chunks that reference
+//! 2. Before it lie *fronts*, one for each stripe of threads: a few slots for chunks that reference
 //!    many others, which are the interior nodes of trees. Every walk of a tree passes the root; without
 //!    fronts all processors would write the same lock, the same clock bit and the same count for
 //!    each of them. A front's chunks are detached, so that nothing of a hit is shared.
-//! 3. Who has a [`WeakChunk`](crate::WeakChunk) uses what is cached without asking (a tree's trunk does). It asks once
+//! 3. Who has a [`WeakChunk`](crate::WeakChunk) uses what is cached without asking (a tree's cached levels does). It asks once
 //!    after each time that the clock's hand has passed, and a chunk so used is spared once.
 //! 4. What is used most is *pinned* by those who use it ([`Chunk::pin`]), and stays until they let go: they take of a room
-//!    for no more than a part of the cache ([`ChunkStore::leaf_room`](crate::ChunkStore::leaf_room)).
+//!    for no more than a part of the cache ([`ChunkStore::pin_budget`](crate::ChunkStore::pin_budget)).
 //! 5. When the cache is half full, who reads a chunk for a small part of it, as point reads do, has it kept only where it
-//!    was missed lately ([`crate::missed`]). Who passes by all of many chunks fills it further.
-//! 6. Where most misses come from a disk, only that part is kept, beside the cache ([`crate::parts`]): of what is read at
+//!    was missed lately ([`crate::cache::admission`]). Who passes by all of many chunks fills it further.
+//! 6. Where most misses come from a disk, only that part is kept, beside the cache ([`crate::cache::entries`]): of what is read at
 //!    places that lie apart, far more fits; and what is read at many places of a chunk within a while is in the system's
 //!    cache. Then nothing more is pinned: the way to a part is as short.
-//! 7. What lies beside the cache, parts and what readers keep there ([`Room`]), is taken from its bytes, step by step as it
+//! 7. What lies beside the cache, parts and what readers keep there ([`CacheBudget`]), is taken from its bytes, step by step as it
 //!    grows; parts give way to the rooms. An interior node that readers have stays, since dropping it would free nothing.
 //!
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
+
+pub(crate) mod admission;
+pub(crate) mod budget;
+pub(crate) mod entries;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,15 +31,15 @@ use std::sync::{Arc, Mutex};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, Weighter};
 
+use crate::cache::admission::GhostList;
+use crate::cache::budget::CacheBudget;
+use crate::cache::entries::EntryCache;
 use crate::chunk::{CHUNK_FIELDS_BYTES, Chunk, ChunkHash, DERIVED_SHARE};
-use crate::index::NameHasherBuilder;
-use crate::lane::{LANE_COUNT, Lane, lane};
-use crate::missed::Missed;
-use crate::part::PartName;
-use crate::parts::Parts;
-use crate::room::Room;
-use crate::slow::SlowShare;
-use crate::{Glimpse, Kept};
+use crate::entry_name::EntryName;
+use crate::hash::NameHasherBuilder;
+use crate::read::latency::LatencyAverage;
+use crate::stripe::{STRIPE_COUNT, Stripe, stripe};
+use crate::{Admission, EntryLookup};
 
 /// What an entry costs beside its bytes: the chunk's fields, its name and the cache's own.
 const ENTRY_BYTES: u64 = CHUNK_FIELDS_BYTES + 96;
@@ -73,15 +77,15 @@ const MISSED_SHARE: usize = 2;
 /// Most recently and most often used chunks.
 pub(crate) struct ChunkCache {
     cache: Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, SecondLook>,
-    parts: Parts,
-    fronts: [Lane<Mutex<Front>>; LANE_COUNT],
+    parts: EntryCache,
+    fronts: [Stripe<Mutex<Front>>; STRIPE_COUNT],
     /// How many eighths of its bytes it had at most, as far as anybody asks.
     eighths: AtomicU64,
-    missed: Missed,
+    ghosts: GhostList,
     slow: MostlySlow,
     bytes_max: u64,
-    room: Arc<Room>,
-    leaf_room: Arc<Room>,
+    budget: Arc<CacheBudget>,
+    pin_budget: Arc<CacheBudget>,
     /// Steps that the cache has less than all bytes.
     steps_beside: Mutex<u64>,
 }
@@ -89,7 +93,7 @@ pub(crate) struct ChunkCache {
 /// Whether most of the last misses came from a disk.
 #[derive(Default)]
 struct MostlySlow {
-    share: SlowShare,
+    share: LatencyAverage,
     is_most: AtomicBool,
 }
 
@@ -150,30 +154,30 @@ impl Lifecycle<ChunkHash, Chunk> for SecondLook {
 
 impl ChunkCache {
     /// A cache for `bytes_max`: of these readers may take the first room, and of its chunks pin the second.
-    pub(crate) fn new(bytes_max: u64, [room, leaf_room]: [Arc<Room>; 2]) -> ChunkCache {
+    pub(crate) fn new(bytes_max: u64, [budget, pin_budget]: [Arc<CacheBudget>; 2]) -> ChunkCache {
         let items = usize::try_from(bytes_max / CHUNK_BYTES_TYPICAL).unwrap_or(usize::MAX);
         let hasher = NameHasherBuilder;
-        let slots = bytes_max / FRONT_SHARE / FRONT_CHUNK_BYTES / LANE_COUNT as u64;
+        let slots = bytes_max / FRONT_SHARE / FRONT_CHUNK_BYTES / STRIPE_COUNT as u64;
         let slots = slots.min(FRONT_SLOTS_MAX) as usize;
-        let front = |_| Lane(Mutex::new(Front { slots: vec![None; slots], ..Front::default() }));
+        let front = |_| Stripe(Mutex::new(Front { slots: vec![None; slots], ..Front::default() }));
         let expected = items.saturating_mul(NAMES_A_CHUNK);
         ChunkCache {
             cache: Cache::with(expected, bytes_max, ByBytes, hasher, SecondLook),
-            parts: Parts::new(bytes_max),
+            parts: EntryCache::new(bytes_max),
             fronts: std::array::from_fn(front),
             eighths: AtomicU64::new(0),
-            missed: Missed::new((items / MISSED_SHARE).max(1)),
+            ghosts: GhostList::new((items / MISSED_SHARE).max(1)),
             slow: MostlySlow::default(),
             bytes_max,
-            room,
-            leaf_room,
+            budget,
+            pin_budget,
             steps_beside: Mutex::new(0),
         }
     }
 
     pub(crate) fn get(&self, hash: ChunkHash) -> Option<Chunk> {
-        // Where two threads share a lane, one of them needn't wait.
-        let Ok(mut front) = self.fronts[lane()].0.try_lock() else {
+        // Where two threads share a stripe, one of them needn't wait.
+        let Ok(mut front) = self.fronts[stripe()].0.try_lock() else {
             return self.cache.get(&hash);
         };
         let Front { slots, hits, misses } = &mut *front;
@@ -197,26 +201,30 @@ impl ChunkCache {
         Some(chunk)
     }
 
-    /// As `get`, for a chunk that has no place in the fronts; or what is kept of it under the name `part`.
-    pub(crate) fn glimpse(&self, hash: ChunkHash, part: PartName) -> Option<Glimpse> {
+    /// As `get`, for a chunk that has no place in the fronts; or what is kept of it under the name `entry_name`.
+    pub(crate) fn look_up_entry(&self, hash: ChunkHash, part: EntryName) -> Option<EntryLookup> {
         // Where there are any, it is most likely one of them.
-        let bytes = self.parts.get(hash, part).map(Glimpse::Part);
-        bytes.or_else(|| Some(Glimpse::Chunk(self.cache.get(&hash)?, Kept::InMemory)))
+        let bytes = self.parts.get(hash, part).map(EntryLookup::Entry);
+        bytes.or_else(|| Some(EntryLookup::Chunk(self.cache.get(&hash)?, Admission::InMemory)))
     }
 
     /// What is to be kept of a chunk that was read for a small part of it, and wasn't here.
-    pub(crate) fn worth(&self, hash: ChunkHash, is_slow: bool) -> Kept {
+    pub(crate) fn worth(&self, hash: ChunkHash, is_slow: bool) -> Admission {
         self.slow.note(is_slow);
         if self.slow.is_most() {
-            return if self.has(FULL_EIGHTHS_SLOW) { Kept::PartWanted } else { Kept::InMemory };
+            return if self.has(FULL_EIGHTHS_SLOW) {
+                Admission::EntryWanted
+            } else {
+                Admission::InMemory
+            };
         }
-        let is_worth_it = !self.has(FULL_EIGHTHS) || self.missed.note(hash);
-        if is_worth_it { Kept::InMemory } else { Kept::No }
+        let is_worth_it = !self.has(FULL_EIGHTHS) || self.ghosts.note(hash);
+        if is_worth_it { Admission::InMemory } else { Admission::No }
     }
 
     /// Whether a chunk that wasn't here is worth its place for one who passes by.
     pub(crate) fn worth_passing(&self, hash: ChunkHash) -> bool {
-        !self.has(FULL_EIGHTHS_PASSING) || self.missed.note(hash)
+        !self.has(FULL_EIGHTHS_PASSING) || self.ghosts.note(hash)
     }
 
     /// Whether it has been filled so far once: hardly ever is it empty again.
@@ -235,7 +243,7 @@ impl ChunkCache {
     }
 
     /// Keeps a part of the chunk named `hash`, where parts are what is kept.
-    pub(crate) fn keep_part(&self, hash: ChunkHash, part: PartName, pieces: &[&[u8]]) {
+    pub(crate) fn keep_entry(&self, hash: ChunkHash, part: EntryName, pieces: &[&[u8]]) {
         self.share_bytes();
         self.parts.insert(hash, part, pieces);
     }
@@ -243,11 +251,11 @@ impl ChunkCache {
     /// Leaves the bytes that lie beside the cache, and tells parts how many they may take.
     fn share_bytes(&self) {
         let is_for_parts = self.slow.is_most();
-        self.leaf_room.set_closed(is_for_parts);
+        self.pin_budget.set_closed(is_for_parts);
         self.parts.set_bytes_max(if is_for_parts { self.parts_bytes_max() } else { 0 });
         self.parts.shrink();
         let step = (self.bytes_max / STEP_SHARE).max(1);
-        let steps = (self.room.own_bytes() + self.parts.bytes()).div_ceil(step);
+        let steps = (self.budget.own_bytes() + self.parts.bytes()).div_ceil(step);
         // Who finds it taken needn't wait for the other.
         if let Ok(mut beside) = self.steps_beside.try_lock()
             && *beside != steps
@@ -258,8 +266,8 @@ impl ChunkCache {
     }
 
     fn parts_bytes_max(&self) -> u64 {
-        let (own, all) = (self.room.own_bytes(), self.room.bytes());
-        let kept_by_readers = all.saturating_sub(own) + self.leaf_room.bytes();
+        let (own, all) = (self.budget.own_bytes(), self.budget.bytes());
+        let kept_by_readers = all.saturating_sub(own) + self.pin_budget.bytes();
         let others = self.bytes_max / OTHER_CHUNKS_SHARE;
         let chunks = (kept_by_readers + others).max(self.bytes_max / CHUNKS_SHARE);
         let step = self.bytes_max / STEP_SHARE;
@@ -284,7 +292,7 @@ mod tests {
     const PAYLOAD_BYTES: usize = 4 << 10;
 
     fn cache() -> ChunkCache {
-        ChunkCache::new(CACHE_BYTES, [(); 2].map(|()| Room::new(CACHE_BYTES / 4)))
+        ChunkCache::new(CACHE_BYTES, [(); 2].map(|()| CacheBudget::new(CACHE_BYTES / 4)))
     }
 
     fn chunk(number: u32, references: usize) -> Chunk {
@@ -340,19 +348,19 @@ mod tests {
     fn a_full_cache_wants_what_is_missed_twice() {
         let cache = cache();
         let names = (0..100).map(|number| chunk(number, 0).hash());
-        let check = |hash, expected: [Kept; 3]| {
+        let check = |hash, expected: [Admission; 3]| {
             assert_eq!(expected.map(|_| cache.worth(hash, false)), expected);
         };
-        names.clone().for_each(|hash| check(hash, [Kept::InMemory; 3]));
+        names.clone().for_each(|hash| check(hash, [Admission::InMemory; 3]));
         (1_000..11_000).for_each(|number| cache.insert(chunk(number, 0)));
-        names.for_each(|hash| check(hash, [Kept::No, Kept::InMemory, Kept::No]));
+        names.for_each(|hash| check(hash, [Admission::No, Admission::InMemory, Admission::No]));
     }
 
     #[test]
     fn a_chunk_that_comes_twice_takes_one_place() {
         let cache = cache();
         (0..10_000).for_each(|_| cache.insert(chunk(0, 0)));
-        assert_eq!(cache.worth(chunk(1, 0).hash(), false), Kept::InMemory, "there is room");
+        assert_eq!(cache.worth(chunk(1, 0).hash(), false), Admission::InMemory, "there is budget");
     }
 
     #[test]
@@ -360,14 +368,20 @@ mod tests {
         let cache = cache();
         (1_000..11_000).for_each(|number| cache.insert(chunk(number, 0)));
         let hash = chunk(1, 0).hash();
-        assert_eq!([(); 2].map(|()| cache.worth(hash, true)), [Kept::No, Kept::InMemory]);
+        assert_eq!([(); 2].map(|()| cache.worth(hash, true)), [Admission::No, Admission::InMemory]);
         (0..200).for_each(|number| _ = cache.worth(chunk(number, 0).hash(), number % 4 > 0));
-        assert_eq!([true, false, true].map(|is| cache.worth(hash, is)), [Kept::PartWanted; 3]);
+        assert_eq!(
+            [true, false, true].map(|is| cache.worth(hash, is)),
+            [Admission::EntryWanted; 3]
+        );
         (0..200).for_each(|number| _ = cache.worth(chunk(number, 0).hash(), number % 2 == 0));
-        assert_eq!(cache.worth(hash, false), Kept::PartWanted, "it doesn't change at once");
+        assert_eq!(cache.worth(hash, false), Admission::EntryWanted, "it doesn't change at once");
         (0..200).for_each(|number| _ = cache.worth(chunk(number, 0).hash(), number % 4 == 0));
         let fast = chunk(500, 0).hash();
-        assert_eq!([(); 2].map(|()| cache.worth(fast, false)), [Kept::No, Kept::InMemory]);
+        assert_eq!(
+            [(); 2].map(|()| cache.worth(fast, false)),
+            [Admission::No, Admission::InMemory]
+        );
     }
 
     #[test]
@@ -376,7 +390,7 @@ mod tests {
         let fill = || (0..3_000).for_each(|number| cache.insert(chunk(number, 0)));
         fill();
         let all = cache.cache.weight();
-        let taken = cache.room.take(CACHE_BYTES / 4).unwrap();
+        let taken = cache.budget.take(CACHE_BYTES / 4).unwrap();
         fill();
         assert!(cache.cache.weight() + CACHE_BYTES / 4 <= CACHE_BYTES);
         drop(taken);
@@ -416,21 +430,21 @@ mod tests {
     fn parts_stand_for_chunks_that_are_not_here() {
         let cache = cache();
         let whole = chunk(0, 0);
-        let names = [b"one", b"two"].map(|key| PartName::of(key));
-        let part = |bytes: &'static [u8]| Some(Glimpse::Part(bytes.into()));
-        cache.keep_part(whole.hash(), names[0], &[b"nobody"]);
-        assert_eq!(cache.glimpse(whole.hash(), names[0]), None, "there is no disk yet");
+        let names = [b"one", b"two"].map(|key| EntryName::of(key));
+        let part = |bytes: &'static [u8]| Some(EntryLookup::Entry(bytes.into()));
+        cache.keep_entry(whole.hash(), names[0], &[b"nobody"]);
+        assert_eq!(cache.look_up_entry(whole.hash(), names[0]), None, "there is no disk yet");
         miss(&cache, true);
-        cache.keep_part(whole.hash(), names[0], &[b"the ", b"first"]);
-        assert_eq!(cache.glimpse(whole.hash(), names[0]), part(b"the first"));
-        assert_eq!(cache.glimpse(whole.hash(), names[1]), None);
+        cache.keep_entry(whole.hash(), names[0], &[b"the ", b"first"]);
+        assert_eq!(cache.look_up_entry(whole.hash(), names[0]), part(b"the first"));
+        assert_eq!(cache.look_up_entry(whole.hash(), names[1]), None);
         assert_eq!(cache.get(whole.hash()), None, "who wants all gets no part");
-        cache.keep_part(whole.hash(), names[1], &[b"the second"]);
-        assert_eq!(cache.glimpse(whole.hash(), names[1]), part(b"the second"));
+        cache.keep_entry(whole.hash(), names[1], &[b"the second"]);
+        assert_eq!(cache.look_up_entry(whole.hash(), names[1]), part(b"the second"));
         cache.insert(whole.clone());
-        assert_eq!(cache.glimpse(whole.hash(), names[0]), part(b"the first"));
-        let other = cache.glimpse(whole.hash(), PartName::of(b"three"));
-        assert_eq!(other, Some(Glimpse::Chunk(whole, Kept::InMemory)));
+        assert_eq!(cache.look_up_entry(whole.hash(), names[0]), part(b"the first"));
+        let other = cache.look_up_entry(whole.hash(), EntryName::of(b"three"));
+        assert_eq!(other, Some(EntryLookup::Chunk(whole, Admission::InMemory)));
     }
 
     /// Also with what is pinned, and what readers take.
@@ -443,30 +457,30 @@ mod tests {
                 if number % 5 == 0 {
                     cache.insert(whole.clone());
                 }
-                let part = PartName::of(&number.to_le_bytes());
-                cache.keep_part(whole.hash(), part, &[&vec![7; number as usize % 2_000]]);
-                let all = cache.cache.weight() + cache.parts.bytes() + cache.room.own_bytes();
+                let part = EntryName::of(&number.to_le_bytes());
+                cache.keep_entry(whole.hash(), part, &[&vec![7; number as usize % 2_000]]);
+                let all = cache.cache.weight() + cache.parts.bytes() + cache.budget.own_bytes();
                 assert!(all <= CACHE_BYTES + CACHE_BYTES / STEP_SHARE, "{all} at {number}");
             }
             cache.parts.bytes()
         };
         assert_eq!(insert(0..5_000), 0);
-        let pinned = cache.leaf_room.take(CACHE_BYTES / 8).unwrap();
+        let pinned = cache.pin_budget.take(CACHE_BYTES / 8).unwrap();
         miss(&cache, true);
         let with_pins = insert(0..10_000);
         assert!(CACHE_BYTES / 2 < with_pins);
-        assert!(cache.leaf_room.take(1).is_none() && cache.leaf_room.take_refused());
+        assert!(cache.pin_budget.take(1).is_none() && cache.pin_budget.take_refused());
         drop(pinned);
         let most = insert(10_000..20_000);
         assert!(with_pins < most && CACHE_BYTES / 4 * 3 < most);
-        let room = cache.room.take(CACHE_BYTES / 4).unwrap();
+        let budget = cache.budget.take(CACHE_BYTES / 4).unwrap();
         let beside_room = insert(20_000..30_000);
         assert!(beside_room < most && CACHE_BYTES / 2 < beside_room);
-        drop(room);
+        drop(budget);
         miss(&cache, false);
         let left = insert(30_000..31_000);
         assert_eq!(left, 0, "they go step by step");
-        assert!(cache.leaf_room.take(1).is_some());
+        assert!(cache.pin_budget.take(1).is_some());
     }
 
     #[test]

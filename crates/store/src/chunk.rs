@@ -24,34 +24,17 @@ use bytes::Bytes;
 
 use crate::error::StoreError;
 
+pub use crate::hash::{ChunkHash, HASH_BYTES};
 pub use change::{ChunkChange, Origin};
 
 const OFFSET_REFERENCE_COUNT: usize = 4;
 const OFFSET_REFERENCES: usize = OFFSET_REFERENCE_COUNT + size_of::<u32>();
-/// Bytes of a chunk's name.
-pub const HASH_BYTES: usize = 32;
 /// Most bytes of an encoded chunk. Far above what trees make; bounds what a damaged length can make
 /// us allocate.
 pub const CHUNK_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(OFFSET_REFERENCES == 8); // Stored: change only with a new version.
 /// What is derived from most chunks takes less than such a part of their bytes.
 pub const DERIVED_SHARE: usize = 32;
-
-/// The BLAKE3 hash of a chunk's encoded bytes: its name.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ChunkHash(pub [u8; HASH_BYTES]);
-
-impl fmt::Display for ChunkHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for ChunkHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0[..6].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
 
 /// What a chunk's payload is. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -163,7 +146,7 @@ impl Chunk {
         Chunk::from_parts(kind, references, &[payload])
     }
 
-    /// As `new`; the payload is all `parts`, one after the other.
+    /// As `new`; the payload is all `cache::entries`, one after the other.
     pub fn from_parts(kind: ChunkKind, references: &[ChunkHash], parts: &[&[u8]]) -> Chunk {
         let payload_offset = OFFSET_REFERENCES + references.len() * HASH_BYTES;
         Chunk::named(Chunk::encode(kind, references, parts).into(), payload_offset, kind)

@@ -1,6 +1,6 @@
 //! What can go wrong when chunks are stored and read.
 
-use crate::chunk::ChunkHash;
+use crate::hash::ChunkHash;
 
 /// An error of the chunk store.
 #[derive(Debug, thiserror::Error)]

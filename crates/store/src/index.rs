@@ -10,56 +10,21 @@
 //! 1. A chunk lies in one place that is in force, however many packs hold its bytes.
 //! 2. What is not in force isn't found: a removed chunk's pair is gone from the keys, or where
 //!    another chunk of the pack has an equal pair, its name is in `gone`.
+//! 3. A frame that was found damaged is *set aside*: nothing in force lies in it. So its chunks are absent to
+//!    whoever puts them, and [`Index::damage`] tells who reads them why they are.
 
 mod keys;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use self::keys::Keys;
-use crate::chunk::{ChunkHash, HASH_BYTES};
-use crate::pack::{Pack, PackNumber};
-
-/// Where a chunk lies.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Location {
-    pub(crate) pack: PackNumber,
-    pub(crate) place: FramePlace,
-    /// Whether the chunk refers to others: if not, nobody who follows references needs to read it.
-    pub(crate) refers: bool,
-    /// Its position in the index of its pack, if that is sealed.
-    pub(crate) position: Option<u32>,
-}
-
-/// What a pack tells of one of its chunks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct PackedChunk {
-    pub(crate) hash: ChunkHash,
-    pub(crate) place: FramePlace,
-    pub(crate) refers: bool,
-}
-
-impl PackedChunk {
-    /// As a place in `pack`.
-    pub(crate) fn location(&self, pack: PackNumber, position: Option<u32>) -> Location {
-        Location { pack, place: self.place, refers: self.refers, position }
-    }
-}
-
-/// Where a frame lies inside its pack. Packs end below 4 GiB, so 32 bits do.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct FramePlace {
-    pub(crate) offset: u32,
-    pub(crate) bytes: u32,
-}
-
-impl FramePlace {
-    /// Where the next frame begins.
-    pub(crate) fn end(self) -> u64 {
-        u64::from(self.offset) + u64::from(self.bytes)
-    }
-}
+use crate::chunk::ChunkHash;
+use crate::damage::{FrameDamage, Hole};
+use crate::hash::NameHasherBuilder;
+use crate::location::{FrameOffset, Location, PackNumber, PackedChunk};
+use crate::manifest::{Aside, AsideWhy};
+use crate::pack::Pack;
 
 /// What the index knows of a chunk without reading.
 pub(crate) enum Known {
@@ -76,6 +41,12 @@ pub(crate) struct Index {
     open: HashMap<ChunkHash, Location, NameHasherBuilder>,
     sealed: Keys,
     gone: BTreeSet<(PackNumber, ChunkHash)>,
+    /// Chunks that lie in frames that were set aside, and nowhere else.
+    lost: HashMap<ChunkHash, FrameDamage, NameHasherBuilder>,
+    /// By where they begin, the places that were set aside, whether or not their chunks were put again since.
+    aside: BTreeMap<(PackNumber, u32), Aside>,
+    /// Places of which it isn't known what lay there.
+    holes: Vec<Hole>,
 }
 
 impl Index {
@@ -91,6 +62,64 @@ impl Index {
     pub(crate) fn drop_packs(&mut self, goes: impl Fn(PackNumber) -> bool) {
         self.packs.retain(|number, _| !goes(*number));
         self.gone.retain(|(number, _)| !goes(*number));
+        self.lost.retain(|_, damage| !goes(damage.at.pack));
+        self.aside.retain(|(number, _), _| !goes(*number));
+        self.holes.retain(|hole| {
+            PackNumber::from_file_name(&hole.damage.file).is_none_or(|number| !goes(number))
+        });
+    }
+
+    /// Sets aside the frame in which `damage` was found, as far as `hash` goes: if that lies there, it is lost until
+    /// it is put again. Returns whether it lay there.
+    pub(crate) fn set_aside(&mut self, hash: ChunkHash, damage: FrameDamage) -> bool {
+        if !self.is_at(hash, &damage.at) {
+            return false;
+        }
+        match damage.at.position {
+            Some(_) => self.remove_sealed(hash, damage.at.pack),
+            None => drop(self.open.remove(&hash)),
+        }
+        self.note_lost(hash, damage);
+        true
+    }
+
+    /// Notes that `hash`, which isn't in force anywhere, lies in a damaged frame.
+    pub(crate) fn note_lost(&mut self, hash: ChunkHash, damage: FrameDamage) {
+        self.note_aside(damage.at.pack, damage.at.place, AsideWhy::Damaged);
+        self.lost.insert(hash, damage);
+    }
+
+    /// Notes that `place` was set aside.
+    pub(crate) fn note_aside(&mut self, pack: PackNumber, place: FrameOffset, why: AsideWhy) {
+        let end = u32::try_from(place.end()).unwrap_or(u32::MAX);
+        let aside = self.aside.entry((pack, place.offset)).or_insert(Aside { end, why });
+        // What a damaged frame says of its length may be wrong.
+        *aside = Aside { end: aside.end.max(end), why };
+    }
+
+    /// What became of `hash`, if it was lost by damage and not put again.
+    pub(crate) fn damage(&self, hash: ChunkHash) -> Option<&FrameDamage> {
+        self.lost.get(&hash)
+    }
+
+    /// All chunks that are lost.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = (&ChunkHash, &FrameDamage)> {
+        self.lost.iter()
+    }
+
+    /// Notes a place of which it isn't known what lay there.
+    pub(crate) fn note_hole(&mut self, hole: Hole) {
+        self.holes.push(hole);
+    }
+
+    /// Places of which it isn't known what lay there.
+    pub(crate) fn holes(&self) -> &[Hole] {
+        &self.holes
+    }
+
+    /// Where the places begin that were set aside.
+    pub(crate) fn aside(&self) -> &BTreeMap<(PackNumber, u32), Aside> {
+        &self.aside
     }
 
     /// Where `hash` is or may be.
@@ -132,12 +161,14 @@ impl Index {
     /// Adds a chunk of an open pack, which is in force from now on.
     pub(crate) fn insert_open(&mut self, hash: ChunkHash, at: Location) {
         self.open.insert(hash, at);
+        self.lost.remove(&hash);
     }
 
     /// Adds a chunk of a sealed pack; `in_force` tells whether this is its place.
     pub(crate) fn insert_sealed(&mut self, hash: ChunkHash, pack: PackNumber, in_force: bool) {
         if in_force {
             self.sealed.insert(hash, pack);
+            self.lost.remove(&hash);
         } else {
             self.gone.insert((pack, hash));
         }
@@ -167,43 +198,10 @@ impl Index {
     }
 }
 
-/// Takes a name's first eight bytes: it is a cryptographic hash already.
-#[derive(Clone, Copy, Default)]
-pub struct NameHasherBuilder;
-
-impl BuildHasher for NameHasherBuilder {
-    type Hasher = NameHasher;
-
-    fn build_hasher(&self) -> NameHasher {
-        NameHasher(0)
-    }
-}
-
-/// See [`NameHasherBuilder`].
-#[derive(Clone, Copy)]
-pub struct NameHasher(u64);
-
-impl Hasher for NameHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        // Arrays announce their length first: that is not part of the name.
-        if bytes.len() == HASH_BYTES {
-            self.0 = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
-        }
-    }
-
-    /// What tells parts of what has the name from each other; itself a hash.
-    fn write_u64(&mut self, number: u64) {
-        self.0 ^= number;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::HASH_BYTES;
 
     fn hash(last: u8) -> ChunkHash {
         let mut hash = ChunkHash([9; HASH_BYTES]);
@@ -224,7 +222,7 @@ mod tests {
         assert!(index.lies_in(hash(2), one) && !index.lies_in(hash(2), two));
         index.remove_sealed(hash(1), one);
         assert!(!index.lies_in(hash(1), one) && index.lies_in(hash(2), one));
-        let place = FramePlace { offset: 16, bytes: 10 };
+        let place = FrameOffset { offset: 16, bytes: 10 };
         let again = Location { pack: two, place, refers: false, position: None };
         index.insert_open(hash(1), again);
         assert!(index.is_at(hash(1), &again) && !index.lies_in(hash(1), two));

@@ -4,8 +4,10 @@
 //! a set clock and a seed replay a whole run. Handed in at construction, never global.
 
 mod direct;
+mod scratch;
 mod system;
 
+pub use scratch::ScratchDisk;
 pub use system::{SystemChance, SystemClock, SystemDisk};
 
 use std::io;
@@ -28,6 +30,10 @@ pub trait Disk: Send + Sync {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// How much room there is; `None` if the disk doesn't tell.
+    fn space(&self) -> io::Result<Option<DiskSpace>> {
+        Ok(None)
+    }
     /// Makes names durable.
     fn sync_directory(&self) -> io::Result<()>;
     /// Takes the directory until `unlock` or until the disk is dropped; fails with `WouldBlock` if it
@@ -36,6 +42,18 @@ pub trait Disk: Send + Sync {
     /// Lets go of what `lock` took.
     fn unlock(&self);
 }
+
+/// How much room a disk has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiskSpace {
+    /// Bytes that it can hold.
+    pub bytes: u64,
+    /// Bytes that this process may still write.
+    pub free: u64,
+}
+
+/// Files get space of their own in pieces of this where the system has no other way.
+const ALLOCATED_BYTES: usize = 1 << 20;
 
 /// An open file. Offsets and lengths are in bytes. Methods may be called from many threads at once.
 pub trait DiskFile: Send + Sync {
@@ -69,14 +87,28 @@ pub trait DiskFile: Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// Cuts or extends the file.
     fn set_bytes(&self, bytes: u64) -> io::Result<()>;
+    /// Makes the file so long, of zeros that really take their space, durably.
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        let zeros = vec![0; ALLOCATED_BYTES];
+        let mut offset = 0;
+        while offset < bytes {
+            let piece = usize::try_from(bytes - offset).map_or(zeros.len(), |n| n.min(zeros.len()));
+            self.write_all_at(offset, &zeros[..piece])?;
+            offset += piece as u64;
+        }
+        self.sync()
+    }
     /// The file's length.
     fn bytes(&self) -> io::Result<u64>;
 }
 
-/// The time of day.
+/// The time of day, and how time goes by.
 pub trait Clock: Send + Sync {
-    /// Microseconds since 1970, UTC. May go backwards.
+    /// Microseconds since 1970, UTC. May go backwards, and may be wrong by centuries: any number.
     fn now_micros(&self) -> i64;
+    /// Microseconds since a moment that only this process knows. Never goes back or leaps, and goes
+    /// on while the machine sleeps where the system can tell.
+    fn steady_micros(&self) -> i64;
 }
 
 /// A source of random bytes.

@@ -1,12 +1,13 @@
 //! Stores in front of another store: each states only what it changes.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::{
-    Ahead, ChunkStore, Collected, Collection, Glimpse, Kept, Lifetime, PartName, Room, Session,
-    StoreCounters,
+    Admission, CacheBudget, ChunkStore, Damage, EntryLookup, EntryName, GarbageCollection,
+    GcReport, Lifetime, Lost, Prefetched, Scrubbed, Session, StoreCounters,
 };
 
 /// A [`ChunkStore`] that hands on to another what it doesn't do itself. Whoever implements this is a
@@ -32,6 +33,18 @@ pub trait StoreLayer: Send + Sync {
         Ok(has)
     }
 
+    /// Whether the chunks named `hashes` are here, or behind and whole.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::has_whole`].
+    fn has_checked(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        let mut has = self.inner().has_whole(hashes)?;
+        for (has, hash) in has.iter_mut().zip(hashes) {
+            *has = *has || self.own(*hash).is_some();
+        }
+        Ok(has)
+    }
+
     /// Takes chunks, put with a hint or without.
     ///
     /// # Errors
@@ -47,8 +60,13 @@ pub trait StoreLayer: Send + Sync {
     ///
     /// # Errors
     /// As [`ChunkStore::sync_these`].
-    fn settle(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
+    fn make_durable(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
         self.inner().sync_these(hashes)
+    }
+
+    /// Whether readers pass over a part of a tree, see [`ChunkStore::pass_over`].
+    fn note_lost(&self, lost: Lost) -> bool {
+        self.inner().pass_over(lost)
     }
 }
 
@@ -61,15 +79,15 @@ impl<L: StoreLayer> ChunkStore for L {
         self.own(hash).map_or_else(|| self.inner().get_to_replace(hash), Ok)
     }
 
-    fn glimpse(&self, hash: ChunkHash, part: PartName) -> Result<Glimpse, StoreError> {
+    fn look_up_entry(&self, hash: ChunkHash, part: EntryName) -> Result<EntryLookup, StoreError> {
         match self.own(hash) {
-            Some(chunk) => Ok(Glimpse::Chunk(chunk, Kept::InMemory)),
-            None => self.inner().glimpse(hash, part),
+            Some(chunk) => Ok(EntryLookup::Chunk(chunk, Admission::InMemory)),
+            None => self.inner().look_up_entry(hash, part),
         }
     }
 
-    fn keep_part(&self, hash: ChunkHash, part: PartName, pieces: &[&[u8]]) {
-        self.inner().keep_part(hash, part, pieces);
+    fn keep_entry(&self, hash: ChunkHash, part: EntryName, pieces: &[&[u8]]) {
+        self.inner().keep_entry(hash, part, pieces);
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
@@ -84,25 +102,37 @@ impl<L: StoreLayer> ChunkStore for L {
         own.into_iter().zip(hashes).map(&mut take).collect()
     }
 
-    fn read_ahead(&self, hashes: &[ChunkHash]) -> Result<Vec<Ahead>, StoreError> {
+    fn prefetch(&self, hashes: &[ChunkHash]) -> Result<Vec<Prefetched>, StoreError> {
         let mut own = hashes.iter().map(|hash| self.own(*hash)).enumerate();
         match own.find_map(|(position, own)| own.map(|own| (position, own))) {
             Some((0, own)) => Ok(vec![own.into()]),
-            Some((end, _)) => self.inner().read_ahead(&hashes[..end]),
-            None => self.inner().read_ahead(hashes),
+            Some((end, _)) => self.inner().prefetch(&hashes[..end]),
+            None => self.inner().prefetch(hashes),
         }
     }
 
-    fn open_ahead(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
-        self.inner().open_ahead(ahead)
+    fn open_prefetched(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
+        self.inner().open_prefetched(ahead)
     }
 
-    fn open_ahead_to_replace(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
-        self.inner().open_ahead_to_replace(ahead)
+    fn open_prefetched_to_replace(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
+        self.inner().open_prefetched_to_replace(ahead)
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.has(hashes)
+    }
+
+    fn has_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        self.has_checked(hashes)
+    }
+
+    fn damages(&self) -> Vec<Damage> {
+        self.inner().damages()
+    }
+
+    fn take_findings(&self) -> Vec<Damage> {
+        self.inner().take_findings()
     }
 
     fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
@@ -118,7 +148,7 @@ impl<L: StoreLayer> ChunkStore for L {
     }
 
     fn sync_these(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
-        self.settle(hashes)
+        self.make_durable(hashes)
     }
 
     fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {
@@ -138,16 +168,28 @@ impl<L: StoreLayer> ChunkStore for L {
         self.inner().session()
     }
 
-    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+    fn scrub(
+        &self,
+        first: u64,
+        pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Scrubbed, StoreError> {
+        self.inner().scrub(first, pace)
+    }
+
+    fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError> {
         self.inner().collect(collection)
     }
 
-    fn room(&self) -> Option<&Arc<Room>> {
-        self.inner().room()
+    fn pass_over(&self, lost: Lost) -> bool {
+        self.note_lost(lost)
     }
 
-    fn leaf_room(&self) -> Option<&Arc<Room>> {
-        self.inner().leaf_room()
+    fn link_budget(&self) -> Option<&Arc<CacheBudget>> {
+        self.inner().link_budget()
+    }
+
+    fn pin_budget(&self) -> Option<&Arc<CacheBudget>> {
+        self.inner().pin_budget()
     }
 
     fn counters(&self) -> StoreCounters {

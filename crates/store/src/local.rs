@@ -18,41 +18,45 @@
 //! never across a sync; `publisher` is held across syncs, and only those who want one too wait for it
 //! (most find then that theirs is done).
 
-mod ahead;
+mod chunk_store;
 mod collect;
 pub mod examine;
 mod fetch;
 mod find;
+mod heal;
 mod mark;
 mod open;
+mod prefetch;
 mod repack;
+mod reported;
+mod scrub;
 mod verify;
 
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
-use crate::ahead::State;
-use crate::buffers::Buffers;
-use crate::bypass::Bypass;
 use crate::cache::ChunkCache;
-use crate::chunk::{Chunk, ChunkHash};
-use crate::collection::{Collected, Collection};
+use crate::chunk::ChunkHash;
 use crate::counters::Counters;
 use crate::error::StoreError;
-use crate::index::{Index, Location, NameHasherBuilder};
-use crate::io::{Clock, Disk, Machine};
+use crate::gc::session::Sessions;
+use crate::hash::NameHasherBuilder;
+use crate::headroom::Headroom;
+use crate::index::Index;
+use crate::io::{Clock, Disk};
+use crate::location::Location;
+use crate::location::{PackNumber, Purpose};
 use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
-use crate::pack::codec::Effort;
+use crate::pack::Pack;
 use crate::pack::frames::{Frames, NewChunk};
 use crate::pack::reader::read_index;
 use crate::pack::table::PageCache;
 use crate::pack::writer::{UnsyncedPack, Writer, Written};
-use crate::pack::{Pack, PackNumber, Purpose};
-use crate::session::{Session, Sessions};
-use crate::{
-    Ahead, ChunkStore, Glimpse, Lifetime, PartName, ROOT_NAME_BYTES_MAX, Room, StoreCounters,
-};
+use crate::read::buffers::BufferPool;
+use crate::read::direct_policy::DirectIoPolicy;
+use crate::{CacheBudget, ChunkStore, Damage};
 
 /// Largest `pack_bytes_target`: with the largest chunk behind it, a pack ends below 4 GiB.
 const PACK_BYTES_TARGET_MAX: u64 = 1 << 30;
@@ -71,6 +75,8 @@ pub struct LocalOptions {
     pub slow_read_micros: i64,
     /// A pack is closed and a new one begun when it has grown to this; at most 1 GiB.
     pub pack_bytes_target: u64,
+    /// Of so many bytes a part is left free of chunks, for what gives space back ([`crate::Headroom`]).
+    pub reserve_bytes: u64,
 }
 
 impl Default for LocalOptions {
@@ -80,6 +86,7 @@ impl Default for LocalOptions {
             index_cache_bytes: 8 << 20,
             slow_read_micros: 20,
             pack_bytes_target: 256 << 20,
+            reserve_bytes: 0,
         }
     }
 }
@@ -97,26 +104,30 @@ pub struct LocalStore {
     disk: Arc<dyn Disk>,
     index: RwLock<Index>,
     cache: ChunkCache,
-    room: Arc<Room>,
-    leaf_room: Arc<Room>,
+    budget: Arc<CacheBudget>,
+    pin_budget: Arc<CacheBudget>,
     pages: PageCache,
     writer: Mutex<Writer>,
     publisher: Mutex<Publisher>,
     roots: RwLock<BTreeMap<String, ChunkHash>>,
     poisoned: AtomicBool,
     sessions: Arc<Sessions>,
+    reported: reported::Reported,
     /// Held by the one collection that runs.
     collector: Mutex<()>,
     pack_bytes_target: u64,
+    reserve_bytes: u64,
     clock: Arc<dyn Clock>,
     slow_read_micros: i64,
-    buffers: Buffers,
+    buffers: BufferPool,
     /// For what is read ahead.
-    windows: Arc<Buffers>,
+    windows: Arc<BufferPool>,
     /// For chunks that are let go.
-    frames: Arc<Buffers>,
-    bypass: Bypass,
+    frames: Arc<BufferPool>,
+    direct_policy: DirectIoPolicy,
     counters: Counters,
+    /// Damage that nobody has asked for yet.
+    findings: Mutex<Vec<Damage>>,
 }
 
 /// Syncs, so that closing in order loses nothing. Who must know whether that worked syncs before.
@@ -156,32 +167,6 @@ impl Publisher {
 }
 
 impl LocalStore {
-    /// Opens the store in `machine`'s disk, making an empty one where there is none.
-    ///
-    /// # Errors
-    /// [`StoreError::Version`], [`StoreError::Damaged`], [`StoreError::Io`].
-    pub fn open(machine: &Machine, options: LocalOptions) -> Result<Arc<LocalStore>, StoreError> {
-        open::open(machine, options).map(Arc::new)
-    }
-
-    /// Reads everything, past the cache, and returns each damage that it finds. `progress` is told
-    /// how many chunks are done, again and again.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] if the disk does not answer.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<StoreError>, StoreError> {
-        verify::verify(self, progress)
-    }
-
-    /// Follows references from the named roots, and returns chunks that should be there and aren't.
-    /// Garbage is not looked at: parts of it may be gone.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] if a chunk on the way can't be read; [`StoreError::Io`].
-    pub fn missing_parts(&self) -> Result<Vec<ChunkHash>, StoreError> {
-        mark::missing_parts(self)
-    }
-
     /// The names of all chunks, sorted. For tests: it reads all indexes, and holds all names.
     ///
     /// # Errors
@@ -228,6 +213,32 @@ impl LocalStore {
         if self.poisoned.load(Ordering::SeqCst) { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
+    /// The bytes that this thread may write into packs; `None`: the disk doesn't tell.
+    fn writable_bytes(&self) -> Option<u64> {
+        let space = self.disk.space().ok().flatten()?;
+        Some(space.free.saturating_sub(Headroom::of_thread(self.reserve_bytes)))
+    }
+
+    /// Whether less than the reserve is free.
+    fn is_short(&self) -> bool {
+        let space = self.disk.space().ok().flatten();
+        space.is_some_and(|space| space.free < self.reserve_bytes)
+    }
+
+    /// Refuses frames that would take what is left free for others.
+    fn check_room(&self, frames: &Frames) -> Result<(), StoreError> {
+        if self.reserve_bytes == 0 || frames.frames().is_empty() {
+            return Ok(());
+        }
+        let bytes: u64 = frames.frames().iter().map(|frame| frame.len() as u64).sum();
+        if self.writable_bytes().is_none_or(|writable| bytes <= writable) {
+            return Ok(());
+        }
+        let message = "the disk is full but for what is held back for giving space back";
+        let error = io::Error::new(io::ErrorKind::StorageFull, message);
+        Err(StoreError::io("the packs", error))
+    }
+
     fn poison(&self, error: StoreError) -> StoreError {
         self.poisoned.store(true, Ordering::SeqCst);
         error
@@ -237,6 +248,8 @@ impl LocalStore {
     /// the manifest must tell it: if it doesn't list a pack.
     fn sync_packs(&self, publisher: &mut Publisher) -> Result<bool, StoreError> {
         self.check_poison()?;
+        // First: whoever is told of a chunk has put what it puts before.
+        self.reported.clear();
         let (packs, batches) = {
             let writer = self.writer();
             (writer.unsynced(), writer.batches)
@@ -251,7 +264,13 @@ impl LocalStore {
         publisher.packs = durable;
         publisher.batches = batches;
         self.writer().synced(&packs);
-        Ok(publisher.packs.len() != publisher.manifest.packs.len())
+        Ok(!self.is_told(publisher))
+    }
+
+    /// Whether the manifest in force lists all packs that are durable, and all that was set aside.
+    fn is_told(&self, publisher: &Publisher) -> bool {
+        publisher.packs.len() == publisher.manifest.packs.len()
+            && self.index(|index| *index.aside() == publisher.manifest.aside)
     }
 
     fn publish(
@@ -260,7 +279,10 @@ impl LocalStore {
         roots: BTreeMap<String, ChunkHash>,
     ) -> Result<(), StoreError> {
         let generation = publisher.manifest.generation + 1;
-        let manifest = Manifest { generation, packs: publisher.packs.clone(), roots };
+        let packs = publisher.packs.clone();
+        let mut aside = self.index(|index| index.aside().clone());
+        aside.retain(|(pack, _), _| packs.iter().any(|entry| entry.number == *pack));
+        let manifest = Manifest { generation, packs, roots, aside };
         self.counters.syncs.add(1);
         let bytes = manifest::publish(&*self.disk, &manifest).map_err(|error| match error {
             PublishError::Unchanged(error) => error,
@@ -280,18 +302,19 @@ impl LocalStore {
     ) -> Result<HashSet<ChunkHash, NameHasherBuilder>, StoreError> {
         let mut writer = self.writer();
         self.check_poison()?;
-        // Another thread may have put some of these meanwhile.
+        // Another thread may have put some of these meanwhile: just now, so they needn't be read again.
         let names: Vec<ChunkHash> = frames
             .frames()
             .iter()
             .flat_map(|frame| frames.chunks_of(frame))
             .map(|chunk| chunk.hash)
             .collect();
-        let mut present = self.find_and_touch(&names)?.into_iter();
+        let mut present = self.has_many(&names)?.into_iter();
         frames.retain(|chunks: &[NewChunk]| {
             let present = present.by_ref().take(chunks.len());
             present.fold(false, |absent, present| absent | !present)
         });
+        self.check_room(frames)?;
         let mut written = Written::default();
         let result = writer.append(purpose, frames, &mut written);
         let added = written.chunks.iter().map(|(hash, _)| *hash).collect();
@@ -316,8 +339,10 @@ impl LocalStore {
             let mut index = self.index_mut();
             written.packs.into_iter().for_each(|pack| index.add_pack(pack));
             for (hash, at) in written.chunks {
+                // What was found damaged meanwhile doesn't lie there any more.
+                let old = from(hash).filter(|old| index.lies_in(hash, *old));
                 index.insert_open(hash, at);
-                if let Some(old) = from(hash) {
+                if let Some(old) = old {
                     index.remove_sealed(hash, old);
                 }
             }
@@ -351,167 +376,4 @@ fn note_durable(packs: &mut Vec<PackEntry>, pack: &UnsyncedPack) -> bool {
         }
     }
     true
-}
-
-impl ChunkStore for LocalStore {
-    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        self.counters.chunks_read.add(1);
-        if let Some(chunk) = self.cache.get(hash) {
-            return Ok(chunk);
-        }
-        self.counters.chunks_fetched.add(1);
-        self.fetch(hash)
-    }
-
-    fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        self.counters.chunks_read.add(1);
-        if let Some(chunk) = self.cache.get(hash) {
-            return Ok(chunk);
-        }
-        self.counters.chunks_fetched.add(1);
-        self.fetch_past_cache(hash)
-    }
-
-    fn glimpse(&self, hash: ChunkHash, part: PartName) -> Result<Glimpse, StoreError> {
-        self.counters.chunks_read.add(1);
-        if let Some(glimpse) = self.cache.glimpse(hash, part) {
-            return Ok(glimpse);
-        }
-        self.counters.chunks_fetched.add(1);
-        self.fetch_glimpse(hash)
-    }
-
-    fn keep_part(&self, hash: ChunkHash, part: PartName, pieces: &[&[u8]]) {
-        self.cache.keep_part(hash, part, pieces);
-    }
-
-    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
-        self.counters.chunks_read.add(hashes.len() as u64);
-        self.fetch_through_cache(hashes)
-    }
-
-    fn read_ahead(&self, hashes: &[ChunkHash]) -> Result<Vec<Ahead>, StoreError> {
-        self.fetch_ahead(hashes)
-    }
-
-    fn open_ahead(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
-        match ahead.0 {
-            State::Chunk(chunk) => Ok(chunk),
-            State::Stored(stored) => self.open_stored(stored),
-        }
-    }
-
-    fn open_ahead_to_replace(&self, ahead: Ahead) -> Result<Chunk, StoreError> {
-        match ahead.0 {
-            State::Chunk(chunk) => Ok(chunk),
-            State::Stored(stored) => stored.open().map(|(chunk, _)| chunk),
-        }
-    }
-
-    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        self.find_and_touch(hashes)
-    }
-
-    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
-        self.check_poison()?;
-        let names: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
-        let present = self.find_and_touch(&names)?;
-        let mut seen = HashSet::with_hasher(NameHasherBuilder);
-        let absent = chunks.iter().zip(present).filter(|(_, present)| !present);
-        let absent: Vec<&Chunk> =
-            absent.map(|(chunk, _)| chunk).filter(|chunk| seen.insert(chunk.hash())).collect();
-        if absent.is_empty() {
-            return Ok(());
-        }
-        let effort = Effort::from(lifetime);
-        let mut frames = Frames::new(self.buffers.take());
-        let bytes = absent.iter().map(|chunk| chunk.encoded().len()).sum();
-        frames.reserve(absent.len(), bytes);
-        absent.iter().for_each(|chunk| frames.push(effort, &[chunk]));
-        let added = self.append_absent(lifetime.into(), &mut frames);
-        self.buffers.give_back(frames.into_buffer());
-        let added = added?;
-        for chunk in absent.into_iter().filter(|chunk| added.contains(&chunk.hash())) {
-            self.counters.chunks_written.add(1);
-            self.counters.bytes_put.add(chunk.encoded().len() as u64);
-            // Interior nodes of what was loaded are asked for at each read of it.
-            if lifetime != Lifetime::Loaded || chunk.reference_count() > 0 {
-                self.cache.insert(chunk.clone());
-            }
-        }
-        Ok(())
-    }
-
-    fn sync(&self) -> Result<(), StoreError> {
-        let batches = self.writer().batches;
-        let mut publisher = self.publisher();
-        self.check_poison()?;
-        let done =
-            batches <= publisher.batches && publisher.packs.len() == publisher.manifest.packs.len();
-        if !done && self.sync_packs(&mut publisher)? {
-            let roots = publisher.manifest.roots.clone();
-            self.publish(&mut publisher, roots)?;
-        }
-        Ok(())
-    }
-
-    fn sync_these(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
-        let located = self.locate(hashes)?;
-        let are_durable = {
-            let publisher = self.publisher();
-            located.iter().all(|(_, at, _)| publisher.is_durable(at))
-        };
-        if are_durable { Ok(()) } else { self.sync() }
-    }
-
-    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError> {
-        Ok(self.roots.read().expect("no panic while the lock is held").get(name).copied())
-    }
-
-    fn swap_root(
-        &self,
-        name: &str,
-        expected: Option<ChunkHash>,
-        new: Option<ChunkHash>,
-    ) -> Result<(), StoreError> {
-        assert!(name.len() <= ROOT_NAME_BYTES_MAX);
-        let mut publisher = self.publisher();
-        self.check_poison()?;
-        let found = publisher.manifest.roots.get(name).copied();
-        if found != expected {
-            return Err(StoreError::RootChanged { name: name.to_owned(), expected, found });
-        }
-        if let Some(hash) = new {
-            self.locate(&[hash])?;
-        }
-        self.sync_packs(&mut publisher)?;
-        let mut roots = publisher.manifest.roots.clone();
-        match new {
-            Some(hash) => roots.insert(name.to_owned(), hash),
-            None => roots.remove(name),
-        };
-        self.publish(&mut publisher, roots.clone())?;
-        *self.roots.write().expect("no panic while the lock is held") = roots;
-        Ok(())
-    }
-
-    fn session(&self) -> Session {
-        self.sessions.begin()
-    }
-
-    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
-        collect::collect(self, collection)
-    }
-
-    fn room(&self) -> Option<&Arc<Room>> {
-        Some(&self.room)
-    }
-
-    fn leaf_room(&self) -> Option<&Arc<Room>> {
-        Some(&self.leaf_room)
-    }
-
-    fn counters(&self) -> StoreCounters {
-        self.counters.now()
-    }
 }

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
 use crate::io::Disk;
-use crate::pack::{PackNumber, Purpose};
+use crate::location::{PackNumber, Purpose};
 
 /// The manifest's file.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
@@ -34,6 +34,31 @@ impl PackState {
     }
 }
 
+/// A place that was set aside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Aside {
+    /// Where the next frame begins, or behind it: no frame reaches across.
+    pub(crate) end: u32,
+    /// Why it was.
+    pub(crate) why: AsideWhy,
+}
+
+/// Why a place was set aside. Stored: never renumber.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum AsideWhy {
+    /// It is damaged.
+    Damaged = 0,
+    /// It is damaged, or a crash left it of a write that wasn't acknowledged.
+    DamagedOrTorn = 1,
+}
+
+impl AsideWhy {
+    fn from_stored(number: u32) -> Option<AsideWhy> {
+        [AsideWhy::Damaged, AsideWhy::DamagedOrTorn].into_iter().find(|it| *it as u32 == number)
+    }
+}
+
 /// A pack that belongs to the store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PackEntry {
@@ -44,13 +69,24 @@ pub(crate) struct PackEntry {
     pub(crate) bytes: u64,
 }
 
-/// What the file holds. *Invariants*: packs ascend; at most one of each purpose is open.
+/// What the file holds. *Invariants*: packs ascend; at most one of each purpose is open; frames that were set aside lie
+/// in its packs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Manifest {
     /// Counts the manifests that this store has had.
     pub(crate) generation: u64,
     pub(crate) packs: Vec<PackEntry>,
     pub(crate) roots: BTreeMap<String, ChunkHash>,
+    /// Where frames begin that were found damaged, or bytes that are no frame: nothing in force lies there.
+    pub(crate) aside: BTreeMap<(PackNumber, u32), Aside>,
+}
+
+impl Manifest {
+    /// The places in `pack` that were set aside, and where they begin.
+    pub(crate) fn aside_in(&self, pack: PackNumber) -> impl Iterator<Item = (u32, Aside)> {
+        let places = self.aside.range((pack, 0)..=(pack, u32::MAX));
+        places.map(|((_, offset), aside)| (*offset, *aside))
+    }
 }
 
 /// How publishing a manifest went wrong.

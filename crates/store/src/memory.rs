@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::session::{Session, Sessions};
-use crate::{ChunkStore, Collected, Collection, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters};
+use crate::gc::session::{Session, Sessions};
+use crate::{
+    ChunkStore, GarbageCollection, GcReport, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters,
+};
 
 /// A [`ChunkStore`] that is gone when it is dropped.
 #[derive(Default)]
@@ -100,7 +102,7 @@ impl ChunkStore for MemoryStore {
         self.sessions.begin()
     }
 
-    fn collect(&self, collection: &mut Collection<'_>) -> Result<Collected, StoreError> {
+    fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError> {
         // Whoever puts waits meanwhile: this store is small.
         let roots = (collection.roots)()?;
         let mut state = self.state();
@@ -115,27 +117,27 @@ impl ChunkStore for MemoryStore {
             // It may be garbage, of which a part is gone.
             follow(&state, hash, &mut live);
         }
-        if collection.options.only_weigh {
+        if collection.options.dry_run {
             let is_live = |chunk: &&Chunk| live.contains(&chunk.hash());
             let chunks = state.chunks.values().filter(is_live);
-            return Ok(Collected {
+            return Ok(GcReport {
                 chunks_live: chunks.clone().count() as u64,
                 bytes_live: chunks.map(|chunk| chunk.encoded().len() as u64).sum(),
                 bytes_before,
                 bytes_after: bytes_before,
-                ..Collected::default()
+                ..GcReport::default()
             });
         }
         let count = state.chunks.len();
         state.chunks.retain(|hash, _| live.contains(hash));
         let left = state.chunks.values().map(|chunk| chunk.encoded().len() as u64).sum();
         state.counters.bytes_stored = left;
-        Ok(Collected {
+        Ok(GcReport {
             chunks_live: state.chunks.len() as u64,
             chunks_dead: (count - state.chunks.len()) as u64,
             bytes_before,
             bytes_after: left,
-            ..Collected::default()
+            ..GcReport::default()
         })
     }
 

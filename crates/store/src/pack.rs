@@ -8,74 +8,22 @@ pub(crate) mod format;
 pub(crate) mod frames;
 mod lz4;
 pub(crate) mod reader;
+pub(crate) mod recover;
 pub(crate) mod table;
 pub(crate) mod writer;
 
-use std::fmt;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::Lifetime;
 use crate::error::StoreError;
 use crate::io::DiskFile;
+use crate::location::{PackNumber, PackedChunk, Purpose};
 use crate::pack::table::PackTable;
 
-/// A pack's number; later packs have larger numbers.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct PackNumber(pub(crate) u32);
-
-impl PackNumber {
-    /// The number of the pack whose file is called `name`, if it is a pack's.
-    pub(crate) fn from_file_name(name: &str) -> Option<PackNumber> {
-        let number = PackNumber(u32::from_str_radix(name.strip_suffix(".pack")?, 16).ok()?);
-        (number.to_string() == name).then_some(number)
-    }
-}
-
-/// Writes the name of the pack's file.
-impl fmt::Display for PackNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:08x}.pack", self.0)
-    }
-}
-
-/// Which chunks a pack is for: those that live about as long lie together, so that packs die whole.
-/// Stored: never renumber.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(u16)]
-pub(crate) enum Purpose {
-    /// [`Lifetime::Brief`].
-    Brief = 0,
-    /// [`Lifetime::Working`] and [`Lifetime::Loaded`].
-    Working = 1,
-    /// [`Lifetime::Lasting`].
-    Lasting = 2,
-    /// What a collection found to be history only, in groups of related chunks.
-    Packed = 3,
-}
-
-/// How many purposes there are.
-pub(crate) const PURPOSE_COUNT: usize = 4;
-
-impl Purpose {
-    pub(crate) const ALL: [Purpose; PURPOSE_COUNT] =
-        [Purpose::Brief, Purpose::Working, Purpose::Lasting, Purpose::Packed];
-
-    pub(crate) fn from_stored(number: u16) -> Option<Purpose> {
-        Purpose::ALL.into_iter().find(|purpose| *purpose as u16 == number)
-    }
-}
-
-impl From<Lifetime> for Purpose {
-    fn from(lifetime: Lifetime) -> Purpose {
-        match lifetime {
-            Lifetime::Brief => Purpose::Brief,
-            Lifetime::Working | Lifetime::Loaded => Purpose::Working,
-            Lifetime::Lasting => Purpose::Lasting,
-        }
-    }
-}
+/// `EIO`: what a disk answers for a sector whose bytes it has lost.
+const ERROR_OF_MEDIUM: i32 = 5;
 
 /// A pack's file, open.
 pub(crate) struct Pack {
@@ -85,7 +33,11 @@ pub(crate) struct Pack {
     pub(crate) file: Arc<dyn DiskFile>,
     /// Set when it is sealed.
     pub(crate) table: OnceLock<PackTable>,
+    /// By name, what frames say: set when a page of the index was found damaged.
+    rescued: OnceLock<Vec<PackedChunk>>,
     written: AtomicU64,
+    /// Where places end that are no frames: see [`recover`].
+    gap_ends: Mutex<BTreeSet<u64>>,
 }
 
 impl Pack {
@@ -96,8 +48,21 @@ impl Pack {
             name: number.to_string(),
             file,
             table: OnceLock::new(),
+            rescued: OnceLock::new(),
             written: AtomicU64::new(0),
+            gap_ends: Mutex::default(),
         }
+    }
+
+    /// Notes that a place that is no frame ends at `end`: no frame reaches across.
+    pub(crate) fn note_gap_end(&self, end: u64) {
+        self.gap_ends.lock().expect("no panic while the lock is held").insert(end);
+    }
+
+    /// Cuts the first `bytes` bytes into parts across whose ends no frame reaches: where each ends.
+    pub(crate) fn part_ends(&self, bytes: u64) -> Vec<u64> {
+        let ends = self.gap_ends.lock().expect("no panic while the lock is held");
+        ends.range(..bytes).copied().chain([bytes]).collect()
     }
 
     /// How many bytes lie whole in the file, as far as was noted: what is behind may be half written.
@@ -108,6 +73,18 @@ impl Pack {
     /// Notes that so many do.
     pub(crate) fn note_written(&self, bytes: u64) {
         self.written.store(bytes, Ordering::Release);
+    }
+
+    /// The chunks of whole frames by ascending name, where the index doesn't tell: reads all frames, once.
+    pub(crate) fn rescued(&self) -> Result<&[PackedChunk], StoreError> {
+        if self.rescued.get().is_none() {
+            let bytes = self.file.bytes().map_err(|error| self.io(error))?;
+            let mut entries = recover::recover(self, bytes)?.entries;
+            entries.sort_unstable();
+            entries.dedup_by_key(|entry| entry.hash);
+            self.rescued.get_or_init(|| entries);
+        }
+        Ok(self.rescued.get().map(Vec::as_slice).unwrap_or_default())
     }
 
     pub(crate) fn io(&self, source: std::io::Error) -> StoreError {
@@ -144,6 +121,9 @@ impl Pack {
     fn unread(&self, offset: u64, error: std::io::Error) -> StoreError {
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             return self.damaged(offset, "the file ends before its content");
+        }
+        if error.raw_os_error() == Some(ERROR_OF_MEDIUM) {
+            return self.damaged(offset, "the disk can't read this");
         }
         self.io(error)
     }

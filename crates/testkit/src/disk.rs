@@ -27,7 +27,7 @@ mod state;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use frond_store::io::{Disk, DiskFile, Machine};
+use frond_store::io::{Disk, DiskFile, DiskSpace, Machine};
 
 use crate::machine::{SimClock, machine};
 use state::{FileId, NameChange, State};
@@ -108,6 +108,12 @@ impl SimDisk {
         self.state().bytes_free = Some(bytes);
     }
 
+    /// Lets all files together have `bytes` at most, from now on: what is removed makes room. The disk tells how
+    /// much there is.
+    pub fn limit_to(&self, bytes: Option<u64>) {
+        self.state().capacity = bytes;
+    }
+
     /// Ends what [`SimDisk::fill_after`] began.
     pub fn make_room(&self) {
         self.state().bytes_free = None;
@@ -182,6 +188,12 @@ impl Disk for SimDisk {
             return Err(io::ErrorKind::NotFound.into());
         }
         state.change_name(NameChange::Remove { name: name.to_owned() })
+    }
+
+    fn space(&self) -> io::Result<Option<DiskSpace>> {
+        let state = self.state();
+        let told = |(bytes, free)| DiskSpace { bytes, free };
+        Ok(state.capacity.zip(state.room()).map(told))
     }
 
     fn sync_directory(&self) -> io::Result<()> {

@@ -13,22 +13,29 @@ const START_MICROS: i64 = 1_767_225_600_000_000;
 
 /// A clock that stands still until a test moves it. Cloning shares it.
 #[derive(Clone, Debug)]
-pub struct SimClock(Arc<AtomicI64>);
+pub struct SimClock(Arc<Times>);
+
+#[derive(Debug)]
+struct Times {
+    now: AtomicI64,
+    steady: AtomicI64,
+}
 
 impl SimClock {
     /// A clock at the first of January 2026.
     pub fn new() -> SimClock {
-        SimClock(Arc::new(AtomicI64::new(START_MICROS)))
+        SimClock(Arc::new(Times { now: AtomicI64::new(START_MICROS), steady: AtomicI64::new(0) }))
     }
 
-    /// Sets the time; backwards too.
+    /// Sets the time, backwards too: no time goes by.
     pub fn set(&self, micros: i64) {
-        self.0.store(micros, Ordering::SeqCst);
+        self.0.now.store(micros, Ordering::SeqCst);
     }
 
-    /// Moves the time by `micros`; backwards if negative.
+    /// Lets `micros` go by; a negative number sets the time back.
     pub fn step(&self, micros: i64) {
-        self.0.fetch_add(micros, Ordering::SeqCst);
+        self.0.now.fetch_add(micros, Ordering::SeqCst);
+        self.0.steady.fetch_add(micros.max(0), Ordering::SeqCst);
     }
 }
 
@@ -40,7 +47,11 @@ impl Default for SimClock {
 
 impl Clock for SimClock {
     fn now_micros(&self) -> i64 {
-        self.0.load(Ordering::SeqCst)
+        self.0.now.load(Ordering::SeqCst)
+    }
+
+    fn steady_micros(&self) -> i64 {
+        self.0.steady.load(Ordering::SeqCst)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Seeded randomness, and the loop that runs a property for many seeds.
 
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// SplitMix64: small, seedable, good enough to choose test cases.
@@ -9,6 +11,13 @@ pub struct Random(u64);
 impl Random {
     /// The same seed gives the same numbers on every machine.
     pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// Of a fresh seed, which is printed; the environment says another ([`seeds`]).
+    pub fn fresh() -> Random {
+        let seed = seeds(1).start;
+        eprintln!("FROND_SEED={seed}");
         Random(seed)
     }
 
@@ -43,19 +52,15 @@ impl Random {
     }
 }
 
-/// Runs `property` once for each seed from 0 to `count - 1`, or for the seed in the environment
-/// variable `FROND_SEED` alone; a failure prints its seed. For the rare long run, `FROND_SEED_TIMES` makes it so many times
-/// as many seeds, and `FROND_SEED_SECONDS` goes on for so long; `FROND_SEED_FROM` is the first seed.
+/// Runs `property` once for each of `count` seeds ([`seeds`]); a failure prints its seed, with which the environment variable
+/// `FROND_SEED` runs it alone. For the rare long run, `FROND_SEED_SECONDS` goes on for so long.
 pub fn for_seeds(count: u64, mut property: impl FnMut(Random)) {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = number("FROND_SEED_FROM").unwrap_or(0);
-    let count = count.saturating_mul(number("FROND_SEED_TIMES").unwrap_or(1));
-    let seeds = match (number("FROND_SEED"), number("FROND_SEED_SECONDS")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, Some(_)) => first..u64::MAX,
-        (None, None) => first..first.saturating_add(count),
+    let seconds = number("FROND_SEED_SECONDS").filter(|_| number("FROND_SEED").is_none());
+    let seeds = match seconds {
+        Some(_) => first()..u64::MAX,
+        None => seeds(count),
     };
-    let (begun, most) = (Instant::now(), number("FROND_SEED_SECONDS").map(Duration::from_secs));
+    let (begun, most) = (Instant::now(), seconds.map(Duration::from_secs));
     for seed in seeds {
         if most.is_some_and(|most| most <= begun.elapsed()) {
             break;
@@ -64,6 +69,27 @@ pub fn for_seeds(count: u64, mut property: impl FnMut(Random)) {
         property(Random::new(seed));
         std::mem::forget(guard);
     }
+}
+
+/// `count` seeds in a row. The first is another one in each process, and printed, unless `FROND_SEED_FROM` says it, as
+/// `cargo xtask ci` does; `FROND_SEED` says the only one, and `FROND_SEED_TIMES` makes it so many times as many.
+pub fn seeds(count: u64) -> Range<u64> {
+    if let Some(only) = number("FROND_SEED") {
+        return only..only + 1;
+    }
+    let first = first();
+    eprintln!("FROND_SEED_FROM={first}");
+    first..first.saturating_add(count.saturating_mul(number("FROND_SEED_TIMES").unwrap_or(1)))
+}
+
+fn first() -> u64 {
+    // Standard maps are seeded by the system; 32 bits are enough, and short to type.
+    let fresh = || RandomState::new().hash_one(()) >> 32;
+    number("FROND_SEED_FROM").unwrap_or_else(fresh)
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
 struct PrintSeed(u64);

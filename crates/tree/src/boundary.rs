@@ -6,7 +6,7 @@
 //!
 //! 1. doesn't end it if `after < target / 8`,
 //! 2. ends it if `after >= 2 * target`,
-//! 3. otherwise ends it if `patience(hash) <= (after^4 - before^4) / L^4`, where `patience` turns a
+//! 3. otherwise ends it if `threshold(hash) <= (after^4 - before^4) / L^4`, where `threshold` turns a
 //!    uniform hash into an exponential variate: `-ln(1 - u)`, from a table, interpolated linearly.
 //!
 //! An interior node has two entries at least, so that each level has fewer nodes than the one
@@ -23,16 +23,15 @@ mod table;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::format::TreeFormat;
+use crate::format::{INTERIOR_ENTRIES_FREE, TreeFormat};
 use table::{PATIENCE, STEPS};
 
 /// `1 / Γ(5/4)^4` in units of 2^-16: turns `target^4` into `L^4`.
 const SCALE_FOURTH: u128 = 97_095;
 const SCALE_FOURTH_SHIFT: u32 = 16;
 const PATIENCE_SHIFT: u32 = 32;
-/// Fewest entries of an interior node, and from how many on it ends like a leaf.
+/// Fewest entries of an interior node.
 const INTERIOR_ENTRIES_MIN: usize = 2;
-pub(crate) const INTERIOR_ENTRIES_FREE: usize = 4;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 const _: () = assert!(STEPS.is_power_of_two());
 /// Spreads seeds of neighbouring levels over all bits (2^64 divided by the golden ratio).
@@ -110,13 +109,13 @@ impl BoundaryRule {
             return true;
         }
         let fourth = |bytes: u64| u128::from(bytes).pow(4);
-        u128::from(patience(hash)) * self.scale
+        u128::from(threshold(hash)) * self.scale
             <= (fourth(after) - fourth(before)) << PATIENCE_SHIFT
     }
 }
 
 /// Turns a uniform hash into an exponential variate of mean 1, in units of 2^-32.
-fn patience(hash: u64) -> u64 {
+fn threshold(hash: u64) -> u64 {
     let step = (hash >> (u64::BITS - STEP_BITS)) as usize;
     let fraction = (hash << STEP_BITS) >> PATIENCE_SHIFT;
     let (from, to) = (PATIENCE[step], PATIENCE[step + 1]);

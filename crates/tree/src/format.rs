@@ -1,7 +1,7 @@
 //! What is fixed for a repository's life: sizes, and the salt of the boundary rule.
 
-use crate::boundary::INTERIOR_ENTRIES_FREE;
-
+/// From how many entries on an interior node ends like a leaf.
+pub(crate) const INTERIOR_ENTRIES_FREE: usize = 4;
 /// Longest key.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
 

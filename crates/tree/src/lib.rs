@@ -20,8 +20,8 @@ pub mod sequence;
 pub use error::TreeError;
 pub use format::TreeFormat;
 pub use map::{
-    Bounds, Change, ContentRef, Cursor, Diff, Direction, Edit, Edits, Entry, EntryRef,
-    MergeConflict, MergeNote, Summary, Tree, Trunk,
+    Bounds, CachedLevels, Change, Cursor, Diff, Direction, Edit, Edits, Entry, EntryRef,
+    MergeConflict, MergeNote, Summary, Tree,
 };
 pub use sequence::{GrowingSequence, Refers, Replacement, Sequence};
-pub use value::{Content, OWN_LENGTH_FLAG, Value};
+pub use value::{Content, ContentRef, OWN_LENGTH_FLAG, Value};

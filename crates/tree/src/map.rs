@@ -1,7 +1,7 @@
 //! The ordered map: its types; the modules below do the work.
 //!
 //! Reading order: `node` (the bytes of a node), `search`, `part` and `read` (get, count, rank, select),
-//! `trunk` (get, again and again), `cursor` (range), `writer`, `build` and `load`, `apply`, `diff`, `merge`, `check`.
+//! `cached levels` (get, again and again), `cursor` (range), `writer`, `build` and `load`, `apply`, `diff`, `merge`, `check`.
 //!
 //! *Invariants*: 1. Keys ascend strictly through each level. 2. Each node but the last of its level
 //! ends where the boundary rule says, given its own entries; the last one may end earlier. 3. A
@@ -11,17 +11,17 @@
 mod apply;
 mod apply_many;
 mod build;
+mod cached_levels;
 mod check;
 mod cursor;
 mod diff;
-mod heads;
+mod entry;
+mod key_prefixes;
 mod load;
 mod merge;
 mod node;
-mod part;
 mod read;
 mod search;
-mod trunk;
 mod writer;
 
 use bytes::Bytes;
@@ -31,11 +31,11 @@ use crate::format::TreeFormat;
 use crate::value::Value;
 
 pub use apply_many::Edits;
+pub use cached_levels::CachedLevels;
 pub use cursor::Cursor;
 pub use diff::Diff;
 pub use merge::MergeNote;
-pub use node::{ContentRef, EntryRef};
-pub use trunk::Trunk;
+pub use node::EntryRef;
 
 /// An ordered map of bytes: a root hash and the format it was made with. The nodes lie in a store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

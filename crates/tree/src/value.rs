@@ -10,7 +10,6 @@ use bytes::Bytes;
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
-use crate::map::ContentRef;
 use crate::sequence;
 
 /// A value, and flags that interior nodes carry ORed upward (an index marks multikey entries).
@@ -46,6 +45,38 @@ pub enum Content {
         /// Bytes of all items.
         bytes: u64,
     },
+}
+
+/// Where a borrowed entry's content lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ContentRef<'a> {
+    /// Here.
+    Inline(&'a [u8]),
+    /// As [`Content::Chunk`].
+    Chunk {
+        /// Its name.
+        hash: ChunkHash,
+        /// Bytes of the payload.
+        bytes: u64,
+    },
+    /// As [`Content::Sequence`].
+    Sequence {
+        /// The root of the sequence.
+        root: ChunkHash,
+        /// Bytes of all items.
+        bytes: u64,
+    },
+}
+
+impl ContentRef<'_> {
+    /// The content, copied.
+    pub fn owned(self) -> Content {
+        match self {
+            ContentRef::Inline(bytes) => Content::Inline(Bytes::copy_from_slice(bytes)),
+            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
+            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
+        }
+    }
 }
 
 impl Content {

@@ -202,8 +202,8 @@ impl Session for EmbeddedSession {
     ) -> Result<u64, Failure> {
         let filter = buffer(&mongo_form::filter(&query.conditions))?;
         if matches!(query.answer, Answer::Count) {
-            let filter = Some(filter.view());
-            let count = self.database().count(&query.collection, filter, 0, query.limit, None);
+            let request = FindRequest { limit: query.limit, ..FindRequest::of(filter.view()) };
+            let count = self.database().count(&query.collection, &request);
             return count.map_err(failure);
         }
         let request = FindRequest {

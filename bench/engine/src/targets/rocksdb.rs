@@ -22,6 +22,8 @@ use crate::target::{
 /// `rocksdb_lz4_compression` in `rocksdb/c.h`.
 const LZ4: c_int = 4;
 const BLOOM_BITS: f64 = 10.0;
+/// How many files of its log are used again: there is one more than write buffers wait.
+const LOGS_RECYCLED: usize = WRITE_BUFFERS_WAITING as usize + 2;
 /// How large a file of a bulk load becomes.
 const LOAD_FILE_BYTES: u64 = 64 << 20;
 /// How often debt is looked at.
@@ -45,6 +47,7 @@ unsafe extern "C" {
     fn rocksdb_options_set_write_buffer_size(options: Handle, bytes: usize);
     fn rocksdb_options_set_max_write_buffer_number(options: Handle, count: c_int);
     fn rocksdb_options_set_compression(options: Handle, kind: c_int);
+    fn rocksdb_options_set_recycle_log_file_num(options: Handle, count: usize);
     fn rocksdb_options_set_level_compaction_dynamic_level_bytes(options: Handle, on: c_uchar);
     fn rocksdb_options_set_block_based_table_factory(options: Handle, table: Handle);
     fn rocksdb_block_based_options_create() -> Handle;
@@ -154,6 +157,8 @@ impl RocksDb {
             let buffers = WRITE_BUFFERS_WAITING as c_int + 1;
             rocksdb_options_set_max_write_buffer_number(options, buffers);
             rocksdb_options_set_compression(options, LZ4);
+            // A sync of a log that is used again need not write its length: Frond's logs are, too.
+            rocksdb_options_set_recycle_log_file_num(options, LOGS_RECYCLED);
             rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
             rocksdb_options_set_block_based_table_factory(options, table);
             let db = checked(|error| rocksdb_open(options, path.as_ptr(), error))?;
@@ -193,7 +198,7 @@ impl Target for RocksDb {
     fn description(&self) -> String {
         format!(
             "RocksDB 7.8 (the system's): one column family, LZ4, Bloom filters of {BLOOM_BITS} bits, \
-             write buffers 1 + {WRITE_BUFFERS_WAITING} of {} MB, dynamic levels, 2 background jobs",
+             write buffers 1 + {WRITE_BUFFERS_WAITING} of {} MB, dynamic levels, 2 background jobs, {LOGS_RECYCLED} logs recycled",
             self.write_buffer_bytes >> 20
         )
     }

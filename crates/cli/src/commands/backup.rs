@@ -4,15 +4,23 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use frond_db::version::remote::{BackupInfo, DataImage, ImageSource, PlainRemote};
-use frond_remote::{HttpImage, PlaceUrl};
+use frond_db::PartRequest;
+use frond_db::version::remote::{
+    BackupInfo, BackupReport, DataImage, ImageSource, PlainRemote, Remote, Reread, RestoreRequest,
+    StorageDamage, StoragePart,
+};
+use frond_remote::{HttpImage, RemoteUrl};
 
 use crate::backend::{Backend, Embedded};
+use crate::commands::salvage;
 use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure};
-use crate::directory::check_there;
+use crate::directory::{check_there, check_usable};
 use crate::failure::Failure;
 use crate::output::{bytes, counted, moment, plain};
 use crate::terminal::{Style, Terminal};
+
+/// So many damages are shown; the rest is counted.
+const SHOWN_MAX: usize = 20;
 
 const BACKUP_EXAMPLES: &str = "\
 Examples:
@@ -20,11 +28,18 @@ Examples:
   frond backup s3://bucket/frond --from https://db.example.org:4224 --token-file token
                                                     a running server, while it serves
   frond backup /mnt/backup --list
+  frond backup /mnt/backup --verify                 read everything there
   frond backup /mnt/backup --remove 2026-11-02T03:00:00Z
 
 A backup holds everything at one moment: all databases with their branches, tags and changes that are
 not committed, and what isn't versioned. Only what the place lacks moves. What a cut backup brought stays:
-run it again, and it goes on. `frond gc --place PLACE` gives back what removed backups\nalone needed. `frond restore --backup PLACE --data DIR` makes a data directory of the last one.";
+run it again, and it goes on. `frond gc --place PLACE` gives back what removed backups\nalone needed. `frond restore --backup PLACE --data DIR` makes a data directory of the last one.
+
+What the place holds is not believed: each backup rereads a share of it (a sixteenth, 128 MB at least; all
+of it with --reread-all), and what it counts on. What is found damaged is brought again. The exit code tells:
+  0   the backup is whole, and nothing was found damaged
+  3   the backup is whole; damage was found in the place, and all of it is mended
+  1   something is lost: of this backup (the data directory is damaged) or of earlier ones. It is told";
 /// Copy a whole data directory, or a running server's, to a directory or bucket
 #[derive(Args)]
 #[command(after_help = BACKUP_EXAMPLES)]
@@ -48,6 +63,14 @@ pub struct Backup {
     #[arg(long, conflicts_with_all = ["name", "remove"])]
     list: bool,
 
+    /// Read everything there instead, and tell which backups are whole; with --name that one only
+    #[arg(long, conflicts_with_all = ["list", "remove"])]
+    verify: bool,
+
+    /// Read all that lies there before, not only a share
+    #[arg(long, conflicts_with_all = ["list", "remove", "verify"])]
+    reread_all: bool,
+
     /// Forget a backup there instead
     #[arg(long, value_name = "NAME", conflicts_with = "name")]
     remove: Option<String>,
@@ -57,10 +80,10 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Does one of the three.
+    /// Does one of the four.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let place = absolute(&self.place)?;
-        if self.list || self.remove.is_some() {
+        if self.list || self.verify || self.remove.is_some() {
             check_place(&place)?;
         } else if self.from.is_none() {
             check_there(&self.data, ": name one with --data")?;
@@ -69,13 +92,16 @@ impl Backup {
         if self.list {
             return list(terminal, &plain_remote);
         }
+        if self.verify {
+            return verify(terminal, &self.place, &plain_remote, self.name.as_deref());
+        }
         if let Some(name) = &self.remove {
             plain_remote.remove_backup(name).map_err(failure)?;
             writeln!(terminal, "removed backup {}", plain(name))?;
             return Ok(());
         }
         if let Some(from) = &self.from {
-            let PlaceUrl::Http(from) = PlaceUrl::parse(from).map_err(failure)? else {
+            let RemoteUrl::Http(from) = RemoteUrl::parse(from).map_err(failure)? else {
                 return Err(Failure::Usage(format!(
                     "--from {from}: http(s)://HOST:PORT is expected"
                 )));
@@ -85,9 +111,10 @@ impl Backup {
         }
         let opened = Embedded::open(&self.data)?;
         let image = DataImage::take(opened.frond()).map_err(failure)?;
-        self.copy(terminal, &plain_remote, &image)?;
+        let done = self.copy(terminal, &plain_remote, &image);
         drop(image);
-        Box::new(opened).close()
+        let closed = Box::new(opened).close();
+        done.and(closed)
     }
 
     fn copy(
@@ -98,44 +125,212 @@ impl Backup {
     ) -> Result<(), Failure> {
         let name = self.name.clone().unwrap_or_else(|| moment(image.time_millis()));
         let progress = Progress::new();
-        let done = place.back_up(&name, image, &mut |moved| progress.show(moved));
-        let (backup, moved) = done.map_err(failure)?;
+        let reread = if self.reread_all { Reread::All } else { Reread::Share };
+        let done = place.back_up(&name, image, reread, &mut |moved| progress.show(moved));
+        let report = done.map_err(failure)?;
         progress.end();
-        let name = terminal.paint(Style::Strong, plain(&backup.name));
-        let databases = counted(backup.databases.len() as u64, "database");
-        let (chunks, size) = (counted(moved.chunks, "chunk"), bytes(moved.bytes));
+        let name = terminal.paint(Style::Strong, plain(&report.backup.name));
+        let databases = counted(report.backup.databases.len() as u64, "database");
+        let (chunks, size) = (counted(report.moved.chunks, "chunk"), bytes(report.moved.bytes));
         writeln!(terminal, "backup {name}: {databases}; {chunks}, {size} moved")?;
+        tell_damages(terminal, &report.damages)?;
+        for error in report.unread.iter().take(SHOWN_MAX) {
+            writeln!(terminal, "  {}", terminal.paint(Style::Removed, plain(&error.message)))?;
+        }
+        terminal.finish()?;
+        self.judge(&report)
+    }
+
+    /// What the exit code says, and why.
+    fn judge(&self, report: &BackupReport) -> Result<(), Failure> {
+        let (place, name) = (&self.place, &report.backup.name);
+        if !report.unread.is_empty() {
+            let lost = counted(report.unread.len() as u64, "chunk");
+            return Err(Failure::failed(format!(
+                "backup {name} is not whole: {lost} could not be read in what is backed up; the rest is \
+                 saved, and the next backup brings what can be read by then (frond fsck)"
+            )));
+        }
+        let mended = counted(report.mended, "chunk");
+        if !report.gone.is_empty() {
+            let gone = counted(report.gone.len() as u64, "chunk");
+            return Err(Failure::failed(format!(
+                "backup {name} is whole, but {place} was damaged: {mended} brought again, {gone} of \
+                 earlier backups gone; frond backup {place} --verify tells of which"
+            )));
+        }
+        if report.damages.iter().any(|damage| damage.may_hold_more) {
+            return Err(Failure::failed(format!(
+                "backup {name} is whole, but {place} was damaged, and what earlier backups lack isn't \
+                 known: frond backup {place} --verify tells; if all are whole, frond gc --place {place} \
+                 removes what is damaged"
+            )));
+        }
+        if !report.damages.is_empty() || report.mended > 0 {
+            return Err(Failure::Warned(format!(
+                "{place} was damaged: {mended} brought again, all of it is whole now; see to its disk"
+            )));
+        }
         Ok(())
     }
 }
 
-fn list(terminal: &mut Terminal, place: &PlainRemote) -> Result<(), Failure> {
-    for BackupInfo { name, time_millis, databases, .. } in place.backups().map_err(failure)? {
-        let strong = terminal.paint(Style::Strong, format!("{:<24}", plain(&name)));
-        let time = moment(time_millis);
-        let databases = databases.iter().map(|name| plain(name).to_string()).collect::<Vec<_>>();
-        writeln!(terminal, "{strong} {time}  {}", databases.join(", "))?;
+/// Tells what is damaged in a place, the first of it.
+pub fn tell_damages(terminal: &mut Terminal, damages: &[StorageDamage]) -> Result<(), Failure> {
+    for damage in damages.iter().take(SHOWN_MAX) {
+        let what = terminal.paint(Style::Removed, plain(&damage.what));
+        let chunks = match damage.chunks.len() {
+            0 => String::new(),
+            count => format!(": {}", counted(count as u64, "chunk")),
+        };
+        writeln!(terminal, "damaged: {what}{chunks}")?;
+    }
+    if SHOWN_MAX < damages.len() {
+        writeln!(terminal, "  and {} more", damages.len() - SHOWN_MAX)?;
     }
     Ok(())
 }
 
-/// Makes `directory` a data directory as the backup `name` (otherwise the last) at `place` has it.
+/// Reads everything in a place.
+fn verify(
+    terminal: &mut Terminal,
+    place: &str,
+    remote: &PlainRemote,
+    name: Option<&str>,
+) -> Result<(), Failure> {
+    let progress = Progress::new();
+    let report = remote.verify(name, &mut |chunks| progress.look(chunks)).map_err(failure)?;
+    progress.end();
+    tell_damages(terminal, &report.damages)?;
+    let mut damaged = 0;
+    for StoragePart { name, lost, lost_before, .. } in &report.parts {
+        let strong = terminal.paint(Style::Strong, plain(name));
+        if lost.is_empty() {
+            writeln!(terminal, "{strong} is {}", terminal.paint(Style::Added, "whole"))?;
+            continue;
+        }
+        damaged += 1;
+        let lost = terminal.paint(Style::Removed, counted(lost.len() as u64, "chunk"));
+        let before = match *lost_before {
+            0 => String::new(),
+            count => format!(" ({} could not be read when it was made)", counted(count, "chunk")),
+        };
+        writeln!(terminal, "{strong} lacks {lost}{before}")?;
+        if let Some(backup) = name.strip_prefix("backup ") {
+            tell_lacking(terminal, place, backup)?;
+        }
+    }
+    let (chunks, size) = (counted(report.chunks, "chunk"), bytes(report.bytes));
+    if damaged == 0 && report.damages.is_empty() {
+        let whole = terminal.paint(Style::Added, "whole");
+        writeln!(terminal, "{place} is {whole}: {chunks}, {size}")?;
+        return Ok(());
+    }
+    terminal.finish()?;
+    let parts = report.parts.len();
+    let advice = match damaged {
+        0 => "nothing is lost; the next backup, or frond gc --place, mends it",
+        _ => {
+            "the next backup brings again what the data directory still has; frond restore --backup \
+             --partial has the rest of what is damaged"
+        }
+    };
+    let message = format!("{place} is damaged: {damaged} of {parts} not whole, {advice}");
+    Err(Failure::failed(message))
+}
+
+fn list(terminal: &mut Terminal, place: &PlainRemote) -> Result<(), Failure> {
+    for backup in place.backups().map_err(failure)? {
+        let BackupInfo { name, time_millis, databases, lost, .. } = backup;
+        let strong = terminal.paint(Style::Strong, format!("{:<24}", plain(&name)));
+        let time = moment(time_millis);
+        let databases = databases.iter().map(|name| plain(name).to_string()).collect::<Vec<_>>();
+        let lacks = match lost.len() {
+            0 => String::new(),
+            count => format!("  (lacks {})", counted(count as u64, "chunk")),
+        };
+        writeln!(terminal, "{strong} {time}  {}{lacks}", databases.join(", "))?;
+    }
+    Ok(())
+}
+
+/// Tells what a damaged backup lacks, by database and collection.
+fn tell_lacking(terminal: &mut Terminal, place: &str, backup: &str) -> Result<(), Failure> {
+    let scratch = std::env::temp_dir().join(format!("frond-verify-{}", std::process::id()));
+    let remote = frond_remote::open_plain(&absolute(place)?).map_err(failure)?;
+    match frond_db::survey_backup(remote, backup, &scratch) {
+        Ok(report) => salvage::tell_lost(terminal, &report),
+        Err(error) => {
+            let what = terminal.paint(Style::Removed, plain(&error.message));
+            writeln!(terminal, "  nothing of it can be restored: {what}")?;
+            Ok(())
+        }
+    }
+}
+
+/// Makes `directory` a data directory as a backup at `place` has it.
 pub fn restore(
     terminal: &mut Terminal,
     place: &str,
-    name: Option<&str>,
+    request: &RestoreRequest,
     directory: &Path,
 ) -> Result<(), Failure> {
     let place = absolute(place)?;
     check_place(&place)?;
-    let place = frond_remote::open_plain(&place).map_err(failure)?;
+    let remote = frond_remote::open_plain(&place).map_err(failure)?;
     let progress = Progress::new();
     let report =
-        place.restore(name, directory, &mut |moved| progress.show(moved)).map_err(failure)?;
+        remote.restore(request, directory, &mut |moved| progress.show(moved)).map_err(failure)?;
     progress.end();
     let name = terminal.paint(Style::Strong, plain(&report.backup.name));
     let databases = counted(report.backup.databases.len() as u64, "database");
     let (chunks, size) = (counted(report.moved.chunks, "chunk"), bytes(report.moved.bytes));
-    writeln!(terminal, "restored {name}: {databases}; {chunks}, {size} moved")?;
-    Ok(())
+    if report.lost.is_empty() {
+        writeln!(terminal, "restored {name}: {databases}; {chunks}, {size} moved")?;
+        return Ok(());
+    }
+    tell_damages(terminal, &remote.damages())?;
+    tell_lacking(terminal, &place, &report.backup.name)?;
+    let (lost, data) = (counted(report.lost.len() as u64, "chunk"), directory.display());
+    if report.is_there {
+        writeln!(terminal, "restored a part of {name}: {chunks}, {size} moved")?;
+        terminal.finish()?;
+        return Err(Failure::failed(format!(
+            "{lost} of backup {} can't be read: what they hold is missing; frond salvage --data {data} \
+             makes a directory without what refers to it",
+            report.backup.name
+        )));
+    }
+    terminal.finish()?;
+    Err(Failure::failed(format!(
+        "{lost} of backup {} can't be read; the rest lies in {data}: --partial makes a data directory of \
+         it, another backup may be whole (frond backup {place} --verify)",
+        report.backup.name
+    )))
+}
+
+/// Makes a database, or a collection, in `directory` what a backup at `place` has of it.
+pub fn restore_part(
+    terminal: &mut Terminal,
+    place: &str,
+    request: &PartRequest,
+    directory: &Path,
+) -> Result<(), Failure> {
+    let place = absolute(place)?;
+    check_place(&place)?;
+    check_usable(directory)?;
+    let remote = frond_remote::open_plain(&place).map_err(failure)?;
+    let report = frond_db::restore_part(remote, request, directory).map_err(failure)?;
+    salvage::tell(terminal, &report)?;
+    let database = plain(&request.database);
+    let what = match &request.collection {
+        Some(collection) => format!("{database}.{}", plain(collection)),
+        None => database,
+    };
+    writeln!(terminal, "restored {} into {}", what, directory.display())?;
+    terminal.finish()?;
+    if report.is_whole() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("not all of {what} could be read: {place} is damaged")))
 }

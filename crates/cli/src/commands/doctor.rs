@@ -1,16 +1,22 @@
 //! `frond doctor`: how a data directory is, what the machine gives it, and what to do about it.
 //!
 //! Each line is a finding; where something should be done, the advice stands below it. A directory that
-//! another process has open is looked at from outside only. Damage is for `frond fsck`, which reads all.
+//! another process has open is looked at from outside only; a server that runs tells itself how it is. Damage is for `frond fsck`, which reads all.
+
+mod server;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use frond_db::Reserve;
+use frond_doc::document;
+use frond_server::MachineMemory;
 use rustix::process::{Resource, getrlimit};
 
-use crate::backend::{is_in_use, open_failure};
+use crate::arguments::{Target, address_of};
+use crate::backend::{Backend, Remote, is_in_use, open_failure};
 use crate::commands::transfer::failure;
 use crate::directory::check_there;
 use crate::failure::{Failure, describe};
@@ -21,7 +27,10 @@ const EXAMPLES: &str = "\
 Examples:
   frond doctor
   frond doctor --data /var/lib/frond
+  frond doctor --uri 127.0.0.1:27017          a server that runs: does it take writes?
   frond doctor --store s3://bucket/prefix     can the store hold a remote? Writers race on it
+  frond doctor --accept-clock                 the clock leapt, and it is right now: believe it
+  frond doctor --accept-clock --uri 127.0.0.1:27017
 
 The exit code is 1 if something is found that keeps Frond from working.";
 
@@ -35,8 +44,10 @@ const SYNC_MICROS_MIN: u128 = 15;
 const SYNC_MILLIS_MAX: u128 = 20;
 /// A server holds a file for each pack and connection.
 const OPEN_FILES_MIN: u64 = 4096;
-/// Less room than this is soon gone, beside what a collection needs.
-const ROOM_BYTES_MIN: u64 = 1 << 30;
+/// Less room than so many times what is held back is worth a word.
+const ROOM_LOW_TIMES: u64 = 2;
+/// With less memory than this most of what is read comes from the disk.
+const MEMORY_BYTES_MIN: u64 = 256 << 20;
 /// Bytes that are worth a collection.
 const DEAD_BYTES_MIN: u64 = 64 << 20;
 
@@ -48,10 +59,19 @@ pub struct Doctor {
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 
+    /// Running server to look at instead
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["data", "store"])]
+    uri: Option<String>,
+
     /// Bucket to look at instead (s3://BUCKET/PREFIX): writers race on a conditional put, and a store
     /// where two win is refused
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     store: Option<String>,
+
+    /// Believe what the machine's clock says, however far it leapt since the directory was used last:
+    /// what is due by it expires from now on
+    #[arg(long, conflicts_with = "store")]
+    accept_clock: bool,
 }
 
 impl Doctor {
@@ -60,12 +80,27 @@ impl Doctor {
         if let Some(store) = &self.store {
             return look_at_store(terminal, store);
         }
-        check_there(&self.data, ": name one with --data")?;
+        if self.accept_clock {
+            let target = Target { data: self.data.clone(), uri: self.uri.clone() };
+            return accept_clock(terminal, &target);
+        }
         let mut report = Report { terminal, problems: 0 };
-        report.directory(&self.data)?;
-        report.room(&self.data)?;
-        report.syncs(&self.data)?;
-        report.open_files()?;
+        match &self.uri {
+            Some(uri) => {
+                let mut backend = Remote::connect(&address_of(uri)?)?;
+                let command = document! { "serverStatus": 1_i32 };
+                let status = backend.execute_with("admin", command.view(), Vec::new())?;
+                report.server(status.view())?;
+            }
+            None => {
+                check_there(&self.data, ": name one with --data, or a server with --uri")?;
+                report.directory(&self.data)?;
+                report.room(&self.data)?;
+                report.syncs(&self.data)?;
+                report.open_files()?;
+                report.memory()?;
+            }
+        }
         let problems = report.problems;
         terminal.finish()?;
         match problems {
@@ -75,8 +110,17 @@ impl Doctor {
     }
 }
 
+fn accept_clock(terminal: &mut Terminal, target: &Target) -> Result<(), Failure> {
+    let mut backend = target.open()?;
+    let command = document! { "frondClock": 1_i32, "accept": true };
+    let answer = backend.execute("admin", &command)?;
+    let message = answer.get("message").and_then(|message| message.as_str()).unwrap_or_default();
+    writeln!(terminal, "clock: {message}")?;
+    backend.close()
+}
+
 fn look_at_store(terminal: &mut Terminal, store: &str) -> Result<(), Failure> {
-    let raced = frond_remote::race::race(store).map_err(failure)?;
+    let raced = frond_remote::cas_probe::probe(store).map_err(failure)?;
     let rounds = counted(raced.rounds, "round");
     writeln!(terminal, "conditional put: {rounds} in which writers raced")?;
     if raced.nobody_won > 0 {
@@ -150,7 +194,19 @@ impl Report<'_> {
             self.advice(&format!("frond gc --data {} gives it back", directory.display()))?;
         }
         let segments = counted(health.log_segments, "segment");
-        self.finding("log", &format!("{} in {segments}", bytes(health.bytes_log)))
+        self.finding("log", &format!("{} in {segments}", bytes(health.bytes_log)))?;
+        if health.damages > 0 {
+            let what = format!("{} known to be damaged", counted(health.damages, "place"));
+            let list = "lists it by branch, collection and _id";
+            let advice = format!("frond fsck --data {} {list}", directory.display());
+            self.problem("damage", &what, &advice)?;
+        }
+        let clock = health.clock.describe();
+        if health.clock.is_doubted {
+            let advice = "set it; or, if it is right, frond doctor --accept-clock";
+            return self.problem("clock", &clock, advice);
+        }
+        self.finding("clock", &clock)
     }
 
     fn room(&mut self, directory: &Path) -> Result<(), Failure> {
@@ -163,12 +219,17 @@ impl Report<'_> {
         };
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         let all = found.f_blocks.saturating_mul(found.f_frsize);
-        let what = format!("{} of {} free", bytes(free), bytes(all));
-        if free < ROOM_BYTES_MIN {
-            let advice = "writes are refused on a full disk: make room, or frond gc";
+        let reserve = Reserve::Share.of(all);
+        let what = format!("{} of {} free, {} held back", bytes(free), bytes(all), bytes(reserve));
+        if free < reserve {
+            let advice = "only deletes, drops and frond gc go on: make room";
             return self.problem("room", &what, advice);
         }
-        self.finding("room", &what)
+        self.finding("room", &what)?;
+        if free < reserve.saturating_mul(ROOM_LOW_TIMES) {
+            self.advice("that is soon gone: writes that grow are refused at what is held back")?;
+        }
+        Ok(())
     }
 
     fn syncs(&mut self, directory: &Path) -> Result<(), Failure> {
@@ -188,6 +249,22 @@ impl Report<'_> {
         }
         if SYNC_MILLIS_MAX < median.as_millis() {
             self.advice("each acknowledged write waits for one: use a faster disk, or j: false")?;
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self) -> Result<(), Failure> {
+        let memory = MachineMemory::read();
+        let (Some(most), Some(budget)) = (memory.bytes(), memory.budget_bytes()) else {
+            return self.finding("memory", "the system doesn't tell how much there is");
+        };
+        let whose =
+            if memory.group_bytes.is_some() { "the control group's" } else { "the machine's" };
+        let what =
+            format!("{}, {whose}; a server without --memory takes {}", bytes(most), bytes(budget));
+        self.finding("memory", &what)?;
+        if most < MEMORY_BYTES_MIN {
+            self.advice("with so little, sorts and caches are mostly the disk's work")?;
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! `frond export`: a collection, at any version, as JSON lines, one JSON array, or CSV.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use frond_doc::extended_json::{self, Form};
@@ -12,6 +11,7 @@ use crate::arguments::Target;
 use crate::backend::Backend;
 use crate::failure::Failure;
 use crate::output::{counted, json};
+use crate::output_file::WholeFile;
 use crate::terminal::Terminal;
 
 const EXAMPLES: &str = "\
@@ -87,16 +87,16 @@ impl Export {
         let mut backend = self.target.open_to_stream()?;
         let count = match &self.out {
             None => {
-                let count = self.write(&mut *backend, &command, terminal)?;
-                terminal.finish()?;
-                count
+                let written = self.write(&mut *backend, &command, terminal);
+                let written = written.and_then(|count| terminal.finish().map(|()| count));
+                written.map_err(cut_short)?
             }
             Some(path) => {
-                let name = path.display().to_string();
-                let told = |error| Failure::file(&name, &error);
-                let mut file = BufWriter::new(File::create(path).map_err(told)?);
-                let count = self.write(&mut *backend, &command, &mut file)?;
-                file.flush().map_err(told)?;
+                let told = |error| Failure::file(&path.display().to_string(), &error);
+                let mut file = WholeFile::begin(path).map_err(told)?;
+                let count = self.write(&mut *backend, &command, &mut file);
+                let count = count.map_err(|failure| file.failure().map_or(failure, told))?;
+                file.finish().map_err(told)?;
                 count
             }
         };
@@ -236,6 +236,16 @@ impl Export {
         })?;
         writer.flush()?;
         Ok(count)
+    }
+}
+
+/// Whoever reads an export wants all of it: that the reader is gone is no end as any other.
+fn cut_short(failure: Failure) -> Failure {
+    match failure {
+        Failure::ReaderGone => {
+            Failure::failed("output: nobody reads it any more: the export is not complete")
+        }
+        other => other,
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use indicatif::ProgressBar;
 
 use crate::backend::open_failure;
+use crate::commands::salvage;
 use crate::directory::check_there;
 use crate::failure::Failure;
 use crate::output::counted;
@@ -17,7 +18,8 @@ Examples:
   frond fsck --data /var/lib/frond
 
 Reads every chunk from the disk and hashes it, looks for the parts that each references, and checks
-the order and the counts of the trees. Nothing is changed, except that the log is replayed as by any
+the order and the counts of the trees. What is damaged is listed by file, and then by branch, collection
+and _id. Nothing is changed, except that the log is replayed as by any
 start. The exit code is 1 if anything is damaged.";
 
 /// Check that a data directory is whole
@@ -43,6 +45,9 @@ impl Fsck {
         let report = report.map_err(|error| open_failure(&self.data, &error))?;
         for damage in &report.damages {
             writeln!(terminal, "{}", terminal.paint(Style::Removed, damage))?;
+        }
+        if let Some(lost) = &report.lost {
+            salvage::tell_lost(terminal, lost)?;
         }
         if report.damages.is_empty() {
             let whole = terminal.paint(Style::Added, "whole");

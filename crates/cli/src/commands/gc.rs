@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuilder, Value};
 
 use crate::arguments::Target;
 use crate::commands::transfer::{Progress, absolute, check_place, failure};
 use crate::failure::Failure;
-use crate::output::{bytes, count_of};
+use crate::output::{bytes, count_of, counted, date};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -76,7 +76,44 @@ impl Gc {
         let (before, after) = (count_of(answer, "bytesBefore"), count_of(answer, "bytesAfter"));
         let now = terminal.paint(Style::Added, bytes(after));
         writeln!(terminal, "{} before, {now} now", bytes(before))?;
+        if let Some(kept) = answer.get("kept").and_then(|kept| kept.as_document()) {
+            self.tell_kept(terminal, kept)?;
+        }
         backend.close()
+    }
+
+    /// Tells what was not given back, since it can be undone.
+    fn tell_kept(&self, terminal: &mut Terminal, kept: Document<'_>) -> Result<(), Failure> {
+        if let Some(clock) = kept.get("clock").and_then(|clock| clock.as_str()) {
+            writeln!(terminal, "nothing was forgotten: {clock}")?;
+        }
+        let (collections, size) = (count_of(kept, "collections"), count_of(kept, "bytes"));
+        if collections == 0 {
+            return Ok(());
+        }
+        let day = |name: &str| match kept.get(name) {
+            Some(Value::DateTime(millis)) => date(millis),
+            _ => String::new(),
+        };
+        let databases = match count_of(kept, "databases") {
+            0 => String::new(),
+            count => format!(" (and {})", counted(count, "database")),
+        };
+        writeln!(
+            terminal,
+            "kept so that it can be undone: {}{databases}, {} uncompressed, dropped or replaced in the \
+             last {}; it goes from {} to {}",
+            counted(collections, "collection"),
+            bytes(size),
+            counted(self.undo_days.unsigned_abs(), "day"),
+            day("from"),
+            day("until"),
+        )?;
+        writeln!(
+            terminal,
+            "frond gc --undo-days 0 gives it back now; frond undo can't bring it back then"
+        )?;
+        Ok(())
     }
 }
 

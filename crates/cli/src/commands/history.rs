@@ -33,7 +33,7 @@ pub struct History {
     id: String,
 
     /// At most this many versions
-    #[arg(short = 'n', long = "limit", value_name = "COUNT")]
+    #[arg(short = 'n', long = "limit", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 
     /// Don't shorten long values

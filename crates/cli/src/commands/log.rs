@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
+use jiff::civil::{Date, DateTime};
 
 use crate::arguments::{Subject, Target};
 use crate::commands::graph::Graph;
@@ -44,7 +45,7 @@ pub struct Log {
     graph: bool,
 
     /// At most this many commits
-    #[arg(short = 'n', long = "limit", value_name = "COUNT")]
+    #[arg(short = 'n', long = "limit", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 
     /// Pass over this many first
@@ -178,14 +179,16 @@ fn draw(terminal: &mut Terminal, graph: &mut Graph, commit: Document<'_>) -> Res
 
 /// A date as milliseconds since 1970: a day (its beginning in UTC), or a moment as RFC 3339 has it.
 pub fn parse_date(text: &str) -> Result<i64, Failure> {
-    let day = text.parse::<jiff::civil::Date>().ok();
-    let of_day = day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok());
-    let moment = match of_day {
-        // A date parses from a moment, too, and would lose its time.
-        Some(day) if !text.contains([':', 'T', ' ']) => Some(day.timestamp()),
-        _ => text.parse::<jiff::Timestamp>().ok(),
+    // A date parses from a moment, too, and would lose its time.
+    let day = text.parse::<Date>().ok().filter(|_| !text.contains([':', 'T', ' ']));
+    // A `Timestamp` ends two days before the year 9999 does.
+    let of_utc = text.strip_suffix(['Z', 'z']).and_then(|utc| utc.parse::<DateTime>().ok());
+    let utc = day.map(|day| day.at(0, 0, 0, 0)).or(of_utc);
+    let millis = match utc {
+        Some(utc) => utc.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).as_millis(),
+        None => text.parse::<jiff::Timestamp>().map_or(i128::MAX, |it| it.as_millisecond().into()),
     };
-    moment.map(jiff::Timestamp::as_millisecond).ok_or_else(|| {
+    i64::try_from(millis).map_err(|_| {
         Failure::Usage(format!("{text} is no date: YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ is"))
     })
 }
@@ -243,6 +246,10 @@ mod tests {
     fn dates() {
         assert_eq!(parse_date("1970-01-02").ok(), Some(86_400_000));
         assert_eq!(parse_date("1970-01-01T00:00:01Z").ok(), Some(1_000));
+        let last = 253_402_300_799_000;
+        assert_eq!(parse_date("9999-12-31T23:59:59Z").ok(), Some(last));
+        assert_eq!(parse_date("9999-12-31").ok(), Some(last + 1_000 - 86_400_000));
+        assert_eq!(parse_date("1970-01-01T01:00:00+01:00").ok(), Some(0));
         assert!(parse_date("yesterday").is_err() && parse_date("").is_err());
     }
 

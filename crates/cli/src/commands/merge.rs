@@ -61,7 +61,7 @@ pub struct Merge {
     #[arg(long = "continue")]
     continue_: bool,
 
-    /// Give up a merge that waits: the branch becomes its last commit again
+    /// Give up a merge that waits; what was written since stays
     #[arg(long, conflicts_with = "message")]
     abort: bool,
 
@@ -224,6 +224,21 @@ fn tell_conflicts(
     Ok(())
 }
 
+fn tell_aborted(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
+    writeln!(terminal, "gave the merge up; what was written since stays")?;
+    let set_aside = answer.get("setAside").and_then(|names| names.as_array());
+    for collection in
+        set_aside.iter().flat_map(|names| names.iter()).filter_map(|name| name.as_str())
+    {
+        let collection = plain(collection);
+        writeln!(
+            terminal,
+            "  {collection}: but for what changed the same (frond undo brings it back)"
+        )?;
+    }
+    Ok(())
+}
+
 fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     let view = answer.view();
     let id = terminal.paint(Style::Changed, text_of(view, "commitId"));
@@ -231,7 +246,7 @@ fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
         "merged" => commit::tell(terminal, answer)?,
         "fastForward" => writeln!(terminal, "moved forward to {id}")?,
         "upToDate" => writeln!(terminal, "nothing to merge: already up to date at {id}")?,
-        "aborted" => writeln!(terminal, "gave the merge up: the branch is its last commit again")?,
+        "aborted" => tell_aborted(terminal, answer)?,
         other => writeln!(terminal, "{other} {id}")?,
     }
     Ok(())

@@ -41,7 +41,7 @@ pub struct Reflog {
     dropped: bool,
 
     /// At most this many changes
-    #[arg(short = 'n', long = "limit", value_name = "COUNT")]
+    #[arg(short = 'n', long = "limit", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 
     /// Forget what was remembered before this date, so that its space can be given back

@@ -13,6 +13,7 @@ use frond_db::version::{CommitId, MergeOutcome, MergeRequest};
 
 use crate::arguments::Author;
 use crate::backend::{Backend, Embedded};
+use crate::commands::backup::tell_damages;
 use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure, told};
 use crate::directory::check_there;
 use crate::failure::Failure;
@@ -330,7 +331,17 @@ impl Push {
         for tag in &report.tags {
             writeln!(terminal, "tag {}", plain(tag))?;
         }
-        Box::new(opened).close()
+        tell_damages(terminal, &report.damages)?;
+        terminal.finish()?;
+        Box::new(opened).close()?;
+        if report.damages.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Warned(format!(
+            "{} was damaged: {} brought again, {branch} is whole there; see to its disk",
+            self.remote,
+            counted(report.mended, "chunk")
+        )))
     }
 }
 
@@ -351,6 +362,13 @@ fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Fai
     }
     for tag in &report.tags {
         writeln!(terminal, "tag {}", plain(tag))?;
+    }
+    for tag in &report.tags_kept {
+        writeln!(
+            terminal,
+            "{}: the remote's tag names another commit; what is here stays",
+            plain(tag)
+        )?;
     }
     if report.moved.commits > 0 {
         writeln!(terminal, "{}", told(&report.moved))?;

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use frond_db::PartRequest;
+use frond_db::version::remote::RestoreRequest;
 use frond_doc::{Document, DocumentBuilder, Value};
 
 use crate::arguments::Target;
@@ -18,6 +20,8 @@ Examples:
   frond restore shop items --from sale          a collection of another branch
   frond restore --backup /mnt/backup --data ./restored          everything, from the last backup
   frond restore --backup s3://bucket/frond --name MOMENT --data ./restored
+  frond restore --backup /mnt/backup --database shop --data ./frond-data          one database of it
+  frond restore --backup /mnt/backup --database shop --collection items --data ./other
 
 The branch stays where it is: what was restored is a change to be committed. frond undo takes the
 restoring of a collection back.";
@@ -51,6 +55,24 @@ pub struct Restore {
     #[arg(long, requires = "backup")]
     name: Option<String>,
 
+    /// Only this database of the backup, with its branches, tags and commits: into --data, which may hold others
+    #[arg(
+        long = "database",
+        value_name = "DATABASE",
+        requires = "backup",
+        conflicts_with = "partial"
+    )]
+    of_database: Option<String>,
+
+    /// Of it only this collection's documents and indexes, as the default branch had them (or with
+    /// --database DATABASE@BRANCH another one)
+    #[arg(long = "collection", value_name = "COLLECTION", requires = "of_database")]
+    of_collection: Option<String>,
+
+    /// If something of the backup can't be read, restore the rest. The exit code is 1 nevertheless
+    #[arg(long, requires = "backup")]
+    partial: bool,
+
     #[command(flatten)]
     target: Target,
 }
@@ -59,7 +81,16 @@ impl Restore {
     /// Restores it.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         if let Some(place) = &self.backup {
-            return backup::restore(terminal, place, self.name.as_deref(), &self.target.data);
+            if let Some(database) = &self.of_database {
+                let request = PartRequest {
+                    backup: self.name.clone(),
+                    database: database.clone(),
+                    collection: self.of_collection.clone(),
+                };
+                return backup::restore_part(terminal, place, &request, &self.target.data);
+            }
+            let request = RestoreRequest { name: self.name.clone(), partial: self.partial };
+            return backup::restore(terminal, place, &request, &self.target.data);
         }
         let (Some(database), Some(collection)) = (&self.database, &self.collection) else {
             return Err(Failure::Usage("a database and a collection are needed".to_owned()));

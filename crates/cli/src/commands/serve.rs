@@ -5,16 +5,18 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use frond_db::{Frond, FrondOptions};
+use frond_db::{Frond, FrondOptions, Reserve};
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
-use frond_server::{MemberOptions, Places, Server, ServerOptions};
+use frond_server::{MachineMemory, MemberOptions, RemoteOpener, Server, ServerOptions};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::allocator::give_back_soon;
 use crate::backend::{open_failure, refuse_huge_pages};
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
 use crate::failure::Failure;
+use crate::output::bytes;
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -61,14 +63,19 @@ pub struct Serve {
               DOCUMENT_BYTES_MAX as u64..=DOCUMENT_BYTES_LIMIT as u64))]
     max_document_bytes: u64,
 
-    /// Address on which databases can be cloned, fetched, pushed to and backed up over HTTP; beyond
-    /// loopback with tokens only
+    /// Address on which databases can be cloned, fetched, pushed to and, with a token, backed up over
+    /// HTTP; beyond loopback with tokens only
     #[arg(long, value_name = "HOST:PORT")]
     remote_listen: Option<String>,
 
     /// File of tokens, one a line, each with what it allows: read, write, or nothing for everything
     #[arg(long, value_name = "FILE", requires = "remote_listen")]
     remote_token_file: Option<PathBuf>,
+
+    /// Name by which clients reach that address, beside those of loopback; may be given several times.
+    /// Without tokens, or with such names, requests that name another host are refused
+    #[arg(long, value_name = "HOST", requires = "remote_listen")]
+    remote_host: Vec<String>,
 
     /// Refuse pushes while the data directory has so many megabytes or more: who may write can't fill
     /// the disk then
@@ -92,9 +99,9 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     place_ca_file: Option<PathBuf>,
 
-    /// Memory for caches, recent writes and queries' stages together: bytes, or a number with KB, MB or GB;
-    /// at least 16MB. Without it caches take 136 MB, recent writes up to 256 MB, a stage 100 MB
-    /// and all stages 1 GB
+    /// Memory that the server takes: bytes, or a number with KB, MB or GB; at least 16MB. Without it
+    /// five eighths of the machine's, or of what its control group allows where that is less; of it
+    /// caches take 136 MB, recent writes up to 256 MB, a stage 100 MB and all stages 1 GB at most
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     memory: Option<u64>,
 
@@ -105,13 +112,30 @@ pub struct Serve {
     /// Disk that temporary files of all sorts and groups may take together, in megabytes [default: 10240]
     #[arg(long, value_name = "MB")]
     temporary_disk_max: Option<u64>,
+
+    /// Disk that is kept for giving space back: with less free, only deletes, drops and frond gc go on. Bytes,
+    /// or a number with KB, MB or GB; 0 for none [default: a fiftieth of the disk, at least 64MB (of a
+    /// small disk an eighth), at most 1GB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    reserve: Option<u64>,
 }
 
 /// With less, what isn't in the budget (the program, a few answers) is most of what is taken.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
-/// Reads a number of bytes, `64MB` or the like; units are binary, as everywhere where memory is meant.
+/// With less, what is freed goes back to the system soon, which costs some percent.
+const MEMORY_BYTES_LITTLE: u64 = 2 << 30;
+
+/// Reads the budget of memory.
 fn parse_memory(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        bytes if bytes < MEMORY_BYTES_MIN => Err("at least 16MB".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// Reads a number of bytes, `64MB` or the like; units are binary, as everywhere where memory is meant.
+pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let shift = match text[digits.len()..].trim().to_ascii_uppercase().as_str() {
         "" | "B" => 0,
@@ -121,11 +145,7 @@ fn parse_memory(text: &str) -> Result<u64, String> {
         unit => return Err(format!("unknown unit {unit:?}: B, KB, MB or GB")),
     };
     let count: u64 = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
-    let bytes = count.checked_mul(1 << shift).ok_or("too large")?;
-    if bytes < MEMORY_BYTES_MIN {
-        return Err("at least 16MB".to_owned());
-    }
-    Ok(bytes)
+    count.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
 }
 
 /// Asks for as many open files as the process may have: each connection takes one, and each cursor that waits with
@@ -139,13 +159,23 @@ fn allow_open_files() {
 impl Serve {
     /// Runs until a signal.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let mut options = self.memory.map_or_else(FrondOptions::default, FrondOptions::for_memory);
-        if self.memory.is_some() {
+        let machine = MachineMemory::read();
+        let budget = self.memory.or(machine.budget_bytes());
+        let is_little = budget.is_some_and(|bytes| bytes < MEMORY_BYTES_LITTLE);
+        if self.memory.is_some() || is_little {
+            give_back_soon();
             refuse_huge_pages();
         }
+        self.warn_of_memory(machine);
+        let mut options = match (self.memory, budget) {
+            (Some(bytes), _) => FrondOptions::for_memory(bytes),
+            (None, Some(bytes)) => FrondOptions::within_memory(bytes),
+            (None, None) => FrondOptions::default(),
+        };
         if let Some(megabytes) = self.cache {
             options.engine.cache_bytes = megabytes.saturating_mul(1 << 20);
         }
+        options.engine.reserve = self.reserve.map_or(Reserve::Share, Reserve::Bytes);
         options.temporary_disk_bytes_max =
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         check_usable(&self.data)?;
@@ -162,7 +192,7 @@ impl Serve {
             },
             document_bytes_max: self.max_document_bytes as usize,
             places: self.places()?,
-            ..ServerOptions::default()
+            ..budget.map_or_else(ServerOptions::default, ServerOptions::for_memory)
         };
         let remote = self.serve_remotes(&frond)?;
         let server =
@@ -177,8 +207,22 @@ impl Serve {
         Ok(())
     }
 
+    /// Says so where the server is given more than it can have.
+    fn warn_of_memory(&self, machine: MachineMemory) {
+        let (Some(memory), Some(most)) = (self.memory, machine.bytes()) else { return };
+        // The program itself, and what connections take, need some beside it.
+        if most / 8 * 7 < memory {
+            eprintln!(
+                "frond: --memory {} of the {} that there are leaves too little for connections and the system's cache: \
+                 five eighths are a good part",
+                bytes(memory),
+                bytes(most)
+            );
+        }
+    }
+
     /// What opens other places for clients.
-    fn places(&self) -> Result<Places, Failure> {
+    fn places(&self) -> Result<RemoteOpener, Failure> {
         let tokens = match &self.place_token_file {
             Some(file) => PlaceTokens::parse(&read_text(file)?).map_err(|error| {
                 Failure::failed(format!("{}: {}", file.display(), error.message))
@@ -186,7 +230,7 @@ impl Serve {
             None => PlaceTokens::default(),
         };
         let authorities = self.place_ca_file.clone();
-        Ok(Places::new(move |url, database, token| {
+        Ok(RemoteOpener::new(move |url, database, token| {
             let token = token.or_else(|| tokens.of(url)).map(str::to_owned);
             let authorities = authorities.clone();
             frond_remote::open(
@@ -206,7 +250,8 @@ impl Serve {
         let tls = self.remote_tls_cert.clone().zip(self.remote_tls_key.clone());
         let store_bytes_max =
             self.remote_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
-        let options = ServeOptions { listen: listen.clone(), tokens, store_bytes_max, tls };
+        let (listen, hosts) = (listen.clone(), self.remote_host.clone());
+        let options = ServeOptions { listen, tokens, hosts, store_bytes_max, tls };
         let started = RemoteServer::start(frond.clone(), &options);
         started.map(Some).map_err(|error| Failure::failed(format!("remotes: {error}")))
     }

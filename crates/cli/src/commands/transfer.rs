@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use frond_db::version::remote::{Moved, Remote};
 use frond_db::{Database, Error};
-use frond_remote::{HttpOptions, PlaceUrl};
+use frond_remote::{HttpOptions, RemoteUrl};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::backend::is_in_use;
@@ -82,7 +82,7 @@ pub fn read_text(file: &Path) -> Result<String, Failure> {
 
 /// The place with its directory made absolute, so that it is found from anywhere.
 pub fn absolute(place: &str) -> Result<String, Failure> {
-    let PlaceUrl::Directory(place) = PlaceUrl::parse(place).map_err(failure)? else {
+    let RemoteUrl::Directory(place) = RemoteUrl::parse(place).map_err(failure)? else {
         return Ok(place.to_owned());
     };
     let (directory, database) = match place.rsplit_once('#') {
@@ -98,7 +98,7 @@ pub fn absolute(place: &str) -> Result<String, Failure> {
 
 /// Refuses a directory that isn't there: opening it to write would make it.
 pub fn check_place(place: &str) -> Result<(), Failure> {
-    let PlaceUrl::Directory(place) = PlaceUrl::parse(place).map_err(failure)? else {
+    let RemoteUrl::Directory(place) = RemoteUrl::parse(place).map_err(failure)? else {
         return Ok(());
     };
     let directory = place.rsplit_once('#').map_or(place.as_str(), |(directory, _)| directory);

@@ -264,7 +264,7 @@ fn errors_say_what_is_missing_and_how_it_is_given() {
 }
 
 #[test]
-fn an_export_whose_reader_is_gone_ends_in_silence() {
+fn an_export_whose_reader_is_gone_is_not_complete() {
     let directory = Directory::new();
     let lines: String = (0..20_000).map(|id| format!("{{\"_id\": {id}}}\n")).collect();
     let documents = directory.file("things.jsonl", &lines);
@@ -278,5 +278,40 @@ fn an_export_whose_reader_is_gone_ends_in_silence() {
         .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("not complete") && !told.contains("exported"), "{told}");
+    // Whoever looks at a part of a list has seen enough.
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_frond"))
+        .args(["status", "shop"])
+        .current_dir(directory.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// An export into a file is there whole or not at all, and a failure leaves what was there.
+#[test]
+fn an_export_that_fails_leaves_the_file() {
+    let directory = Directory::new();
+    let lines: String = (0..100).map(|id| format!("{{\"_id\":{id}}}\n")).collect();
+    let documents = directory.file("things.jsonl", &lines);
+    frond(&directory, &format!("import -d shop -c things {documents}")).ok();
+    let out = directory.file("out.jsonl", "what was there\n");
+    let export = format!("export -d shop -c things -o {out}");
+    frond(&directory, &format!("{export} --query {{\"$bad\":1}}")).fails(1);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "what was there\n");
+    frond(&directory, &export).ok();
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), lines);
+    for format in ["json", "array", "csv --fields _id"] {
+        let full = format!("export -d shop -c things --format {format} -o /dev/full");
+        let told = frond(&directory, &full).fails(1);
+        assert!(told.contains("no space left") && !told.contains("exported"), "{told}");
+    }
+    let told = frond(&directory, "export -d shop -c things -o nowhere/out.jsonl").fails(1);
+    assert!(told.contains("no such file or directory"), "{told}");
+    let names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(names.len(), 3, "{names:?}");
 }

@@ -15,12 +15,12 @@ use frond_engine::{Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Tree, Value};
 
-use crate::catalog::cache::Moment;
+use crate::catalog::cache::CatalogEpoch;
 use crate::catalog::view::{CatalogView, Collection};
 use crate::collection::capped;
 use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system::{self, BranchRef, LiveCollection, LiveIndex, Repository, WorkingEntry};
 
 /// Finds the collection called `name` for a transaction that may write it, and validates the
@@ -48,7 +48,7 @@ pub(crate) fn find(
 /// As `find`, in a transaction that has written nothing and began after `moment` was noted: the
 /// collection may be known.
 pub(crate) fn find_known(
-    moment: Option<Moment>,
+    moment: Option<CatalogEpoch>,
     transaction: &mut Transaction,
     database: &Database,
     branch: &str,
@@ -57,7 +57,7 @@ pub(crate) fn find_known(
     let known = moment.and_then(|moment| database.known_at(moment));
     if let Some(collection) = known.and_then(|known| known.collection(name)) {
         // A collection that has a working entry lies in trees of the engine, any other in HEAD's.
-        let used_head = matches!(collection.documents, TreePlace::Committed(_));
+        let used_head = matches!(collection.documents, TreeRef::Committed(_));
         validate(transaction, database.repository_name(), branch, name, used_head);
         return Ok(Some(collection));
     }
@@ -92,9 +92,9 @@ pub(crate) fn adopt(
     collection: &Collection,
 ) -> Result<LiveCollection, Error> {
     let mut adopted = false;
-    let mut live = |transaction: &mut Transaction, place: TreePlace| match place {
-        TreePlace::Live(id) => Ok(id),
-        TreePlace::Committed(tree) => {
+    let mut live = |transaction: &mut Transaction, place: TreeRef| match place {
+        TreeRef::Live(id) => Ok(id),
+        TreeRef::Committed(tree) => {
             adopted = true;
             let id = database.frond().engine().reserve_tree_id();
             transaction.set_base(id, tree)?;
@@ -114,7 +114,7 @@ pub(crate) fn adopt(
         indexes,
         // A capped collection is in no commit: it has no trees but the engine's.
         order: match collection.order {
-            Some(TreePlace::Live(order)) => Some(order),
+            Some(TreeRef::Live(order)) => Some(order),
             _ => None,
         },
     };
@@ -193,7 +193,7 @@ pub(crate) fn ensure_repository(
     let repository = Repository {
         salt: u64::from_le_bytes(salt),
         uuid: database.frond().new_uuid(),
-        created_millis: database.frond().now_millis(),
+        created_millis: database.frond().time_millis(),
         default_branch: system::DEFAULT_BRANCH.to_owned(),
     };
     let record = Value::inline(repository.encode());

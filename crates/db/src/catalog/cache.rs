@@ -33,12 +33,12 @@ const COLLECTIONS_MAX: usize = 10_000;
 
 /// Between two changes of the catalog.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Moment(u64);
+pub(crate) struct CatalogEpoch(u64);
 
 /// What a database's name meant at a moment.
 pub(crate) struct KnownDatabase {
     /// When.
-    pub moment: Moment,
+    pub moment: CatalogEpoch,
     /// The name, parsed.
     pub name: Arc<DatabaseName>,
     /// What it named.
@@ -65,13 +65,13 @@ impl CatalogCache {
     }
 
     /// The present moment; `None` while a change is under way.
-    pub fn moment(&self) -> Option<Moment> {
+    pub fn moment(&self) -> Option<CatalogEpoch> {
         let changes = self.changes.load(Ordering::SeqCst);
-        (changes & UNDER_WAY == 0).then_some(Moment(changes))
+        (changes & UNDER_WAY == 0).then_some(CatalogEpoch(changes))
     }
 
     /// Whether nothing has changed, or begun to, since `moment`.
-    pub fn is_current(&self, moment: Moment) -> bool {
+    pub fn is_current(&self, moment: CatalogEpoch) -> bool {
         self.changes.load(Ordering::SeqCst) == moment.0
     }
 
@@ -82,7 +82,7 @@ impl CatalogCache {
     }
 
     /// What is known of a database's name at `moment`.
-    pub fn database(&self, moment: Moment, name: &str) -> Option<Arc<KnownDatabase>> {
+    pub fn database(&self, moment: CatalogEpoch, name: &str) -> Option<Arc<KnownDatabase>> {
         let databases = self.databases.read().unwrap_or_else(PoisonError::into_inner);
         databases.get(name).filter(|known| known.moment == moment).map(Arc::clone)
     }
@@ -90,7 +90,7 @@ impl CatalogCache {
     /// Keeps what a reader of `moment`, which is still the present one, found a database's name to be.
     pub fn keep_database(
         &self,
-        moment: Moment,
+        moment: CatalogEpoch,
         name: &str,
         parsed: Arc<DatabaseName>,
         target: Target,

@@ -14,7 +14,7 @@ use crate::catalog::index_entry::{id_key_of, id_of};
 use crate::catalog::view::Index;
 use crate::catalog::{ID_INDEX_NAME, IndexSpec, adopt};
 use crate::collection::Interrupt;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
@@ -75,7 +75,7 @@ impl Database {
     ) -> Result<(IndexSpec, IndexSpec), Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, collection)? else {
                 return Err(self.no_collection(collection));
             };

@@ -9,11 +9,11 @@ use crate::catalog::{CatalogView, Collection, adopt, clustered};
 use crate::collection::capped;
 use crate::collection::validation::Validator;
 use crate::collection::view::View;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::name;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system::{self, WorkingEntry};
 use crate::version::merge_rules;
 
@@ -66,9 +66,9 @@ impl Database {
         let options = &kept_options(options)?;
         let options = options.view();
         View::of_options(options)?;
-        Validator::of_options(options, self.frond().now_millis())?;
+        Validator::check_options(options, self.frond().now_millis())?;
         let scope = Scope::collection(self.repository_name(), branch, name);
-        self.transact(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             if let Some(found) = adopt::find(transaction, self, branch, name)? {
                 if order::compare_documents(found.options.view(), options).is_eq() {
                     return Ok(Outcome::Discard(()));
@@ -121,7 +121,7 @@ impl Database {
             return Err(Error::invalid(Code::InvalidOptions, message));
         }
         let scope = Scope::collection(self.repository_name(), branch, name);
-        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, name)? else {
                 let message = format!("ns does not exist: {}", self.namespace(name));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
@@ -146,7 +146,7 @@ impl Database {
                 let message = "a collection can't become a view, nor a view a collection";
                 return Err(Error::invalid(Code::InvalidOptions, message));
             }
-            Validator::of_options(options.view(), self.frond().now_millis())?;
+            Validator::check_options(options.view(), self.frond().now_millis())?;
             let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
             live.options = options;
             adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
@@ -158,15 +158,31 @@ impl Database {
     pub fn drop_collection(&self, name: &str) -> Result<bool, Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, name);
-        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, name)? else {
                 return Ok(Outcome::Discard(false));
             };
-            self.remember_drop(transaction, branch, name)?;
+            transaction.give_back();
+            let remembered = self.remember_drop(transaction, branch, name);
+            self.unless_full(name, remembered)?;
             drop_trees(transaction, &found)?;
             self.remove_entry(transaction, branch, name)?;
             Ok(Outcome::Commit(true))
         })
+    }
+
+    /// What is dropped is remembered by what it is folded to, which needs room. Where there is none, dropping is
+    /// what helps: it goes for good, and that is told.
+    fn unless_full(&self, name: &str, remembered: Result<(), Error>) -> Result<(), Error> {
+        match remembered {
+            Err(error) if error.code == Code::OutOfDiskSpace => {
+                let message = &error.message;
+                self.frond()
+                    .notice(&format!("{name} is dropped for good, it can't be undone: {message}"));
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// Renames a collection within this database.
@@ -180,9 +196,9 @@ impl Database {
             let message = "Can't rename a collection to itself";
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
-        // Writers pass the gate of the name by which they know the collection: the old one.
+        // Writers pass the latch of the name by which they know the collection: the old one.
         let scope = Scope::collection(self.repository_name(), branch, from);
-        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, from)? else {
                 let message = format!("Source collection {} does not exist", self.namespace(from));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
@@ -208,7 +224,7 @@ impl Database {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let scope = Scope::branch(name, branch);
-        self.transact(scope, Role::Remover, Durability::Synced, |transaction| {
+        self.transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
             let (keys, trees, repository) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 let Some(repository) = database::repository(&reader, name)? else {
@@ -225,7 +241,9 @@ impl Database {
                 let (keys, trees) = records_of(&reader, name)?;
                 (keys, trees, repository)
             };
-            crate::version::dropped::remember(transaction, self, &repository)?;
+            transaction.give_back();
+            let remembered = crate::version::dropped::remember(transaction, self, &repository);
+            self.unless_full(name, remembered)?;
             for tree in trees {
                 transaction.drop_tree(tree)?;
             }
@@ -278,7 +296,7 @@ pub(crate) fn drop_trees(
     collection: &Collection,
 ) -> Result<(), Error> {
     for tree in collection.trees() {
-        if let TreePlace::Live(id) = tree {
+        if let TreeRef::Live(id) = tree {
             transaction.drop_tree(id)?;
         }
     }
@@ -294,7 +312,7 @@ fn records_of(
     let (mut keys, mut trees) = (Vec::new(), Vec::new());
     let working = system::working_of_database_prefix(database);
     for prefix in system::database_prefixes(database) {
-        let place = TreePlace::Live(TreeId::SYSTEM);
+        let place = TreeRef::Live(TreeId::SYSTEM);
         for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
             let entry = entry?;
             if prefix == working

@@ -1,36 +1,33 @@
 //! Making, dropping and listing indexes.
 //!
-//! 1. *Build*: the documents are folded as they are now; the tree that results is scanned and the index
-//!    built from it, in bounded memory, while writers go on ([`Builder`]).
-//! 2. *Catch up and publish*, in one transaction: the documents are folded as they are at its snapshot; by
-//!    the difference between the two trees the index gets what changed meanwhile, as after a merge. The
-//!    transaction makes the folded tree the documents' base (which it is already, so nothing changes, but
-//!    it conflicts with every concurrent write to them) and the working entry name the new index.
-//! 3. A writer that committed in between makes it lose: it catches up again, now from where it was, with
-//!    the collection's gate closed. So writers wait for what was written since the last attempt, not for
-//!    the build.
+//! 1. *Prepare*: the indexes are built, and caught up with writers, while these go on ([`Prepared`]).
+//! 2. *Publish*, in one transaction with the collection's latch closed: what was written since the last round is filed,
+//!    and the working entry names the indexes. The transaction wants the documents unchanged until it commits.
+//! 3. If more was written than writers should wait for, the latch opens again and 1 goes on.
+//! 4. A transaction of several requests that has written to the collection would lose to the new definition: the build waits for its
+//!    end, for a while ([`Patience`]).
 //!
 //! So an index is never seen unfinished, a version commit has it whole or not at all, and a build that is
 //! killed or crashes leaves nothing: until it is published nobody has heard of it.
+
+use std::time::{Duration, Instant};
 
 use frond_doc::{DocumentBuf, Value};
 use frond_engine::{Durability, Transaction};
 use frond_query::{Code, Collation, text};
 use frond_tree::{Bounds, Direction, Tree};
 
-use crate::catalog::build::{Builder, Progress};
+use crate::catalog::prepared::{Prepared, in_collection};
 use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt, clustered};
 use crate::collection::{Interrupt, view};
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
-use crate::large::read_document;
 use crate::name;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::TreeRef;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::transaction::not_in_transaction;
-use crate::version::merge_index;
 
 /// Indexes of a collection at most, `_id`'s counted.
 pub(crate) const INDEXES_MAX: usize = 64;
@@ -46,13 +43,36 @@ pub struct IndexesCreated {
     pub created_collection: bool,
 }
 
-/// Indexes that were built and aren't published yet.
-struct Prepared {
-    /// The collection's.
-    uuid: [u8; 16],
-    /// The documents that they file.
-    documents: Tree,
-    indexes: Vec<(IndexSpec, Tree)>,
+/// What came of an attempt to publish.
+enum Published {
+    Done(IndexesCreated),
+    /// Too much was written since the last round.
+    Behind,
+    /// A transaction that may have written to the collection is open.
+    Later,
+}
+
+/// How long a build waits for transactions of several requests that have written to its collection; new ones begin all the
+/// time, so after that they lose.
+#[derive(Default)]
+struct Patience {
+    begun: Option<Instant>,
+}
+
+/// Longer than most transactions take; one may take a minute.
+const PATIENCE_MAX: Duration = Duration::from_secs(5);
+/// How often it is looked whether they have ended.
+const PATIENCE_STEP: Duration = Duration::from_millis(2);
+
+impl Patience {
+    fn is_over(&self) -> bool {
+        self.begun.is_some_and(|begun| begun.elapsed() >= PATIENCE_MAX)
+    }
+
+    fn wait(&mut self) {
+        self.begun.get_or_insert_with(Instant::now);
+        std::thread::sleep(PATIENCE_STEP);
+    }
 }
 
 impl Database {
@@ -81,186 +101,145 @@ impl Database {
             spec.shape()?;
         }
         let scope = Scope::collection(self.repository_name(), branch, collection);
+        if self.transaction().is_some() {
+            return self.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+                self.create_within(transaction, branch, collection, specs)
+            });
+        }
         // What is built belongs to nobody yet: a collection of garbage mustn't take it.
         let _session = self.frond().engine().store().session();
-        let mut prepared = match self.transaction() {
-            None => self.prepare(collection, specs, interrupt)?,
-            Some(_) => None,
-        };
-        // In a transaction of several requests nothing is replaced: it has made the collection itself.
-        let role = self.transaction().map_or(Role::Replacer, |_| Role::Writer);
-        self.transact(scope, role, Durability::Synced, |transaction| {
-            let found = adopt::find(transaction, self, branch, collection)?;
-            if let Some(found) = &found {
-                view::refuse(found.options.view(), &self.namespace(collection))?;
-                if self.transaction().is_some() {
-                    check_own_and_empty(transaction, found)?;
-                }
-            }
-            let there = found.as_ref().map_or(&[][..], |found| &found.indexes);
-            let collation = match &found {
-                Some(found) => found.collation()?,
-                None => Collation::SIMPLE,
-            };
-            let specs: Vec<IndexSpec> =
-                specs.iter().map(|spec| spec.in_collection(&collation)).collect();
-            for spec in &specs {
-                spec.shape()?;
-            }
-            let wanted = missing_indexes(there, &specs)?;
-            let before = there.len() as u32 + 1;
-            let created_collection = found.is_none();
-            let after = before + wanted.len() as u32;
-            let answer = IndexesCreated { before, after, created_collection };
-            if wanted.is_empty() && !created_collection {
-                return Ok(Outcome::Discard(answer));
-            }
+        let contention = self.frond().contention();
+        let mut throttle = contention.throttle(scope);
+        let mut patience = Patience::default();
+        let mut prepared = None;
+        loop {
             interrupt.check()?;
-            self.build_and_publish(transaction, branch, collection, found, wanted, &mut prepared)?;
-            Ok(Outcome::Commit(answer))
-        })
+            prepared = self.prepare(collection, specs, prepared, &mut throttle, interrupt)?;
+            if prepared.is_some() && contention.has_open_writers(scope) && !patience.is_over() {
+                // Not with the latch closed, and writers waiting at it each time.
+                patience.wait();
+                continue;
+            }
+            let mode = if prepared.is_some() { LatchMode::Finisher } else { LatchMode::Replacer };
+            let published = self.transact(scope, mode, Durability::Synced, |transaction| {
+                if prepared.is_some() && contention.has_open_writers(scope) && !patience.is_over() {
+                    return Ok(Outcome::Discard(Published::Later));
+                }
+                self.publish(transaction, branch, collection, specs, &mut prepared)
+            })?;
+            match published {
+                Published::Done(answer) => return Ok(answer),
+                Published::Behind => throttle.tighten(),
+                Published::Later => patience.wait(),
+            }
+        }
     }
 
-    fn build_and_publish(
+    /// Publishes indexes that were prepared; makes the collection if there is none.
+    fn publish(
         &self,
         transaction: &mut Transaction,
         branch: &str,
         name: &str,
-        found: Option<Collection>,
-        wanted: Vec<IndexSpec>,
-        prepared: &mut Option<Prepared>,
-    ) -> Result<(), Error> {
-        let engine = self.frond().engine();
-        let store = engine.store();
-        let (mut live, documents) = match found {
-            Some(found) => {
-                let live = adopt::adopt(transaction, self, branch, name, &found)?;
-                let tree = match found.documents {
-                    TreePlace::Committed(tree) => tree,
-                    TreePlace::Live(_) if self.transaction().is_some() => {
-                        let format = adopt::ensure_repository(transaction, self, branch)?.format();
-                        Tree::empty(&**store, format)?
-                    }
-                    TreePlace::Live(id) => {
-                        let snapshot = transaction.snapshot().clone();
-                        let folded = engine.fold(&snapshot, &[id])?;
-                        let tree = *folded.first().expect("one tree was asked for");
-                        transaction.set_base(id, tree)?;
-                        tree
-                    }
-                };
-                (live, tree)
-            }
-            None => {
-                let options = DocumentBuf::empty();
-                let live = adopt::create(transaction, self, branch, name, options)?;
-                let format = adopt::ensure_repository(transaction, self, branch)?.format();
-                (live, Tree::empty(&**store, format)?)
-            }
-        };
-        let is_prepared = |prepared: &&mut Prepared| prepared.uuid == live.uuid;
-        match prepared.as_mut().filter(is_prepared) {
-            Some(prepared) => self.catch_up(name, prepared, documents)?,
-            None => *prepared = None,
-        }
-        for spec in wanted {
-            let ready = prepared.iter().flat_map(|prepared| &prepared.indexes);
-            let tree = match ready.into_iter().find(|(ready, _)| *ready == spec) {
-                Some((_, tree)) => *tree,
-                None => self.build_index(name, documents, &spec, &Interrupt::default(), None)?,
-            };
-            let id = engine.reserve_tree_id();
-            transaction.set_base(id, tree)?;
-            live.indexes.push(LiveIndex { spec, tree: id });
-        }
-        adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))
-    }
-
-    /// Builds the indexes that are missing, from the documents as they are now. `None` if there is no
-    /// collection, or nothing to build.
-    fn prepare(
-        &self,
-        name: &str,
         specs: &[IndexSpec],
-        interrupt: &Interrupt,
-    ) -> Result<Option<Prepared>, Error> {
-        let engine = self.frond().engine();
-        let snapshot = engine.snapshot();
-        let reader = Reader::at(engine, snapshot.clone());
-        let Some(found) = CatalogView::open(&reader, self)?.collection(name)? else {
-            return Ok(None);
+        prepared: &mut Option<Prepared>,
+    ) -> Result<Outcome<Published>, Error> {
+        let Some(found) = adopt::find(transaction, self, branch, name)? else {
+            let answer = self.create_with(transaction, branch, name, specs)?;
+            return Ok(Outcome::Commit(Published::Done(answer)));
         };
         view::refuse(found.options.view(), &self.namespace(name))?;
-        let wanted = missing_indexes(&found.indexes, specs)?;
+        let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
+        let answer = created(found.indexes.len(), wanted.len(), false);
         if wanted.is_empty() {
-            return Ok(None);
+            return Ok(Outcome::Discard(Published::Done(answer)));
         }
-        let documents = match found.documents {
-            TreePlace::Committed(tree) => tree,
-            TreePlace::Live(id) => *engine
-                .fold(&snapshot, &[id])?
-                .first()
-                .ok_or_else(|| Error::internal("a fold of one tree gave none"))?,
+        let snapshot = transaction.snapshot().clone();
+        let Some(prepared) = prepared.as_mut().filter(|prepared| prepared.is_of(&found, &wanted))
+        else {
+            return Ok(Outcome::Discard(Published::Behind));
         };
-        drop((reader, snapshot));
-        let count = documents.count(&**engine.store())?;
-        let names = wanted.iter().map(|spec| spec.name.clone()).collect();
-        let total = count.saturating_mul(wanted.len() as u64);
-        let described = wanted.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
-        let namespace = self.namespace(name);
-        self.frond().notice(&format!("index build of {namespace}: {described}: {count} documents"));
-        let running = self.frond().builds().begin(namespace.clone(), names, total);
-        let mut indexes = Vec::new();
+        if !self.last_round(name, prepared, &snapshot, found.documents)? {
+            return Ok(Outcome::Discard(Published::Behind));
+        }
+        let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
+        // Whoever writes a document after this snapshot and before the commit doesn't know the indexes.
+        transaction.validate_tree(live.documents);
         for spec in wanted {
-            let progress = Some(&*running.progress);
-            let tree = self.build_index(name, documents, &spec, interrupt, progress)?;
-            indexes.push((spec, tree));
-        }
-        self.frond().notice(&format!("index build of {namespace}: {described}: built"));
-        Ok(Some(Prepared { uuid: found.uuid, documents, indexes }))
-    }
-
-    /// Gives indexes that were built what has changed up to `documents`.
-    fn catch_up(&self, name: &str, prepared: &mut Prepared, documents: Tree) -> Result<(), Error> {
-        let store = self.frond().engine().store();
-        let namespace = self.namespace(name);
-        let mut caught_up = Vec::new();
-        for (spec, tree) in &prepared.indexes {
-            let changes = prepared.documents.diff(store, &documents);
-            let (tree, duplicates) = merge_index::apply(store, spec, tree, changes, &namespace)?;
-            if let Some(duplicate) = duplicates.into_iter().next() {
-                return Err(duplicate.error);
+            let growing = prepared.index(&spec).expect("all that is wanted was prepared");
+            let id = self.frond().engine().reserve_tree_id();
+            transaction.set_synced_base(id, growing.tree)?;
+            for (key, value) in &growing.over {
+                match value {
+                    Some(value) => transaction.put(id, key.clone(), value.clone())?,
+                    None => transaction.delete(id, key.clone())?,
+                }
             }
-            caught_up.push((spec.clone(), tree));
+            live.indexes.push(LiveIndex { spec, tree: id });
         }
-        prepared.documents = documents;
-        prepared.indexes = caught_up;
-        Ok(())
+        adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
+        Ok(Outcome::Commit(Published::Done(answer)))
     }
 
-    pub(super) fn build_index(
+    /// Makes indexes in a transaction of several requests, of a collection that it has made itself.
+    fn create_within(
         &self,
+        transaction: &mut Transaction,
+        branch: &str,
         name: &str,
-        documents: Tree,
-        spec: &IndexSpec,
-        interrupt: &Interrupt,
-        progress: Option<&Progress>,
-    ) -> Result<Tree, Error> {
-        let store = self.frond().engine().store();
-        let index = Index::new(spec.clone(), TreePlace::Committed(documents));
-        let mut documents_read =
-            documents.range(store, Bounds::all(), Direction::Ascending).map(|entry| {
-                let entry = entry?;
-                Ok((entry.key, read_document(&**store, &entry.value)?))
-            });
-        let find = |id_key: &[u8]| {
-            let value = documents.get(&**store, id_key)?;
-            Ok(value.map(|value| read_document(&**store, &value)).transpose()?)
+        specs: &[IndexSpec],
+    ) -> Result<Outcome<IndexesCreated>, Error> {
+        let Some(found) = adopt::find(transaction, self, branch, name)? else {
+            return Ok(Outcome::Commit(self.create_with(transaction, branch, name, specs)?));
         };
-        let namespace = &self.namespace(name);
-        let (frond, format) = (self.frond(), documents.format);
-        let builder = Builder { frond, format, namespace, interrupt, progress };
-        builder.index_tree(&index, &mut documents_read, &find)
+        view::refuse(found.options.view(), &self.namespace(name))?;
+        check_own_and_empty(transaction, &found)?;
+        let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
+        let answer = created(found.indexes.len(), wanted.len(), false);
+        if wanted.is_empty() {
+            return Ok(Outcome::Discard(answer));
+        }
+        let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
+        self.add_empty(transaction, branch, &mut live, wanted)?;
+        adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
+        Ok(Outcome::Commit(answer))
+    }
+
+    /// Makes a collection with indexes.
+    fn create_with(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        name: &str,
+        specs: &[IndexSpec],
+    ) -> Result<IndexesCreated, Error> {
+        let specs: Vec<IndexSpec> =
+            specs.iter().map(|spec| spec.in_collection(&Collation::SIMPLE)).collect();
+        let wanted = missing_indexes(&[], &specs)?;
+        let answer = created(0, wanted.len(), true);
+        let mut live = adopt::create(transaction, self, branch, name, DocumentBuf::empty())?;
+        self.add_empty(transaction, branch, &mut live, wanted)?;
+        adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
+        Ok(answer)
+    }
+
+    /// Adds indexes to a collection without documents.
+    fn add_empty(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        live: &mut LiveCollection,
+        specs: Vec<IndexSpec>,
+    ) -> Result<(), Error> {
+        let engine = self.frond().engine();
+        let format = adopt::ensure_repository(transaction, self, branch)?.format();
+        for spec in specs {
+            let id = engine.reserve_tree_id();
+            let format = spec.tree_format(format);
+            transaction.set_base(id, Tree::empty(&**engine.store(), format)?)?;
+            live.indexes.push(LiveIndex { spec, tree: id });
+        }
+        Ok(())
     }
 
     /// Drops the index called `index` (`*`: all but `_id`'s); answers how many there were.
@@ -270,13 +249,14 @@ impl Database {
     pub fn drop_indexes(&self, collection: &str, index: &str) -> Result<u32, Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, collection)? else {
                 return Err(self.no_collection(collection));
             };
             if index == ID_INDEX_NAME {
                 return Err(Error::invalid(Code::InvalidOptions, "cannot drop _id index"));
             }
+            transaction.give_back();
             let count = found.indexes.len() as u32 + 1;
             let goes = |candidate: &LiveIndex| index == "*" || candidate.spec.name == index;
             let live = adopt::adopt(transaction, self, branch, collection, &found)?;
@@ -345,7 +325,7 @@ impl Database {
 /// Refuses indexes of a collection that a transaction of several requests has not made itself, or
 /// has put documents into: they could not be built within a statement.
 fn check_own_and_empty(transaction: &Transaction, found: &Collection) -> Result<(), Error> {
-    if let TreePlace::Live(documents) = found.documents
+    if let TreeRef::Live(documents) = found.documents
         && transaction.own_base(documents).is_some()
         && transaction.range(documents, Bounds::all(), Direction::Ascending)?.next().is_none()
     {
@@ -354,8 +334,17 @@ fn check_own_and_empty(transaction: &Transaction, found: &Collection) -> Result<
     Err(not_in_transaction("indexes of a collection that it has not made, or that has documents,"))
 }
 
+/// What is answered where `count` of `before` indexes besides `_id`'s were made.
+fn created(before: usize, count: usize, created_collection: bool) -> IndexesCreated {
+    let before = before as u32 + 1;
+    IndexesCreated { before, after: before + count as u32, created_collection }
+}
+
 /// Those of `specs` that aren't there yet.
-fn missing_indexes(there: &[Index], specs: &[IndexSpec]) -> Result<Vec<IndexSpec>, Error> {
+pub(super) fn missing_indexes(
+    there: &[Index],
+    specs: &[IndexSpec],
+) -> Result<Vec<IndexSpec>, Error> {
     let mut wanted: Vec<IndexSpec> = Vec::new();
     for spec in specs {
         let known: Vec<&IndexSpec> =

@@ -15,7 +15,7 @@ use crate::catalog::IndexSpec;
 use crate::catalog::entry::CatalogEntry;
 use crate::database::{self, Database, Target};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system::{self, LiveCollection, Repository, WorkingEntry};
 
 /// A collection that can be read: what it is and where its trees lie.
@@ -26,11 +26,11 @@ pub(crate) struct Collection {
     /// As given to `create`.
     pub options: DocumentBuf,
     /// The documents by `_id`.
-    pub documents: TreePlace,
+    pub documents: TreeRef,
     /// All indexes but `_id`'s.
     pub indexes: Vec<Index>,
     /// The order of insertion, of a capped collection: see `collection::capped`.
-    pub order: Option<TreePlace>,
+    pub order: Option<TreeRef>,
 }
 
 /// An index that can be read.
@@ -43,7 +43,7 @@ pub(crate) struct Index {
     /// What its entries hold of documents.
     pub held: Held,
     /// Its entries.
-    pub tree: TreePlace,
+    pub tree: TreeRef,
 }
 
 /// What an index's entries hold of documents besides their keys.
@@ -59,7 +59,7 @@ pub(crate) enum Held {
 
 impl Index {
     /// The index `spec` whose entries lie in `tree`.
-    pub fn new(spec: IndexSpec, tree: TreePlace) -> Index {
+    pub fn new(spec: IndexSpec, tree: TreeRef) -> Index {
         let shape =
             spec.shape().expect("a definition is checked when it is made, and when it is read");
         let held = match (spec.clustering, spec.include.is_empty()) {
@@ -125,13 +125,13 @@ impl Collection {
     /// A collection in the engine's trees.
     pub fn live(live: &LiveCollection) -> Collection {
         let index =
-            |index: &system::LiveIndex| Index::new(index.spec.clone(), TreePlace::Live(index.tree));
+            |index: &system::LiveIndex| Index::new(index.spec.clone(), TreeRef::Live(index.tree));
         Collection {
             uuid: live.uuid,
             options: live.options.clone(),
-            documents: TreePlace::Live(live.documents),
+            documents: TreeRef::Live(live.documents),
             indexes: live.indexes.iter().map(index).collect(),
-            order: live.order.map(TreePlace::Live),
+            order: live.order.map(TreeRef::Live),
         }
     }
 
@@ -139,12 +139,12 @@ impl Collection {
     pub fn committed(entry: &CatalogEntry, repository: &Repository, name: &str) -> Collection {
         let format = repository.format();
         let index = |(spec, root): &(IndexSpec, ChunkHash)| {
-            Index::new(spec.clone(), TreePlace::Committed(spec.tree(*root, format)))
+            Index::new(spec.clone(), TreeRef::Committed(spec.tree(*root, format)))
         };
         Collection {
             uuid: uuid_of_committed(repository, name),
             options: entry.options.clone(),
-            documents: TreePlace::Committed(entry.documents_tree(format)),
+            documents: TreeRef::Committed(entry.documents_tree(format)),
             indexes: entry.indexes.iter().map(index).collect(),
             order: None,
         }
@@ -159,7 +159,7 @@ impl Collection {
     }
 
     /// All trees: the documents', then each index's, then the order's.
-    pub fn trees(&self) -> Vec<TreePlace> {
+    pub fn trees(&self) -> Vec<TreeRef> {
         let indexes = self.indexes.iter().map(|index| index.tree);
         std::iter::once(self.documents).chain(indexes).chain(self.order).collect()
     }
@@ -213,7 +213,7 @@ impl<'r> CatalogView<'r> {
             return Ok(None);
         };
         let key = system::working_key(self.database.repository_name(), branch, collection);
-        let record = self.reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)?;
+        let record = self.reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
         record.map(WorkingEntry::decode).transpose()
     }
 
@@ -276,7 +276,7 @@ pub(crate) fn working_entries(
     reader: &Reader<'_>,
     prefix: &[u8],
 ) -> Result<Vec<(String, WorkingEntry)>, Error> {
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     let mut entries = Vec::new();
     for entry in reader.range(place, Bounds::prefix(prefix), Direction::Ascending)? {
         let entry = entry?;

@@ -20,7 +20,7 @@ use crate::catalog::Collection;
 use crate::collection::copy::{Copy, CopySource};
 use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::Order;
-use crate::collection::scan::Scan;
+use crate::collection::scan::{Row, Scan};
 use crate::collection::view::{self, View};
 use crate::collection::{AggregateRequest, Cursor, Interrupt};
 use crate::database::Database;
@@ -62,7 +62,8 @@ impl Database {
                 return Err(Error::invalid(Code::TypeMismatch, message));
             }
         };
-        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
+        variables.memory().hold_parsed(stages.as_bytes().len())?;
         let reader = self.reader();
         let put_aside = PutAside::default();
         let context = Arc::new(Stages {
@@ -210,7 +211,7 @@ impl Database {
             .interrupted_by(&interrupt);
         // Of a few the scores are computed faster than all are read.
         if reads_all {
-            scan = scan.scored_by_entries(context.resources.lease());
+            scan = scan.scored_by_entries(context.resources.reservation());
         }
         let rows = ScannedRows { scan, put_aside, interrupt, count: 0 };
         Ok((Input::Rows(Box::new(rows)), gives_order))
@@ -244,7 +245,7 @@ impl Database {
             let message = "$match with $text is only allowed as the first pipeline stage";
             return Err(Error::invalid(Code::Location(17313), message));
         }
-        let variables = self.parse_variables(None)?;
+        let variables = self.parse_variables(None, &context.interrupt)?;
         let variables = variables.with_collation(view.collation.clone());
         let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
         let left = pipeline.append_filter(filter);
@@ -293,7 +294,7 @@ impl LentRows for ScannedRows {
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError> {
         let (interrupt, count) = (&self.interrupt, &mut self.count);
         let mut failure = None;
-        let done = self.scan.visit(&mut |document: Document<'_>| {
+        let done = self.scan.visit_asked(&mut |document: Document<'_>| {
             *count = count.wrapping_add(1);
             if count.is_multiple_of(CHECK_COUNT) {
                 interrupt.check()?;
@@ -314,7 +315,7 @@ impl LentRows for ScannedRows {
         let goes_on =
             if self.count.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) };
         match goes_on.and_then(|()| self.scan.next().transpose()) {
-            Ok(found) => Ok(found.map(|found| found.document)),
+            Ok(row) => Ok(row.map(Row::into_asked)),
             Err(error) => Err(self.put_aside.keep(error)),
         }
     }
@@ -427,7 +428,7 @@ impl Collections for Stages {
 impl PutAside {
     /// Keeps `error` and returns what stages are told instead.
     fn keep(&self, error: Error) -> QueryError {
-        let told = QueryError::new(error.code, error.message.clone());
+        let told = error.as_query();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get_or_insert(error);
         told

@@ -2,14 +2,18 @@
 //!
 //! 1. Statements are prepared (normalised, parsed) before the transaction, which may run more than once:
 //!    the `_id`s that are made stay the same.
-//! 2. A statement that fails is reported; with `ordered` it is the last one.
-//! 3. Of a write that may be sent again, what was done the first time is answered and not done again
+//! 2. A statement that concerns many documents, where it belongs to no transaction of several requests, ends the
+//!    transaction before it and is run in parts ([`crate::collection::parts`]).
+//! 3. A statement that fails is reported; with `ordered` it is the last one.
+//! 4. Of a write that may be sent again, what was done the first time is answered and not done again
 //!    ([`crate::retry`]); what is done now is remembered in the same transaction.
+
+use std::collections::VecDeque;
 
 use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
 
-use crate::catalog::cache::Moment;
+use crate::catalog::cache::CatalogEpoch;
 use crate::collection::write::CollectionWriter;
 use crate::collection::{StatementCounts, WriteError};
 use crate::contention::{Outcome, Scope};
@@ -20,6 +24,8 @@ use crate::retry::{Memory, StatementDone};
 
 /// A transaction of a large request holds at most so many documents or statements.
 pub(crate) const BATCH_COUNT_MAX: usize = 1_000;
+/// One that has so many bytes to write takes no more statements.
+const BATCH_BYTES_MAX: u64 = 8 << 20;
 
 /// How statements are run.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +53,23 @@ pub(crate) struct BatchReport {
     pub each: Vec<StatementCounts>,
 }
 
+/// What came of a statement.
+pub(crate) enum Ran {
+    Done(StatementDone),
+    /// It concerns more documents than a transaction takes: what it wrote is undone, and it is run in parts.
+    Many,
+}
+
+/// What a transaction did.
+#[derive(Default)]
+struct Batch {
+    report: BatchReport,
+    /// How many statements were run.
+    count: usize,
+    /// Whether the next one is to be run in parts.
+    is_many: bool,
+}
+
 impl BatchReport {
     fn add(&mut self, position: usize, done: &StatementDone) {
         self.count += done.count;
@@ -67,8 +90,8 @@ impl BatchReport {
 }
 
 impl Database {
-    /// Runs `count` statements on a collection. `prepare` makes those of the transaction that begins
-    /// with the statement at a position, one at least; `run` runs one.
+    /// Runs `count` statements on a collection, each of which concerns one document. `prepare` makes those of the
+    /// transaction that begins with the statement at a position, one at least; `run` runs one.
     pub(crate) fn run_statements<S>(
         &self,
         collection: &str,
@@ -77,32 +100,59 @@ impl Database {
         prepare: impl Fn(usize) -> Vec<Result<S, Error>>,
         run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementDone, Error>,
     ) -> Result<BatchReport, Error> {
+        let run = |writer: &mut CollectionWriter<'_>, one: &S| run(writer, one).map(Ran::Done);
+        let never = |_: &S| Err(Error::internal("a statement on one document has no parts"));
+        self.run_statements_on_many(collection, options, count, prepare, run, never)
+    }
+
+    /// As `run_statements`; `run_in_parts` runs a statement that concerns many documents.
+    pub(crate) fn run_statements_on_many<S>(
+        &self,
+        collection: &str,
+        options: BatchOptions,
+        count: usize,
+        prepare: impl Fn(usize) -> Vec<Result<S, Error>>,
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
+        run_in_parts: impl Fn(&S) -> Result<StatementDone, Error>,
+    ) -> Result<BatchReport, Error> {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), collection)?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
         let mut report = BatchReport::default();
         let mut begun = 0;
+        let mut batch = VecDeque::new();
         while begun < count && (!options.ordered || report.errors.is_empty()) {
-            let batch = prepare(begun);
-            let body = |transaction: &mut Transaction, moment: Option<Moment>| {
+            if batch.is_empty() {
+                batch = VecDeque::from(prepare(begun));
+            }
+            let body = |transaction: &mut Transaction, moment: Option<CatalogEpoch>| {
                 let positions = begun..begun + batch.len();
                 let memory =
                     self.retry().map(|write| write.memory(self.frond(), transaction, positions));
                 let mut memory = memory.transpose()?;
                 let mut writer =
                     CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
-                let mut done = BatchReport::default();
+                let mut done = Batch::default();
                 for (position, statement) in batch.iter().enumerate() {
+                    let is_full = BATCH_BYTES_MAX <= writer.bytes();
+                    if is_full && 0 < position && self.transaction().is_none() {
+                        break;
+                    }
                     let position = begun + position;
-                    self.run_statement(
+                    let report = &mut done.report;
+                    done.is_many = !self.run_statement(
                         &mut writer,
                         &mut memory,
-                        &mut done,
+                        report,
                         position,
                         statement,
                         &run,
                     )?;
-                    if options.ordered && !done.errors.is_empty() {
+                    if done.is_many {
+                        break;
+                    }
+                    done.count += 1;
+                    if options.ordered && !done.report.errors.is_empty() {
                         break;
                     }
                 }
@@ -112,12 +162,24 @@ impl Database {
                 }
                 Ok(Outcome::commit_if(changed, done))
             };
-            report.append(self.transact_noted(scope, options.durability, body)?);
-            begun += batch.len();
+            let done = self.transact_noted(scope, options.durability, body)?;
+            report.append(done.report);
+            begun += done.count;
+            batch.drain(..done.count);
+            if done.is_many
+                && let Some(Ok(statement)) = batch.pop_front()
+            {
+                match run_in_parts(&statement) {
+                    Ok(done) => report.add(begun, &done),
+                    Err(error) => report.errors.push(WriteError::of_document(begun, error)?),
+                }
+                begun += 1;
+            }
         }
         Ok(report)
     }
 
+    /// Tells whether it was run: `false` if it is to be run in parts.
     fn run_statement<S>(
         &self,
         writer: &mut CollectionWriter<'_>,
@@ -125,34 +187,39 @@ impl Database {
         report: &mut BatchReport,
         position: usize,
         statement: &Result<S, Error>,
-        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementDone, Error>,
-    ) -> Result<(), Error> {
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
+    ) -> Result<bool, Error> {
         let id = self.retry().map(|write| write.statements.at(position));
         if let (Some(memory), Some(id)) = (&memory, id)
             && let Some(done) = memory.statement(id)
         {
             report.add(position, done);
             report.retried.push(id);
-            return Ok(());
+            return Ok(true);
         }
+        let savepoint = writer.savepoint();
         let writes_before = writer.writes();
         let done = match statement {
             Ok(statement) => run(writer, statement),
             Err(error) => Err(error.clone()),
         };
         match done {
-            Ok(done) => {
+            Ok(Ran::Many) => {
+                writer.undo(savepoint);
+                Ok(false)
+            }
+            Ok(Ran::Done(done)) => {
                 report.add(position, &done);
                 if let (Some(memory), Some(id)) = (memory, id)
                     && writes_before < writer.writes()
                 {
                     memory.add(id, &done);
                 }
-                Ok(())
+                Ok(true)
             }
             Err(error) => {
                 report.errors.push(WriteError::of_document(position, error)?);
-                Ok(())
+                Ok(true)
             }
         }
     }

@@ -20,11 +20,9 @@ use frond_engine::TreeId;
 use frond_query::Code;
 use frond_tree::{Bounds, Direction, Value};
 
-use crate::collection::scan::Found;
-use crate::collection::write::CollectionWriter;
+use crate::collection::write::{CollectionWriter, Met};
 use crate::error::Error;
-use crate::large;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 
 /// The key of record 3. Stored: never change these three.
 const SUMS: &[u8] = &[0];
@@ -144,7 +142,7 @@ fn record_key(id_key: &[u8]) -> Bytes {
 }
 
 /// The last place that is taken; `None` if the collection is empty.
-pub(crate) fn last_place(reader: &Reader<'_>, order: TreePlace) -> Result<Option<u64>, Error> {
+pub(crate) fn last_place(reader: &Reader<'_>, order: TreeRef) -> Result<Option<u64>, Error> {
     let mut places = reader.range(order, all_places(), Direction::Descending)?;
     let Some(entry) = places.next().transpose()? else { return Ok(None) };
     let number = entry.key.get(1..).and_then(|bytes| bytes.try_into().ok());
@@ -154,7 +152,7 @@ pub(crate) fn last_place(reader: &Reader<'_>, order: TreePlace) -> Result<Option
 }
 
 /// Whether a place is taken.
-pub(crate) fn has_place(reader: &Reader<'_>, order: TreePlace, place: u64) -> Result<bool, Error> {
+pub(crate) fn has_place(reader: &Reader<'_>, order: TreeRef, place: u64) -> Result<bool, Error> {
     Ok(reader.get(order, &place_key(place))?.is_some())
 }
 
@@ -231,7 +229,7 @@ impl CollectionWriter<'_> {
                 return Ok(());
             }
             match self.oldest(order)? {
-                Some((_, Some(oldest))) => self.remove(&oldest)?,
+                Some((_, Some(oldest))) => self.remove_met(oldest)?,
                 Some((id_key, None)) => self.note_removed(&id_key)?,
                 None => return Err(Error::damaged("a capped collection counts what isn't there")),
             }
@@ -239,16 +237,15 @@ impl CollectionWriter<'_> {
     }
 
     /// The key of the `_id` at the first place, and its document unless that was erased.
-    fn oldest(&self, order: TreeId) -> Result<Option<(Bytes, Option<Found>)>, Error> {
+    fn oldest(&self, order: TreeId) -> Result<Option<(Bytes, Option<Met>)>, Error> {
         let reader = self.reader();
-        let order = TreePlace::Live(order);
+        let order = TreeRef::Live(order);
         let mut places = reader.range(order, all_places(), Direction::Ascending)?;
         let Some(entry) = places.next().transpose()? else { return Ok(None) };
         let id_key = reader.read(&entry.value)?;
         let Some(documents) = self.documents() else { return Ok(None) };
         let Some(value) = reader.get(documents, &id_key)? else { return Ok(Some((id_key, None))) };
-        let (document, large) = (reader.document(&value)?, large::head(&value));
-        Ok(Some((id_key.clone(), Some(Found { id_key, document, large }))))
+        Ok(Some((id_key.clone(), Some(Met::of(id_key, &value, &reader)?))))
     }
 
     /// The place and the size that are noted of a document.
@@ -277,7 +274,7 @@ impl CollectionWriter<'_> {
 
     fn read_order(&self, order: TreeId, key: &[u8]) -> Result<Option<DocumentBuf>, Error> {
         let reader = self.reader();
-        let Some(value) = reader.get(TreePlace::Live(order), key)? else { return Ok(None) };
+        let Some(value) = reader.get(TreeRef::Live(order), key)? else { return Ok(None) };
         crate::system::record(reader.read(&value)?).map(Some)
     }
 }

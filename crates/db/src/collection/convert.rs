@@ -13,7 +13,7 @@ use crate::collection::plan::{Access, Between, Order, Request};
 use crate::collection::scan::Scan;
 use crate::collection::write::CollectionWriter;
 use crate::collection::{capped, view};
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
@@ -32,7 +32,7 @@ impl Database {
         capped::check(options.view())?;
         let options = collections::kept_options(options.view())?;
         let scope = Scope::collection(self.repository_name(), branch, from);
-        self.transact(scope, Role::Replacer, Durability::Synced, |transaction| {
+        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, from)? else {
                 let message = format!("source collection {} does not exist", self.namespace(from));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
@@ -75,8 +75,9 @@ impl Database {
         let access = Access::natural(collection, Direction::Descending, request);
         let reader = Reader::within(self.frond().engine(), transaction);
         let (mut documents, mut bytes) = (Vec::new(), 0);
-        for found in Scan::new(reader, collection, access, filter.clone(), &order) {
-            let document = found?.document;
+        let scan = Scan::new(reader.clone(), collection, access, filter.clone(), &order);
+        for row in scan {
+            let document = row?.into_whole(&reader, collection.documents)?.document;
             bytes += i64::try_from(document.as_bytes().len()).unwrap_or(i64::MAX);
             if bytes > size {
                 break;

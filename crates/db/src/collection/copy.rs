@@ -12,19 +12,17 @@ use frond_query::expression::Variables;
 use frond_query::sort::SortPattern;
 use frond_query::update::UpdateContext;
 use frond_query::{Filter, Update};
-use frond_store::ChunkStore;
 use frond_tree::TreeFormat;
 
 use crate::collection::Interrupt;
 use crate::collection::find::Search;
 use crate::collection::plan::Order;
 use crate::collection::replace::{Content, NewDocument};
-use crate::collection::scan::{Found, Scan};
+use crate::collection::scan::{Row, Scan};
 use crate::database::Database;
 use crate::error::Error;
-use crate::large;
 use crate::large::stages::{OutermostStages, only_field};
-use crate::reader::Reader;
+use crate::reader::{Reader, TreeRef};
 
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: usize = 64;
@@ -73,17 +71,20 @@ impl Copy {
         &self,
         reader: &Reader<'_>,
         format: TreeFormat,
-        found: &Found,
+        documents: TreeRef,
+        row: Row,
     ) -> Result<NewDocument, Error> {
         let store = &**reader.store();
-        let Some(large) = &found.large else { return self.whole(found.document.clone()) };
+        let Some(large) = row.large else {
+            return self.whole(row.into_whole(reader, documents)?.document);
+        };
         let opened = large.in_format(format);
         let changed = self.stages.apply(store, &opened, &|part| -> Result<_, Error> {
             Ok(self.update.apply(part, &self.context)?)
         })?;
         match changed {
             Some(changed) => Ok(NewDocument::Pieces(changed)),
-            None => self.whole(large::read(store as &dyn ChunkStore, large)?),
+            None => self.whole(row.into_whole(reader, documents)?.document),
         }
     }
 
@@ -122,15 +123,15 @@ impl Choice {
     }
 
     /// Chooses. Of documents that are sorted no more are held than may be chosen, and as many again.
-    fn of<'a>(&'a self, all: impl Iterator<Item = Result<Found, Error>> + 'a) -> Chosen<'a> {
+    fn of<'a>(&'a self, all: impl Iterator<Item = Result<Row, Error>> + 'a) -> Chosen<'a> {
         let end = self.limit.map_or(usize::MAX, |limit| self.skip.saturating_add(limit));
         let Some(order) = &self.order else {
             return Ok(Box::new(all.take(end).skip(self.skip)));
         };
-        let mut kept: Vec<(Bytes, Found)> = Vec::new();
-        for found in all {
-            let found = found?;
-            kept.push((order.key(found.document.view()), found));
+        let mut kept: Vec<(Bytes, Row)> = Vec::new();
+        for row in all {
+            let row = row?;
+            kept.push((order.key(row.asked()), row));
             if end.saturating_mul(2).max(CHECK_COUNT) <= kept.len() {
                 kept.sort_by(|(left, _), (right, _)| left.cmp(right));
                 kept.truncate(end);
@@ -138,12 +139,12 @@ impl Choice {
         }
         kept.sort_by(|(left, _), (right, _)| left.cmp(right));
         kept.truncate(end);
-        Ok(Box::new(kept.into_iter().skip(self.skip).map(|(_, found)| Ok(found))))
+        Ok(Box::new(kept.into_iter().skip(self.skip).map(|(_, row)| Ok(row))))
     }
 }
 
 /// The documents that were chosen.
-type Chosen<'a> = Result<Box<dyn Iterator<Item = Result<Found, Error>> + 'a>, Error>;
+type Chosen<'a> = Result<Box<dyn Iterator<Item = Result<Row, Error>> + 'a>, Error>;
 
 /// The argument of the first stage, which is taken out, if it has that name.
 fn take_first<'a>(stages: &mut Vec<Value<'a>>, name: &str) -> Option<Value<'a>> {
@@ -195,20 +196,21 @@ impl Database {
         let scan = Scan::new(source.reader.clone(), &found, access, filter, &Order::Any);
         let mut content = Content::new();
         let scan = scan.for_update(copy.stages.names().chain(copy.choice.names()));
-        let scan = scan.enumerate().map(|(count, found)| {
+        let scan = scan.enumerate().map(|(count, row)| {
             if count.is_multiple_of(CHECK_COUNT) {
                 source.interrupt.check()?;
             }
-            found
+            row
         });
-        for found in copy.choice.of(scan)? {
-            let found = found?;
-            let document = copy.copied(source.reader, format, &found)?;
+        for row in copy.choice.of(scan)? {
+            let row = row?;
+            let id_key = row.id_key.clone();
+            let document = copy.copied(source.reader, format, found.documents, row)?;
             match &document {
                 NewDocument::Whole(document) => target.check_document(document.view())?,
                 NewDocument::Pieces(large) => target.check_size(large.bytes())?,
             }
-            content.insert(found.id_key, document);
+            content.insert(id_key, document);
         }
         target.replace_content(collection, &content, Durability::Synced)?;
         Ok(true)

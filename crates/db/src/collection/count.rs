@@ -4,7 +4,7 @@
 //! O(log n), and what the overlay holds in the ranges. Where only each key tells, keys are read and no
 //! documents.
 
-use frond_doc::{Document, DocumentBuf, ValueBuf};
+use frond_doc::DocumentBuf;
 
 use crate::collection::FindRequest;
 use crate::collection::find::{Search, collation_of};
@@ -14,27 +14,11 @@ use crate::database::Database;
 use crate::error::Error;
 
 impl Database {
-    /// Counts documents that pass `filter`. Without one, and without a hint, the tree knows.
-    pub fn count(
-        &self,
-        collection: &str,
-        filter: Option<Document<'_>>,
-        skip: u64,
-        limit: Option<u64>,
-        hint: Option<&ValueBuf>,
-    ) -> Result<u64, Error> {
-        let request = FindRequest {
-            filter: filter.map(|filter| filter.to_buf()),
-            skip,
-            limit,
-            hint: hint.cloned(),
-            ..FindRequest::default()
-        };
-        self.count_found(collection, &request)
-    }
-
-    /// Counts what a `find` would give.
-    pub fn count_found(&self, collection: &str, request: &FindRequest) -> Result<u64, Error> {
+    /// Counts what a `find` would give. Of all documents, without a hint, the tree knows.
+    ///
+    /// # Errors
+    /// As [`Database::find`].
+    pub fn count(&self, collection: &str, request: &FindRequest) -> Result<u64, Error> {
         let (skip, limit) = (request.skip, request.limit);
         let reader = self.reader();
         if self.view(&reader, collection)?.is_some() {
@@ -47,7 +31,7 @@ impl Database {
         }
         let found = self.find_collection(&reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
         let variables = variables.with_collation(collation);
         let filter =
             self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
@@ -81,7 +65,7 @@ impl Database {
         if is_counted {
             scan = scan.counting();
         }
-        scan.visit(&mut |_| {
+        scan.visit_asked(&mut |_| {
             count += 1;
             Ok(count < enough)
         })?;

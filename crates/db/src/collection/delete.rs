@@ -2,15 +2,15 @@
 
 use frond_doc::ValueBuf;
 use frond_engine::Durability;
-use frond_query::{Code, Filter};
+use frond_query::{Code, Collation, Filter};
 
-use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
+use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Ran};
 use crate::collection::plan::Order;
 use crate::collection::update::MULTI_IS_NOT_RETRYABLE;
-use crate::collection::write::CollectionWriter;
+use crate::collection::write::{CollectionWriter, Met};
 use crate::collection::{DeleteStatement, WriteReport};
 use crate::database::Database;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::retry::StatementDone;
 
 /// A delete statement whose filter is parsed.
@@ -18,12 +18,12 @@ struct ParsedStatement {
     filter: Filter,
     /// Whether the collection's own collation has no say.
     has_collation: bool,
-    limit: Option<usize>,
+    only_first: bool,
     hint: Option<ValueBuf>,
 }
 
 impl Database {
-    /// Deletes by each of `statements`, in their order.
+    /// Deletes by each of `statements`, in their order; one that deletes many documents does so in several transactions.
     ///
     /// # Errors
     /// What concerns the request as a whole; what concerns a statement is in the report.
@@ -35,15 +35,23 @@ impl Database {
         durability: Durability,
     ) -> Result<WriteReport, Error> {
         if let Some(statement) = statements.first() {
-            self.parse_variables(statement.variables.as_ref())?;
+            self.parse_variables(statement.variables.as_ref(), self.interrupt())?;
         }
         let options = BatchOptions { ordered, durability };
         let prepare = |begun: usize| {
             let batch = statements[begun..].iter().take(BATCH_COUNT_MAX);
             batch.map(|statement| self.parse_delete(statement)).collect()
         };
+        let in_parts = |statement: &ParsedStatement| {
+            let filter = statement.collated(&self.collation_of_collection(collection)?);
+            let search = (&filter, statement.hint.as_ref());
+            self.change_in_parts(collection, search, durability, &|writer, row| {
+                remove(writer, Met::Row(row)).map(|()| true)
+            })
+        };
+        let count = statements.len();
         let report =
-            self.run_statements(collection, options, statements.len(), prepare, run_delete)?;
+            self.run_statements_on_many(collection, options, count, prepare, run_delete, in_parts)?;
         let BatchReport { count, errors, retried, each, .. } = report;
         Ok(WriteReport { count, errors, retried, each })
     }
@@ -52,29 +60,54 @@ impl Database {
         if !statement.only_first && self.retry().is_some() {
             return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
         }
-        let variables = self.parse_variables(statement.variables.as_ref())?;
+        let variables = self.parse_variables(statement.variables.as_ref(), self.interrupt())?;
         let variables = variables.with_collation(statement.collation.clone().unwrap_or_default());
         Ok(ParsedStatement {
             filter: self.parse_filter(Some(statement.filter.view()), &variables)?,
             has_collation: statement.collation.is_some(),
-            limit: statement.only_first.then_some(1),
+            only_first: statement.only_first,
             hint: statement.hint.clone(),
         })
+    }
+}
+
+impl ParsedStatement {
+    /// The filter by the collection's own collation, unless another was asked for.
+    fn collated(&self, collation: &Collation) -> Filter {
+        let filter = self.filter.clone();
+        if self.has_collation { filter } else { filter.with_collation(collation) }
     }
 }
 
 fn run_delete(
     writer: &mut CollectionWriter<'_>,
     statement: &ParsedStatement,
-) -> Result<StatementDone, Error> {
+) -> Result<Ran, Error> {
     let hint = statement.hint.as_ref();
-    let filter = match statement.has_collation {
-        true => statement.filter.clone(),
-        false => statement.filter.clone().with_collation(writer.collation()),
+    let filter = statement.collated(writer.collation());
+    let matching: Vec<Met> = match statement.only_first {
+        true => writer.matching_or_damaged(&filter, &Order::Any, hint, Some(1))?,
+        false => match writer.matching_few(&filter, hint) {
+            Ok(Some(rows)) => rows.into_iter().map(Met::Row).collect(),
+            Ok(None) => return Ok(Ran::Many),
+            Err(error) if error.kind == ErrorKind::Damaged => {
+                writer.matching_or_damaged(&filter, &Order::Any, hint, None)?
+            }
+            Err(error) => return Err(error),
+        },
     };
-    let matching = writer.matching(&filter, &Order::Any, hint, statement.limit)?;
-    for found in &matching {
-        writer.remove(found)?;
+    let done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
+    let bytes_before = writer.bytes();
+    for met in matching {
+        remove(writer, met)?;
+        if !statement.only_first && writer.is_full_since(bytes_before) {
+            return Ok(Ran::Many);
+        }
     }
-    Ok(StatementDone { count: matching.len() as u64, ..StatementDone::default() })
+    Ok(Ran::Done(done))
+}
+
+fn remove(writer: &mut CollectionWriter<'_>, met: Met) -> Result<(), Error> {
+    writer.give_back();
+    writer.remove_met(met)
 }

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::index::decode;
-use frond_query::pipeline::Lease;
 use frond_query::{Code, Collation};
+use frond_store::budget::Reservation;
 
 use crate::catalog::{Collection, index_entry};
 use crate::collection::FindRequest;
@@ -35,32 +35,19 @@ pub(crate) struct Values {
     seen: HashSet<Vec<u8>>,
     values: Vec<ValueBuf>,
     bytes: usize,
-    lease: Lease,
+    reservation: Reservation,
     /// Of the value that is added; kept for its memory.
     key: Vec<u8>,
 }
 
 impl Database {
-    /// The distinct values at `path` (elements of arrays on their own), in order of their first
-    /// appearance. Values that are equal, numbers of different types too, count once.
+    /// The distinct values at `path` (elements of arrays on their own) of what a `find` would give,
+    /// in order of their first appearance. Values that are equal, numbers of different types too,
+    /// count once; under a collation, of strings that are equal the one that came first.
+    ///
+    /// # Errors
+    /// As [`Database::find`]; 17217 if they are more than 16 MB.
     pub fn distinct(
-        &self,
-        collection: &str,
-        path: &str,
-        filter: Option<Document<'_>>,
-        hint: Option<&ValueBuf>,
-    ) -> Result<Vec<ValueBuf>, Error> {
-        let request = FindRequest {
-            filter: filter.map(|filter| filter.to_buf()),
-            hint: hint.cloned(),
-            ..FindRequest::default()
-        };
-        self.distinct_found(collection, path, &request)
-    }
-
-    /// The distinct values at `path` of what a `find` would give; under a collation, of strings
-    /// that are equal the one that came first.
-    pub fn distinct_found(
         &self,
         collection: &str,
         path: &str,
@@ -80,7 +67,7 @@ impl Database {
         }
         let found = self.find_collection(&reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
         let variables = variables.with_collation(collation.clone());
         let filter =
             self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
@@ -102,7 +89,7 @@ impl Database {
             .interrupted_by(&request.interrupt);
         let mut values = Values::new(self, collation);
         let path = Path::new(path);
-        scan.visit(&mut |document| values.add_at(&path, document).map(|()| true))?;
+        scan.visit_asked(&mut |document| values.add_at(&path, document).map(|()| true))?;
         Ok(values.values)
     }
 }
@@ -171,7 +158,7 @@ impl Values {
             seen: HashSet::new(),
             values: Vec::new(),
             bytes: 0,
-            lease: database.frond().resources(true).lease_of(2 * DISTINCT_BYTES_MAX),
+            reservation: database.frond().resources(true).reservation_of(2 * DISTINCT_BYTES_MAX),
             key: Vec::new(),
         }
     }
@@ -215,7 +202,7 @@ impl Values {
             return Err(Error::invalid(DISTINCT_TOO_BIG, "distinct too big, 16mb cap"));
         }
         // Each value is there twice: as it is, and as a key.
-        self.lease.hold(2 * self.bytes).map_err(|exceeded| {
+        self.reservation.hold(2 * self.bytes).map_err(|exceeded| {
             let message = format!("distinct exceeded memory limit of {exceeded}");
             Error::invalid(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
         })

@@ -106,7 +106,7 @@ impl Database {
         purpose: Purpose,
         effort: Effort,
     ) -> Result<DocumentBuf, Error> {
-        let began = self.frond().now_millis();
+        let began = self.frond().steady_millis();
         let namespace = self.namespace(collection);
         let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
         let Some((collection, access)) = &query.collection else {
@@ -157,7 +157,7 @@ impl Database {
                 done = scan.walks().iter().map(of_walk).collect();
             }
         }
-        let millis = self.frond().now_millis().saturating_sub(began);
+        let millis = self.frond().steady_millis().saturating_sub(began);
         let plan = plan_stages(collection, access, query, request, purpose, &done);
         let plan = if distinct.is_some() { plan.renamed("IXSCAN", "DISTINCT_SCAN") } else { plan };
         let plan = purposed(plan, purpose);

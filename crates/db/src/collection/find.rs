@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_query::expression::Variables;
+use frond_query::memory::RequestMemory;
 use frond_query::metadata::{self, MetadataKind};
 use frond_query::pipeline::Sorter;
 use frond_query::{Code, Collation, Filter, Projection, SortPattern};
@@ -16,10 +17,10 @@ use crate::collection::explain::Purpose;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
 use crate::collection::skip::pass_over;
-use crate::collection::{Cursor, FindRequest};
+use crate::collection::{Cursor, FindRequest, Interrupt};
 use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 
 /// What sorts, in messages.
 const SORT: &str = "Executor error during find command :: caused by :: Sort";
@@ -136,7 +137,7 @@ impl Database {
             .interrupted_by(&request.interrupt);
         // Of a few the scores are computed faster than all are read.
         if is_sorted || request.limit.is_none() {
-            scan = scan.scored_by_entries(self.frond().resources(true).lease());
+            scan = scan.scored_by_entries(self.frond().resources(true).reservation());
         }
         if let Some(names) =
             projection.as_ref().filter(|_| !request.tells_key).and_then(Projection::outermost_names)
@@ -177,7 +178,7 @@ impl Database {
                 let resources = self.frond().resources(request.in_memory_only);
                 let mut sorter = Sorter::new(SORT, &resources, skip.saturating_add(limit));
                 let (mut count, mut key) = (0_usize, Vec::new());
-                scan.visit(&mut |document| {
+                scan.visit_asked(&mut |document| {
                     if count.is_multiple_of(CHECK_COUNT) {
                         request.interrupt.check()?;
                     }
@@ -196,7 +197,7 @@ impl Database {
             }
             _ => {
                 let found = scan.skip(skip).take(limit);
-                Ok(Cursor::new(found.map(move |found| project(found?.document))))
+                Ok(Cursor::new(found.map(move |found| project(found?.into_asked()))))
             }
         }
     }
@@ -222,7 +223,7 @@ impl Database {
     ) -> Result<Query, Error> {
         let found = self.find_collection(reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
         let variables = variables.with_collation(collation.clone());
         let filter =
             self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
@@ -317,7 +318,7 @@ impl Database {
         // A transaction whose snapshot may move has to read that a collection has no trees of its own yet: in those that it
         // reads nothing changes when it gets some.
         let is_enough = |found: &Arc<Collection>| {
-            !reader.may_change() || matches!(found.documents, TreePlace::Live(_))
+            !reader.may_change() || matches!(found.documents, TreeRef::Live(_))
         };
         if let Some(collection) = known.and_then(|known| known.collection(name)).filter(is_enough) {
             return Ok(Some(collection));
@@ -330,13 +331,20 @@ impl Database {
     }
 
     /// Evaluates a command's `let`, and notes the time for `$$NOW`.
+    ///
+    /// What the command evaluates is charged to one reservation, and stops when `interrupt` says so.
     pub(crate) fn parse_variables(
         &self,
         variables: Option<&DocumentBuf>,
+        interrupt: &Interrupt,
     ) -> Result<Variables, Error> {
         let variables = variables.map(DocumentBuf::view);
         let frond = self.frond();
-        Ok(Variables::in_cluster(frond.now_millis(), frond.operation_time(), variables)?)
+        let interrupt = interrupt.clone();
+        let go_on = move || interrupt.check().map_err(|error| error.as_query());
+        let memory = RequestMemory::new(frond.request_reservation(), Some(Arc::new(go_on)));
+        let (now, time) = (frond.now_millis(), frond.operation_time());
+        Ok(Variables::in_cluster(now, time, memory, variables)?)
     }
 
     /// Parses a filter (`None`: everything passes), which sees `variables`.
@@ -346,7 +354,10 @@ impl Database {
         variables: &Variables,
     ) -> Result<Filter, Error> {
         let filter = match filter.filter(|filter| !filter.is_empty()) {
-            Some(filter) => Filter::parse_search(filter)?,
+            Some(filter) => {
+                variables.memory().hold_parsed(filter.as_bytes().len())?;
+                Filter::parse_search(filter)?
+            }
             None => Filter::all(),
         };
         Ok(filter.with_variables(variables.clone()))

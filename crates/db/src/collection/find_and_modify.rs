@@ -77,7 +77,7 @@ impl Database {
                  deleted document",
             );
         }
-        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = self.parse_variables(request.variables.as_ref(), self.interrupt())?;
         let collation = request.collation.clone().unwrap_or_default();
         let variables = variables.with_collation(collation.clone());
         let array_filters = request.array_filters.as_ref();

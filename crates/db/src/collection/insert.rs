@@ -61,7 +61,9 @@ impl Database {
         let is_zero = |name: &str, value: &Value<'_>| {
             *value == Value::Timestamp(Timestamp(0)) && name != "_id"
         };
-        if !document.iter().any(|(name, value)| is_zero(name, &value)) {
+        if self.keeps_empty_timestamps()
+            || !document.iter().any(|(name, value)| is_zero(name, &value))
+        {
             return document;
         }
         let now = Value::Timestamp(self.frond().new_timestamp());

@@ -13,7 +13,7 @@ use crate::catalog::CatalogView;
 use crate::collection::batch::BATCH_COUNT_MAX;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
@@ -60,7 +60,7 @@ impl Database {
     ) -> Result<(), Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, Role::Writer, durability, |transaction| {
+        self.transact(scope, LatchMode::Writer, durability, |transaction| {
             let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
             for (filter, document) in batch {
                 let found = match filter {

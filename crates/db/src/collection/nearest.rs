@@ -8,10 +8,8 @@
 //! Where much is wanted, or few places are filed, one search for all of them costs less: [`Database::nearest`]
 //! gives `None`, and who asked measures all.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use frond_doc::ValueBuf;
 use frond_query::Filter;
 use frond_tree::Bounds;
@@ -20,6 +18,7 @@ use crate::catalog::Collection;
 use crate::collection::Interrupt;
 use crate::collection::find::Search;
 use crate::collection::plan::{self, Access, Order, OwnFacts, Source};
+use crate::collection::scan::seen::Seen;
 use crate::collection::scan::{Found, Scan};
 use crate::collection::sort::sorted;
 use crate::database::Database;
@@ -67,22 +66,31 @@ impl Database {
         }
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         let order = Order::Near(distance.clone());
-        let mut seen: HashSet<Bytes> = HashSet::new();
+        let mut seen = Seen::new(filter.memory().another(usize::MAX));
         let mut nearest = Nearest { found: Vec::new(), keys: 0, documents: 0 };
-        for ring in near.rings(&index.shape) {
+        for ring in index.shape.rings(near) {
             let within = filter.with_near(&ring);
             let search = Search { order: &order, ..Search::of(&within, hint) };
             let request = search.on(collection)?;
             let access = plan::choose(reader, collection, &OwnFacts::default(), request)?;
             let mut scan = Scan::new(reader.clone(), collection, access, within.clone(), &order)
                 .interrupted_by(interrupt);
-            let unseen = scan.by_ref().filter(|found| {
-                found.as_ref().map_or(true, |found| seen.insert(found.id_key.clone()))
+            let mut failed = None;
+            let unseen = scan.by_ref().filter(|row| {
+                let Ok(row) = row else { return true };
+                seen.insert(&row.id_key).unwrap_or_else(|error| {
+                    failed.get_or_insert(error);
+                    false
+                })
             });
+            let unseen = unseen.map(|row| row?.into_whole(reader, collection.documents));
             let keep = wanted - nearest.found.len();
-            let lease = self.frond().resources(true).lease();
+            let reservation = self.frond().resources(true).reservation();
             let key_of = |document: frond_doc::Document<'_>| distance.key(document);
-            nearest.found.extend(sorted(unseen, &key_of, Some(keep), lease)?);
+            nearest.found.extend(sorted(unseen, &key_of, Some(keep), reservation)?);
+            if let Some(error) = failed {
+                return Err(error);
+            }
             for walk in scan.walks() {
                 nearest.keys += walk.keys_examined;
                 nearest.documents += walk.documents_examined;

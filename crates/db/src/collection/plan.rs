@@ -23,7 +23,7 @@ use crate::catalog::{Collection, IndexSpec};
 use crate::collection::capped;
 use crate::collection::covered::{Cover, Needs};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 
 /// Where documents are found, and in which order.
 #[derive(Clone, Debug)]
@@ -225,7 +225,7 @@ fn of_places(
 ) -> Result<Vec<usize>, Error> {
     let files = |position: &usize| {
         let mut fields = collection.indexes[*position].shape.fields().iter();
-        fields.any(|field| near.suits(field.kind) && field.path == path)
+        fields.any(|field| field.kind.suits(near) && field.path == path)
     };
     let found: Vec<usize> = candidates.into_iter().filter(files).collect();
     if found.is_empty() {
@@ -416,7 +416,7 @@ fn is_one_key(range: &Bounds) -> bool {
     key::skip(&mut rest, false).is_ok() && rest.is_empty() && Bounds::prefix(start) == *range
 }
 
-fn count_ranges(reader: &Reader<'_>, tree: TreePlace, ranges: &[Bounds]) -> Result<u64, Error> {
+fn count_ranges(reader: &Reader<'_>, tree: TreeRef, ranges: &[Bounds]) -> Result<u64, Error> {
     let mut count = 0u64;
     for range in ranges {
         count = count.saturating_add(reader.estimate_range(tree, range)?);
@@ -431,7 +431,7 @@ impl AccessPath {
     }
 
     /// The tree that is scanned.
-    pub fn tree(&self, collection: &Collection) -> TreePlace {
+    pub fn tree(&self, collection: &Collection) -> TreeRef {
         match self.source {
             Source::Index(position) => collection.indexes[position].tree,
             Source::Collection | Source::Id => collection.documents,

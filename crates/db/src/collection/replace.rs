@@ -26,12 +26,12 @@ use crate::catalog::{CatalogView, IndexSpec, adopt};
 use crate::collection::Interrupt;
 use crate::collection::validation::Validator;
 use crate::collection::{duplicate, view};
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::large::{self, value_of};
 use crate::name;
-use crate::reader::TreePlace;
+use crate::reader::TreeRef;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 
 /// What a collection will hold, by the keys of `_id`.
@@ -126,7 +126,7 @@ impl Database {
                 self.build_content(collection, repository, content, &indexes)?;
             let built = Built { options, documents, indexes };
             let scope = Scope::collection(self.repository_name(), branch, collection);
-            let swapped = self.transact(scope, Role::Replacer, durability, |transaction| {
+            let swapped = self.transact(scope, LatchMode::Replacer, durability, |transaction| {
                 let done = self.swap(transaction, branch, collection, &built)?;
                 Ok(Outcome::commit_if(done, done))
             })?;
@@ -143,7 +143,7 @@ impl Database {
         durability: Durability,
     ) -> Result<TreeFormat, Error> {
         let scope = Scope::branch(self.repository_name(), branch);
-        self.transact(scope, Role::Writer, durability, |transaction| {
+        self.transact(scope, LatchMode::Writer, durability, |transaction| {
             let repository = adopt::ensure_repository(transaction, self, branch)?;
             Ok(Outcome::Commit(repository.format()))
         })
@@ -232,7 +232,7 @@ impl Database {
             None => return Ok(false),
         };
         for tree in old {
-            if let TreePlace::Live(id) = tree {
+            if let TreeRef::Live(id) = tree {
                 transaction.drop_tree(id)?;
             }
         }

@@ -11,16 +11,18 @@
 //!    out ([`Merge`]).
 
 mod metadata;
+mod row;
+pub(super) mod seen;
 mod text_scores;
 
-use std::collections::{BTreeMap, HashSet};
+use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use frond_doc::pieces::LargeDocument;
 use frond_doc::{Document, DocumentBuf};
 use frond_query::metadata::{Metadata, MetadataKind};
-use frond_query::pipeline::Lease;
 use frond_query::{Filter, SortPattern};
+use frond_store::budget::Reservation;
 use frond_tree::{Content, ContentRef, Entry, Value};
 
 use crate::catalog::Collection;
@@ -31,28 +33,10 @@ use crate::collection::plan::{Access, Order};
 use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::large;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
+pub(crate) use row::{Found, FoundRows, Row};
+use seen::Seen;
 use text_scores::TextScores;
-
-/// A document that was found, and the key of its `_id`.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    /// Its key in the documents' tree.
-    pub id_key: Bytes,
-    /// The document; of a large one that was asked for in part, the fields that the filter asks for.
-    pub document: DocumentBuf,
-    /// The document's pieces, if it is large.
-    pub large: Option<LargeDocument>,
-}
-
-impl Found {
-    /// Takes what the search left in the document.
-    pub fn take_metadata(&mut self) -> DocumentBuf {
-        let carried = frond_query::metadata::split(self.document.view());
-        self.document = frond_query::metadata::strip(self.document.clone());
-        carried
-    }
-}
 
 /// The documents of an access that pass a filter. Owns what it needs if its reader does.
 pub(crate) struct Scan<'a> {
@@ -61,16 +45,16 @@ pub(crate) struct Scan<'a> {
     walks: Vec<Walk>,
     current: usize,
     /// Keys of the documents that came out, if one may come again.
-    seen: Option<HashSet<Bytes>>,
+    seen: Option<Seen>,
     merge: Option<Merge>,
     /// Along the entries that tell scores, and memory for them, until they were read.
-    scoring: Option<(Walk, Lease)>,
+    scoring: Option<(Walk, Reservation)>,
 }
 
 /// How documents are fetched and filtered.
 struct Fetch<'a> {
     reader: Reader<'a>,
-    documents: TreePlace,
+    documents: TreeRef,
     filter: Filter,
     /// Whether documents that are found may fail the filter.
     may_fail: bool,
@@ -84,6 +68,8 @@ struct Fetch<'a> {
     told_by_key: Vec<Option<Cover>>,
     /// Asked once for so many documents, whether they pass or not.
     interrupt: Interrupt,
+    /// How many steps all walks have made: each of two thousand may be short.
+    steps: Cell<u64>,
     /// What is left in the documents that come out.
     metadata: Metadata,
     /// What documents score, if entries tell it.
@@ -106,7 +92,7 @@ const CHECK_COUNT: u64 = 256;
 /// What scans that are merged have next, by its place in the order.
 struct Merge {
     pattern: SortPattern,
-    next: BTreeMap<(Bytes, usize), Found>,
+    next: BTreeMap<(Bytes, usize), Row>,
     has_begun: bool,
 }
 
@@ -153,10 +139,16 @@ impl<'a> Scan<'a> {
             for_update: false,
             counts_only: false,
             interrupt: Interrupt::default(),
+            steps: Cell::new(0),
             scores: Scores::Texts,
         };
-        let seen = may_repeat.then(HashSet::new);
+        let seen = may_repeat.then(|| Seen::new(fetch.filter.memory().another(usize::MAX)));
         Scan { fetch, walks, current: 0, seen, merge, scoring: None }
+    }
+
+    /// What documents pass: of a `$text` it knows by what it is asked.
+    pub fn passing_filter(&self) -> &Filter {
+        &self.fetch.filter
     }
 
     /// The walks, each with what it has done.
@@ -171,8 +163,8 @@ impl<'a> Scan<'a> {
     }
 
     /// Takes scores from the entries of the text index by which documents are found, if they are asked for and the
-    /// entries tell them. For several terms all entries are read first, as far as `lease` allows.
-    pub fn scored_by_entries(mut self, lease: Lease) -> Scan<'a> {
+    /// entries tell them. For several terms all entries are read first, as far as `reservation` allows.
+    pub fn scored_by_entries(mut self, reservation: Reservation) -> Scan<'a> {
         let is_asked = self.fetch.metadata.contains(MetadataKind::TextScore);
         if let (Some(matcher), [walk]) = (self.fetch.filter.text_matcher(), &self.walks[..])
             && is_asked
@@ -181,7 +173,7 @@ impl<'a> Scan<'a> {
         {
             match matcher.terms_count() {
                 1 => self.fetch.scores = Scores::Entry,
-                _ => self.scoring = Some((walk.twin(), lease)),
+                _ => self.scoring = Some((walk.twin(), reservation)),
             }
         }
         self
@@ -207,8 +199,8 @@ impl<'a> Scan<'a> {
         scan
     }
 
-    /// Shows the documents that are left, until `visit` answers false.
-    pub fn visit(
+    /// Shows what was asked for of the documents that are left, until `visit` answers false.
+    pub fn visit_asked(
         &mut self,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
@@ -221,14 +213,14 @@ impl<'a> Scan<'a> {
                 return Ok(());
             }
             // The first of a range, and what can't be lent.
-            let Some(found) = self.step()? else { return Ok(()) };
-            if !visit(found.document.view())? {
+            let Some(row) = self.step()? else { return Ok(()) };
+            if !visit(row.asked())? {
                 return Ok(());
             }
         }
     }
 
-    fn step(&mut self) -> Result<Option<Found>, Error> {
+    fn step(&mut self) -> Result<Option<Row>, Error> {
         if self.merge.is_some() {
             return self.step_merged();
         }
@@ -242,7 +234,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The least of what the walks have next.
-    fn step_merged(&mut self) -> Result<Option<Found>, Error> {
+    fn step_merged(&mut self) -> Result<Option<Row>, Error> {
         let begins =
             self.merge.as_mut().is_some_and(|merge| !std::mem::replace(&mut merge.has_begun, true));
         if begins {
@@ -259,17 +251,17 @@ impl<'a> Scan<'a> {
     fn refill(&mut self, place: usize) -> Result<(), Error> {
         let found = self.next_of(place)?;
         if let (Some(merge), Some(found)) = (&mut self.merge, found) {
-            let key = merge.pattern.key(found.document.view());
+            let key = merge.pattern.key(found.asked());
             merge.next.insert((key, place), found);
         }
         Ok(())
     }
 
     /// The next document of one walk.
-    fn next_of(&mut self, place: usize) -> Result<Option<Found>, Error> {
-        if let Some((walk, lease)) = self.scoring.take() {
+    fn next_of(&mut self, place: usize) -> Result<Option<Row>, Error> {
+        if let Some((walk, reservation)) = self.scoring.take() {
             let Fetch { reader, interrupt, .. } = &self.fetch;
-            if let Some(scores) = TextScores::read(walk, reader, interrupt, lease)? {
+            if let Some(scores) = TextScores::read(walk, reader, interrupt, reservation)? {
                 self.fetch.scores = Scores::Entries(scores);
             }
         }
@@ -280,8 +272,8 @@ impl<'a> Scan<'a> {
             return Ok(Some(found));
         }
         while let Some(entry) = walk.next(&fetch.reader)? {
-            let steps = walk.keys_examined + walk.documents_examined + walk.returned;
-            if steps.is_multiple_of(CHECK_COUNT) {
+            fetch.steps.set(fetch.steps.get() + 1);
+            if fetch.steps.get().is_multiple_of(CHECK_COUNT) {
                 fetch.interrupt.check()?;
             }
             let key = fetch.index_key(walk, &entry)?;
@@ -294,7 +286,7 @@ impl<'a> Scan<'a> {
             if let Some(found) = found {
                 if walk.index.is_none()
                     && let Some(seen) = &mut self.seen
-                    && !seen.insert(found.id_key.clone())
+                    && !seen.insert(&found.id_key)?
                 {
                     continue;
                 }
@@ -308,7 +300,7 @@ impl<'a> Scan<'a> {
 
 impl Fetch<'_> {
     /// What an entry of the documents' own tree gives.
-    fn of_document(&self, walk: &mut Walk, entry: Entry) -> Result<Option<Found>, Error> {
+    fn of_document(&self, walk: &mut Walk, entry: Entry) -> Result<Option<Row>, Error> {
         if self.counts_only {
             return Ok(Some(nothing_of(entry.key)));
         }
@@ -318,7 +310,7 @@ impl Fetch<'_> {
 
     /// What the document at a place of a capped collection gives; a place whose document was erased gives
     /// nothing.
-    fn of_place(&self, walk: &mut Walk, place: &Entry) -> Result<Option<Found>, Error> {
+    fn of_place(&self, walk: &mut Walk, place: &Entry) -> Result<Option<Row>, Error> {
         let id_key = self.reader.read(&place.value)?;
         match self.reader.get(self.documents, &id_key)? {
             Some(value) => self.of_document(walk, Entry { key: id_key, value }),
@@ -352,7 +344,7 @@ impl Fetch<'_> {
                     && let Some(found) = self.passing(entry.key, &entry.value)?
                 {
                     returned += 1;
-                    wants_more = visit(found.document.view())?;
+                    wants_more = visit(found.asked())?;
                 }
             }
         }
@@ -362,7 +354,7 @@ impl Fetch<'_> {
     }
 
     /// The next document that passes of the range that is read; `None` if none is left in it.
-    fn next_inline(&self, walk: &mut Walk) -> Result<Option<Found>, Error> {
+    fn next_inline(&self, walk: &mut Walk) -> Result<Option<Row>, Error> {
         let mut examined = 0_u64;
         let mut next = None;
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
@@ -384,8 +376,7 @@ impl Fetch<'_> {
                 let Some(Entry { key, value }) = entries.entry() else { break };
                 next = match value.content {
                     Content::Inline(bytes) if is_inline => {
-                        let document = DocumentBuf::from_validated(bytes);
-                        Some(Found { id_key: key, document, large: None })
+                        Some(Row::whole(key, DocumentBuf::from_validated(bytes), None))
                     }
                     content => self.passing(key, &Value { content, ..value })?,
                 };
@@ -402,8 +393,8 @@ impl Fetch<'_> {
         walk: &mut Walk,
         place: usize,
         entry: Entry,
-        seen: &mut Option<HashSet<Bytes>>,
-    ) -> Result<Option<Found>, Error> {
+        seen: &mut Option<Seen>,
+    ) -> Result<Option<Row>, Error> {
         let Some(index) = &walk.index else { return Ok(None) };
         let told_by_key = self.told_by_key[place].as_ref();
         let needs_content = index.spec.unique
@@ -416,13 +407,12 @@ impl Fetch<'_> {
         if seen.as_ref().is_some_and(|seen| seen.contains(&id_key)) {
             return Ok(None);
         }
-        let mut remember = || {
-            if let Some(seen) = seen {
-                seen.insert(id_key.clone());
-            }
+        let mut remember = || match seen {
+            Some(seen) => seen.insert(&id_key).map(|_| ()),
+            None => Ok(()),
         };
         if self.counts_only {
-            remember();
+            remember()?;
             return Ok(Some(nothing_of(id_key)));
         }
         if walk.cover != Cover::Nothing || told_by_key.is_some() {
@@ -434,12 +424,12 @@ impl Fetch<'_> {
                 return Ok(None);
             }
             if let Some(document) = walk.cover.document(index, &entry.key, &parts)? {
-                remember();
+                remember()?;
                 let passes = self.passes(document.view())?;
-                return Ok(passes.then_some(Found { id_key, document, large: None }));
+                return Ok(passes.then_some(Row::part(id_key, document, None)));
             }
         }
-        remember();
+        remember()?;
         let Some(value) = self.reader.get(self.documents, &id_key)? else {
             // A cursor of a transaction may be read on after the transaction removed the document.
             if self.reader.may_change() {
@@ -456,16 +446,15 @@ impl Fetch<'_> {
     }
 
     /// The document, if it passes.
-    fn passing(&self, id_key: Bytes, value: &Value) -> Result<Option<Found>, Error> {
-        let found = self.document_of(id_key, value)?;
-        if !self.passes(found.document.view())? {
+    fn passing(&self, id_key: Bytes, value: &Value) -> Result<Option<Row>, Error> {
+        let row = self.document_of(id_key, value)?;
+        if !self.passes(row.asked())? {
             return Ok(None);
         }
-        let is_part = self.in_part.is_none() && self.names_at_first().is_some();
-        match is_part && found.large.is_some() {
-            true => Ok(Some(Found { document: self.reader.document(value)?, ..found })),
-            false => Ok(Some(found)),
+        if self.in_part.is_some() || row.is_whole() {
+            return Ok(Some(row));
         }
+        Ok(Some(row.into_whole(&self.reader, self.documents)?.into()))
     }
 
     /// The fields of a large document that are read before it is known whether it passes; `None`: all.
@@ -474,36 +463,59 @@ impl Fetch<'_> {
     }
 
     /// The document, or what the filter asks for of a large one.
-    fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Found, Error> {
+    fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Row, Error> {
         let large = large::head(value);
-        let document = match (&large, self.names_at_first()) {
-            (Some(large), Some(names)) => {
-                let mut wanted: Vec<&[u8]> = vec![b"_id"];
-                let more = self.in_part.iter().flatten().map(|name| &**name);
-                for name in names.chain(more) {
-                    if !wanted.contains(&name) {
-                        wanted.push(name);
-                    }
-                }
-                // What the cache keeps whole, with an index of its fields, serves the next reader too.
-                match self.for_update || large::KEPT_BYTES_MAX < large.bytes() {
-                    true => self.reader.project(large, &wanted)?,
-                    false => self.reader.document_in_part(large, &wanted)?,
-                }
-            }
-            _ => self.reader.document(value)?,
+        let (Some(large), Some(names)) = (large, self.names_at_first()) else {
+            return Ok(Row::whole(id_key, self.reader.document(value)?, large));
         };
-        Ok(Found { id_key, document, large })
+        let mut wanted: Vec<&[u8]> = vec![b"_id"];
+        let more = self.in_part.iter().flatten().map(|name| &**name);
+        for name in names.chain(more) {
+            if !wanted.contains(&name) {
+                wanted.push(name);
+            }
+        }
+        // What the cache keeps whole, with an index of its fields, serves the next reader too.
+        let fields = match self.for_update || large::KEPT_BYTES_MAX < large.bytes() {
+            true => self.reader.project(&large, &wanted)?,
+            false => self.reader.document_in_part(&large, &wanted)?,
+        };
+        Ok(Row::part(id_key, fields, Some(large)))
     }
 }
 
+/// The document that has `value`, if it passes `filter`; large ones are read as [`Scan::for_update`] does.
+pub(crate) fn passing(
+    reader: Reader<'_>,
+    documents: TreeRef,
+    filter: &Filter,
+    id_key: Bytes,
+    value: &Value,
+) -> Result<Option<Row>, Error> {
+    let fetch = Fetch {
+        reader,
+        documents,
+        filter: filter.clone(),
+        may_fail: true,
+        in_part: Some(Vec::new()),
+        for_update: true,
+        counts_only: false,
+        told_by_key: Vec::new(),
+        interrupt: Interrupt::default(),
+        steps: Cell::new(0),
+        metadata: Metadata::default(),
+        scores: Scores::Texts,
+    };
+    fetch.passing(id_key, value)
+}
+
 /// What is found where nothing is asked of documents.
-fn nothing_of(id_key: Bytes) -> Found {
-    Found { id_key, document: DocumentBuf::empty(), large: None }
+fn nothing_of(id_key: Bytes) -> Row {
+    Row::part(id_key, DocumentBuf::empty(), None)
 }
 
 impl Iterator for Scan<'_> {
-    type Item = Result<Found, Error>;
+    type Item = Result<Row, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.step().transpose()

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use bytes::Bytes;
 use frond_doc::Document;
 use frond_query::Code;
-use frond_query::pipeline::Lease;
+use frond_store::budget::Reservation;
 
 use crate::collection::scan::Found;
 use crate::error::Error;
@@ -53,12 +53,12 @@ impl Kept {
 /// Returns what `found` gives in the order of its keys; with `keep`, only so many of the first.
 ///
 /// # Errors
-/// `QueryExceededMemoryLimitNoDiskUseAllowed` (292) if more would have to be kept than `lease` allows.
+/// `QueryExceededMemoryLimitNoDiskUseAllowed` (292) if more would have to be kept than `reservation` allows.
 pub(crate) fn sorted(
     found: impl Iterator<Item = Result<Found, Error>>,
     key_of: &dyn Fn(Document<'_>) -> Bytes,
     keep: Option<usize>,
-    mut lease: Lease,
+    mut reservation: Reservation,
 ) -> Result<Vec<Found>, Error> {
     let mut heap = BinaryHeap::new();
     let mut bytes = 0;
@@ -71,7 +71,7 @@ pub(crate) fn sorted(
         if keep.is_some_and(|keep| heap.len() > keep) {
             bytes -= heap.pop().map_or(0, |greatest: Kept| greatest.bytes());
         }
-        lease.hold(bytes).map_err(|exceeded| {
+        reservation.hold(bytes).map_err(|exceeded| {
             let message = format!(
                 "Executor error during find command :: caused by :: Sort exceeded memory limit of \
                  {exceeded}, but did not opt in to external sorting."

@@ -19,7 +19,7 @@ use crate::collection::plan::Order;
 use crate::collection::{Cursor, FindRequest, Interrupt, capped};
 use crate::database::Database;
 use crate::error::Error;
-use crate::reader::TreePlace;
+use crate::reader::TreeRef;
 
 /// The documents of a capped collection that pass a filter, as they come.
 pub struct Tail {
@@ -110,7 +110,7 @@ impl Tail {
         if last < first {
             return Ok(());
         }
-        debug_assert!(matches!(order, TreePlace::Live(_)));
+        debug_assert!(matches!(order, TreeRef::Live(_)));
         self.request.placed = Some((first, last));
         self.current = Some(self.database.find(&self.collection, &self.request)?);
         self.last = Some(last);
@@ -118,7 +118,7 @@ impl Tail {
     }
 
     /// Where the order lies, and its last place; `None` if it is empty and was when the tail began.
-    fn look(&self) -> Result<Option<(TreePlace, u64)>, Error> {
+    fn look(&self) -> Result<Option<(TreeRef, u64)>, Error> {
         let reader = self.database.reader();
         let found = self.database.find_collection(&reader, &self.collection)?;
         let same = |found: &Arc<Collection>| found.uuid == self.uuid;

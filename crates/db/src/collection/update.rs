@@ -6,14 +6,14 @@ use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Collation, Filter, Update};
 
-use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
+use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Ran};
 use crate::collection::find::asked_metadata;
 use crate::collection::plan::Order;
-use crate::collection::scan::Found;
-use crate::collection::write::CollectionWriter;
+use crate::collection::scan::{Found, Row};
+use crate::collection::write::{CollectionWriter, Met};
 use crate::collection::{UpdateReport, UpdateStatement};
 use crate::database::Database;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::retry::StatementDone;
 
 /// An update statement whose parts are parsed.
@@ -46,7 +46,8 @@ pub(crate) const MULTI_IS_NOT_RETRYABLE: &str =
 impl Database {
     /// Updates by each of `statements`, in their order.
     ///
-    /// A statement that fails after it changed some documents leaves them changed, as MongoDB does.
+    /// A statement that fails after it changed some documents leaves them changed, as MongoDB does; one that changes
+    /// many does so in several transactions.
     ///
     /// # Errors
     /// What concerns the request as a whole; what concerns a statement is in the report.
@@ -59,7 +60,7 @@ impl Database {
     ) -> Result<UpdateReport, Error> {
         // What is wrong with a command's `let` concerns the command, not its first statement.
         if let Some(statement) = statements.first() {
-            self.parse_variables(statement.variables.as_ref())?;
+            self.parse_variables(statement.variables.as_ref(), self.interrupt())?;
         }
         let options = BatchOptions { ordered, durability };
         let prepare = |begun: usize| {
@@ -69,13 +70,18 @@ impl Database {
         let run = |writer: &mut CollectionWriter<'_>, statement: &ParsedStatement| {
             self.run_update(writer, statement)
         };
-        let report = self.run_statements(collection, options, statements.len(), prepare, run)?;
+        let in_parts = |statement: &ParsedStatement| {
+            self.update_in_parts(collection, statement, options.durability)
+        };
+        let count = statements.len();
+        let report =
+            self.run_statements_on_many(collection, options, count, prepare, run, in_parts)?;
         let BatchReport { count: matched, modified, upserted, errors, retried, each } = report;
         Ok(UpdateReport { matched, modified, upserted, errors, retried, each })
     }
 
     fn parse(&self, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
-        let variables = self.parse_variables(statement.variables.as_ref())?;
+        let variables = self.parse_variables(statement.variables.as_ref(), self.interrupt())?;
         let collation = statement.collation.clone().unwrap_or_default();
         let variables = variables.with_collation(collation.clone());
         let constants = statement.constants.as_ref().map(DocumentBuf::view);
@@ -110,32 +116,66 @@ impl Database {
         &self,
         writer: &mut CollectionWriter<'_>,
         statement: &ParsedStatement,
-    ) -> Result<StatementDone, Error> {
+    ) -> Result<Ran, Error> {
         let collated = statement.collated(writer.collation());
         let statement = collated.as_ref().unwrap_or(statement);
-        let limit = if statement.multi { None } else { Some(1) };
         let hint = statement.hint.as_ref();
-        let matching = writer.matching_in_part(&statement.filter, &statement.order, hint, limit)?;
+        let (filter, order) = (&statement.filter, &statement.order);
+        let matching: Vec<Met> = if statement.update.update.is_replacement() {
+            writer.matching_or_damaged(filter, order, hint, Some(1))?
+        } else if statement.multi {
+            match writer.matching_few(filter, hint)? {
+                Some(rows) => rows.into_iter().map(Met::Row).collect(),
+                None => return Ok(Ran::Many),
+            }
+        } else {
+            let rows = writer.matching_in_part(filter, order, hint, Some(1))?;
+            rows.into_iter().map(Met::Row).collect()
+        };
         let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
-        for mut found in matching {
-            if !statement.filter.metadata().is_empty() {
-                found.take_metadata();
+        let bytes_before = writer.bytes();
+        for met in matching {
+            let mut row = match met {
+                Met::Row(row) => row,
+                Met::Damaged(id_key) => {
+                    writer.replace_damaged(&id_key, &statement.update)?;
+                    done.modified += 1;
+                    continue;
+                }
+            };
+            if !filter.metadata().is_empty() {
+                row.take_metadata();
             }
-            if let Some(modified) =
-                writer.update_large(&found, &statement.update, &statement.filter)?
-            {
-                done.modified += u64::from(modified);
-                continue;
-            }
-            let found = &writer.whole(found)?;
-            if let Some(after) = statement.update.apply(&statement.filter, found)? {
-                writer.replace(found, &after)?;
-                done.modified += 1;
+            done.modified += u64::from(statement.change(writer, row)?);
+            if statement.multi && writer.is_full_since(bytes_before) {
+                return Ok(Ran::Many);
             }
         }
         if done.count == 0 && statement.upsert {
-            let document = self.upsert(writer, &statement.update, &statement.filter)?;
+            let document = self.upsert(writer, &statement.update, filter)?;
             done.upserted = document.get("_id").map(|id| id.to_buf());
+        }
+        Ok(Ran::Done(done))
+    }
+
+    fn update_in_parts(
+        &self,
+        collection: &str,
+        statement: &ParsedStatement,
+        durability: Durability,
+    ) -> Result<StatementDone, Error> {
+        let collated = statement.collated(&self.collation_of_collection(collection)?);
+        let statement = collated.as_ref().unwrap_or(statement);
+        let search = (&statement.filter, statement.hint.as_ref());
+        let mut done = self.change_in_parts(collection, search, durability, &|writer, row| {
+            statement.change(writer, row)
+        })?;
+        // What was found may all have been changed meanwhile.
+        if done.count == 0 && statement.upsert {
+            let upserted = self.write_once(collection, durability, |writer| {
+                self.upsert(writer, &statement.update, &statement.filter)
+            })?;
+            done.upserted = upserted.get("_id").map(|id| id.to_buf());
         }
         Ok(done)
     }
@@ -156,6 +196,9 @@ impl Database {
                 return Err(Error::invalid(Code::TypeMismatch, message));
             }
         };
+        if let Value::Array(stages) = update.as_value() {
+            variables.memory().hold_parsed(stages.as_bytes().len())?;
+        }
         let source = match update.as_value() {
             Value::Document(update) if !update.iter().any(|(name, _)| name.starts_with('$')) => {
                 ValueBuf::from(self.set_zero_timestamps(update.to_buf()))
@@ -198,6 +241,26 @@ impl Database {
 }
 
 impl ParsedStatement {
+    /// Updates a document that was found, and tells whether it changed.
+    fn change(&self, writer: &mut CollectionWriter<'_>, row: Row) -> Result<bool, Error> {
+        if let Some(modified) = writer.update_large(&row, &self.update, &self.filter)? {
+            return Ok(modified);
+        }
+        let id_key = row.id_key.clone();
+        let found = match writer.whole(row) {
+            Err(error)
+                if error.kind == ErrorKind::Damaged && self.update.update.is_replacement() =>
+            {
+                return writer.replace_damaged(&id_key, &self.update).map(|()| true);
+            }
+            found => found?,
+        };
+        match self.update.apply(&self.filter, &found)? {
+            Some(after) => writer.replace(&found, &after).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
     /// The statement by the collection's own collation, if that changes anything.
     fn collated(&self, collation: &Collation) -> Option<ParsedStatement> {
         if self.has_collation || collation.is_simple() {
@@ -224,10 +287,11 @@ impl ParsedUpdate {
         self.array_filters.as_ref().and_then(|filters| filters.as_value().as_array())
     }
 
-    /// What the update needs to know besides the document, the position that the filter found too.
-    pub fn context_of(&self, filter: &Filter, found: &Found) -> UpdateContext {
+    /// What the update needs to know besides the document, the position that the filter found too: `fields` are
+    /// those that the filter asks for, or more.
+    pub fn context_of(&self, filter: &Filter, fields: Document<'_>) -> UpdateContext {
         let position = match self.update.needs_position() {
-            true => filter.matches_position(found.document.view()).1,
+            true => filter.matches_position(fields).1,
             false => None,
         };
         UpdateContext { position, ..self.context }
@@ -235,6 +299,7 @@ impl ParsedUpdate {
 
     /// The document that was found, changed; `None` if nothing changes.
     pub fn apply(&self, filter: &Filter, found: &Found) -> Result<Option<DocumentBuf>, Error> {
-        Ok(self.update.apply(found.document.view(), &self.context_of(filter, found))?)
+        let document = found.document.view();
+        Ok(self.update.apply(document, &self.context_of(filter, document))?)
     }
 }

@@ -28,6 +28,21 @@ impl Validator {
         Ok(validator.filter(|validator| !validator.warns))
     }
 
+    /// Checks the options of a collection that is made or changed.
+    ///
+    /// # Errors
+    /// As [`Validator::of_options`]; a `$near`, which orders documents and so can't judge one.
+    pub fn check_options(options: Document<'_>, now_millis: i64) -> Result<(), Error> {
+        Validator::of_options(options, now_millis)?;
+        match options.get("validator") {
+            Some(Value::Document(validator)) if Filter::parse(validator)?.near().is_some() => {
+                let what = "$geoNear, $near, and $nearSphere are not allowed in this context";
+                Err(Error::invalid(Code::BadValue, what))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a document that fails is told, and let through.
     pub fn warns(&self) -> bool {
         self.warns

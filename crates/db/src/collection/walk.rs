@@ -16,14 +16,14 @@ use crate::catalog::view::Index;
 use crate::collection::covered::Cover;
 use crate::collection::plan::{AccessPath, Source};
 use crate::error::Error;
-use crate::reader::{Entries, Reader, TreePlace};
+use crate::reader::{Entries, Reader, TreeRef};
 
 /// Reading on is cheaper than a new cursor for so many entries.
 const MISSES_MAX: usize = 8;
 
 /// A walk over the entries of one tree.
 pub(crate) struct Walk {
-    tree: TreePlace,
+    tree: TreeRef,
     /// The index, if it isn't the documents' own tree.
     pub index: Option<Index>,
     /// Whether entries are the places of a capped collection's documents.

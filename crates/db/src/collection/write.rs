@@ -11,32 +11,36 @@
 //! would file two documents under one key write the same key, and the second one to commit
 //! conflicts, runs again, and then finds the first one's entry.
 
+mod damaged;
 mod large;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
-use frond_engine::{Engine, Transaction, TreeId};
+use frond_engine::{Engine, Savepoint, Transaction, TreeId};
 use frond_query::{Code, Collation, Filter};
 use frond_tree::{Bounds, Direction, Value};
 
-use crate::catalog::cache::Moment;
+use crate::catalog::cache::CatalogEpoch;
 use crate::catalog::index_entry::{checked_key, entries, is_of_document};
 use crate::catalog::view::Index;
 use crate::catalog::{Collection, adopt};
 use crate::collection::capped::{self, Limits};
 use crate::collection::duplicate;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
-use crate::collection::scan::{Found, Scan};
+use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
 use crate::collection::validation::Validator;
 use crate::collection::{sort, view};
 use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
+pub(crate) use damaged::Met;
 
 /// MongoDB's code of an update whose result is too large.
 const RESULT_TOO_LARGE: Code = Code::Location(17419);
+/// A transaction that has so many bytes to write takes no more documents.
+const WRITES_BYTES_MAX: u64 = 4 << 20;
 
 /// Writes documents of one collection in a transaction.
 ///
@@ -75,8 +79,8 @@ impl LiveTrees {
     /// The trees of a collection, if all of them are the engine's already.
     fn of(collection: &Arc<Collection>) -> Option<LiveTrees> {
         let live = |place| match place {
-            TreePlace::Live(id) => Some(id),
-            TreePlace::Committed(_) => None,
+            TreeRef::Live(id) => Some(id),
+            TreeRef::Committed(_) => None,
         };
         let indexes = collection.indexes.iter().map(|index| live(index.tree));
         Some(LiveTrees {
@@ -101,7 +105,7 @@ impl<'t> CollectionWriter<'t> {
 
     /// As `open`, in a transaction that has written nothing and began after `moment` was noted.
     pub fn open_at(
-        moment: Option<Moment>,
+        moment: Option<CatalogEpoch>,
         transaction: &'t mut Transaction,
         database: &'t Database,
         branch: &'t str,
@@ -131,7 +135,7 @@ impl<'t> CollectionWriter<'t> {
         };
         let indexes = before.as_ref().map_or(&[][..], |collection| &collection.indexes);
         let made_flags = |index: &Index| match (index.tree, database.transaction()) {
-            (TreePlace::Live(tree), Some(transaction)) => transaction.made_flags(tree),
+            (TreeRef::Live(tree), Some(transaction)) => transaction.made_flags(tree),
             _ => 0,
         };
         let own = OwnFacts { flags: indexes.iter().map(made_flags).collect() };
@@ -180,20 +184,23 @@ impl<'t> CollectionWriter<'t> {
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
-        let Some((scan, in_order)) = self.scan(filter, order, hint, limit)? else {
+        let Some((mut scan, in_order)) = self.scan(filter, order, hint, limit)? else {
             return Ok(Vec::new());
         };
-        let lease = || self.database.frond().resources(true).lease();
-        match (order, filter.distance()) {
+        let reservation = || self.database.frond().resources(true).reservation();
+        let key_of: Box<dyn Fn(Document<'_>) -> Bytes> = match (order, filter.distance()) {
             (Order::By(pattern), _) if !in_order => {
-                let scan = scan.scored_by_entries(lease());
-                sort::sorted(scan, &|document| pattern.key(document), limit, lease())
+                scan = scan.scored_by_entries(reservation());
+                Box::new(|document| pattern.key(document))
             }
-            (Order::Any, Some(distance)) => {
-                sort::sorted(scan, &|document| distance.key(document), limit, lease())
+            (Order::Any, Some(distance)) => Box::new(move |document| distance.key(document)),
+            _ => {
+                let rows = scan.take(limit.unwrap_or(usize::MAX));
+                return rows.map(|row| self.whole(row?)).collect();
             }
-            _ => scan.take(limit.unwrap_or(usize::MAX)).collect(),
-        }
+        };
+        let found = scan.map(|row| self.whole(row?));
+        sort::sorted(found, &*key_of, limit, reservation())
     }
 
     /// As [`CollectionWriter::matching`], but where the order doesn't matter large documents are
@@ -204,9 +211,10 @@ impl<'t> CollectionWriter<'t> {
         order: &Order,
         hint: Option<&frond_doc::ValueBuf>,
         limit: Option<usize>,
-    ) -> Result<Vec<Found>, Error> {
+    ) -> Result<Vec<Row>, Error> {
         if !matches!(order, Order::Any) || filter.near().is_some() {
-            return self.matching(filter, order, hint, limit);
+            let found = self.matching(filter, order, hint, limit)?;
+            return Ok(found.into_iter().map(Row::from).collect());
         }
         match self.scan(filter, order, hint, limit)? {
             Some((scan, _)) => {
@@ -214,6 +222,67 @@ impl<'t> CollectionWriter<'t> {
             }
             None => Ok(Vec::new()),
         }
+    }
+
+    /// The documents that pass `filter`, large ones in part; `None` if they are more than a part takes
+    /// ([`crate::collection::parts`]). In a transaction of several requests they are charged, and never too many.
+    pub fn matching_few(
+        &self,
+        filter: &Filter,
+        hint: Option<&frond_doc::ValueBuf>,
+    ) -> Result<Option<Vec<Row>>, Error> {
+        let Some((scan, _)) = self.scan(filter, &Order::Any, hint, None)? else {
+            return Ok(Some(Vec::new()));
+        };
+        let is_alone = self.database.transaction().is_none();
+        let mut reservation = filter.memory().another(usize::MAX);
+        let mut found = FoundRows::default();
+        for row in scan.for_update(std::iter::empty()).interrupted_by(self.database.interrupt()) {
+            found.push(row?);
+            if is_alone && found.is_full() {
+                return Ok(None);
+            }
+            reservation.hold(found.bytes()).map_err(|exceeded| {
+                let message = format!("the documents that are to be written exceed {exceeded}");
+                Error::invalid(Code::ExceededMemoryLimit, message)
+            })?;
+        }
+        Ok(Some(found.rows))
+    }
+
+    /// The document of a row that was found at an older snapshot, as it is now; `None` if it is gone, or doesn't pass
+    /// `filter` any more.
+    pub fn as_it_is_now(&self, row: &Row, filter: &Filter) -> Result<Option<Row>, Error> {
+        let Some(documents) = self.documents() else { return Ok(None) };
+        let reader = self.reader();
+        match reader.get(documents, &row.id_key)? {
+            Some(value) if row.is_of(&reader, &value)? => Ok(Some(row.clone())),
+            Some(value) => scan::passing(reader, documents, filter, row.id_key.clone(), &value),
+            None => Ok(None),
+        }
+    }
+
+    /// About how many bytes the transaction has to write.
+    pub fn bytes(&self) -> u64 {
+        self.transaction.bytes()
+    }
+
+    /// Whether the transaction, if it is this request's alone, has as much to write since it had `bytes` as a part
+    /// may.
+    pub fn is_full_since(&self, bytes: u64) -> bool {
+        self.database.transaction().is_none()
+            && WRITES_BYTES_MAX <= self.bytes().saturating_sub(bytes)
+    }
+
+    /// Where to go back to by [`CollectionWriter::undo`].
+    pub fn savepoint(&mut self) -> (Savepoint, u64) {
+        (self.transaction.savepoint(), self.writes)
+    }
+
+    /// Undoes what was written since. To be the last that this writer is asked.
+    pub fn undo(&mut self, (savepoint, writes): (Savepoint, u64)) {
+        self.transaction.rollback_to(savepoint);
+        self.writes = writes;
     }
 
     /// A scan for documents, and whether it gives them in the order; `None` if there is no
@@ -228,7 +297,19 @@ impl<'t> CollectionWriter<'t> {
         let Some(now) = &self.now else {
             return Ok(None);
         };
-        let reader = Reader::within(self.database.frond().engine(), self.transaction);
+        let access = self.access(now, filter, order, hint, limit)?;
+        let in_order = access.gives_order;
+        Ok(Some((Scan::new(self.reader(), now, access, filter.clone(), order), in_order)))
+    }
+
+    fn access(
+        &self,
+        now: &Collection,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&frond_doc::ValueBuf>,
+        limit: Option<usize>,
+    ) -> Result<Access, Error> {
         let hint = match hint {
             Some(hint) => Hint::parse(hint, now)?,
             None => None,
@@ -243,14 +324,17 @@ impl<'t> CollectionWriter<'t> {
             between: Between::default(),
             distinct: None,
         };
-        let access = match &self.before {
-            Some(before) => plan::choose(&reader, before, &self.own, request)?,
+        match &self.before {
+            Some(before) => plan::choose(&self.reader(), before, &self.own, request),
             // What this transaction made itself has no index that is known here.
-            None if filter.text().is_some() => return Err(plan::no_text_index()),
-            None => Access::everything(request),
-        };
-        let in_order = access.gives_order;
-        Ok(Some((Scan::new(reader, now, access, filter.clone(), order), in_order)))
+            None if filter.text().is_some() => Err(plan::no_text_index()),
+            None => Ok(Access::everything(request)),
+        }
+    }
+
+    /// Says that what is written deletes: see [`Transaction::give_back`].
+    pub fn give_back(&mut self) {
+        self.transaction.give_back();
     }
 
     /// Inserts a document, normalised before.
@@ -289,12 +373,29 @@ impl<'t> CollectionWriter<'t> {
 
     /// Removes the document that was found.
     pub fn remove(&mut self, found: &Found) -> Result<(), Error> {
+        self.remove_under(&found.id_key, found.document.view())
+    }
+
+    /// As [`CollectionWriter::remove`]. Of a large document no more is read than its entries in indexes depend on.
+    pub fn remove_row(&mut self, row: Row) -> Result<(), Error> {
+        match &row.large {
+            Some(large) => {
+                self.ensure()?;
+                let indexed = self.indexed(large)?;
+                self.remove_under(&row.id_key, indexed.view())
+            }
+            None => self.whole(row).and_then(|found| self.remove(&found)),
+        }
+    }
+
+    /// Removes a document of which `indexed` has the fields that its entries in indexes depend on.
+    fn remove_under(&mut self, id_key: &Bytes, indexed: Document<'_>) -> Result<(), Error> {
         self.ensure()?;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
-            writer.transaction.delete(documents, found.id_key.clone())?;
-            writer.note_removed(&found.id_key)?;
-            writer.change_indexes(&found.id_key, Some(found.document.view()), None)
+            writer.transaction.delete(documents, id_key.clone())?;
+            writer.note_removed(id_key)?;
+            writer.change_indexes(id_key, Some(indexed), None)
         })
     }
 
@@ -328,7 +429,10 @@ impl<'t> CollectionWriter<'t> {
 
     fn undoing(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
         let savepoint = self.transaction.savepoint();
-        let result = write(self);
+        let result = write(self).and_then(|()| match self.database.transaction() {
+            Some(transaction) => transaction.hold(self.transaction.bytes()),
+            None => Ok(()),
+        });
         match &result {
             Ok(()) => self.writes += 1,
             Err(_) => self.transaction.rollback_to(savepoint),
@@ -352,7 +456,7 @@ impl<'t> CollectionWriter<'t> {
     }
 
     /// Where the documents lie.
-    pub(super) fn documents(&self) -> Option<TreePlace> {
+    pub(super) fn documents(&self) -> Option<TreeRef> {
         self.now.as_ref().map(|now| now.documents)
     }
 

@@ -7,8 +7,9 @@
 
 use frond_doc::pieces::{Edited, Element, LargeDocument, Part, PiecesError};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_query::Update;
+use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
-use frond_query::{Collation, Update};
 use frond_store::ChunkStore;
 
 /// The name of an array with one element, which is looked at by itself.
@@ -34,7 +35,7 @@ impl<'u> EveryElement<'u> {
     pub(crate) fn cut(
         update: Document<'u>,
         array_filters: Option<Array<'_>>,
-        collation: &Collation,
+        variables: &Variables,
     ) -> Option<Vec<EveryElement<'u>>> {
         let mut arrays: Vec<&str> = Vec::new();
         for (_, paths) in update.iter() {
@@ -48,7 +49,7 @@ impl<'u> EveryElement<'u> {
         }
         let mut every: Vec<EveryElement<'u>> = Vec::new();
         for array in arrays {
-            let through = EveryElement::through(array, update, array_filters, collation)?;
+            let through = EveryElement::through(array, update, array_filters, variables)?;
             if every.iter().any(|other| other.is_under(&through.array)) {
                 return None;
             }
@@ -62,7 +63,7 @@ impl<'u> EveryElement<'u> {
         array: &'u str,
         update: Document<'u>,
         array_filters: Option<Array<'_>>,
-        collation: &Collation,
+        variables: &Variables,
     ) -> Option<EveryElement<'u>> {
         let mut inner = DocumentBuilder::new();
         let mut filters_used = String::new();
@@ -88,7 +89,7 @@ impl<'u> EveryElement<'u> {
         let filters = filters.as_ref().and_then(|filters| filters.as_value().as_array());
         let inner = inner.build();
         let update = Update::parse(Value::Document(inner.view()), filters).ok()?;
-        Some(EveryElement { array, update: update.with_collation(collation) })
+        Some(EveryElement { array, update: update.with_variables(variables) })
     }
 
     /// Whether a path lies at, above or below the array.

@@ -54,6 +54,11 @@ impl InOrder {
         self.push.slice()
     }
 
+    /// How many values are pushed.
+    pub fn count(&self) -> usize {
+        self.push.values().count()
+    }
+
     /// The places of the values that are pushed, ascending; `None` if the array isn't in order.
     pub fn places(
         &self,

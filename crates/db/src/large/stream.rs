@@ -20,7 +20,7 @@ use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::collection::view;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::large::gathered::Gathered;
@@ -106,7 +106,7 @@ impl Database {
         check_id(id.view())?;
         store.sync()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, Role::Writer, durability, |transaction| {
+        self.transact(scope, LatchMode::Writer, durability, |transaction| {
             let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
             writer.insert_stored(&large, id.view())?;
             Ok(Outcome::Commit(()))
@@ -142,22 +142,24 @@ impl Database {
         let reader = self.reader();
         let Some(found) = self.find_collection(&reader, collection)? else { return Ok(()) };
         view::refuse(found.options.view(), &self.namespace(collection))?;
-        let variables = self.parse_variables(None)?.with_collation(found.collation()?);
+        let variables =
+            self.parse_variables(None, self.interrupt())?.with_collation(found.collation()?);
         let filter = self.parse_filter(filter, &variables)?;
         let search = Search::of(&filter, None);
         let Some((found, access)) = self.access(&reader, Some(found), search)? else {
             return Ok(());
         };
-        let scan = Scan::new(reader, &found, access, filter.clone(), &Order::Any)
+        let scan = Scan::new(reader.clone(), &found, access, filter.clone(), &Order::Any)
             .in_part(std::iter::empty());
         let store = self.frond().engine().store().clone();
-        for found in scan {
-            let found = found?;
-            let stored = match found.large {
-                Some(large) if KEPT_BYTES_MAX < large.bytes() => Stored::Pieces(large, &*store),
-                _ => Stored::Whole(found.document.view()),
-            };
-            visit(&StoredDocument(stored))?;
+        for row in scan {
+            let row = row?;
+            if let Some(large) = row.large.filter(|large| KEPT_BYTES_MAX < large.bytes()) {
+                visit(&StoredDocument(Stored::Pieces(large, &*store)))?;
+                continue;
+            }
+            let document = row.into_whole(&reader, found.documents)?.document;
+            visit(&StoredDocument(Stored::Whole(document.view())))?;
         }
         Ok(())
     }

@@ -13,14 +13,15 @@
 //!    their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
 //!
 //! Anything else is left to the update of the whole document: `_id`, arrays that would be padded,
-//! `$[x]` in arrays of which one lies in another, and whatever fails, so that it fails with the same words.
+//! `$[x]` in arrays of which one lies in another, and whatever fails or is to stop, so that it fails with the same words.
 
 use std::borrow::Cow;
 
 use frond_doc::pieces::{Edited, Element, Found, LargeDocument, Part, PiecesError, Splice};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
-use frond_query::update::{Pull, UpdateContext};
-use frond_query::{Collation, Update};
+use frond_query::Update;
+use frond_query::expression::Variables;
+use frond_query::update::{AddToSet, Pull, UpdateContext};
 use frond_store::ChunkStore;
 
 use super::every;
@@ -49,6 +50,9 @@ const UNSET: &str = "$unset";
 const DEPTH_CHECKED: usize = 90;
 /// The name of an element that is looked at by itself.
 const ELEMENT: &str = "e";
+/// More elements of an array, one of so many at least, that come or go are left to the other way, which costs less then.
+const APART_COUNT_MAX: usize = 1_000;
+const APART_SHARE: u64 = 64;
 
 const RENAME: &str = "$rename";
 
@@ -67,9 +71,9 @@ pub(crate) fn apply(
     update: Document<'_>,
     array_filters: Option<Array<'_>>,
     context: &UpdateContext,
-    collation: &Collation,
+    variables: &Variables,
 ) -> Result<Option<LargeDocument>, PiecesError> {
-    let Some(every) = every::EveryElement::cut(update, array_filters, collation) else {
+    let Some(every) = every::EveryElement::cut(update, array_filters, variables) else {
         return Ok(None);
     };
     if let [(RENAME, paths)] = update.iter().collect::<Vec<_>>()[..] {
@@ -93,7 +97,7 @@ pub(crate) fn apply(
         if (is_alone || together.is_in_one(step)) && !together.apply()? {
             return Ok(None);
         }
-        let change = Change { store, document: together.document, context, collation };
+        let change = Change { store, document: together.document, context, variables };
         if is_alone {
             let Some(changed) = change.in_container(step)? else { return Ok(None) };
             together.document = changed;
@@ -263,7 +267,7 @@ struct Change<'a> {
     store: &'a dyn ChunkStore,
     document: LargeDocument,
     context: &'a UpdateContext,
-    collation: &'a Collation,
+    variables: &'a Variables,
 }
 
 impl Change<'_> {
@@ -352,7 +356,7 @@ impl Change<'_> {
         let Some(update) = update(step.operator, &rest.join("."), step.operand) else {
             return Ok(Stepped::Refused);
         };
-        let update = update.with_collation(self.collation);
+        let update = update.with_variables(self.variables);
         let after = match update.apply(before.view(), self.context) {
             Ok(Some(after)) => after,
             Ok(None) if is_content_wanted => return Ok(Stepped::Nothing),
@@ -371,7 +375,10 @@ impl Change<'_> {
     fn push(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
         let count = inside.count(self.store)?;
-        if let Some(in_order) = InOrder::of(step.operand, self.collation) {
+        if let Some(in_order) = InOrder::of(step.operand, self.variables.collation()) {
+            if is_much(in_order.count(), count) {
+                return Ok(None);
+            }
             let places = in_order.places(self.store, &self.document, &inside, count)?;
             let Some(places) = places else { return Ok(None) };
             let Some(pushed) = self.put_at(&inside, &places)? else { return Ok(None) };
@@ -460,29 +467,24 @@ impl Change<'_> {
     /// Appends the values that no element equals.
     fn add_to_set(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
-        let single = single(step.operand);
-        let values = match step.operand.as_document().and_then(|clauses| clauses.get("$each")) {
-            None => single.view(),
-            Some(Value::Array(values)) => values.as_document(),
-            Some(_) => return Ok(None),
-        };
-        let mut new: Vec<Element<'_>> = Vec::new();
-        for element in values.elements() {
-            let Some(value) = element.decode() else { return Ok(None) };
-            let is_known = |known: &Element<'_>| {
-                known.decode().is_some_and(|known| self.collation.equal(known, value))
-            };
-            let mut is_there = new.iter().any(is_known);
-            if !is_there {
-                self.document.visit_values(self.store, &inside, Part::All, &mut |_, known| {
-                    is_there = self.collation.equal(known, value);
-                    is_there
-                })?;
-            }
-            if !is_there {
-                new.push(element);
-            }
+        let Some(added) = AddToSet::parse(step.operand, self.variables) else { return Ok(None) };
+        let Ok(mut missing) = added.missing() else { return Ok(None) };
+        let mut met = Ok(false);
+        self.document.visit_values(self.store, &inside, Part::All, &mut |_, known| {
+            met = missing.meet(known);
+            met != Ok(false)
+        })?;
+        match met {
+            Err(_) => return Ok(None),
+            Ok(true) => return Ok(Some(self.document)),
+            Ok(false) => {}
         }
+        let mut new = DocumentBuilder::new();
+        missing.into_values().for_each(|value| {
+            new.append(ELEMENT, value);
+        });
+        let new = new.build();
+        let new: Vec<Element<'_>> = new.view().elements().collect();
         if new.is_empty() {
             return Ok(Some(self.document));
         }
@@ -502,7 +504,7 @@ impl Change<'_> {
     /// Asks of each element by itself whether it goes: of documents no more is read than decides that.
     fn pull(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
-        let Some(pull) = Pull::parse(step.operator, step.operand, self.collation) else {
+        let Some(pull) = Pull::parse(step.operator, step.operand, self.variables) else {
             return Ok(None);
         };
         let names = pull.names_in_documents();
@@ -511,15 +513,24 @@ impl Change<'_> {
             None if pull.leaves_containers() => Part::Short,
             None => Part::All,
         };
-        let mut gone: Vec<u64> = Vec::new();
+        let (mut gone, mut is_refused): (Vec<u64>, bool) = (Vec::new(), false);
         self.document.visit_values(self.store, &inside, part, &mut |position, value| {
-            if pull.removes(value) {
-                gone.push(position);
+            match pull.removes(value) {
+                Ok(true) => gone.push(position),
+                Ok(false) => {}
+                Err(_) => is_refused = true,
             }
-            false
+            is_refused
         })?;
+        if is_refused {
+            return Ok(None);
+        }
         if gone.is_empty() {
             return Ok(Some(self.document));
+        }
+        let runs = gone.chunk_by(|before, after| before + 1 == *after).count();
+        if is_much(runs, inside.count(self.store)?) {
+            return Ok(None);
         }
         let mut splices = Vec::new();
         for run in gone.chunk_by(|before, after| before + 1 == *after) {
@@ -551,6 +562,11 @@ impl Change<'_> {
         let edited = self.document.splice(self.store, found, position, removed, elements)?;
         Ok(edited.and_then(large))
     }
+}
+
+/// Whether the whole array is better made anew than changed at so many places.
+fn is_much(places: usize, count: u64) -> bool {
+    APART_COUNT_MAX < places && count < places as u64 * APART_SHARE
 }
 
 /// The document if it is still large: the other way gives the whole one.

@@ -46,7 +46,7 @@ impl RetryableWrite {
         positions: Range<usize>,
     ) -> Result<Memory<'_>, Error> {
         let reader = Reader::within(frond.engine(), transaction);
-        let now_millis = frond.now_millis();
+        let now_millis = frond.time_millis();
         let stored = self.stored(&reader)?;
         // The session's record must tell the number of the write, whatever part its statements are in.
         let changed = stored.is_none();

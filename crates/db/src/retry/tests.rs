@@ -5,7 +5,7 @@ use frond_doc::{DocumentBuf, ValueBuf, document};
 use frond_testkit::SimDisk;
 
 use super::*;
-use crate::collection::{DeleteStatement, FindAndModify, UpdateStatement};
+use crate::collection::{DeleteStatement, FindAndModify, FindRequest, UpdateStatement};
 use crate::database::Database;
 use crate::frond::FrondOptions;
 
@@ -79,7 +79,7 @@ fn insert(frond: &Frond, number: i64, ids: &[i32]) -> (u64, usize, Vec<i32>) {
 
 fn count(frond: &Frond) -> u64 {
     let database = frond.database("shop").expect("opens");
-    database.count("things", None, 0, None, None).expect("a count")
+    database.count("things", &FindRequest::default()).expect("a count")
 }
 
 #[test]

@@ -9,7 +9,8 @@
 //!    adopted, or marked as dropped. If they are the same tree, as after everything but a merge
 //!    with conflicts, nothing is looked at.
 //!
-//! A collection that isn't versioned stays as it is in all of that.
+//! A collection that isn't versioned stays as it is in all of that. Where the catalog has one of its
+//! name, all of it is refused: it would be there and not there.
 //!
 //! *Conflicts*: a new base conflicts with every write to its tree since the snapshot, so that no
 //! write is lost. Working entries were validated when they were read; where HEAD changes, or is not
@@ -19,13 +20,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use frond_engine::{Engine, Transaction, TreeId};
+use frond_query::Code;
 use frond_store::ChunkStore;
 use frond_tree::{Tree, Value};
 
 use crate::catalog::entry::CatalogEntry;
 use crate::catalog::view::{self, Collection};
 use crate::error::Error;
-use crate::reader::TreePlace;
+use crate::reader::TreeRef;
 use crate::system::{self, LiveCollection, LiveIndex, WorkingEntry};
 use crate::version::state::{self, BranchState};
 
@@ -52,8 +54,11 @@ impl BranchState {
         for (name, entry) in &self.entries {
             let after = state::catalog_entry(store, &adoption.after, name)?;
             match (entry, after) {
-                // What isn't versioned is no part of what is replaced.
-                (WorkingEntry::Live(live), _) if !live.is_versioned() => {}
+                // What isn't versioned is no part of what is replaced, and nothing can take its place.
+                (WorkingEntry::Live(live), Some(_)) if !live.is_versioned() => {
+                    return Err(stands_in_the_way(&self.database, name));
+                }
+                (WorkingEntry::Live(live), None) if !live.is_versioned() => {}
                 (WorkingEntry::Live(live), Some(after)) => {
                     let before = state::catalog_entry(store, &adoption.before, name)?;
                     if before.as_ref() != Some(&after) {
@@ -70,7 +75,7 @@ impl BranchState {
                     if as_head {
                         self.delete_entry(transaction, name)?;
                     } else {
-                        self.go_live(engine, transaction, name, &after)?;
+                        self.go_live(engine, transaction, name, &after, None)?;
                     }
                 }
                 (WorkingEntry::Dropped, None) => {
@@ -116,7 +121,7 @@ impl BranchState {
             match change.to {
                 Some(entry) => {
                     let entry = view::read_entry(&**store, &entry)?;
-                    self.go_live(engine, transaction, &name, &entry)?;
+                    self.go_live(engine, transaction, &name, &entry, None)?;
                 }
                 None => self.put_entry(transaction, &name, &WorkingEntry::Dropped)?,
             }
@@ -178,19 +183,20 @@ impl BranchState {
         self.put_entry(transaction, name, &WorkingEntry::Live(rebased))
     }
 
-    /// Gives a collection that has no trees of the engine those of `after`.
-    fn go_live(
+    /// Gives a collection that has no trees of the engine those of `after`, and a capped one its `order`.
+    pub fn go_live(
         &self,
         engine: &Engine,
         transaction: &mut Transaction,
         name: &str,
         after: &CatalogEntry,
+        order: Option<Tree>,
     ) -> Result<(), Error> {
         let collection = Collection::committed(after, &self.repository, name);
-        let mut live = |place: TreePlace| -> Result<TreeId, Error> {
+        let mut live = |place: TreeRef| -> Result<TreeId, Error> {
             match place {
-                TreePlace::Live(id) => Ok(id),
-                TreePlace::Committed(tree) => {
+                TreeRef::Live(id) => Ok(id),
+                TreeRef::Committed(tree) => {
                     let id = engine.reserve_tree_id();
                     transaction.set_base(id, tree)?;
                     Ok(id)
@@ -202,8 +208,9 @@ impl BranchState {
         for index in collection.indexes {
             indexes.push(LiveIndex { spec: index.spec, tree: live(index.tree)? });
         }
+        let order = order.map(|order| live(TreeRef::Committed(order))).transpose()?;
         let (uuid, options) = (collection.uuid, collection.options);
-        let live = LiveCollection { uuid, options, documents, indexes, order: None };
+        let live = LiveCollection { uuid, options, documents, indexes, order };
         self.put_entry(transaction, name, &WorkingEntry::Live(live))
     }
 
@@ -223,7 +230,7 @@ impl BranchState {
     }
 
     /// Conflicts with whoever gives a collection without a working entry one.
-    fn validate_absence(&self, transaction: &mut Transaction, name: &str) {
+    pub fn validate_absence(&self, transaction: &mut Transaction, name: &str) {
         transaction.validate(TreeId::SYSTEM, self.entry_key(name));
     }
 
@@ -245,6 +252,14 @@ impl BranchState {
     pub fn delete_entry(&self, transaction: &mut Transaction, name: &str) -> Result<(), Error> {
         Ok(transaction.delete(TreeId::SYSTEM, self.entry_key(name))?)
     }
+}
+
+fn stands_in_the_way(database: &str, collection: &str) -> Error {
+    let message = format!(
+        "collection {database}.{collection} is not versioned, and a versioned one of that name would \
+         come: rename or drop it first"
+    );
+    Error::invalid(Code::NamespaceExists, message)
 }
 
 /// Removes the trees of a live collection.

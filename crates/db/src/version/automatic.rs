@@ -21,7 +21,7 @@ use frond_tree::{Bounds, Direction};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::commit_policy::{self, CommitPolicy};
 use crate::version::policy::BranchPolicy;
@@ -66,7 +66,7 @@ impl Automatic {
     /// What the policies of a data directory ask to be watched.
     pub fn open(reader: &Reader<'_>) -> Result<Automatic, Error> {
         let automatic = Automatic::default();
-        let place = TreePlace::Live(TreeId::SYSTEM);
+        let place = TreeRef::Live(TreeId::SYSTEM);
         let prefix = system::all_commit_policies_prefix();
         for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
             let (database, _) = system::database_and_branch(&prefix, &entry?.key)?;
@@ -136,7 +136,7 @@ impl Automatic {
 /// The policies of all branches: database, branch, policy.
 fn branch_policies(reader: &Reader<'_>) -> Result<Vec<(String, String, BranchPolicy)>, Error> {
     let prefix = system::all_policies_prefix();
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     let mut policies = Vec::new();
     for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
         let entry = entry?;
@@ -171,7 +171,7 @@ impl Frond {
             match branches {
                 Ok(branches) => {
                     for branch in branches {
-                        self.automatic().note(&name, &branch.name, 1, || self.now_millis());
+                        self.automatic().note(&name, &branch.name, 1, || self.time_millis());
                     }
                 }
                 Err(error) => run.failed.push((name, error)),
@@ -187,7 +187,7 @@ impl Frond {
         run: &mut PolicyRun,
     ) -> Result<(), Error> {
         let key = (name.to_owned(), branch.to_owned());
-        let now = self.now_millis();
+        let now = self.time_millis();
         let policy = commit_policy::read(&Reader::now(self.engine()), name, now)?;
         let Some(policy) = policy.filter(|policy| policy.commits(branch)) else {
             self.automatic().take(&key);
@@ -213,7 +213,7 @@ impl Frond {
     }
 
     fn remove_expired(&self, run: &mut PolicyRun) -> Result<(), Error> {
-        let now = self.now_millis();
+        let Some(now) = self.expiry_millis() else { return Ok(()) };
         for (name, branch, policy) in branch_policies(&Reader::now(self.engine()))? {
             let is_over = policy.expires_millis.is_some_and(|expires| expires <= now);
             if !is_over || policy.protected {

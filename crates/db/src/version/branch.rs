@@ -8,14 +8,16 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, Value};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system::{self, BranchRef};
-use crate::version::reflog::{RefChange, RefWhy};
+use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
-use crate::version::{BranchInfo, CommitId, adopt, conflict, format, history, merge_base, tag};
+use crate::version::{
+    BranchInfo, CommitId, adopt, conflict, format, history, merge_base, tag, waiting,
+};
 
 /// Longest name of a branch.
 const NAME_BYTES_MAX: usize = 200;
@@ -60,7 +62,7 @@ impl Database {
     pub fn list_branches(&self) -> Result<Vec<BranchInfo>, Error> {
         let reader = self.reader();
         let prefix = system::branches_prefix(self.repository_name());
-        let place = TreePlace::Live(TreeId::SYSTEM);
+        let place = TreeRef::Live(TreeId::SYSTEM);
         let mut branches = Vec::new();
         for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
             let entry = entry?;
@@ -80,7 +82,8 @@ impl Database {
         check_name(name)?;
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            let place = TreeRef::Live(TreeId::SYSTEM);
             let head = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if database::repository(&reader, repository)?.is_none() {
@@ -95,6 +98,15 @@ impl Database {
                         format!("{name} is a tag of {repository}: a branch needs another name");
                     return Err(Error::invalid(Code::NamespaceExists, message));
                 }
+                if let Some((remote, _)) = name.split_once('/')
+                    && reader.get(place, &system::remote_key(repository, remote))?.is_some()
+                {
+                    let message = format!(
+                        "{name} would be taken for a branch of the remote {remote}: a branch needs \
+                         another name"
+                    );
+                    return Err(Error::invalid(Code::NamespaceExists, message));
+                }
                 self.revision_or_nothing(&reader, start.unwrap_or(history::HEAD))?
             };
             let head = head.map(format::id_of);
@@ -103,7 +115,7 @@ impl Database {
             let record = Value::inline(BranchRef { commit: head }.encode());
             transaction.put(TreeId::SYSTEM, system::branch_key(repository, name), record)?;
             let why = format!("branch: created from {}", start.unwrap_or(history::HEAD));
-            let why = RefWhy::plain(&why, self.frond().now_millis());
+            let why = RefWhy::plain(&why, self.frond().time_millis());
             RefChange { from: None, to: head, why }.log(transaction, repository, name)?;
             Ok(Outcome::Commit(BranchInfo { name: name.to_owned(), head }))
         })
@@ -139,10 +151,11 @@ impl Database {
     pub fn delete_branch(&self, name: &str, force: bool) -> Result<(), Error> {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
-        self.transact_alone(scope, Role::Remover, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
             if database::repository(&self.reader(), repository)?.is_none() {
                 return Err(history::no_branch(repository, name));
             }
+            transaction.give_back();
             let state = BranchState::validated(self.frond(), transaction, repository, name)?;
             if name == state.repository.default_branch {
                 let message = format!("{name} is the default branch: it can't be deleted");
@@ -155,6 +168,7 @@ impl Database {
                 self.check_nothing_is_lost(transaction, &state, &working)?;
             }
             // The reflog keeps what the branch had.
+            let merge = waiting::remember(engine, transaction, &state)?;
             for (_, live) in state.live() {
                 adopt::drop_trees(transaction, live)?;
             }
@@ -167,7 +181,10 @@ impl Database {
             if transaction.get(TreeId::SYSTEM, &policy)?.is_some() {
                 transaction.delete(TreeId::SYSTEM, policy)?;
             }
-            let why = RefWhy::replacing("branch: deleted", self.frond().now_millis(), working);
+            let why = RefWhy {
+                lost: Lost::working(working, merge.as_ref()),
+                ..RefWhy::plain("branch: deleted", self.frond().time_millis())
+            };
             RefChange { from: state.head_id(), to: None, why }.log(
                 transaction,
                 repository,
@@ -192,6 +209,9 @@ impl Database {
         };
         if working.root != state.head_catalog(&**store)?.root || state.merging.is_some() {
             return refuse("has changes that are not committed");
+        }
+        if state.live().any(|(_, live)| !live.is_versioned()) {
+            return refuse("has collections that are in no commit");
         }
         let Some(head) = state.head_chunk() else {
             return Ok(());

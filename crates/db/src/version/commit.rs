@@ -16,7 +16,7 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::Tree;
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::system::{self, WorkingEntry};
@@ -120,7 +120,7 @@ impl Database {
         let name = self.repository_name();
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             if crate::database::repository(&self.reader(), name)?.is_none() {
                 if !request.allow_empty {
                     return Err(nothing_to_commit());
@@ -184,7 +184,7 @@ impl Database {
         author: &'a str,
         message: &'a str,
     ) -> Result<Signature<'a>, Error> {
-        let signature = Signature::new(author, message, self.frond().now_millis())?;
+        let signature = Signature::new(author, message, self.frond().time_millis())?;
         if let Some(committer) = &request.committer {
             check_length("committer", committer, AUTHOR_BYTES_MAX)?;
         }

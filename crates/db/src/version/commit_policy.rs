@@ -25,11 +25,11 @@ use frond_query::expression::Variables;
 use frond_query::{Code, Filter};
 use frond_tree::{Tree, Value as TreeValue};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::large::read_document;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::diff::changed_collections;
 use crate::version::{CollectionChange, DiffDetail, DiffRow};
@@ -327,7 +327,7 @@ pub(crate) fn read(
     now_millis: i64,
 ) -> Result<Option<CommitPolicy>, Error> {
     let key = system::commit_policy_key(database);
-    let Some(bytes) = reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)? else {
+    let Some(bytes) = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)? else {
         return Ok(None);
     };
     CommitPolicy::parse(system::record(bytes)?.view(), now_millis).map(Some)
@@ -347,7 +347,7 @@ impl Database {
         let name = self.repository_name();
         let key = system::commit_policy_key(name);
         let scope = Scope::branch(name, "");
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 database::repository(&reader, name)?.is_some()

@@ -16,12 +16,12 @@ use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, key};
 use frond_engine::{Engine, Transaction, TreeId};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkKind};
+use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
 use crate::database::{self, Database};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::commit_id::{COMMIT_ID_BYTES, letters, prefix_range};
 use crate::version::merge_rules::{MergeRules, MergeSide};
@@ -97,6 +97,11 @@ pub(crate) struct MergeState {
     pub rest: Vec<CommitId>,
     /// Of a replay: what the reflog will say.
     pub why: String,
+    /// The catalog of the working state to which an abort goes back.
+    pub before: ChunkHash,
+    /// The merged catalog, as ours has it where both sides conflict and as theirs has it: with them, what
+    /// was written since is told from what the merge did. None if there can't be both.
+    pub merged: Vec<ChunkHash>,
     /// By which documents were merged.
     pub rules: MergeRules,
     /// Conflicts of the schema that were decided, by id; `Some` while they are.
@@ -124,6 +129,16 @@ fn damaged(what: &str) -> Error {
 }
 
 impl MergeState {
+    /// The catalogs that it needs.
+    pub fn catalogs(&self) -> impl Iterator<Item = ChunkHash> {
+        [self.before].into_iter().chain(self.merged.iter().copied())
+    }
+
+    /// The commits that it needs.
+    pub fn commits(&self) -> impl Iterator<Item = CommitId> {
+        self.rest.iter().copied().chain(self.tip).chain([self.theirs])
+    }
+
     /// The record to store.
     pub fn encode(&self) -> Bytes {
         let mut builder = DocumentBuilder::new();
@@ -142,6 +157,8 @@ impl MergeState {
             system::append_bytes(&mut builder, "rest", system::SUBTYPE_GENERIC, &rest);
             builder.append("why", Value::String(&self.why));
         }
+        let catalogs: Vec<u8> = self.catalogs().flat_map(|catalog| catalog.0).collect();
+        system::append_bytes(&mut builder, "catalogs", system::SUBTYPE_GENERIC, &catalogs);
         builder.append("rules", Value::from(&self.rules.to_document()));
         if let Some(decisions) = &self.decisions {
             builder.begin_document("decisions");
@@ -162,6 +179,13 @@ impl MergeState {
                 <[u8; COMMIT_ID_BYTES]>::try_from(binary.bytes).ok().map(CommitId)
             }
             _ => None,
+        };
+        let Some(Value::Binary(catalogs)) = record.get("catalogs") else {
+            return Err(damaged("catalogs"));
+        };
+        let (catalogs, left) = catalogs.bytes.as_chunks::<32>();
+        let Some((before, merged)) = catalogs.split_first().filter(|_| left.is_empty()) else {
+            return Err(damaged("catalogs"));
         };
         let text = |name: &str| match record.get(name) {
             Some(Value::String(text)) => Ok(text.to_owned()),
@@ -204,6 +228,8 @@ impl MergeState {
             tip: id("tip"),
             rest,
             why: if kind.is_replay() { text("why")? } else { String::new() },
+            before: ChunkHash(*before),
+            merged: merged.iter().copied().map(ChunkHash).collect(),
             rules: MergeRules::from_document(rules)?,
             decisions,
             remaining: remaining.ok_or_else(|| damaged("remaining"))? as u64,
@@ -217,7 +243,8 @@ impl MergeState {
         database: &str,
         branch: &str,
     ) -> Result<(), Error> {
-        let record = TreeValue::inline(self.encode());
+        let catalogs: Vec<ChunkHash> = self.catalogs().collect();
+        let record = system::referring_value(transaction, &catalogs, &self.encode());
         Ok(transaction.put(TreeId::SYSTEM, system::merge_key(database, branch), record)?)
     }
 }
@@ -237,7 +264,7 @@ impl StoredConflict {
     }
 
     /// The record to store.
-    fn encode(&self) -> Bytes {
+    pub fn encode(&self) -> Bytes {
         let mut builder = DocumentBuilder::new();
         let sides = [("base", &self.base), ("ours", &self.ours), ("theirs", &self.theirs)];
         for (name, document) in sides {
@@ -367,7 +394,7 @@ pub(crate) fn by_id(
     branch: &str,
     id: &str,
 ) -> Result<Option<StoredConflict>, Error> {
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     if id.len() != ID_BYTES * 8 / 5 {
         return Ok(None);
     }
@@ -391,7 +418,7 @@ pub(crate) fn clear(
     let mut keys = Vec::new();
     {
         let reader = Reader::within(engine, transaction);
-        let place = TreePlace::Live(TreeId::SYSTEM);
+        let place = TreeRef::Live(TreeId::SYSTEM);
         let merge = system::merge_key(database, branch);
         if reader.get(place, &merge)?.is_some() {
             keys.push(merge);
@@ -417,7 +444,7 @@ pub(crate) fn list(
     branch: &str,
     collection: Option<&str>,
 ) -> Result<Vec<StoredConflict>, Error> {
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     let all = system::conflicts_prefix(database, branch);
     let prefix = match collection {
         Some(collection) => system::conflict_key(database, branch, collection, &[]),
@@ -426,10 +453,15 @@ pub(crate) fn list(
     let mut conflicts = Vec::new();
     for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
         let entry = entry?;
-        let (collection, id_key) = split_key(&all, &entry.key)?;
-        conflicts.push(StoredConflict::decode(collection, id_key, reader.read(&entry.value)?)?);
+        conflicts.push(read(&all, &entry.key, reader.read(&entry.value)?)?);
     }
     Ok(conflicts)
+}
+
+/// Reads what is stored under a key that begins with `prefix`, that of a branch's conflicts.
+pub(crate) fn read(prefix: &[u8], key: &Bytes, record: Bytes) -> Result<StoredConflict, Error> {
+    let (collection, id_key) = split_key(prefix, key)?;
+    StoredConflict::decode(collection, id_key, record)
 }
 
 /// How many conflicts wait, a collection that has some.
@@ -439,7 +471,7 @@ pub(crate) fn counts(
     branch: &str,
 ) -> Result<Vec<(String, u64)>, Error> {
     let prefix = system::conflicts_prefix(database, branch);
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     let mut counts: Vec<(String, u64)> = Vec::new();
     for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
         let (collection, _) = split_key(&prefix, &entry?.key)?;
@@ -515,6 +547,8 @@ mod tests {
             tip: Some(CommitId([8; COMMIT_ID_BYTES])),
             rest: vec![CommitId([9; COMMIT_ID_BYTES]), CommitId([1; COMMIT_ID_BYTES])],
             why: "rebase".to_owned(),
+            before: ChunkHash([3; 32]),
+            merged: vec![ChunkHash([4; 32]), ChunkHash([5; 32])],
             rules: MergeRules::default(),
             decisions: Some(BTreeMap::from([("x".to_owned(), MergeSide::Theirs)])),
             remaining: 7,

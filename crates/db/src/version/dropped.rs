@@ -1,9 +1,10 @@
 //! Databases that were dropped, and how they come back.
 //!
-//! `dropDatabase` leaves one record: the repository's, each branch with its HEAD and its working
-//! state's catalog, the tags. It refers to the commits and catalogs, so that they stay. A database
-//! that comes back has its salt, branches, working states, tags and history; reflogs, merges that
-//! waited and remotes are gone. It may come back under another name, if its own was given away.
+//! `dropDatabase` leaves one record: the repository's, each branch with its HEAD, its working state's
+//! catalog and its collections that aren't versioned, the tags. It refers to the commits and catalogs,
+//! so that they stay. A database that comes back has its salt, branches, working states, tags and
+//! history; reflogs and remotes are gone, and merges that waited, as if they had been aborted. It may
+//! come back under another name, if its own was given away.
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
@@ -12,10 +13,11 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree, Value as TreeValue};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::catalog::entry::CatalogEntry;
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system::{self, BranchRef, Repository};
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{RefChange, RefWhy};
@@ -52,14 +54,17 @@ pub(crate) fn remember(
     let mut record = DocumentBuilder::new();
     let repository = DocumentBuf::from_validated(repository.encode());
     record.append("repository", Value::from(&repository));
-    record.append("time", Value::DateTime(database.frond().now_millis()));
+    record.append("time", Value::DateTime(database.frond().time_millis()));
     record.begin_array("branches");
     for branch in database.list_branches()? {
         let state = {
             let reader = Reader::within(engine, transaction);
             BranchState::read(&reader, name, &branch.name)?
         };
-        let working = state.working_catalog(engine, transaction.snapshot())?;
+        let mut working = state.working_catalog(engine, transaction.snapshot())?;
+        if let Some(merge) = &state.merging {
+            working = database.without_merge(merge, working)?.catalog;
+        }
         references.push(working.root);
         references.extend(state.head_chunk());
         let has_head = state.head_chunk().is_some();
@@ -67,7 +72,19 @@ pub(crate) fn remember(
             .push_begin_document()
             .append("name", Value::String(&branch.name))
             .append("head", Value::Boolean(has_head))
-            .end();
+            .begin_array("unversioned");
+        for (collection, _) in state.live().filter(|(_, live)| !live.is_versioned()) {
+            let found = state.entry_now(engine, transaction.snapshot(), collection)?;
+            let (entry, order) = found.ok_or_else(damaged)?;
+            references.push(entry);
+            references.extend(order);
+            record
+                .push_begin_document()
+                .append("name", Value::String(collection))
+                .append("ordered", Value::Boolean(order.is_some()))
+                .end();
+        }
+        record.end().end();
     }
     record.end().begin_array("tags");
     let reader = Reader::within(engine, transaction);
@@ -92,12 +109,20 @@ pub(crate) fn remember(
     Ok(transaction.put(TreeId::SYSTEM, key, value)?)
 }
 
+/// A branch of it.
+struct Branch {
+    name: String,
+    head: Option<ChunkHash>,
+    working: ChunkHash,
+    /// Collections that aren't versioned: name, entry, order.
+    unversioned: Vec<(String, ChunkHash, Option<ChunkHash>)>,
+}
+
 /// What a record of a dropped database says.
 struct Remembered {
     key: Bytes,
     repository: Repository,
-    /// Name, HEAD, working state.
-    branches: Vec<(String, Option<ChunkHash>, ChunkHash)>,
+    branches: Vec<Branch>,
     tags: Vec<(TagInfo, ChunkHash)>,
     time_millis: i64,
 }
@@ -120,7 +145,18 @@ impl Remembered {
             let working = references.next().ok_or_else(damaged)?;
             let has_head = branch.get("head").is_some_and(|head| head.is_truthy());
             let head = has_head.then(|| references.next().ok_or_else(damaged)).transpose()?;
-            branches.push((name, head, working));
+            let collections = branch.get("unversioned").and_then(|value| value.as_array());
+            let mut unversioned = Vec::new();
+            for collection in collections.iter().flat_map(|array| array.iter()) {
+                let collection = collection.as_document().ok_or_else(damaged)?;
+                let name =
+                    collection.get("name").and_then(system::as_string).ok_or_else(damaged)?;
+                let entry = references.next().ok_or_else(damaged)?;
+                let is_ordered = collection.get("ordered").is_some_and(|is| is.is_truthy());
+                let order = is_ordered.then(|| references.next().ok_or_else(damaged));
+                unversioned.push((name, entry, order.transpose()?));
+            }
+            branches.push(Branch { name, head, working, unversioned });
         }
         let mut tags = Vec::new();
         for tag in documents(&record, "tags")? {
@@ -139,6 +175,20 @@ impl Remembered {
         }
         Ok(Remembered { key: entry.key.clone(), repository, branches, tags, time_millis })
     }
+}
+
+/// The dropped databases that can come back: when each was dropped, and what its branches held.
+pub(crate) fn kept(reader: &Reader<'_>) -> Result<Vec<(i64, Vec<Tree>)>, Error> {
+    let place = TreeRef::Live(TreeId::SYSTEM);
+    let mut kept = Vec::new();
+    let bounds = Bounds::prefix(&system::all_dropped_prefix());
+    for entry in reader.range(place, bounds, Direction::Ascending)? {
+        let found = Remembered::decode(reader, &entry?)?;
+        let format = found.repository.format();
+        let working = found.branches.iter().map(|branch| Tree { root: branch.working, format });
+        kept.push((found.time_millis, working.collect()));
+    }
+    Ok(kept)
 }
 
 fn documents<'a>(
@@ -167,14 +217,14 @@ impl Database {
     pub fn dropped_databases(&self) -> Result<Vec<DroppedDatabase>, Error> {
         let reader = self.reader();
         let prefix = system::all_dropped_prefix();
-        let place = TreePlace::Live(TreeId::SYSTEM);
+        let place = TreeRef::Live(TreeId::SYSTEM);
         let mut dropped = Vec::new();
         for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Descending)? {
             let entry = entry?;
             let (name, change) = system::name_and_sequence(&prefix, &entry.key)?;
             let found = Remembered::decode(&reader, &entry)?;
             let branches = found.branches.into_iter();
-            let branches = branches.map(|(name, head, _)| (name, head.map(format::id_of)));
+            let branches = branches.map(|branch| (branch.name, branch.head.map(format::id_of)));
             let time_millis = found.time_millis;
             let branches = branches.collect();
             dropped.push(DroppedDatabase { name, change, time_millis, branches });
@@ -191,7 +241,7 @@ impl Database {
         let name = self.repository_name();
         let branch = self.writable_branch()?;
         let scope = Scope::branch(name, branch);
-        self.transact_alone(scope, Role::Remover, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
             let (found, change) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if database::repository(&reader, name)?.is_some() {
@@ -200,7 +250,7 @@ impl Database {
                     return Err(Error::invalid(Code::NamespaceExists, message));
                 }
                 let bounds = Bounds::prefix(&system::dropped_prefix(dropped));
-                let place = TreePlace::Live(TreeId::SYSTEM);
+                let place = TreeRef::Live(TreeId::SYSTEM);
                 let last = reader.range(place, bounds, Direction::Descending)?.next();
                 let Some(last) = last.transpose()? else {
                     let message = format!("no database {dropped} was dropped, as far as is known");
@@ -211,8 +261,9 @@ impl Database {
             };
             self.bring_database_back(transaction, &found)?;
             let branches = found.branches.iter();
-            let branches =
-                branches.map(|(name, head, _)| (name.clone(), head.map(format::id_of))).collect();
+            let branches = branches
+                .map(|branch| (branch.name.clone(), branch.head.map(format::id_of)))
+                .collect();
             let (name, time_millis) = (dropped.to_owned(), found.time_millis);
             Ok(Outcome::Commit(DroppedDatabase { name, change, time_millis, branches }))
         })
@@ -229,7 +280,7 @@ impl Database {
         let record = TreeValue::inline(found.repository.encode());
         transaction.put(TreeId::SYSTEM, system::repository_key(name), record)?;
         let mut tips: Vec<ChunkHash> = found.tags.iter().map(|(_, chunk)| *chunk).collect();
-        tips.extend(found.branches.iter().filter_map(|(_, head, _)| *head));
+        tips.extend(found.branches.iter().filter_map(|branch| branch.head));
         let mut walk = Walk::begin(store, &tips, &[], false)?;
         while let Some((hash, _)) = walk.next()? {
             let key = system::commit_key(name, &format::id_of(hash).0);
@@ -238,7 +289,7 @@ impl Database {
         for (tag, _) in &found.tags {
             tag.put(transaction, name)?;
         }
-        for (branch, head, working) in &found.branches {
+        for Branch { name: branch, head, working, unversioned } in &found.branches {
             let commit = head.map(format::id_of);
             let record = TreeValue::inline(BranchRef { commit }.encode());
             transaction.put(TreeId::SYSTEM, system::branch_key(name, branch), record)?;
@@ -252,8 +303,13 @@ impl Database {
             };
             let after = Tree { root: *working, format: found.repository.format() };
             state.adopt(engine, transaction, &Adoption { head, before: head, after })?;
+            for (collection, entry, order) in unversioned {
+                let entry = CatalogEntry::decode(&store.get(*entry)?)?;
+                let order = order.map(|root| Tree { root, format: after.format });
+                state.go_live(engine, transaction, collection, &entry, order)?;
+            }
             let why =
-                RefWhy::plain("branch: came back with its database", self.frond().now_millis());
+                RefWhy::plain("branch: came back with its database", self.frond().time_millis());
             RefChange { from: None, to: commit, why }.log(transaction, name, branch)?;
         }
         Ok(transaction.delete(TreeId::SYSTEM, found.key.clone())?)
@@ -263,7 +319,8 @@ impl Database {
     /// and their chunks can be collected. Returns how many.
     pub fn expire_dropped(&self, before_millis: i64) -> Result<u64, Error> {
         let scope = Scope::branch(self.repository_name(), "");
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            transaction.give_back();
             let mut count = 0;
             for each in self.dropped_databases()? {
                 if each.time_millis < before_millis {

@@ -1,6 +1,6 @@
 //! Erasing: a document, or a field, goes from all of a database's history.
 //!
-//! 1. The database's gate is closed: nobody writes, commits or names a commit meanwhile.
+//! 1. The database's latch is closed: nobody writes, commits or names a commit meanwhile.
 //! 2. Every commit that a branch, a tag or a remote's branch reaches is looked at, parents before children. One that held
 //!    what is erased, or whose parent did, is made again: the same words and times, a catalog without it
 //!    ([`Rewrite`]), the new parents. Others stay what they are.
@@ -26,10 +26,10 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::{Bounds, Direction, Tree, Value as TreeValue};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system::{self, BranchRef};
 use crate::version::adopt::Adoption;
 use crate::version::erase_rewrite::Rewrite;
@@ -95,14 +95,14 @@ impl Database {
         let name = self.repository_name();
         let scope = Scope::branch(name, "");
         let erased =
-            self.transact_alone(scope, Role::Remover, Durability::Synced, |transaction| {
+            self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
                 let reader = Reader::now(self.frond().engine());
                 let Some(repository) = database::repository(&reader, name)? else {
                     return Err(history::no_branch(name, system::DEFAULT_BRANCH));
                 };
                 let mut rewrite = self.rewrite(request, repository.format())?;
                 let mut erased = Erased::default();
-                let now = self.frond().now_millis();
+                let now = self.frond().time_millis();
                 let map =
                     self.rewrite_commits(transaction, &reader, &mut rewrite, &mut erased, now)?;
                 self.move_branches(transaction, &mut rewrite, &map, &mut erased)?;
@@ -156,7 +156,12 @@ impl Database {
             unset.end();
             let unset: DocumentBuf = unset.build();
             let unset = Value::from(&unset).to_buf();
-            update = Some(self.parse_update(&unset, None, &self.parse_variables(None)?, None)?);
+            update = Some(self.parse_update(
+                &unset,
+                None,
+                &self.parse_variables(None, self.interrupt())?,
+                None,
+            )?);
         }
         Ok(Rewrite {
             store: self.frond().engine().store(),
@@ -340,7 +345,7 @@ impl Database {
     ) -> Result<(), Error> {
         let name = self.repository_name();
         for prefix in [system::reflogs_prefix(name), system::dropped_prefix(name)] {
-            let place = TreePlace::Live(TreeId::SYSTEM);
+            let place = TreeRef::Live(TreeId::SYSTEM);
             for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
                 transaction.delete(TreeId::SYSTEM, entry?.key)?;
             }
@@ -399,7 +404,7 @@ pub(crate) fn in_range(
 ) -> Result<Vec<Replaced>, Error> {
     let prefix = system::erased_key(database, &[]);
     let mut found = Vec::new();
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     for entry in reader.range(place, bounds, Direction::Ascending)? {
         let entry = entry?;
         let old = entry.key.strip_prefix(&prefix[..]).and_then(|id| id.try_into().ok());

@@ -7,7 +7,7 @@ use frond_tree::{Bounds, Direction};
 
 use crate::database::{self, Database, Target};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
 use crate::version::format::{self, Commit};
@@ -116,7 +116,7 @@ fn find_start(
     };
     let end = system::commit_key(repository, &last.0);
     let mut found = None;
-    for entry in reader.range(TreePlace::Live(TreeId::SYSTEM), bounds, Direction::Ascending)? {
+    for entry in reader.range(TreeRef::Live(TreeId::SYSTEM), bounds, Direction::Ascending)? {
         let entry = entry?;
         if end < entry.key {
             break;

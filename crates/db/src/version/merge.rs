@@ -29,7 +29,7 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::Tree;
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
@@ -69,7 +69,7 @@ impl Database {
             None => format!("Merge {} into {branch}", request.merge_in),
         };
         let author = request.author.as_deref().unwrap_or(AUTHOR_DEFAULT);
-        let signature = Signature::new(author, &message, self.frond().now_millis())?;
+        let signature = Signature::new(author, &message, self.frond().time_millis())?;
         let merged = self.replace_working_state(branch, |transaction| {
             if database::repository(&self.reader(), name)?.is_none() {
                 return Err(nothing_there(&request.merge_in, name));
@@ -112,7 +112,7 @@ impl Database {
         let engine = self.frond().engine();
         let catalog = state.working_catalog(engine, transaction.snapshot())?;
         let message = format!("Working state of {} before merging {merge_in}", state.branch);
-        let signature = Signature::new(author, &message, self.frond().now_millis())?;
+        let signature = Signature::new(author, &message, self.frond().time_millis())?;
         let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
         let (chunk, _) = self.make_commit(transaction, catalog, &parents, &signature)?;
         // If the merge is made in this transaction, its own move of the branch takes the place of this one.
@@ -169,7 +169,7 @@ impl Database {
         let name = self.repository_name();
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             let Some(merge) = state.merging.as_ref().filter(|merge| merge.decisions.is_none())
             else {
@@ -187,7 +187,7 @@ impl Database {
             let signature = Signature::new(
                 author.unwrap_or(&merge.author),
                 message.unwrap_or(&merge.message),
-                self.frond().now_millis(),
+                self.frond().time_millis(),
             )?;
             let catalog = state.working_catalog(engine, transaction.snapshot())?;
             let other = (merge.kind == MergeKind::Merge).then_some(theirs);
@@ -197,8 +197,8 @@ impl Database {
             conflict::clear(engine, transaction, name, branch)?;
             state.register(transaction, &chunk)?;
             let why = signature.why("merge");
-            // What it takes away is what the working state was before the conflicts were resolved.
-            let before = state.head_catalog(&**engine.store())?;
+            // What it takes away is what the working state would be without the merge.
+            let before = self.without_merge(merge, catalog)?.catalog;
             let why = RefWhy::replacing(&why, signature.time_millis, before);
             state.move_ref(transaction, chunk.hash(), why)?;
             Ok(Outcome::Commit(MergeOutcome::Merged { commit }))
@@ -255,7 +255,7 @@ impl Merge<'_> {
             return self.fast_forward(transaction, &theirs, clean);
         };
         let mut load = |hash| history::load(&**store, hash);
-        let bases = merge_base::merge_bases(*ours, theirs.chunk, &mut load)?;
+        let bases = merge_base::merge_bases(&[*ours], theirs.chunk, &mut load)?;
         let base = bases.first().copied();
         if base == Some(theirs.chunk) {
             let head = format::id_of(*ours);
@@ -280,15 +280,18 @@ impl Merge<'_> {
             format: self.state.repository.format(),
             rules: &self.request.rules,
             decisions: self.decisions,
+            by_rules: true,
         };
         let base = merge.base_catalog(store, &bases)?;
-        let merged = merge.merge([&base, &head.catalog, &theirs.commit.catalog])?;
+        let catalogs = [&base, &head.catalog, &theirs.commit.catalog];
+        let merged = merge.merge(catalogs)?;
         if !merged.schema.is_empty() {
-            self.wait_for_decisions(transaction, &merged.schema, theirs.chunk)
-        } else if merged.conflicts.is_empty() {
+            self.wait_for_decisions(transaction, clean, &merged.schema, theirs.chunk)
+        } else if merged.conflicts.is_empty() || self.request.rules.on_conflict.is_some() {
             self.record(transaction, clean, merged.catalog, *ours, theirs.chunk)
         } else {
-            self.wait(transaction, clean, &merged, theirs.chunk)
+            let both_ways = merge.both_ways(catalogs, &merged)?;
+            self.wait(transaction, clean, &merged, both_ways, theirs.chunk)
         }
     }
 
@@ -343,11 +346,12 @@ impl Merge<'_> {
         transaction: &mut Transaction,
         clean: Tree,
         merged: &MergedCatalog,
+        both_ways: Vec<ChunkHash>,
         theirs: ChunkHash,
     ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let adoption = Adoption { head: clean, before: clean, after: merged.catalog };
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)?;
-        let merge = self.waiting(theirs, &merged.conflicts, None);
+        let merge = self.waiting(theirs, (clean, both_ways), &merged.conflicts, None);
         self.store(transaction, &merge, &merged.conflicts)
     }
 
@@ -355,16 +359,19 @@ impl Merge<'_> {
     fn wait_for_decisions(
         &self,
         transaction: &mut Transaction,
+        clean: Tree,
         schema: &[StoredConflict],
         theirs: ChunkHash,
     ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
-        let merge = self.waiting(theirs, schema, Some(self.decisions.clone()));
+        let catalogs = (clean, vec![clean.root]);
+        let merge = self.waiting(theirs, catalogs, schema, Some(self.decisions.clone()));
         self.store(transaction, &merge, schema)
     }
 
     fn waiting(
         &self,
         theirs: ChunkHash,
+        (before, merged): (Tree, Vec<ChunkHash>),
         conflicts: &[StoredConflict],
         decisions: Option<BTreeMap<String, MergeSide>>,
     ) -> MergeState {
@@ -377,6 +384,8 @@ impl Merge<'_> {
             tip: None,
             rest: Vec::new(),
             why: String::new(),
+            before: before.root,
+            merged,
             rules: self.request.rules.clone(),
             decisions,
             remaining: conflicts.len() as u64,
@@ -390,6 +399,7 @@ impl Merge<'_> {
         conflicts: &[StoredConflict],
     ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let (database, branch) = (&self.state.database, &self.state.branch);
+        self.database.frond().engine().store().sync()?;
         conflict::store(transaction, database, branch, merge, conflicts)?;
         let counts = conflict::count_all(conflicts);
         Ok(Outcome::Commit(Some(MergeOutcome::Conflicts { counts })))

@@ -28,14 +28,17 @@ const STALE: u8 = 4;
 type Turn = (u64, std::cmp::Reverse<ChunkHash>);
 
 /// Returns the best common ancestors of two commits, the one that a merge begins with first. A commit
-/// is its own ancestor. `load` reads commits; each is asked for once.
+/// is its own ancestor; several in the place of ours count as one that was made from them all.
+/// `load` reads commits; each is asked for once.
 pub(crate) fn merge_bases(
-    ours: ChunkHash,
+    ours: &[ChunkHash],
     theirs: ChunkHash,
     load: &mut dyn FnMut(ChunkHash) -> Result<Commit, Error>,
 ) -> Result<Vec<ChunkHash>, Error> {
     let mut walk = Walk { load, colours: HashMap::new(), waiting: BTreeMap::new(), fresh: 0 };
-    walk.paint(ours, OURS)?;
+    for ours in ours {
+        walk.paint(*ours, OURS)?;
+    }
     walk.paint(theirs, THEIRS)?;
     let mut best = Vec::new();
     while walk.fresh > 0 {
@@ -61,7 +64,7 @@ pub(crate) fn is_ancestor(
     descendant: ChunkHash,
     load: &mut dyn FnMut(ChunkHash) -> Result<Commit, Error>,
 ) -> Result<bool, Error> {
-    Ok(merge_bases(ancestor, descendant, load)?.first() == Some(&ancestor))
+    Ok(merge_bases(&[ancestor], descendant, load)?.first() == Some(&ancestor))
 }
 
 struct Walk<'a> {

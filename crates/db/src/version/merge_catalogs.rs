@@ -1,11 +1,12 @@
 //! Three-way merge of whole catalogs: the collections that the other side changed, one by one.
 //!
-//! 1. Several best common ancestors (a criss-cross) are merged into one base first, as git does.
+//! 1. Several best common ancestors (a criss-cross) are merged into one base first, and what they are
+//!    compared with is made in the same way, as git does.
 //! 2. For each collection that differs between the base and the other side, `merge_collection`.
 //! 3. What refuses the merge (too many indexes, a document that gets too large) is told all at once, and
 //!    nothing was changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -34,6 +35,8 @@ pub(crate) struct CatalogMerge<'a> {
     pub rules: &'a MergeRules,
     /// Conflicts of the schema that were decided before, by id.
     pub decisions: &'a BTreeMap<String, MergeSide>,
+    /// Whether rules of fields count, as in every merge that a user asked for.
+    pub by_rules: bool,
 }
 
 /// The merged catalog, and what did not merge.
@@ -45,46 +48,85 @@ pub(crate) struct MergedCatalog {
 }
 
 impl CatalogMerge<'_> {
-    /// Merges three ways, as the rules say: base, ours, theirs.
+    /// Merges three ways, as the rules say: base, ours, theirs. If a side is preferred, the conflicts
+    /// are what the other one lost.
     pub fn merge(&self, catalogs: [&Tree; 3]) -> Result<MergedCatalog, Error> {
         let prefer = match self.rules.on_conflict {
             Some(MergeSide::Theirs) => Prefer::Theirs,
             _ => Prefer::Ours,
         };
+        self.merge_catalogs(self.database.frond().engine().store(), catalogs, prefer)
+    }
+
+    /// The catalog that was merged, and what it would be with theirs where both sides conflict; none if
+    /// that can't be.
+    pub fn both_ways(
+        &self,
+        catalogs: [&Tree; 3],
+        merged: &MergedCatalog,
+    ) -> Result<Vec<ChunkHash>, Error> {
         let store = self.database.frond().engine().store();
-        let mut merged = self.merge_catalogs(store, catalogs, prefer)?;
-        if self.rules.on_conflict.is_some() {
-            merged.conflicts.clear();
+        match self.merge_catalogs(store, catalogs, Prefer::Theirs) {
+            Ok(other) if other.schema.is_empty() => {
+                Ok(vec![merged.catalog.root, other.catalog.root])
+            }
+            Ok(_) => Ok(Vec::new()),
+            Err(error) if error.kind == ErrorKind::Invalid => Ok(Vec::new()),
+            Err(error) => Err(error),
         }
-        Ok(merged)
     }
 
     /// What both sides are compared with. Several best common ancestors are merged into one; where
     /// they conflict, it has what was before them. So what each side took from another of them, or
     /// decided between them, is a conflict again, while any one of them as the base would decide for
-    /// the side that took the other. Ancestors whose specifications conflict are left out.
+    /// the side that took the other. What was before them may be several again, down to where the
+    /// branches last had a single best one: a merge for each round in which both merged each other.
     pub fn base_catalog(
         &self,
         store: &Arc<dyn ChunkStore>,
         bases: &[ChunkHash],
     ) -> Result<Tree, Error> {
-        let catalog_of = |commit: Option<&ChunkHash>| match commit {
-            Some(commit) => Ok(history::load(&**store, *commit)?.catalog),
-            // Branches that were made before the first commit have nothing in common.
-            None => Ok::<Tree, Error>(Tree::empty(&**store, self.format)?),
-        };
-        let mut merged = catalog_of(bases.first())?;
-        for (first, other) in bases.iter().take(1).cycle().zip(bases.iter().skip(1)) {
-            let mut load = |hash| history::load(&**store, hash);
-            let before = merge_base::merge_bases(*first, *other, &mut load)?;
-            let (before, other) = (catalog_of(before.first())?, catalog_of(Some(other))?);
-            match self.merge_catalogs(store, [&before, &merged, &other], Prefer::Base) {
-                Ok(found) => merged = found.catalog,
-                Err(error) if error.kind == ErrorKind::Invalid => {}
-                Err(error) => return Err(error),
+        let mut known: HashMap<Vec<ChunkHash>, Tree> = HashMap::new();
+        // A list, not the stack: there may be thousands of rounds.
+        let mut wanted = vec![bases.to_vec()];
+        while let Some(bases) = wanted.pop() {
+            match self.merge_bases(store, &bases, &known)? {
+                Ok(merged) => {
+                    known.insert(bases, merged);
+                }
+                Err(before) => wanted.extend([bases, before]),
             }
         }
-        Ok(merged)
+        known.remove(bases).ok_or_else(|| Error::internal("the base of a merge was not made"))
+    }
+
+    /// Merges `bases`, in their order, each with what `known` has as its base; the inner error says
+    /// what that lacks.
+    fn merge_bases(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        bases: &[ChunkHash],
+        known: &HashMap<Vec<ChunkHash>, Tree>,
+    ) -> Result<Result<Tree, Vec<ChunkHash>>, Error> {
+        let mut load = |hash| history::load(&**store, hash);
+        let Some(first) = bases.first() else {
+            // Branches that were made before the first commit have nothing in common.
+            return Ok(Ok(Tree::empty(&**store, self.format)?));
+        };
+        let mut befores = Vec::new();
+        for (done, other) in bases.iter().enumerate().skip(1) {
+            let before = merge_base::merge_bases(&bases[..done], *other, &mut load)?;
+            match known.get(&before) {
+                Some(before) => befores.push((*before, *other)),
+                None => return Ok(Err(before)),
+            }
+        }
+        let mut merged = load(*first)?.catalog;
+        for (before, other) in befores {
+            let sides = [&before, &merged, &load(other)?.catalog];
+            merged = self.merge_catalogs(store, sides, Prefer::Base)?.catalog;
+        }
+        Ok(Ok(merged))
     }
 
     /// Merges the collections that theirs changed since the base into our catalog.
@@ -102,7 +144,11 @@ impl CatalogMerge<'_> {
             let ours = state::catalog_entry(store, ours, &changed.name)?;
             let merge = CollectionMerge {
                 store,
-                document_bytes_max: self.database.frond().document_bytes_max(),
+                // A base is compared with, and never stored as somebody's document.
+                document_bytes_max: match prefer {
+                    Prefer::Base => u64::MAX,
+                    _ => self.database.frond().document_bytes_max(),
+                },
                 format: self.format,
                 namespace: self.database.namespace(&changed.name),
                 collection: &changed.name,
@@ -112,6 +158,7 @@ impl CatalogMerge<'_> {
                 prefer,
                 rules: self.rules,
                 decisions: self.decisions,
+                by_rules: self.by_rules,
                 now_millis: self.database.frond().now_millis(),
             };
             let MergedCollection { entry, conflicts: more, schema: own } = match merge.run()? {

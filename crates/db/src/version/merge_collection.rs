@@ -55,6 +55,8 @@ pub(crate) struct CollectionMerge<'a> {
     pub rules: &'a MergeRules,
     /// Conflicts of the schema that were decided before, by id.
     pub decisions: &'a BTreeMap<String, MergeSide>,
+    /// Whether rules of fields count.
+    pub by_rules: bool,
     /// What validators call now.
     pub now_millis: i64,
 }
@@ -88,9 +90,7 @@ impl CollectionMerge<'_> {
     pub fn run(&self) -> Result<Result<MergedCollection, String>, Error> {
         let mut schema = Vec::new();
         let looks_at_equal = match self.ours {
-            Some(ours) => {
-                self.rules.of_collection(self.collection, &ours.options)?.looks_at_equal_changes()
-            }
+            Some(ours) => self.document_rules(&ours.options)?.looks_at_equal_changes(),
             None => false,
         };
         if self.theirs == self.base || (self.ours == self.theirs && !looks_at_equal) {
@@ -102,8 +102,18 @@ impl CollectionMerge<'_> {
         let (Some(ours), Some(theirs)) = (self.ours, self.theirs) else {
             let entries = [self.base, self.ours, self.theirs];
             let told = entries.map(|entry| entry.map(description));
+            let lost = StoredConflict::of_schema(
+                self.collection,
+                ConflictKind::Collection,
+                "",
+                told.clone(),
+            );
             let chosen = self.decide(ConflictKind::Collection, "", told, &mut schema);
-            return Ok(Ok(MergedCollection::whole(entries[chosen], schema)));
+            let mut merged = MergedCollection::whole(entries[chosen], schema);
+            if chosen == THEIRS && !self.by_rules {
+                merged.conflicts.push(lost);
+            }
+            return Ok(Ok(merged));
         };
         let options = self.merge_options(ours, theirs, &mut schema);
         let specs = match self.merge_specs(ours, theirs, &mut schema) {
@@ -114,7 +124,7 @@ impl CollectionMerge<'_> {
             // Nothing is merged before that is decided.
             return Ok(Ok(MergedCollection::whole(self.ours, schema)));
         }
-        let rules = self.rules.of_collection(self.collection, &options)?;
+        let rules = self.document_rules(&options)?;
         let merged = match self.merge_documents(ours, theirs, &rules)? {
             Ok(merged) => merged,
             Err(why) => return Ok(Err(why)),
@@ -142,7 +152,15 @@ impl CollectionMerge<'_> {
         Ok(Ok(MergedCollection { entry, conflicts, schema }))
     }
 
-    /// Decides about unique indexes that came from theirs and that our documents don't fit: told as a
+    fn document_rules(&self, options: &DocumentBuf) -> Result<DocumentRules, Error> {
+        let mut rules = self.rules.of_collection(self.collection, options)?;
+        if !self.by_rules {
+            rules.fields.clear();
+        }
+        Ok(rules)
+    }
+
+    /// Decides about indexes that came from theirs and that our documents don't fit: told as a
     /// conflict, left out, or, if they must stay, a reason in words to refuse the merge.
     fn leave_out(
         &self,
@@ -157,7 +175,7 @@ impl CollectionMerge<'_> {
             if self.decide(ConflictKind::Index, name, told, schema) == THEIRS {
                 let (_, duplicate) = duplicates.iter().find(|(spec, _)| spec.name == name)?;
                 return Some(format!(
-                    "a unique index of theirs can't have our documents, change them first: {}",
+                    "an index of theirs can't have our documents, change them first: {}",
                     duplicate.error.message
                 ));
             }
@@ -228,7 +246,7 @@ impl CollectionMerge<'_> {
         }
         self.merge_twins(&mut merged, &ours, schema);
         // The index of `_id` counts, too.
-        if merged.len() >= INDEXES_MAX {
+        if merged.len() >= INDEXES_MAX && self.prefer != Prefer::Base {
             return Err(format!(
                 "collection {} got more than {INDEXES_MAX} indexes",
                 self.namespace

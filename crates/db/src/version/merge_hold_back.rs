@@ -1,8 +1,9 @@
-//! Merged documents that a unique index or a validator won't have.
+//! Merged documents that an index or a validator won't have.
 //!
 //! Merged field by field, each document is fine by itself; but a document of ours and one of theirs may
 //! claim one key of a unique index, and a document of which both sides changed a part may fail the
-//! validator that each side passed. Such a document is *held back*: it stays as ours has it (or as the
+//! validator that each side passed, or have no key that an index can file (arrays in two of its fields, a
+//! key that is too long, no place of a geo index). Such a document is *held back*: it stays as ours has it (or as the
 //! preferred side has), and is a conflict, with all three sides, that somebody resolves.
 //!
 //! 1. Validators look at what both sides changed. Where one side brought or changed the validator, they
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use frond_doc::DocumentBuf;
+use frond_query::Code;
 use frond_tree::{Edit, Tree, Value as TreeValue};
 
 use crate::catalog::IndexSpec;
@@ -128,7 +130,11 @@ impl CollectionMerge<'_> {
                         continue;
                     }
                     let paths = spec.key.iter().map(|(path, _)| path.to_owned()).collect();
-                    held.insert(key.clone(), (ConflictKind::Unique, paths));
+                    let kind = match duplicate.error.code {
+                        Code::DuplicateKey => ConflictKind::Unique,
+                        _ => ConflictKind::IndexKey,
+                    };
+                    held.insert(key.clone(), (kind, paths));
                     break;
                 }
             }

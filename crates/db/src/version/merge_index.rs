@@ -21,15 +21,16 @@ use crate::catalog::IndexSpec;
 use crate::catalog::index_entry::{entries, id_key_of};
 use crate::catalog::view::Index;
 use crate::collection::duplicate;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::large::read_document;
-use crate::reader::TreePlace;
+use crate::reader::TreeRef;
 
-/// Two documents that a unique index won't have together.
+/// Two documents that a unique index won't have together, or one that an index can't file at all: both are
+/// the same then.
 pub(crate) struct Duplicate {
     /// The index, by its place among those that were changed together.
     pub index: usize,
-    /// MongoDB's, with `keyPattern` and `keyValue`.
+    /// MongoDB's: with `keyPattern` and `keyValue`, of duplicates.
     pub error: Error,
     /// The key of the `_id` of the one that brought the key of the index.
     pub brought: Bytes,
@@ -37,7 +38,7 @@ pub(crate) struct Duplicate {
     pub other: Bytes,
 }
 
-/// A unique index, and two documents that it won't have together.
+/// An index, and what it won't have.
 pub(crate) type Refused = (IndexSpec, Duplicate);
 
 /// What happens to one key of an index.
@@ -57,12 +58,25 @@ struct Bringer {
     id_key: Bytes,
 }
 
+/// What becomes of keys of an index; `None`: the key goes.
+pub(crate) type Edited = BTreeMap<Bytes, Option<Value>>;
+
+/// An index as it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Filed<'a> {
+    pub spec: &'a IndexSpec,
+    pub tree: Tree,
+    /// What lies over the tree.
+    pub over: &'a Edited,
+}
+
 /// An index on its way.
-struct Changing {
+struct Changing<'a> {
     index: Index,
     /// Its place among the others.
     position: usize,
     tree: Tree,
+    over: &'a Edited,
     slots: BTreeMap<Bytes, Slot>,
 }
 
@@ -87,13 +101,36 @@ pub(crate) fn apply_all(
     changes: impl Iterator<Item = Result<Change, TreeError>>,
     namespace: &str,
 ) -> Result<(Vec<Tree>, Vec<Duplicate>), Error> {
-    let changing = indexes.iter().enumerate().map(|(position, (spec, tree))| Changing {
-        index: Index::new((*spec).clone(), TreePlace::Committed(*tree)),
+    let nothing = Edited::new();
+    let filed: Vec<Filed<'_>> =
+        indexes.iter().map(|(spec, tree)| Filed { spec, tree: *tree, over: &nothing }).collect();
+    let (edited, duplicates) = edits(store, &filed, changes, namespace)?;
+    if !duplicates.is_empty() {
+        return Ok((indexes.iter().map(|(_, tree)| *tree).collect(), duplicates));
+    }
+    let changed = indexes.iter().zip(edited);
+    let changed = changed.map(|((_, tree), edited)| (*tree, as_edits(edited))).collect();
+    Ok((Tree::apply_many(&**store, changed)?, duplicates))
+}
+
+/// What the changes of documents change in each of `indexes`, in their order, and what unique ones refuse.
+pub(crate) fn edits<E>(
+    store: &Arc<dyn ChunkStore>,
+    indexes: &[Filed<'_>],
+    changes: impl Iterator<Item = Result<Change, E>>,
+    namespace: &str,
+) -> Result<(Vec<Edited>, Vec<Duplicate>), Error>
+where
+    Error: From<E>,
+{
+    let changing = indexes.iter().enumerate().map(|(position, filed)| Changing {
+        index: Index::new(filed.spec.clone(), TreeRef::Committed(filed.tree)),
         position,
-        tree: *tree,
+        tree: filed.tree,
+        over: filed.over,
         slots: BTreeMap::new(),
     });
-    let mut changing: Vec<Changing> = changing.collect();
+    let mut changing: Vec<Changing<'_>> = changing.collect();
     let mut duplicates = Vec::new();
     for change in changes {
         let change = change?;
@@ -107,14 +144,16 @@ pub(crate) fn apply_all(
     for index in changing.iter().filter(|index| index.index.spec.unique) {
         index.check_taken(store, namespace, &mut duplicates)?;
     }
-    if !duplicates.is_empty() {
-        return Ok((indexes.iter().map(|(_, tree)| *tree).collect(), duplicates));
-    }
-    let changed = changing.into_iter().map(|index| (index.tree, index.into_edits())).collect();
-    Ok((Tree::apply_many(&**store, changed)?, duplicates))
+    Ok((changing.into_iter().map(Changing::into_edited).collect(), duplicates))
 }
 
-impl Changing {
+/// As a tree takes them.
+pub(crate) fn as_edits(edited: Edited) -> Edits<'static> {
+    let edit = |value: Option<Value>| value.map_or(Edit::Delete, Edit::Put);
+    Box::new(edited.into_iter().map(move |(key, value)| Ok((key, edit(value)))))
+}
+
+impl Changing<'_> {
     /// A document changed.
     fn change(
         &mut self,
@@ -128,7 +167,15 @@ impl Changing {
             Some(document) => entries(&self.index, id_key, document.view(), namespace),
             None => Ok(BTreeMap::new()),
         };
-        let (old, new) = (entries_of(from)?, entries_of(to.map(|document| &**document))?);
+        let old = entries_of(from)?;
+        let new = match entries_of(to.map(|document| &**document)) {
+            Err(error) if error.kind == ErrorKind::Invalid => {
+                let (brought, other) = (id_key.clone(), id_key.clone());
+                duplicates.push(Duplicate { index: self.position, error, brought, other });
+                return Ok(());
+            }
+            new => new?,
+        };
         for key in old.keys().filter(|key| !new.contains_key(*key)) {
             self.slots.entry(key.clone()).or_default().is_freed = true;
         }
@@ -165,11 +212,14 @@ impl Changing {
         duplicates: &mut Vec<Duplicate>,
     ) -> Result<(), Error> {
         let not_freed = self.slots.iter().filter(|(_, slot)| !slot.is_freed);
-        let brought: Vec<(&Bytes, &Bringer)> =
-            not_freed.filter_map(|(key, slot)| Some((key, slot.by.as_ref()?))).collect();
-        let keys: Vec<&[u8]> = brought.iter().map(|(key, _)| &key[..]).collect();
-        let taken = self.tree.get_many(&**store, &keys)?;
-        for ((key, by), taken) in brought.iter().zip(taken) {
+        let brought = not_freed.filter_map(|(key, slot)| Some((key, slot.by.as_ref()?)));
+        let (over, below): (Vec<_>, Vec<_>) =
+            brought.partition(|(key, _)| self.over.contains_key(*key));
+        let over = over.into_iter().map(|(key, by)| (key, by, self.over[key].clone()));
+        let keys: Vec<&[u8]> = below.iter().map(|(key, _)| &key[..]).collect();
+        let found = self.tree.get_many(&**store, &keys)?;
+        let below = below.into_iter().zip(found).map(|((key, by), found)| (key, by, found));
+        for (key, by, taken) in over.chain(below) {
             let Some(taken) = taken else { continue };
             duplicates.push(Duplicate {
                 index: self.position,
@@ -181,11 +231,8 @@ impl Changing {
         Ok(())
     }
 
-    fn into_edits(self) -> Edits<'static> {
-        Box::new(self.slots.into_iter().map(|(key, slot)| match slot.brought {
-            Some(value) => Ok((key, Edit::Put(value))),
-            None => Ok((key, Edit::Delete)),
-        }))
+    fn into_edited(self) -> Edited {
+        self.slots.into_iter().map(|(key, slot)| (key, slot.brought)).collect()
     }
 }
 

@@ -16,7 +16,7 @@ use frond_engine::Durability;
 use frond_query::Code;
 
 use crate::catalog::adopt;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::system::WorkingEntry;
@@ -282,7 +282,7 @@ impl Database {
         }
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             self.refuse_closed(transaction)?;
             let Some(found) = adopt::find(transaction, self, branch, collection)? else {
                 let message = format!("no collection {}", self.namespace(collection));

@@ -90,6 +90,8 @@ impl Database {
                 message: request.message.as_deref(),
                 author: request.author.as_deref(),
                 working: clean,
+                before: clean,
+                skipped: None,
                 tip: state.head_chunk(),
                 catalog: clean,
                 made: Vec::new(),

@@ -16,10 +16,10 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::Value as TreeValue;
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::history;
 use crate::version::state::BranchState;
@@ -74,7 +74,7 @@ pub(crate) fn read(
     branch: &str,
 ) -> Result<BranchPolicy, Error> {
     let key = system::policy_key(database, branch);
-    let record = reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)?;
+    let record = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
     record.map_or(Ok(BranchPolicy::default()), BranchPolicy::decode)
 }
 
@@ -152,7 +152,7 @@ impl Database {
             // From now on every write looks; those that began before are of the time before.
             self.frond().automatic().note_closed();
         }
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 database::branch_ref(&reader, name, branch)?.is_some()
@@ -177,10 +177,10 @@ impl Database {
     }
 
     /// Deletes the branches whose time to live is over, with what they have not committed: the
-    /// reflog still has it. Returns their names.
+    /// reflog still has it. Returns their names; none while the clock is doubted.
     pub fn remove_expired_branches(&self) -> Result<Vec<String>, Error> {
-        let now = self.frond().now_millis();
         let mut removed = Vec::new();
+        let Some(now) = self.frond().expiry_millis() else { return Ok(removed) };
         for branch in self.list_branches()? {
             let policy = self.branch_policy(&branch.name)?;
             if policy.expires_millis.is_some_and(|expires| expires <= now) {

@@ -67,6 +67,8 @@ impl Database {
                 message: None,
                 author: None,
                 working: clean,
+                before: clean,
+                skipped: None,
                 tip: Some(onto_chunk),
                 catalog: history::load(&**engine.store(), onto_chunk)?.catalog,
                 made: Vec::new(),

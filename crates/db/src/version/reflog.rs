@@ -8,13 +8,16 @@
 //! What a change took away stays with its record, as a reference to chunks, so that no collection of
 //! garbage takes it as long as the record is there:
 //! - `working`: the catalog of the working state that was replaced (a hard reset, a merge, a deleted
-//!   branch). Without it the change left the working state as it was.
-//! - `entry`: the catalog entry of a collection that was dropped; the ref stays where it is.
+//!   branch). Without it the change left the working state as it was. A merge that waited in it is
+//!   kept beside it (`merge`).
+//! - `entry`: the catalog entry of a collection that was dropped, and the order of a capped one; the
+//!   ref stays where it is.
 //! - `tag`: the tag as it was, by value.
 //!
 //! A change that undid another one names it (`undid`).
 
-use frond_doc::{DocumentBuilder, Value};
+use bytes::Bytes;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::{Transaction, TreeId};
 use frond_query::Code;
 use frond_store::ChunkHash;
@@ -22,7 +25,7 @@ use frond_tree::{Bounds, Direction, Entry, Tree};
 
 use crate::database::{self, Database};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::{CommitId, TagInfo};
 
@@ -44,10 +47,28 @@ pub(crate) enum Lost<'a> {
     Nothing,
     /// The working state, which was this catalog.
     Working(Tree),
-    /// A collection, whose entry lies in this chunk.
-    Collection(&'a str, ChunkHash),
+    /// The working state, and the merge that waited in it.
+    Waiting(Tree, &'a RememberedMerge),
+    /// A collection, whose entry lies in this chunk; of a capped one, the tree of its order.
+    Collection(&'a str, ChunkHash, Option<ChunkHash>),
     /// A tag, which was this.
     Tag(&'a TagInfo),
+}
+
+/// A merge that waited.
+#[derive(Clone, Debug)]
+pub(crate) struct RememberedMerge {
+    /// The merge's.
+    pub record: Bytes,
+    /// The tree of its conflicts, and what else it needs.
+    pub references: Vec<ChunkHash>,
+}
+
+impl<'a> Lost<'a> {
+    /// The working state, and the merge that waited in it, if one did.
+    pub fn working(working: Tree, merge: Option<&'a RememberedMerge>) -> Lost<'a> {
+        merge.map_or(Lost::Working(working), |merge| Lost::Waiting(working, merge))
+    }
 }
 
 /// A change of a ref, to be remembered.
@@ -82,6 +103,10 @@ pub struct RefChangeInfo {
     pub replaced_working: bool,
     /// The catalog or catalog entry that it took away.
     pub(crate) lost: Option<ChunkHash>,
+    /// The merge that waited in the working state that it took away.
+    pub(crate) merge: Option<RememberedMerge>,
+    /// The order of the capped collection that it dropped.
+    pub(crate) order: Option<ChunkHash>,
 }
 
 impl<'a> RefWhy<'a> {
@@ -121,9 +146,17 @@ impl RefChange<'_> {
                 builder.append("working", Value::Boolean(true));
                 references.push(catalog.root);
             }
-            Lost::Collection(name, entry) => {
+            Lost::Waiting(catalog, merge) => {
+                builder.append("working", Value::Boolean(true));
+                let record = DocumentBuf::from_validated(merge.record.clone());
+                builder.append("merge", Value::from(&record));
+                references.push(catalog.root);
+                references.extend(&merge.references);
+            }
+            Lost::Collection(name, entry, order) => {
                 builder.append("collection", Value::String(name));
                 references.push(entry);
+                references.extend(order);
             }
             Lost::Tag(tag) => {
                 builder.append("tag", Value::from(&tag.to_record()));
@@ -142,7 +175,7 @@ impl RefChange<'_> {
 /// each branch.
 fn read(reader: &Reader<'_>, database: &str, bounds: Bounds) -> Result<Vec<RefChangeInfo>, Error> {
     let prefix = system::reflogs_prefix(database);
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     let mut changes = Vec::new();
     for entry in reader.range(place, bounds, Direction::Descending)? {
         changes.push(decode(reader, &prefix, &entry?)?);
@@ -164,6 +197,13 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
     let undid = record.get("undid").and_then(|value| value.as_integer());
     let tag = record.get("tag").and_then(|tag| tag.as_document());
     let tag = tag.map(|tag| TagInfo::from_record(branch.clone(), &tag.to_buf())).transpose()?;
+    let mut references = system::references_of(&**reader.store(), &entry.value)?.into_iter();
+    let lost = references.next();
+    let merge = record.get("merge").and_then(|merge| merge.as_document());
+    let rest: Vec<ChunkHash> = references.collect();
+    let order = rest.first().copied().filter(|_| merge.is_none());
+    let merge = merge
+        .map(|merge| RememberedMerge { record: merge.to_buf().into_bytes(), references: rest });
     Ok(RefChangeInfo {
         change,
         branch,
@@ -175,7 +215,9 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
         collection: record.get("collection").and_then(system::as_string),
         undid: undid.map(|undid| undid as u64),
         replaced_working: record.get("working").is_some(),
-        lost: system::references_of(&**reader.store(), &entry.value)?.first().copied(),
+        lost,
+        merge,
+        order,
     })
 }
 
@@ -216,16 +258,17 @@ impl Database {
     /// Forgets what was remembered before `before_millis`, and with it what only that kept alive:
     /// it can't be undone any more, and its chunks can be collected. Returns how many.
     pub fn expire_reflog(&self, before_millis: i64) -> Result<u64, Error> {
-        use crate::contention::{Outcome, Role, Scope};
+        use crate::contention::{LatchMode, Outcome, Scope};
         let name = self.repository_name();
         let engine = self.frond().engine();
         let durability = frond_engine::Durability::Synced;
         let scope = Scope::branch(name, "");
-        self.transact_alone(scope, Role::Writer, durability, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, durability, |transaction| {
             let old: Vec<RefChangeInfo> = {
                 let reader = Reader::within(engine, transaction);
                 read(&reader, name, Bounds::prefix(&system::reflogs_prefix(name)))?
             };
+            transaction.give_back();
             let mut count = 0;
             for change in old.iter().filter(|change| change.time_millis < before_millis) {
                 let key = system::reflog_key(name, &change.branch, change.change);

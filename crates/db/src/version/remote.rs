@@ -16,6 +16,7 @@ mod data;
 mod fetch;
 pub mod frame;
 mod image;
+mod mend;
 mod plain;
 mod push;
 mod transfer;
@@ -31,18 +32,24 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::frond::{Frond, FrondOptions};
-use crate::reader::TreePlace;
+use crate::reader::TreeRef;
 use crate::system;
 use crate::version::{TagInfo, branch};
 
+pub(crate) use data::{ensure_repository, register};
+pub(crate) use mend::carry_commits;
+
 pub use data::DataRemote;
 pub use fetch::{Depth, FetchReport, FetchedBranch};
-pub use image::{DataImage, ImageSource, RestoreReport};
-pub use plain::{BackupInfo, FilePart, FileVersion, PlainPlace, PlainReclaimed, PlainRemote};
+pub use image::{BackupReport, DataImage, ImageSource, RestoreReport, RestoreRequest};
+pub use plain::{
+    BackupInfo, FilePart, FileVersion, PlaceReport, PlainReclaimed, PlainRemote, PlainStorage,
+    Reread, StorageDamage, StoragePart,
+};
 pub use push::{PushReport, PushRequest};
 pub use transfer::{CHUNK_BYTES_MAX, Moved};
 pub use watched::WatchedRemote;
@@ -94,7 +101,8 @@ pub trait Remote: Send + Sync {
     /// The refs; `None` if there is no repository yet.
     fn state(&self) -> Result<Option<RemoteState>, Error>;
 
-    /// Tells for each of `hashes` whether its chunk is there.
+    /// Tells for each of `hashes` whether its chunk is there, and whole: it is read, since what isn't sent to it
+    /// can't be mended.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
 
     /// Returns the chunks named by `hashes`, in their order. Each was hashed and compared with its name.
@@ -108,6 +116,16 @@ pub trait Remote: Send + Sync {
     /// # Errors
     /// `IllegalOperation` if the branch is not where it is expected; nothing was changed.
     fn update(&self, update: &RefUpdate) -> Result<(), Error>;
+
+    /// Reads a share of what lies there again, where nobody else does that: a server looks after its own.
+    fn reread(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// What was found damaged there since it was opened.
+    fn damages(&self) -> Vec<StorageDamage> {
+        Vec::new()
+    }
 }
 
 /// A remote, by name.
@@ -152,7 +170,7 @@ impl Database {
     pub fn list_remotes(&self) -> Result<Vec<RemoteInfo>, Error> {
         let reader = self.reader();
         let prefix = system::remote_key(self.repository_name(), "");
-        let place = TreePlace::Live(TreeId::SYSTEM);
+        let place = TreeRef::Live(TreeId::SYSTEM);
         let mut remotes = Vec::new();
         for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
             let entry = entry?;
@@ -183,7 +201,8 @@ impl Database {
     /// Names another place of this repository.
     ///
     /// # Errors
-    /// `BadValue` if the name is not allowed; `NamespaceExists` if there is such a remote;
+    /// `BadValue` if the name is not allowed; `NamespaceExists` if there is such a remote, or a branch
+    /// or tag whose name begins as those of its branches would;
     /// `NamespaceNotFound` if there is no such database.
     pub fn add_remote(&self, name: &str, url: &str) -> Result<(), Error> {
         branch::check_name(name)?;
@@ -193,15 +212,25 @@ impl Database {
         }
         let repository = self.repository_name();
         let scope = Scope::branch(repository, "");
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let key = system::remote_key(repository, name);
             let (exists, known) = {
                 let reader = crate::reader::Reader::within(self.frond().engine(), transaction);
                 let exists = database::repository(&reader, repository)?.is_some();
-                (exists, reader.get(TreePlace::Live(TreeId::SYSTEM), &key)?.is_some())
+                (exists, reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?.is_some())
             };
             if !exists {
                 return Err(database::missing(repository));
+            }
+            let its = format!("{name}/");
+            let branches = self.list_branches()?.into_iter().map(|branch| branch.name);
+            let mut names = branches.chain(self.list_tags()?.into_iter().map(|tag| tag.name));
+            if let Some(taken) = names.find(|name| name.starts_with(&its)) {
+                let message = format!(
+                    "{taken} of {repository} would be taken for a branch of the remote {name}: the \
+                     remote needs another name"
+                );
+                return Err(Error::invalid(Code::NamespaceExists, message));
             }
             if known {
                 let message = format!("remote {name} of {repository} exists");
@@ -221,7 +250,7 @@ impl Database {
         self.remote_url(name)?;
         let repository = self.repository_name();
         let scope = Scope::branch(repository, "");
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let known = {
                 let reader = crate::reader::Reader::within(self.frond().engine(), transaction);
                 crate::version::tag::tracking(&reader, repository, Some(name))?

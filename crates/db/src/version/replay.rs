@@ -9,8 +9,9 @@
 //! - The branch doesn't move before all steps are done. The commits that were made until then hang on the
 //!   record of the replay that waits, and the working state is what the step that conflicts has merged.
 //! - *Continue*: what the working state is becomes the step's commit (nothing does, if it is the tip's
-//!   content), and the steps after it follow. *Skip*: they follow from the tip, without it. *Abort*: the
-//!   working state is HEAD's again; what was made is garbage.
+//!   content), and the steps after it follow. *Skip*: they follow from the tip, without it; what was
+//!   written while it waited is carried over. *Abort*: what the steps did is taken back; what was made
+//!   is garbage.
 //! - Conflicts of the schema wait as a merge's do: before anything of the step is merged.
 
 use std::collections::BTreeMap;
@@ -28,11 +29,11 @@ use crate::version::adopt::Adoption;
 use crate::version::commit::Signature;
 use crate::version::conflict::{self, MergeKind, MergeState, StoredConflict};
 use crate::version::format::{self, Commit};
-use crate::version::merge_catalogs::{CatalogMerge, MergedCatalog};
+use crate::version::merge_catalogs::CatalogMerge;
 use crate::version::merge_rules::{MergeRules, MergeSide};
-use crate::version::reflog::RefWhy;
+use crate::version::reflog::{Lost, RefChange, RefWhy, RememberedMerge};
 use crate::version::state::BranchState;
-use crate::version::{CommitInfo, MergeOutcome, history};
+use crate::version::{CommitInfo, MergeOutcome, history, waiting};
 
 /// A replay under way, within a transaction.
 pub(crate) struct Replay<'a> {
@@ -50,11 +51,21 @@ pub(crate) struct Replay<'a> {
     pub author: Option<&'a str>,
     /// What the working state is.
     pub working: Tree,
+    /// What it is to be again if all is aborted.
+    pub before: Tree,
+    /// The step that waited and is left out.
+    pub skipped: Option<Skipped<'a>>,
     /// The commit on which the next one goes, and its catalog.
     pub tip: Option<ChunkHash>,
     pub catalog: Tree,
     /// The commits that were made.
     pub made: Vec<CommitInfo>,
+}
+
+/// A step that waited and is left out. What was written while it did is carried over.
+pub(crate) struct Skipped<'a> {
+    pub merge: &'a MergeState,
+    pub remembered: Option<RememberedMerge>,
 }
 
 /// How a replay ended.
@@ -92,21 +103,30 @@ impl Replay<'_> {
         for (position, hash) in steps.iter().enumerate() {
             let engine = self.database.frond().engine();
             let step = history::load(&**engine.store(), *hash)?;
-            let merged = self.merge(&step, decisions)?;
+            let before = self.database.catalog_before(self.state, &step, self.parent)?;
+            let (base, theirs) = match self.kind {
+                MergeKind::Revert => (&step.catalog, &before),
+                _ => (&before, &step.catalog),
+            };
+            let (format, rules) = (self.state.repository.format(), self.rules);
+            let merge =
+                CatalogMerge { database: self.database, format, rules, decisions, by_rules: true };
+            let catalogs = [base, &self.catalog, theirs];
+            let merged = merge.merge(catalogs)?;
             let rest = &steps[position + 1..];
             if !merged.schema.is_empty() {
                 // The working state stays HEAD's: nothing of the step is merged yet.
                 let head = self.state.head_catalog(&**engine.store())?;
-                let before = self.working;
-                self.state.adopt(engine, transaction, &Adoption { head, before, after: head })?;
-                let decisions = Some(decisions.clone());
-                return self.wait(transaction, (*hash, &step), rest, &merged.schema, decisions);
+                self.adopt(transaction, head, head)?;
+                let stops = Stops { merged: vec![head.root], decisions: Some(decisions.clone()) };
+                return self.wait(transaction, (*hash, &step), rest, &merged.schema, stops);
             }
-            if !merged.conflicts.is_empty() {
+            if !merged.conflicts.is_empty() && rules.on_conflict.is_none() {
                 let head = self.state.head_catalog(&**engine.store())?;
-                let adoption = Adoption { head, before: self.working, after: merged.catalog };
-                self.state.adopt(engine, transaction, &adoption)?;
-                return self.wait(transaction, (*hash, &step), rest, &merged.conflicts, None);
+                self.adopt(transaction, head, merged.catalog)?;
+                let both_ways = merge.both_ways(catalogs, &merged)?;
+                let stops = Stops { merged: both_ways, decisions: None };
+                return self.wait(transaction, (*hash, &step), rest, &merged.conflicts, stops);
             }
             // A step that was decided to change nothing is a commit, as one whose conflicts were resolved so.
             let is_decided = !decisions.is_empty() && self.kind != MergeKind::Rebase;
@@ -123,19 +143,22 @@ impl Replay<'_> {
         self.finish(transaction)
     }
 
-    fn merge(
-        &self,
-        step: &Commit,
-        decisions: &BTreeMap<String, MergeSide>,
-    ) -> Result<MergedCatalog, Error> {
-        let before = self.database.catalog_before(self.state, step, self.parent)?;
-        let (base, theirs) = match self.kind {
-            MergeKind::Revert => (&step.catalog, &before),
-            _ => (&before, &step.catalog),
+    /// Makes the working state `after`, with what was written while a step waited that is left out.
+    fn adopt(&self, transaction: &mut Transaction, head: Tree, after: Tree) -> Result<(), Error> {
+        let after = match &self.skipped {
+            Some(skipped) => self.database.carry(skipped.merge, self.working, after)?.catalog,
+            None => after,
         };
-        let format = self.state.repository.format();
-        let merge = CatalogMerge { database: self.database, format, rules: self.rules, decisions };
-        merge.merge([base, &self.catalog, theirs])
+        let adoption = Adoption { head, before: self.working, after };
+        self.state.adopt(self.database.frond().engine(), transaction, &adoption)
+    }
+
+    /// What the reflog keeps.
+    fn lost(&self) -> Lost<'_> {
+        match &self.skipped {
+            Some(skipped) => Lost::working(self.working, skipped.remembered.as_ref()),
+            None => Lost::Working(self.before),
+        }
     }
 
     /// Makes the commit of a step: the next tip.
@@ -147,7 +170,7 @@ impl Replay<'_> {
         catalog: Tree,
     ) -> Result<(), Error> {
         let (message, author) = self.words(hash, step);
-        let mut signature = Signature::new(&author, &message, self.database.frond().now_millis())?;
+        let mut signature = Signature::new(&author, &message, self.database.frond().time_millis())?;
         if self.kind != MergeKind::Revert {
             let authored = step.authored_millis.unwrap_or(step.timestamp_millis);
             signature.authored_millis = Some(authored);
@@ -185,8 +208,15 @@ impl Replay<'_> {
         (hash, step): (ChunkHash, &Commit),
         rest: &[ChunkHash],
         conflicts: &[StoredConflict],
-        decisions: Option<BTreeMap<String, MergeSide>>,
+        stops: Stops,
     ) -> Result<Outcome<Replayed>, Error> {
+        let (database, branch) = (&self.state.database, &self.state.branch);
+        if self.skipped.is_some() {
+            let (head, now) = (self.state.head_id(), self.database.frond().time_millis());
+            let why = format!("{}: skipped", self.kind.verb());
+            let why = RefWhy { lost: self.lost(), ..RefWhy::plain(&why, now) };
+            RefChange { from: head, to: head, why }.log(transaction, database, branch)?;
+        }
         let (message, author) = self.words(hash, step);
         let merge = MergeState {
             theirs: format::id_of(hash),
@@ -196,12 +226,14 @@ impl Replay<'_> {
             parent: self.parent,
             tip: self.tip.map(format::id_of),
             rest: rest.iter().copied().map(format::id_of).collect(),
+            before: self.before.root,
+            merged: stops.merged,
             why: self.why,
             rules: self.rules.clone(),
-            decisions,
+            decisions: stops.decisions,
             remaining: conflicts.len() as u64,
         };
-        let (database, branch) = (&self.state.database, &self.state.branch);
+        self.database.frond().engine().store().sync()?;
         conflict::store(transaction, database, branch, &merge, conflicts)?;
         let counts = conflict::count_all(conflicts);
         Ok(Outcome::Commit(Replayed::Waits { counts, made: self.made }))
@@ -209,19 +241,25 @@ impl Replay<'_> {
 
     /// Moves the branch to the tip, with the working state.
     fn finish(self, transaction: &mut Transaction) -> Result<Outcome<Replayed>, Error> {
-        let engine = self.database.frond().engine();
-        let catalog = self.catalog;
-        let adoption = Adoption { head: catalog, before: self.working, after: catalog };
-        self.state.adopt(engine, transaction, &adoption)?;
-        if let Some(tip) = self.tip.filter(|tip| Some(*tip) != self.state.head_chunk()) {
-            let now = self.database.frond().now_millis();
-            let lost = self.state.head_catalog(&**engine.store())?;
-            let why = RefWhy::replacing(&self.why, now, lost);
+        self.adopt(transaction, self.catalog, self.catalog)?;
+        let moves = self.tip.filter(|tip| Some(*tip) != self.state.head_chunk());
+        let tip = moves.or(self.tip.filter(|_| self.skipped.is_some()));
+        if let Some(tip) = tip {
+            let now = self.database.frond().time_millis();
+            let skipped = format!("{}: skipped", self.kind.verb());
+            let why = if moves.is_some() { &self.why } else { &skipped };
+            let why = RefWhy { lost: self.lost(), ..RefWhy::plain(why, now) };
             self.state.move_ref(transaction, tip, why)?;
         }
         let head = self.tip;
         Ok(Outcome::Commit(Replayed::Done { head, made: self.made }))
     }
+}
+
+/// What a step that stops knows besides its conflicts: see [`MergeState`].
+struct Stops {
+    merged: Vec<ChunkHash>,
+    decisions: Option<BTreeMap<String, MergeSide>>,
 }
 
 /// What to do with the step that waits.
@@ -249,6 +287,10 @@ impl Database {
         let engine = self.frond().engine();
         let replayed = self.replace_working_state(branch, |transaction| {
             let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            let remembered = match resume {
+                Resume::Skip => waiting::remember(engine, transaction, &state)?,
+                Resume::Continue => None,
+            };
             let Some(merge) = state.merging.take().filter(|merge| merge.kind.is_replay()) else {
                 return Err(conflict::no_merge(branch));
             };
@@ -278,6 +320,13 @@ impl Database {
                 (Resume::Continue, Some(_)) => state.clean_catalog(engine, transaction)?,
                 _ => state.working_catalog(engine, transaction.snapshot())?,
             };
+            let (before, skipped) = match resume {
+                Resume::Skip => {
+                    let before = Tree { root: merge.before, format: working.format };
+                    (before, Some(Skipped { merge: &merge, remembered }))
+                }
+                Resume::Continue => (self.without_merge(&merge, working)?.catalog, None),
+            };
             let mut replay = Replay {
                 database: self,
                 state: &state,
@@ -288,6 +337,8 @@ impl Database {
                 message: Some(message.unwrap_or(&merge.message)),
                 author: Some(author.unwrap_or(&merge.author)),
                 working,
+                before,
+                skipped,
                 tip,
                 catalog,
                 made: Vec::new(),

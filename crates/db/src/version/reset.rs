@@ -11,8 +11,9 @@ use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
-use crate::version::reflog::{Lost, RefWhy};
+use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
+use crate::version::waiting::{self, Without};
 use crate::version::{CommitId, conflict, format, history, merge_base};
 
 impl Database {
@@ -39,14 +40,15 @@ impl Database {
             if !self.is_forward(&state, chunk)? {
                 state.refuse_protected(transaction, self, "a reset to what is not ahead")?;
             }
+            let merge = waiting::remember(engine, transaction, &state)?;
             let why = format!("reset: moving to {target}");
-            let mut why = RefWhy::plain(&why, self.frond().now_millis());
+            let mut why = RefWhy::plain(&why, self.frond().time_millis());
             if hard {
                 let before = state.working_catalog(engine, transaction.snapshot())?;
                 let adoption = Adoption { head: commit.catalog, before, after: commit.catalog };
                 state.adopt(engine, transaction, &adoption)?;
                 conflict::clear(engine, transaction, name, branch)?;
-                why.lost = Lost::Working(before);
+                why.lost = Lost::working(before, merge.as_ref());
             } else {
                 state.refuse_while_merging("a soft reset")?;
                 state.keep(engine, transaction, &commit.catalog)?;
@@ -63,24 +65,34 @@ impl Database {
         merge_base::is_ancestor(head, chunk, &mut |hash| history::load(&**store, hash))
     }
 
-    /// Gives a merge up: the working state is HEAD's again.
+    /// Gives a merge up: what it did is taken back, what was written since stays. Where that changed
+    /// the same fields it is set aside: answered are the collections. It can be undone.
     ///
     /// # Errors
     /// `IllegalOperation` if no merge waits.
-    pub fn merge_abort(&self) -> Result<(), Error> {
+    pub fn merge_abort(&self) -> Result<Vec<String>, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let engine = self.frond().engine();
         self.replace_working_state(branch, |transaction| {
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
-            if state.merging.is_none() {
+            let Some(merge) = &state.merging else {
                 return Err(conflict::no_merge(branch));
-            }
+            };
             let head = state.head_catalog(&**engine.store())?;
             let before = state.working_catalog(engine, transaction.snapshot())?;
-            state.adopt(engine, transaction, &Adoption { head, before, after: head })?;
+            let Without { catalog: after, set_aside } = self.without_merge(merge, before)?;
+            if after.root != before.root {
+                state.adopt(engine, transaction, &Adoption { head, before, after })?;
+                let remembered = waiting::remember(engine, transaction, &state)?;
+                let lost = Lost::working(before, remembered.as_ref());
+                let why = format!("{}: aborted", merge.kind.verb());
+                let why = RefWhy { lost, ..RefWhy::plain(&why, self.frond().time_millis()) };
+                let (from, to) = (state.head_id(), state.head_id());
+                RefChange { from, to, why }.log(transaction, name, branch)?;
+            }
             conflict::clear(engine, transaction, name, branch)?;
-            Ok(Outcome::Commit(()))
+            Ok(Outcome::Commit(set_aside))
         })
     }
 }

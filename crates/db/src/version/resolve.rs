@@ -24,7 +24,7 @@ use crate::catalog::CatalogView;
 use crate::collection::insert::check_id;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
@@ -68,13 +68,13 @@ impl Database {
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
         let merge_key = crate::system::merge_key(name, branch);
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let (mut merge, conflicts) = {
                 let reader = Reader::within(engine, transaction);
                 if crate::database::branch_ref(&reader, name, branch)?.is_none() {
                     return Err(history::no_branch(name, branch));
                 }
-                let place = crate::reader::TreePlace::Live(TreeId::SYSTEM);
+                let place = crate::reader::TreeRef::Live(TreeId::SYSTEM);
                 let Some(merge) = reader.get_bytes(place, &merge_key)? else {
                     return Err(conflict::no_merge(branch));
                 };
@@ -145,9 +145,12 @@ impl Database {
         };
         let rules = merge.rules.of_collection(collection, &options)?;
         let update = match resolution {
-            Resolution::Update(update) => {
-                Some(self.parse_update(update, None, &self.parse_variables(None)?, None)?)
-            }
+            Resolution::Update(update) => Some(self.parse_update(
+                update,
+                None,
+                &self.parse_variables(None, self.interrupt())?,
+                None,
+            )?),
             _ => None,
         };
         for found in conflicts {

@@ -11,7 +11,7 @@ use frond_query::Code;
 use crate::catalog::CatalogView;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
@@ -75,7 +75,7 @@ impl Database {
             let after = state::with_entry(&**store, &before, collection, wanted.as_ref())?;
             state.adopt(engine, transaction, &Adoption { head, before, after })?;
             let why = format!("restore: collection {collection}");
-            let why = RefWhy::replacing(&why, self.frond().now_millis(), before);
+            let why = RefWhy::replacing(&why, self.frond().time_millis(), before);
             let (from, to) = (state.head_id(), state.head_id());
             RefChange { from, to, why }.log(transaction, name, branch)?;
             let done = if wanted.is_some() { Restored::Changed } else { Restored::Removed };
@@ -107,7 +107,7 @@ impl Database {
         };
         let id_key = key::of_value(id.as_value());
         let scope = Scope::collection(name, branch, collection);
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             self.refuse_closed(transaction)?;
             let now = {
                 let reader = Reader::within(self.frond().engine(), transaction);

@@ -31,7 +31,7 @@ impl Database {
         else {
             return Err(Error::internal("a first stage has no name"));
         };
-        let began = self.frond().now_millis();
+        let began = self.frond().steady_millis();
         let rows = self.source(collection, first)?;
         let mut told = DocumentBuilder::new();
         told.append(name, options).begin_document("plan");
@@ -49,7 +49,7 @@ impl Database {
                 row?;
                 returned += 1;
             }
-            let millis = self.frond().now_millis() - began;
+            let millis = self.frond().steady_millis() - began;
             told.append("nReturned", Value::Int64(returned));
             told.append("executionTimeMillisEstimate", Value::Int64(millis));
         }

@@ -19,11 +19,11 @@ use frond_tree::{Content, Edit, Tree, TreeError, Value};
 
 use crate::catalog::entry::CatalogEntry;
 use crate::catalog::view;
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::frond::Frond;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system::{self, BranchRef, LiveCollection, Repository, WorkingEntry};
 use crate::version::CommitId;
 use crate::version::conflict::MergeState;
@@ -62,7 +62,7 @@ impl BranchState {
         };
         let entries = view::working_entries(reader, &system::working_prefix(database, branch))?;
         let merge_key = system::merge_key(database, branch);
-        let merging = reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &merge_key)?;
+        let merging = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &merge_key)?;
         Ok(BranchState {
             database: database.to_owned(),
             branch: branch.to_owned(),
@@ -261,8 +261,8 @@ impl Database {
             .iter()
             .map(|(collection, _)| Scope::collection(name, branch, collection))
             .collect();
-        let (scope, role) = (Scope::branch(name, branch), Role::Replacer);
-        self.frond().transact_over(scope, &scopes, role, Durability::Synced, body)
+        let (scope, mode) = (Scope::branch(name, branch), LatchMode::Replacer);
+        self.frond().transact_over(scope, &scopes, mode, Durability::Synced, body)
     }
 
     /// The state of this branch at the moment of `reader`.

@@ -10,10 +10,10 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::reflog::{Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::version::{CommitId, branch, format, history};
@@ -93,7 +93,7 @@ pub(crate) fn target(
     database: &str,
     name: &str,
 ) -> Result<Option<CommitId>, Error> {
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     for key in [system::tag_key(database, name), system::tracking_key(database, name)] {
         if let Some(bytes) = reader.get_bytes(place, &key)? {
             return Ok(Some(TagInfo::decode(name.to_owned(), bytes)?.commit));
@@ -109,13 +109,13 @@ pub(crate) fn find(
     name: &str,
 ) -> Result<Option<TagInfo>, Error> {
     let key = system::tag_key(database, name);
-    let bytes = reader.get_bytes(TreePlace::Live(TreeId::SYSTEM), &key)?;
+    let bytes = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
     bytes.map(|bytes| TagInfo::decode(name.to_owned(), bytes)).transpose()
 }
 
 /// The names below `prefix` and what they name.
 fn list(reader: &Reader<'_>, prefix: &[u8]) -> Result<Vec<TagInfo>, Error> {
-    let place = TreePlace::Live(TreeId::SYSTEM);
+    let place = TreeRef::Live(TreeId::SYSTEM);
     let mut tags = Vec::new();
     for entry in reader.range(place, Bounds::prefix(prefix), Direction::Ascending)? {
         let entry = entry?;
@@ -167,7 +167,7 @@ impl Database {
         branch::check_name(name)?;
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let (commit, before) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if database::repository(&reader, repository)?.is_none() {
@@ -177,6 +177,20 @@ impl Database {
                 if is_branch || (!force && target(&reader, repository, name)?.is_some()) {
                     let what = if is_branch { "branch" } else { "tag" };
                     let message = format!("{what} {name} of {repository} exists");
+                    return Err(Error::invalid(Code::NamespaceExists, message));
+                }
+                if let Some((remote, _)) = name.split_once('/')
+                    && reader
+                        .get(
+                            TreeRef::Live(TreeId::SYSTEM),
+                            &system::remote_key(repository, remote),
+                        )?
+                        .is_some()
+                {
+                    let message = format!(
+                        "{name} would be taken for a branch of the remote {remote}: a tag needs \
+                         another name"
+                    );
                     return Err(Error::invalid(Code::NamespaceExists, message));
                 }
                 let commit = self.revision(&reader, revision.unwrap_or(history::HEAD))?;
@@ -189,7 +203,7 @@ impl Database {
                 commit: format::id_of(commit),
                 message: annotation.map(|(message, _)| message.to_owned()),
                 author: annotation.map(|(_, author)| author.to_owned()),
-                time_millis: self.frond().now_millis(),
+                time_millis: self.frond().time_millis(),
             };
             tag.put(transaction, repository)?;
             if let Some(before) = before {
@@ -207,7 +221,7 @@ impl Database {
     pub fn delete_tag(&self, name: &str) -> Result<TagInfo, Error> {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let engine = self.frond().engine();
             let found = find(&Reader::within(engine, transaction), repository, name)?;
             let Some(tag) = found else {
@@ -228,7 +242,7 @@ impl Database {
         to: Option<CommitId>,
         why: &str,
     ) -> Result<(), Error> {
-        let why = RefWhy::plain(why, self.frond().now_millis());
+        let why = RefWhy::plain(why, self.frond().time_millis());
         let why = RefWhy { lost: Lost::Tag(before), ..why };
         let change = RefChange { from: Some(before.commit), to, why };
         change.log(transaction, self.repository_name(), &before.name)
@@ -264,7 +278,7 @@ impl Database {
         let why = RefWhy {
             lost: now.as_ref().map_or(Lost::Nothing, Lost::Tag),
             undid: Some(change.change),
-            ..RefWhy::plain(&why, self.frond().now_millis())
+            ..RefWhy::plain(&why, self.frond().time_millis())
         };
         let undone = RefChange { from: change.to, to: Some(before.commit), why };
         undone.log(transaction, repository, name)

@@ -13,7 +13,7 @@
 use frond_engine::Durability;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
@@ -47,10 +47,10 @@ impl Database {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let engine = self.frond().engine();
-        let now = self.frond().now_millis();
+        let Some(now) = self.frond().expiry_millis() else { return Ok(0) };
         let scope = Scope::branch(name, branch);
-        self.transact_alone(scope, Role::Remover, Durability::Synced, |transaction| {
-            // The database's gate is closed: no name of a commit comes or goes.
+        self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
+            // The database's latch is closed: no name of a commit comes or goes.
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             let reader = Reader::now(engine);
             if super::policy::read(&reader, name, branch)?.protected || state.merging.is_some() {

@@ -4,7 +4,8 @@
 //!    undoing again goes back further. Naming an undoing brings back what it took.
 //! 2. HEAD becomes what it was before the change. Where the change had replaced the working state
 //!    (a reset, a merge, a deleted branch) that comes back too; where it had not (a commit) the
-//!    working state stays as it is. A dropped collection comes back alone.
+//!    working state stays as it is. A dropped collection comes back alone. A merge that waited in the
+//!    working state waits again.
 //! 3. The undoing is a change of its own, remembered with what it takes away.
 
 use frond_engine::Transaction;
@@ -17,11 +18,11 @@ use crate::contention::Outcome;
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::system::{self, BranchRef};
+use crate::system::{self, BranchRef, WorkingEntry};
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{self, Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::version::state::{self, BranchState};
-use crate::version::{CommitId, conflict, history};
+use crate::version::{CommitId, conflict, history, waiting};
 
 /// What was undone.
 #[derive(Clone, Debug)]
@@ -105,10 +106,10 @@ impl Database {
             state.refuse_while_merging("an undo")?;
         }
         let why = format!("undo: {}", change.why);
-        let now = self.frond().now_millis();
+        let now = self.frond().time_millis();
         let before = state.working_catalog(engine, transaction.snapshot())?;
         if let (Some(collection), Some(entry)) = (&change.collection, change.lost) {
-            self.bring_back(transaction, &state, before, collection, entry)?;
+            self.bring_back(transaction, &state, before, collection, (entry, change.order))?;
             let why = RefWhy { undid: Some(change.change), ..RefWhy::plain(&why, now) };
             RefChange { from: state.head_id(), to: state.head_id(), why }.log(
                 transaction,
@@ -135,6 +136,9 @@ impl Database {
                 let after = Tree { root, format: state.repository.format() };
                 state.adopt(engine, transaction, &Adoption { head, before, after })?;
                 conflict::clear(engine, transaction, name, branch)?;
+                if let Some(merge) = &change.merge {
+                    waiting::restore(engine, transaction, &state, merge)?;
+                }
                 lost = Lost::Working(before);
             }
             None => state.keep(engine, transaction, &head)?,
@@ -172,11 +176,12 @@ impl Database {
         state: &BranchState,
         before: Tree,
         collection: &str,
-        entry: ChunkHash,
+        (entry, order): (ChunkHash, Option<ChunkHash>),
     ) -> Result<(), Error> {
         let engine = self.frond().engine();
         let store = engine.store();
-        if state::catalog_entry(store, &before, collection)?.is_some() {
+        let is_live = matches!(state.entry(collection), Some(WorkingEntry::Live(_)));
+        if is_live || state::catalog_entry(store, &before, collection)?.is_some() {
             let message = format!(
                 "collection {} exists again: rename it before the one that was dropped comes back",
                 self.namespace(collection)
@@ -184,6 +189,11 @@ impl Database {
             return Err(Error::invalid(Code::NamespaceExists, message));
         }
         let entry = CatalogEntry::decode(&store.get(entry)?)?;
+        if !system::is_versioned(&entry.options) {
+            state.validate_absence(transaction, collection);
+            let order = order.map(|root| Tree { root, format: before.format });
+            return state.go_live(engine, transaction, collection, &entry, order);
+        }
         let after = state::with_entry(&**store, &before, collection, Some(&entry))?;
         let head = state.head_catalog(&**store)?;
         state.adopt(engine, transaction, &Adoption { head, before, after })
@@ -202,12 +212,13 @@ impl Database {
             let reader = Reader::within(engine, transaction);
             BranchState::read(&reader, name, branch)?
         };
-        let Some(entry) = state.entry_now(engine, transaction.snapshot(), collection)? else {
+        let found = state.entry_now(engine, transaction.snapshot(), collection)?;
+        let Some((entry, order)) = found else {
             return Ok(());
         };
         let why = format!("drop: collection {collection}");
-        let lost = Lost::Collection(collection, entry);
-        let why = RefWhy { lost, ..RefWhy::plain(&why, self.frond().now_millis()) };
+        let lost = Lost::Collection(collection, entry, order);
+        let why = RefWhy { lost, ..RefWhy::plain(&why, self.frond().time_millis()) };
         RefChange { from: state.head_id(), to: state.head_id(), why }.log(transaction, name, branch)
     }
 }
@@ -247,28 +258,28 @@ fn is_undoable(change: &RefChangeInfo) -> bool {
 }
 
 impl BranchState {
-    /// The chunk of a collection's entry as the working state has it at `snapshot`; only its trees
-    /// are folded.
-    fn entry_now(
+    /// The chunk of a collection's entry as the working state has it at `snapshot`, and the order of a
+    /// capped one; only its trees are folded.
+    pub fn entry_now(
         &self,
         engine: &frond_engine::Engine,
         snapshot: &frond_engine::Snapshot,
         collection: &str,
-    ) -> Result<Option<ChunkHash>, Error> {
-        use crate::system::WorkingEntry;
+    ) -> Result<Option<(ChunkHash, Option<ChunkHash>)>, Error> {
         let store = engine.store();
         match self.entry(collection) {
             Some(WorkingEntry::Dropped) => Ok(None),
             Some(WorkingEntry::Live(live)) => {
                 let folded = engine.fold(snapshot, &live.trees())?;
+                let order = folded.last().filter(|_| live.order.is_some()).map(|order| order.root);
                 let chunk = state::committed_form(live, folded.into_iter())?.encode();
                 store.put_many(std::slice::from_ref(&chunk))?;
-                Ok(Some(chunk.hash()))
+                Ok(Some((chunk.hash(), order)))
             }
             None => {
                 let head = self.head_catalog(&**store)?;
                 let entry = state::catalog_entry(store, &head, collection)?;
-                Ok(entry.map(|entry| entry.encode().hash()))
+                Ok(entry.map(|entry| (entry.encode().hash(), None)))
             }
         }
     }

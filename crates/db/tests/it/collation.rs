@@ -68,11 +68,11 @@ fn filters_and_sorts() {
         let request = FindRequest { sort: sorted, collation, ..request(filter) };
         let found = run(&shop, "words", &request).expect("the request is right");
         assert_eq!(ids(&found), expected, "{filter} {sort} {:?}", request.collation);
-        let count = shop.count_found("words", &request).expect("counted");
+        let count = shop.count("words", &request).expect("counted");
         assert_eq!(count, expected.len() as u64, "{filter}");
     }
     let request = FindRequest { collation: caseless(), ..request("{}") };
-    let values = shop.distinct_found("words", "w", &request).expect("found");
+    let values = shop.distinct("words", "w", &request).expect("found");
     assert_eq!(values, [value("'b'"), value("'A'"), value("7")]);
 }
 

@@ -100,8 +100,8 @@ fn unique_keys_are_given_to_one_of_many() {
         threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
     });
     assert_eq!(inserted, 20);
-    assert_eq!(shop.count("users", None, 0, None, None).expect("a count"), 20);
-    let names = shop.distinct("users", "name", None, None).expect("distinct");
+    assert_eq!(shop.count("users", &FindRequest::default()).expect("a count"), 20);
+    let names = shop.distinct("users", "name", &FindRequest::default()).expect("distinct");
     assert_eq!(names.len(), 20);
 }
 
@@ -152,7 +152,7 @@ fn an_index_built_among_writers_misses_nothing() {
         drop(at_end);
         writers.into_iter().map(|writer| writer.join().expect("no panic")).sum()
     });
-    assert_eq!(shop.count("things", None, 0, None, None).expect("a count"), written as u64);
+    assert_eq!(shop.count("things", &FindRequest::default()).expect("a count"), written as u64);
     for name in ["a_1", "b_1", "c_1"] {
         let hint = Some(frond_doc::ValueBuf::from(Value::String(name)));
         let request = FindRequest { hint, ..request("{}") };
@@ -214,6 +214,6 @@ fn what_replaces_trees_gets_its_turn_among_writers() {
     });
     frond.engine().checkpoint().expect("folded");
     frond.engine().check().expect("every invariant holds");
-    let count = shop.count("things", None, 0, None, None).expect("a count");
+    let count = shop.count("things", &FindRequest::default()).expect("a count");
     assert_eq!(run(&shop, "things", &request("{}")).expect("found").len() as u64, count);
 }

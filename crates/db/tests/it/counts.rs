@@ -1,6 +1,7 @@
 //! Goal: counting what lies between two keys costs what lies over the tree, not what lies in it. Method: a collection
 //! whose writes are partly folded, and the chunks that a count reads. That counts are right is `equivalence`'s.
 
+use frond_db::FindRequest;
 use frond_db::catalog::IndexSpec;
 use frond_doc::{DocumentBuf, Value, document};
 
@@ -38,7 +39,7 @@ fn ranges_are_counted_without_being_read() {
     ] {
         let chunks = |shop: &frond_db::Database| shop.frond().counters().1.chunks_read;
         let before = chunks(&shop);
-        let count = shop.count("things", Some(json(filter).view()), 0, None, None).expect("right");
+        let count = shop.count("things", &FindRequest::of(json(filter).view())).expect("right");
         assert_eq!(count as i64, expected, "{filter}");
         let read = chunks(&shop) - before;
         assert!(read < 400, "{filter} read {read} chunks");

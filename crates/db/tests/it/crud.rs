@@ -1,7 +1,7 @@
 //! Goal: insert, update, delete and findAndModify do and answer what MongoDB's do. Method: tables of
 //! small cases on a collection of a few documents.
 
-use frond_db::{Durability, FindAndModify, Frond, FrondOptions, UpdateStatement};
+use frond_db::{Durability, FindAndModify, FindRequest, Frond, FrondOptions, UpdateStatement};
 use frond_doc::{Timestamp, Value, ValueBuf, document};
 use frond_query::Code;
 use frond_testkit::{SimClock, SimDisk};
@@ -53,7 +53,7 @@ fn ordered_inserts_stop_at_the_first_error_and_unordered_ones_go_on() {
         );
         let details = duplicate.details.as_ref().map(text);
         assert_eq!(details.as_deref(), Some("{'keyPattern':{'_id':1},'keyValue':{'_id':1}}"));
-        assert_eq!(shop.count("things", None, 0, None, None).expect("a count"), count);
+        assert_eq!(shop.count("things", &FindRequest::default()).expect("a count"), count);
     }
 }
 
@@ -191,7 +191,7 @@ fn upserts_insert_what_filter_and_update_say() {
     assert_eq!(report.errors[0].error.code, Code::DuplicateKey);
     let report = upsert("{'x': 4}", "{'y': 3}");
     assert!(matches!(report.upserted[0].1.as_value(), Value::ObjectId(_)));
-    assert_eq!(shop.count("things", None, 0, None, None).expect("a count"), 2);
+    assert_eq!(shop.count("things", &FindRequest::default()).expect("a count"), 2);
 }
 
 #[test]

@@ -229,9 +229,11 @@ fn check_parts(
 ) {
     let passing: Vec<&DocumentBuf> =
         model.values().filter(|document| filter.matches(document.view())).collect();
-    let view = plain.filter.as_ref().map(DocumentBuf::view);
+    let all = FindRequest { filter: plain.filter.clone(), ..FindRequest::default() };
     let (skip, limit) = (random.below(4) as u64, Some(1 + random.below(9) as u64));
-    let count = |skip, limit| database.count("things", view, skip, limit, None).expect("right");
+    let count = |skip, limit| {
+        database.count("things", &FindRequest { skip, limit, ..all.clone() }).expect("right")
+    };
     assert_eq!(count(0, None), passing.len() as u64, "{plain:?}");
     let left = (passing.len() as u64).saturating_sub(skip).min(limit.unwrap_or(0));
     assert_eq!(count(skip, limit), left, "{plain:?}");
@@ -254,8 +256,8 @@ fn check_parts(
 }
 
 fn check_distinct(database: &Database, plain: &FindRequest, path: &str, passing: &[&DocumentBuf]) {
-    let view = plain.filter.as_ref().map(DocumentBuf::view);
-    let distinct = database.distinct("things", path, view, None).expect("right");
+    let all = FindRequest { filter: plain.filter.clone(), ..FindRequest::default() };
+    let distinct = database.distinct("things", path, &all).expect("right");
     let key = |value: &frond_doc::ValueBuf| frond_doc::key::of_value(value.as_value());
     let mut distinct: Vec<_> = distinct.iter().map(key).collect();
     let mut expected: Vec<_> = Vec::new();

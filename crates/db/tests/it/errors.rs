@@ -36,8 +36,22 @@ fn a_failed_sync_closes() {
         let document = frond_doc::document! { "_id": id };
         shop.insert("things", &[document], true, Durability::Synced)
     };
-    assert_eq!(write(2).unwrap_err().kind, ErrorKind::Closed);
-    assert_eq!(write(3).unwrap_err().kind, ErrorKind::Closed);
+    let tell = |result: Result<_, frond_db::Error>| {
+        let error: frond_db::Error = result.map(|_: frond_db::WriteReport| ()).unwrap_err();
+        (error.kind, error.code)
+    };
+    assert_eq!(frond.fault(), None);
+    assert_eq!(tell(write(2)), (ErrorKind::Unknown, Code::ShutdownInProgress));
+    assert_eq!(tell(write(3)), (ErrorKind::Closed, Code::NotWritablePrimary));
+    assert!(frond.fault().is_some());
+    let open = frond.begin();
+    let within = open.database("shop").expect("a proper name");
+    let document = frond_doc::document! { "_id": 4_i32 };
+    assert_eq!(
+        tell(within.insert("things", &[document], true, Durability::Synced)),
+        (ErrorKind::Closed, Code::NotWritablePrimary)
+    );
+    assert_eq!(all(&shop, "things"), "[{'_id':1}]", "reads go on");
 }
 
 #[test]

@@ -136,23 +136,26 @@ fn by_an_index_or_by_a_scan() {
         let shop = shop();
         let spread = [0.01, 1.0, 60.0][random.below(3)];
         let centre = *random.choose(&[(0.0, 0.0), (179.5, 10.0), (30.0, 89.0), (-45.0, 35.0)]);
-        let mut at = |reach: f64| {
-            let mut part = |middle: f64, limit: f64| {
-                let offset = (random.below(20_001) as f64 / 10_000.0 - 1.0) * reach;
-                (middle + offset).clamp(-limit, limit)
-            };
-            (part(centre.0, 180.0), part(centre.1, 90.0))
+        // There is one place only at a pole: what has two vertices there is refused.
+        let (pole, near_pole) = (90.0, 89.9);
+        let mut at = |reach: f64, latitude_max: f64| {
+            let offset = |random: usize| (random as f64 / 10_000.0 - 1.0) * reach;
+            let longitude = centre.0 + offset(random.below(20_001));
+            let longitude = if longitude > 180.0 { longitude - 360.0 } else { longitude };
+            (longitude, (centre.1 + offset(random.below(20_001))).min(latitude_max))
         };
         let pair = |(x, y): (f64, f64)| format!("[{x:?}, {y:?}]");
-        let mut shape = |number: usize, reach: f64| match number % 4 {
-            0 | 1 => format!("{{'type': 'Point', 'coordinates': {}}}", pair(at(reach))),
-            2 => {
-                let line = format!("[{}, {}]", pair(at(reach)), pair(at(reach)));
-                format!("{{'type': 'LineString', 'coordinates': {line}}}")
-            }
-            _ => {
-                let (a, b, c) = (pair(at(reach)), pair(at(reach)), pair(at(reach)));
-                format!("{{'type': 'Polygon', 'coordinates': [[{a}, {b}, {c}, {a}]]}}")
+        let mut shape = |number: usize, reach: f64| {
+            let first = pair(at(reach, pole));
+            let mut next = || pair(at(reach, near_pole));
+            match number % 4 {
+                0 | 1 => format!("{{'type': 'Point', 'coordinates': {first}}}"),
+                2 => format!("{{'type': 'LineString', 'coordinates': [{first}, {}]}}", next()),
+                _ => {
+                    let (second, third) = (next(), next());
+                    let ring = format!("[{first}, {second}, {third}, {first}]");
+                    format!("{{'type': 'Polygon', 'coordinates': [{ring}]}}")
+                }
             }
         };
         let documents: Vec<String> =

@@ -171,7 +171,7 @@ fn orders_unions_and_counts() {
     assert_eq!((stages.as_str(), documents), ("COUNT COUNT_SCAN", 0));
     assert!((10..60).contains(&keys), "{keys}");
     let counted = json("{'a': {'$gte': 8}, 'b': {'$lt': 50}}");
-    assert_eq!(shop.count("things", Some(counted.view()), 0, None, None).expect("right"), 10);
+    assert_eq!(shop.count("things", &FindRequest::of(counted.view())).expect("right"), 10);
 }
 
 fn stages_of(explained: &DocumentBuf) -> String {
@@ -226,7 +226,7 @@ fn documents_expire() {
     assert_eq!(shop.frond().expire_documents(&Interrupt::default()).expect("done"), 1);
     shop.change_index("things", &value("'at_1'"), &change(60)).expect("changed");
     assert_eq!(shop.frond().expire_documents(&Interrupt::default()).expect("done"), 1);
-    assert_eq!(shop.count("things", None, 0, None, None).expect("right"), 3);
+    assert_eq!(shop.count("things", &FindRequest::default()).expect("right"), 3);
     check_valid(&shop);
     let options =
         json("{'clusteredIndex': {'key': {'_id': 1}, 'unique': true}, 'expireAfterSeconds': 5}");
@@ -392,9 +392,9 @@ fn distinct_passes_over_equal_keys() {
     assert_eq!(stages, "PROJECTION_COVERED DISTINCT_SCAN");
     assert!(keys < 100, "{keys} of 203 keys");
     assert_eq!(explained("{'a': {'$gte': 7}}").0, "PROJECTION_COVERED DISTINCT_SCAN");
-    let distinct = shop.distinct("things", "a", None, None).expect("right");
+    let distinct = shop.distinct("things", "a", &FindRequest::default()).expect("right");
     assert_eq!(distinct.len(), 11, "null and ten numbers");
     let filter = json("{'a': {'$gte': 7}}");
-    let distinct = shop.distinct("things", "a", Some(filter.view()), None).expect("right");
+    let distinct = shop.distinct("things", "a", &FindRequest::of(filter.view())).expect("right");
     assert_eq!(distinct.len(), 3);
 }

@@ -134,7 +134,7 @@ fn writes_sort_by_scores_and_show_them() {
     assert_eq!(update(&shop, "texts", first).modified, 1);
     assert_eq!(find(&shop, "texts", "{'first': true}"), "[{'_id':2,'t':'x','n':1,'first':true}]");
     assert_eq!(shown(&best(None, scored)).expect("right"), "{'_id':2,'n':1,'s':1.1}");
-    assert_eq!(shop.count("texts", None, 0, None, None).expect("counted"), 2);
+    assert_eq!(shop.count("texts", &FindRequest::default()).expect("counted"), 2);
     let stored = run(&shop, "texts", &request("{}")).expect("found");
     assert!(
         stored.iter().all(|document| document.iter().all(|(name, _)| !name.starts_with('\u{1}')))

@@ -76,9 +76,9 @@ fn counts() {
     let shop = shop();
     insert(&shop, "things", THINGS);
     let count = |filter: Option<&str>, skip, limit| {
-        let filter = filter.map(json);
-        let view = filter.as_ref().map(|filter| filter.view());
-        shop.count("things", view, skip, limit, None).expect("the request is right")
+        let request =
+            FindRequest { filter: filter.map(json), skip, limit, ..FindRequest::default() };
+        shop.count("things", &request).expect("the request is right")
     };
     assert_eq!(count(None, 0, None), 5);
     assert_eq!(count(Some("{}"), 2, None), 3);
@@ -87,7 +87,7 @@ fn counts() {
     assert_eq!(count(Some("{'a': 2}"), 0, None), 2);
     assert_eq!(count(Some("{'a': 2}"), 1, None), 1);
     assert_eq!(count(Some("{'a': 2}"), 0, Some(1)), 1);
-    assert_eq!(shop.count("nothing", None, 0, None, None).expect("zero"), 0);
+    assert_eq!(shop.count("nothing", &FindRequest::default()).expect("zero"), 0);
 }
 
 #[test]
@@ -95,9 +95,8 @@ fn distinct_values() {
     let shop = shop();
     insert(&shop, "things", THINGS);
     let distinct = |path: &str, filter: Option<&str>| {
-        let filter = filter.map(json);
-        let view = filter.as_ref().map(|filter| filter.view());
-        let values = shop.distinct("things", path, view, None).expect("the request is right");
+        let request = FindRequest { filter: filter.map(json), ..FindRequest::default() };
+        let values = shop.distinct("things", path, &request).expect("the request is right");
         let values: Vec<String> =
             values.iter().map(|value| format!("{:?}", value.as_value())).collect();
         values.join(" ")

@@ -70,8 +70,8 @@ fn what_is_searched_for_is_found() {
     assert_eq!(ids(&run(&shop, "shops", &request).expect("found")), [3]);
     // Every command that searches asks the same.
     let java = json("{'$text': {'$search': 'java'}}");
-    assert_eq!(shop.count("shops", Some(java.view()), 0, None, None).expect("counted"), 2);
-    let names = shop.distinct("shops", "name", Some(java.view()), None).expect("distinct");
+    assert_eq!(shop.count("shops", &FindRequest::of(java.view())).expect("counted"), 2);
+    let names = shop.distinct("shops", "name", &FindRequest::of(java.view())).expect("distinct");
     assert_eq!(names.len(), 2);
     let change = statement("{'$text': {'$search': 'hamburgers'}}", "{'$set': {'about': 'Tea'}}");
     assert_eq!(update(&shop, "shops", change).modified, 1);

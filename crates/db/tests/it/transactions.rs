@@ -24,7 +24,7 @@ fn what_a_transaction_wrote_is_there_at_once_or_never() {
         // A statement that fails is undone alone.
         assert_eq!(try_insert(&inside, "things", &jsons("[{'_id': 2}]")).errors.len(), 1);
         assert_eq!(all(&inside, "things"), "[{'_id':1},{'_id':2}]");
-        assert_eq!(inside.count("things", None, 0, None, None).expect("a count"), 2);
+        assert_eq!(inside.count("things", &FindRequest::default()).expect("a count"), 2);
         assert_eq!(all(&outside, "things"), "[{'_id':1}]");
         if commits {
             transaction.commit(Durability::Synced, None).expect("nobody else wrote");
@@ -161,7 +161,7 @@ fn documents_are_claimed_by_the_statement_that_writes_them() {
     assert_eq!(try_add(&second, 1), Ok(1));
     assert_eq!(all(&second, "things"), "[{'_id':1,'n':2},{'_id':2,'n':1}]");
     assert_eq!(
-        shop.count("things", Some(json("{'n': 1}").view()), 0, None, None).expect("a count"),
+        shop.count("things", &FindRequest::of(json("{'n': 1}").view())).expect("a count"),
         1
     );
     two.commit(Durability::Relaxed, None).expect("nobody else wrote it");

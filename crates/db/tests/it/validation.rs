@@ -1,7 +1,7 @@
 //! Goal: validators hold for every write, with MongoDB's details; views read as their pipelines say.
 //! Method: small collections, each kind of write.
 
-use frond_db::{Database, FindAndModify, UpdateStatement};
+use frond_db::{Database, FindAndModify, FindRequest, UpdateStatement};
 use frond_query::Code;
 
 use crate::support::*;
@@ -13,6 +13,11 @@ const SCHEMA: &str = "{'validator': {'$jsonSchema': {'bsonType': 'object', 'requ
 #[test]
 fn validators_hold_for_writes() {
     let shop = shop();
+    for near in ["{'a': {'$near': [1, 2]}}", "{'$and': [{'a': {'$nearSphere': [1, 2]}}]}"] {
+        let options = json(&format!("{{'validator': {near}}}"));
+        let refused = shop.create_collection("places", options.view()).expect_err(near);
+        assert_eq!(refused.code, Code::BadValue, "{refused}");
+    }
     shop.create_collection("things", json(SCHEMA).view()).expect("made");
     insert(&shop, "things", "[{'_id': 1, 'n': 1, 't': ['x']}]");
     let report = try_insert(&shop, "things", &jsons("[{'_id': 2, 'n': -1, 't': ['x', 'z']}]"));
@@ -150,8 +155,8 @@ fn views_read_as_their_pipelines_say() {
         .expect("made");
     assert_eq!(all(&shop, "sums"), "[{'_id':'a','sum':7},{'_id':'b','sum':3}]");
     assert_eq!(find(&shop, "large", "{'_id': {'$in': ['a', 'b']}}"), "[{'_id':'a','sum':7}]");
-    assert_eq!(shop.count("sums", None, 0, None, None).expect("counted"), 2);
-    let sums = shop.distinct("sums", "sum", Some(json("{'sum': {'$lt': 5}}").view()), None);
+    assert_eq!(shop.count("sums", &FindRequest::default()).expect("counted"), 2);
+    let sums = shop.distinct("sums", "sum", &FindRequest::of(json("{'sum': {'$lt': 5}}").view()));
     assert_eq!(sums.expect("right").len(), 1);
     let joined = aggregate(
         &shop,
@@ -191,7 +196,7 @@ fn views_read_as_their_pipelines_say() {
         assert_eq!(make("wrong", options).unwrap_err().code.number(), code, "{options}");
     }
     shop.change_collection("large", json("{'pipeline': [{'$limit': 1}]}").view()).expect("changed");
-    assert_eq!(shop.count("large", None, 0, None, None).expect("counted"), 1);
+    assert_eq!(shop.count("large", &FindRequest::default()).expect("counted"), 1);
     make("left", "{'viewOn': 'right', 'pipeline': []}").expect("made");
     make("right", "{'viewOn': 'left', 'pipeline': []}").expect("made");
     let error = shop.find("left", &request("{}")).map(|_| ()).unwrap_err();

@@ -4,6 +4,7 @@ mod basics;
 mod concurrency;
 mod cost;
 mod crash;
+mod criss_cross;
 mod erase;
 mod everything;
 mod held_back;
@@ -18,6 +19,8 @@ mod reclaim;
 mod remotes;
 mod replays;
 mod storm;
+mod unversioned;
+mod waiting;
 
 use frond_db::collection::{DeleteStatement, FindRequest, UpdateStatement};
 use frond_db::version::{MergeOutcome, MergeRequest};

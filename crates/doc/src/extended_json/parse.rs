@@ -1,6 +1,6 @@
 //! JSON text into a document, field by field as the text comes: order and duplicates are kept.
 //!
-//! The depth of nesting is bounded by serde_json (127) and so below the documents' own limit.
+//! Recursion is bounded here, by the documents' own limit and what wrappers add to it: what was written can be read.
 
 use std::fmt;
 
@@ -9,8 +9,9 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
 use super::wrapper;
 use crate::builder::{DocumentBuilder, position_name};
-use crate::document::DocumentBuf;
+use crate::document::{DEPTH_MAX, DocumentBuf};
 use crate::error::DocError;
+use crate::validate::validate;
 use crate::value::Value;
 
 /// Reads one JSON object with the type wrappers of extended JSON v2 (`$oid`, `$date`,
@@ -18,16 +19,25 @@ use crate::value::Value;
 /// duplicates are kept.
 ///
 /// # Errors
-/// [`DocError::Json`] with the field, the line and the column.
+/// [`DocError::Json`] with the field, the line and the column; [`DocError::TooDeep`].
 pub fn parse(text: &str) -> Result<DocumentBuf, DocError> {
     let mut builder = DocumentBuilder::with_capacity(text.len());
     let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer.disable_recursion_limit();
     deserializer
         .deserialize_any(Outermost { builder: &mut builder })
         .and_then(|()| deserializer.end())
         .map_err(|error| DocError::Json(error.to_string()))?;
-    Ok(builder.build())
+    let document = builder.build();
+    // A wrapper's levels are none of the document's: only what has many can have too many.
+    if text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).nth(DEPTH_MAX).is_some() {
+        validate(document.as_bytes())?;
+    }
+    Ok(document)
 }
+
+/// Levels of JSON: in the innermost document a wrapper may have three, as the id of a DBPointer.
+const JSON_DEPTH_MAX: usize = DEPTH_MAX + 3;
 
 /// The outermost object, which is never a wrapper.
 struct Outermost<'b> {
@@ -129,6 +139,7 @@ impl<'de> Visitor<'de> for Element<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<(), A::Error> {
+        self.check_depth()?;
         self.builder.begin_array(self.name);
         let mut digits = [0; 20];
         for position in 0.. {
@@ -142,6 +153,7 @@ impl<'de> Visitor<'de> for Element<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        self.check_depth()?;
         let start = self.builder.bytes();
         let mut name = String::new();
         let mut may_be_wrapper = false;
@@ -164,6 +176,13 @@ impl<'de> Visitor<'de> for Element<'_> {
 }
 
 impl Element<'_> {
+    fn check_depth<E: Error>(&self) -> Result<(), E> {
+        match self.builder.depth() < JSON_DEPTH_MAX {
+            true => Ok(()),
+            false => Err(E::custom(DocError::TooDeep { max: DEPTH_MAX })),
+        }
+    }
+
     pub(super) fn append<E>(self, value: Value<'_>) -> Result<(), E> {
         self.builder.append(self.name, value);
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! An object whose first name is a wrapper's (`$oid`, ...) is read as a document of its own and
 //! converted, as [`parse`](super::parse) does; anything else goes to the writer as it comes. So a
-//! document of any size needs the memory of its largest single value. Depth is bounded by serde_json.
+//! document of any size needs the memory of its largest single value. Recursion is bounded by the writer.
 
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -15,6 +15,7 @@ use super::wrapper;
 use crate::builder::{DocumentBuilder, position_name};
 use crate::error::DocError;
 use crate::pieces::{PiecesError, Writer};
+use crate::validate::check_element;
 use crate::value::{ElementType, Value};
 
 /// What is taken from the reader at once.
@@ -30,6 +31,7 @@ pub fn read_json(input: &mut dyn Read, writer: &mut Writer<'_>) -> Result<(), Pi
     // It takes byte by byte.
     let input = BufReader::with_capacity(BUFFER_BYTES, input);
     let mut deserializer = serde_json::Deserializer::from_reader(input);
+    deserializer.disable_recursion_limit();
     let read = deserializer
         .deserialize_map(Outermost(&mut Sink { writer, failure: &mut failure }))
         .and_then(|()| deserializer.end());
@@ -64,7 +66,9 @@ impl Sink<'_, '_> {
     fn element<E: Error>(&mut self, built: DocumentBuilder) -> Result<(), E> {
         let built = built.build();
         for element in built.view().elements() {
-            let done = self.writer.element(element);
+            let depth = self.writer.depth();
+            let done = check_element(element.kind, element.value, depth).map_err(Into::into);
+            let done = done.and_then(|()| self.writer.element(element));
             self.done(done)?;
         }
         Ok(())

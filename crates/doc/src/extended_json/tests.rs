@@ -179,6 +179,32 @@ fn errors_name_the_field() {
     check("5", "expected a JSON object");
     check(
         &format!(r#"{{"a": {}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000)),
-        "recursion limit",
+        "deeper than 180",
     );
+}
+
+/// What is written of a document that is as deep as one may be is read again, wrappers in its innermost too.
+#[test]
+fn as_deep_as_documents_may_be() {
+    use crate::document::DEPTH_MAX;
+    use crate::value::ObjectId;
+
+    let innermost = |depth: usize| {
+        let id = Value::DbPointer { namespace: "a.b", id: ObjectId([7; 12]) };
+        let mut document = document! { "n": 1_i32, "p": id };
+        for _ in 1..depth {
+            document = document! { "d": &document };
+        }
+        document
+    };
+    let deepest = innermost(DEPTH_MAX);
+    DocumentBuf::validated(deepest.clone().into_bytes()).expect("valid");
+    let too_deep = innermost(DEPTH_MAX + 1);
+    for form in [Form::Relaxed, Form::Canonical] {
+        let text = write_as(&deepest, form);
+        assert!(parse(&text) == Ok(deepest.clone()), "{form:?}");
+        let text = write_as(&too_deep, form);
+        let error = parse(&text).expect_err("too deep").to_string();
+        assert!(error.contains("deeper than 180"), "{error}");
+    }
 }

@@ -168,6 +168,10 @@ fn damaged_input_is_told() {
                     assert!(edited.is_err());
                     return;
                 }
+                let zero = Value::Timestamp(Timestamp(0));
+                if document.iter().any(|(name, value)| name != "_id" && value == zero) {
+                    return; // It becomes the time: `empty_timestamps_become_now`.
+                }
                 check(store, format, edited.expect("a document"), &document);
                 taken += 1;
             }

@@ -7,10 +7,10 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_testkit::SimDisk;
 use frond_tree::{Tree, Value};
 
-use crate::claims::Manner;
-use crate::engine::EngineOptions;
+use crate::held_locks::LockMode;
 use crate::ids::{Sequence, TreeId};
-use crate::opening;
+use crate::options::EngineOptions;
+use crate::recovery;
 use crate::shared::Shared;
 use crate::transaction::{Durability, Transaction};
 
@@ -24,7 +24,7 @@ fn open(disk: &SimDisk) -> Arc<Shared> {
 fn open_with(disk: &SimDisk, options: EngineOptions) -> Arc<Shared> {
     let machine = disk.machine();
     let store = LocalStore::open(&machine, LocalOptions::default()).unwrap();
-    Arc::new(opening::open(&machine, store, options).unwrap())
+    Arc::new(recovery::open(&machine, store, options).unwrap())
 }
 
 /// An engine with two empty trees.
@@ -48,7 +48,7 @@ fn commit(
     durability: Durability,
     change: impl FnOnce(&mut Transaction),
 ) -> Sequence {
-    let mut transaction = Transaction::begin(Arc::clone(shared), Manner::default());
+    let mut transaction = Transaction::begin(Arc::clone(shared), LockMode::default());
     change(&mut transaction);
     transaction.commit(durability).unwrap()
 }
@@ -110,13 +110,16 @@ fn check_later_era(before_restart: impl Fn(&Shared)) {
         transaction.put(FIRST, Bytes::from("more"), Value::inline("x")).unwrap();
         transaction.drop_tree(SECOND).unwrap();
     });
-    // Folds the new era, while the old one still waits to be published.
+    // Folds the new generation, while the old one still waits to be published.
     let folded = shared.fold(&shared.snapshot(), &[FIRST]).unwrap()[0];
     assert!(shared.flush_sealed().unwrap());
     let (state, _) = shared.current();
-    let newest = state.era(FIRST, replacing).unwrap();
+    let newest = state.generation(FIRST, replacing).unwrap();
     assert_eq!((newest.from, *newest.base.as_ref().unwrap().tree), (replacing, folded));
-    assert_eq!(*state.era(FIRST, replacing.preceding()).unwrap().base.as_ref().unwrap().tree, old);
+    assert_eq!(
+        *state.generation(FIRST, replacing.preceding()).unwrap().base.as_ref().unwrap().tree,
+        old
+    );
     before_restart(&shared);
     for _ in 0..2 {
         disk = disk.crash();

@@ -16,7 +16,7 @@ use super::record::{
 };
 use crate::error::EngineError;
 use crate::ids::TreeId;
-use crate::transaction::TRANSACTION_BYTES_MAX;
+use crate::log::TRANSACTION_BYTES_MAX;
 
 /// What was there before the transaction of a record.
 pub(crate) trait Before {
@@ -281,7 +281,7 @@ mod tests {
 
     use super::super::record::{ChunkPatch, Patches};
     use super::*;
-    use crate::overlay::memtable::OverlayEntry;
+    use crate::entry::OverlayEntry;
     use crate::overlay::stored::writes_of;
 
     const OLD: [u8; 300] = [7; 300];
@@ -314,7 +314,7 @@ mod tests {
     fn sample() -> Record {
         let format = TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 128, salt: 11 };
         let base = Tree { root: ChunkHash([3; 32]), format };
-        let chunk = Chunk::new(ChunkKind::Blob, &[], b"born here");
+        let chunk = Chunk::new(ChunkKind::Blob, &[], b"pending here");
         let out_of_line = |content| Some(Value { flags: 5, content });
         let head = Content::Chunk { hash: chunk.hash(), bytes: 9 };
         let sequence = Content::Sequence { root: ChunkHash([4; 32]), bytes: 1 << 40 };

@@ -14,8 +14,8 @@ use frond_tree::{Content, Tree, Value};
 use super::decode::Reader;
 use super::patch::Patch;
 use super::repeat::{Repeat, find_repeats};
+use crate::entry::OverlayEntry;
 use crate::ids::TreeId;
-use crate::overlay::memtable::OverlayEntry;
 
 /// Stored: never renumber.
 pub(super) const TAG_DELETION: u8 = 0;

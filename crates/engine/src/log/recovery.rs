@@ -23,9 +23,9 @@ use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
     SegmentHeader, SegmentNumber, VERSION, damaged, payload_checksum,
 };
-use super::spares::remove_spares;
 use crate::error::EngineError;
 use crate::ids::Sequence;
+use crate::log::recycled::remove_spares;
 
 /// Bytes read at once.
 const WINDOW_BYTES: u64 = 1 << 20;

@@ -15,9 +15,9 @@ use std::hash::BuildHasherDefault;
 use frond_tree::{Content, Value};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::conflict::AsItIs;
+use crate::entry::OverlayEntry;
+use crate::fingerprint::IdentityHasher;
 use crate::ids::TreeId;
-use crate::overlay::memtable::OverlayEntry;
 
 /// Shorter values are written again. So many bytes of a value are hashed.
 const REPEATED_BYTES_MIN: usize = 64;
@@ -36,7 +36,7 @@ pub(crate) struct Repeat {
 }
 
 /// Values by their names: where the first such stands, and itself.
-type Earlier<'a> = HashMap<u64, (usize, &'a [u8]), BuildHasherDefault<AsItIs>>;
+type Earlier<'a> = HashMap<u64, (usize, &'a [u8]), BuildHasherDefault<IdentityHasher>>;
 
 /// Finds the values of `writes` that end with an earlier one, by ascending position; `may_be` tells by its
 /// position whether an entry may be the earlier or the later one.

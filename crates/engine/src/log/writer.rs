@@ -7,7 +7,7 @@
 //!    fails, the log's state is unknown and the error says so ([`WriteError::Unknown`]).
 //!
 //! *Length*: a file that would grow grows by zeros ahead of the records, in steps, and a file of an old segment is
-//! used again ([`super::spares`]): so most syncs write no length.
+//! used again ([`crate::log::recycled`]): so most syncs write no length.
 
 use std::io;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use super::format::{
     Chain, LogOffset, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
     SegmentNumber, VERSION, payload_checksum, record_bytes,
 };
-use super::spares::{Failed, Spares};
 use crate::ids::Sequence;
+use crate::log::recycled::{Failed, RecycledSegments};
 
 /// A file grows by a quarter, but by so much at least and at most.
 const STEP_BYTES_MIN: u64 = 4 << 10;
@@ -80,7 +80,7 @@ pub(crate) struct WriterCounters {
 
 /// The end of the log.
 pub(crate) struct Writer {
-    spares: Arc<Spares>,
+    recycled: Arc<RecycledSegments>,
     chance: Arc<dyn Chance>,
     /// The segment being written; `None` until the first record.
     open: Option<OpenSegment>,
@@ -110,12 +110,12 @@ impl Writer {
     /// A writer that begins with the new segment `next`, after one that ended as `previous` says.
     pub fn new(
         machine: &Machine,
-        spares: &Arc<Spares>,
+        recycled: &Arc<RecycledSegments>,
         next: SegmentNumber,
         previous: (LogOffset, Chain),
     ) -> Writer {
         Writer {
-            spares: Arc::clone(spares),
+            recycled: Arc::clone(recycled),
             chance: Arc::clone(&machine.chance),
             open: None,
             next,
@@ -184,7 +184,7 @@ impl Writer {
         };
         let (bytes, chain) = header.encode();
         let name = number.file_name();
-        let file = self.spares.make(number, &bytes).map_err(|failed| match failed {
+        let file = self.recycled.make(number, &bytes).map_err(|failed| match failed {
             Failed::Unchanged(error) => refused(&name, error),
             Failed::Unknown(error) => unknown(name.clone(), error),
         })?;

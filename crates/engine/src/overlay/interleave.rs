@@ -10,8 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_tree::{Bounds, Direction, TreeError};
 
-use super::memtable::{Memtable, OverlayEntry, Window};
+use super::memtable::{Memtable, Window};
 use super::run::RunCursor;
+use crate::entry::OverlayEntry;
 use crate::ids::TreeId;
 
 /// First and last size of the batches in which a memtable is read: a short range copies little, a

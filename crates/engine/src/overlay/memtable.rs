@@ -20,9 +20,10 @@ use crossbeam_epoch::{Guard, default_collector, pin};
 use crossbeam_skiplist::SkipList;
 use frond_tree::{Bounds, Content, Direction, Value};
 
+use crate::entry::OverlayEntry;
 use crate::ids::{Sequence, TreeId};
-use crate::overlay::born::{Births, Born, BornHere};
-use crate::overlay::recycle::Recycler;
+use crate::overlay::pending::{MemtableChunks, NewChunks, PendingChunks};
+use crate::overlay::recycled::Recycler;
 use crate::overlay::stored::{TreeWrites, writes_of};
 pub(crate) use blocks::Block;
 use blocks::{Blocks, Versioned};
@@ -35,9 +36,6 @@ const TOUCHED_OVERHEAD_BYTES: u64 = 120;
 
 /// Memory of an entry of an open transaction besides its key's and value's bytes, measured roughly.
 const OWN_ENTRY_OVERHEAD_BYTES: u64 = 200;
-
-/// A key and what became of it: a value, or a deletion.
-pub(crate) type OverlayEntry = (Bytes, Option<Value>);
 
 /// The moments of which a reader wants to see the entries: `after < sequence <= upto`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +59,7 @@ pub(crate) struct Memtable {
     written: AtomicU64,
     bytes: AtomicU64,
     recycler: Arc<Recycler>,
-    born: BornHere,
+    pending: MemtableChunks,
 }
 
 /// Recent writes of one tree.
@@ -187,16 +185,16 @@ impl Default for Memtable {
             written: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             recycler: Arc::default(),
-            born: BornHere::default(),
+            pending: MemtableChunks::default(),
         }
     }
 }
 
 impl Memtable {
-    /// An empty one, whose memory comes from `recycler` and goes back there, and whose chunks others find in `born`.
-    pub fn new(recycler: &Arc<Recycler>, born: &Arc<Born>) -> Memtable {
-        let (recycler, born) = (Arc::clone(recycler), BornHere::new(born));
-        Memtable { recycler, born, ..Memtable::default() }
+    /// An empty one, whose memory comes from `recycler` and goes back there, and whose chunks others find in `pending`.
+    pub fn new(recycler: &Arc<Recycler>, pending: &Arc<PendingChunks>) -> Memtable {
+        let (recycler, pending) = (Arc::clone(recycler), MemtableChunks::new(pending));
+        Memtable { recycler, pending, ..Memtable::default() }
     }
 
     fn table<'g>(&'g self, tree: TreeId, guard: &'g Guard) -> Option<&'g TreeTable> {
@@ -209,13 +207,13 @@ impl Memtable {
 
     /// Adds what a transaction brings besides its writes; before these, which refer to it. It stays if they are
     /// taken back.
-    pub fn add_births(&self, births: &Births) {
-        self.bytes.fetch_add(self.born.add(births), Atomic::Relaxed);
+    pub fn add_new_chunks(&self, new_chunks: &NewChunks) {
+        self.bytes.fetch_add(self.pending.add(new_chunks), Atomic::Relaxed);
     }
 
     /// What was born here.
-    pub fn born(&self) -> &BornHere {
-        &self.born
+    pub fn pending(&self) -> &MemtableChunks {
+        &self.pending
     }
 
     /// Adds the writes of one transaction, as they lie in its record's payload.
@@ -264,7 +262,7 @@ impl Memtable {
             *table.journal() = Vec::new();
         }
         self.trees.clear(&mut guard);
-        self.born.clear();
+        self.pending.clear();
     }
 
     /// About how much memory the entries take.
@@ -316,14 +314,26 @@ impl Memtable {
         self.table(tree, &pin()).map_or(0, |table| table.bytes.load(Atomic::Relaxed))
     }
 
-    /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice.
-    pub fn touched_keys(&self, tree: TreeId, window: Window, keys: &mut Vec<Bytes>) {
+    /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice. Stops and returns
+    /// false where these become more than `count_max`.
+    pub fn touched_keys(
+        &self,
+        tree: TreeId,
+        window: Window,
+        count_max: usize,
+        keys: &mut Vec<Bytes>,
+    ) -> bool {
         let guard = pin();
-        let Some(table) = self.table(tree, &guard) else { return };
+        let Some(table) = self.table(tree, &guard) else { return true };
+        let mut fits = true;
         each_touched(&table.journal(), window, |touched| {
-            keys.extend(touched.writes.iter().map(|stored| stored.owned_key()));
-            true
+            fits = keys.len() + touched.writes.count as usize <= count_max;
+            if fits {
+                keys.extend(touched.writes.iter().map(|stored| stored.owned_key()));
+            }
+            fits
         });
+        fits
     }
 
     /// The trees that have entries, in order.
@@ -549,7 +559,7 @@ mod tests {
         assert!(!memtable.touches(TREE, window(3, 9)));
         assert_eq!(memtable.trees(), [TREE, TreeId(5)]);
         let mut keys = Vec::new();
-        memtable.touched_keys(TREE, window(1, 3), &mut keys);
+        memtable.touched_keys(TREE, window(1, 3), usize::MAX, &mut keys);
         assert_eq!(keys, ["b", "a", "d"]);
         memtable.check().unwrap();
     }
@@ -563,7 +573,7 @@ mod tests {
             memtable.check().unwrap();
         }
         let mut keys = Vec::new();
-        memtable.touched_keys(TREE, window(0, 9), &mut keys);
+        memtable.touched_keys(TREE, window(0, 9), usize::MAX, &mut keys);
         assert_eq!(keys, ["1", "2", "3", "4", "5", "6", "7", "8", "9"]);
         memtable.remove(Sequence(1));
         memtable.remove(Sequence(9));

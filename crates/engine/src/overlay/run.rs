@@ -18,14 +18,14 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime};
 use frond_tree::{
-    Bounds, Content, Cursor, Direction, Entry, Tree, TreeError, TreeFormat, Trunk, Value,
+    Bounds, CachedLevels, Content, Cursor, Direction, Entry, Tree, TreeError, TreeFormat, Value,
 };
 
 use super::filter::{Filter, KeyHash};
-use super::memtable::OverlayEntry;
-use crate::courtesy::in_bits;
+use crate::entry::OverlayEntry;
 use crate::ids::Sequence;
-use crate::steady::SteadyStore;
+use crate::throttle::yielding;
+use crate::throttled_store::ThrottledStore;
 
 /// The one flag of a value that is the engine's: in a run, it marks a deletion.
 pub(crate) const DELETION_FLAG: u8 = 0x80;
@@ -39,7 +39,7 @@ pub(crate) const RUN_ENTRY_OVERHEAD_BYTES: u64 = 8;
 /// The newest edits of one tree's keys in a stretch of time.
 pub(crate) struct Run {
     /// The edits by key.
-    pub tree: Trunk,
+    pub tree: CachedLevels,
     /// The blob with the filter.
     pub filter: ChunkHash,
     /// The edits are younger than this.
@@ -80,7 +80,7 @@ impl Run {
         count: u64,
         bytes: u64,
     ) -> Run {
-        let tree = Trunk::new(Tree { root, format: format_of_run(base_format) });
+        let tree = CachedLevels::new(Tree { root, format: format_of_run(base_format) });
         let (loaded, reads) = Default::default();
         Run { tree, filter, after, upto, count, bytes, loaded, reads }
     }
@@ -94,13 +94,13 @@ impl Run {
         entries: &mut dyn Iterator<Item = Result<OverlayEntry, TreeError>>,
     ) -> Result<Option<Run>, TreeError> {
         let mut hashes: Vec<KeyHash> = Vec::new();
-        let mut marked = in_bits(entries).map(|entry| {
+        let mut marked = yielding(entries).map(|entry| {
             let (key, value) = entry?;
             hashes.push(KeyHash::new(&key));
             Ok(Entry { key, value: value.unwrap_or_else(deletion) })
         });
         let format = format_of_run(base_format);
-        let tree = Tree::build(&SteadyStore::for_run(store), format, &mut marked)?;
+        let tree = Tree::build(&ThrottledStore::for_run(store), format, &mut marked)?;
         if hashes.is_empty() {
             return Ok(None);
         }
@@ -110,7 +110,7 @@ impl Run {
         let bytes = summary.key_bytes.saturating_add(summary.value_bytes);
         let overhead = summary.count.saturating_mul(RUN_ENTRY_OVERHEAD_BYTES);
         let run = Run {
-            tree: Trunk::new(tree),
+            tree: CachedLevels::new(tree),
             filter: filter.hash(),
             after,
             upto,
@@ -139,13 +139,13 @@ impl Run {
     /// Notes that somebody reads the tree, this being its newest run.
     pub fn note_read(&self) {
         // Processors needn't write what all of them read.
-        if self.reads() < READS_COUNTED {
+        if self.read_count() < READS_COUNTED {
             self.reads.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// How often the tree was read while this was its newest run; [`READS_COUNTED`] or a few more if that was more often.
-    pub fn reads(&self) -> u32 {
+    pub fn read_count(&self) -> u32 {
         self.reads.load(Ordering::Relaxed)
     }
 

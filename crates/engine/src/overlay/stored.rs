@@ -10,9 +10,9 @@
 use bytes::Bytes;
 use frond_tree::Value;
 
+use crate::entry::OverlayEntry;
 use crate::ids::TreeId;
 use crate::log::record::{Walker, read_value};
-use crate::overlay::memtable::OverlayEntry;
 
 const RIGHT: &str = "a payload that was encoded here, or decoded before, is right";
 
@@ -112,7 +112,7 @@ mod tests {
         ];
         let second: Vec<OverlayEntry> = vec![(Bytes::from("a"), Some(Value::inline("value")))];
         let writes = vec![(TreeId(2), first), (TreeId(9), second), (TreeId(10), Vec::new())];
-        let chunk = Chunk::new(ChunkKind::Blob, &[], b"born here");
+        let chunk = Chunk::new(ChunkKind::Blob, &[], b"pending here");
         let tree =
             frond_tree::Tree { root: ChunkHash([3; 32]), format: frond_tree::TreeFormat::new(1) };
         for (bases, chunks) in

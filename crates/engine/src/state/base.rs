@@ -1,7 +1,7 @@
 //! A tree's base, and the rules by which background work replaces parts of it while others do too.
 //!
 //! *What a base is*: a tree, runs over it, and `folded_to`. Call *content(X)* what the tree of this
-//! id holds at Sequence X, within one era. A base stands for content(`folded_to`).
+//! id holds at Sequence X, within one generation. A base stands for content(`folded_to`).
 //!
 //! *Invariants*
 //! 1. The runs stand the newest first; each begins no later than the next older one ends, and the
@@ -28,13 +28,13 @@
 //! | `Stepped(from, tree, H, W)` | `from` with edits that are the newest up to H; by 2, X is at least W | the tree is `from` still and `whole_to <= H` | the tree replaces it; runs up to W go |
 //! | `Merged(runs, run)` | the run has what `runs` have | they are all there still | it takes their place |
 //!
-//! `folded_to` never falls within an era, so a run that was made over an older base still begins no
+//! `folded_to` never falls within an generation, so a run that was made over an older base still begins no
 //! later than the newest run ends. Two results for one base may come in either order.
 //!
 //! `whole_to <= H` is asked because a tree may come back: if all that was edited since is undone again,
 //! a version commit at S > H gives the very `from`, and drops the runs that would decide over the step.
 //!
-//! *What of the runs is in the tree* (`rounds`) is a fact about one tree, so it goes with it, and only `Stepped`, which knows of
+//! *What of the runs is in the tree* (`compaction_progress`) is a fact about one tree, so it goes with it, and only `Stepped`, which knows of
 //! the tree that it makes, brings it along. Other runs than those of then may lie over the tree, merged or newer ones:
 //! the fact is told in Sequences.
 //!
@@ -44,29 +44,29 @@
 use std::sync::Arc;
 
 use frond_store::{ChunkHash, ChunkStore};
-use frond_tree::{Tree, TreeError, Trunk, Value};
+use frond_tree::{CachedLevels, Tree, TreeError, Value};
 
+use crate::compaction_progress::CompactionProgress;
 use crate::ids::Sequence;
 use crate::overlay::filter::KeyHash;
 use crate::overlay::run::Run;
-use crate::rounds::Rounds;
 
 /// What lies under the memtables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Base {
     /// The tree.
-    pub tree: Trunk,
+    pub tree: CachedLevels,
     /// The runs over it, the newest first.
     pub runs: Vec<Arc<Run>>,
     /// Entries up to this Sequence are in these, or were replaced with them.
     pub folded_to: Sequence,
     /// What of the runs is in the tree; memory of this process only.
-    pub rounds: Arc<Rounds>,
+    pub progress: Arc<CompactionProgress>,
 }
 
 /// What background work made of a base.
 #[derive(Clone, Debug)]
-pub(crate) enum Improvement {
+pub(crate) enum VersionEdit {
     /// All of the overlay up to a moment is in this tree.
     Folded {
         /// The tree.
@@ -87,7 +87,7 @@ pub(crate) enum Improvement {
         /// Of all keys the tree has the content of this Sequence or a later one.
         whole_to: Sequence,
         /// What of the runs is in it.
-        rounds: Rounds,
+        progress: CompactionProgress,
     },
     /// Neighbouring runs are in one.
     Merged {
@@ -106,7 +106,7 @@ impl Base {
 
     /// A tree under runs.
     pub fn new(tree: Tree, runs: Vec<Arc<Run>>, folded_to: Sequence) -> Base {
-        Base { tree: Trunk::new(tree), runs, folded_to, rounds: Arc::default() }
+        Base { tree: CachedLevels::new(tree), runs, folded_to, progress: Arc::default() }
     }
 
     /// Names of chunks from which all of it can be reached.
@@ -132,7 +132,7 @@ impl Base {
         if !self.runs.is_empty() {
             self.note_read();
             let hash = KeyHash::new(key);
-            let done_to = self.rounds.done_to(key);
+            let done_to = self.progress.done_to(key);
             for run in self.runs.iter().take_while(|run| done_to < run.upto) {
                 let found = run.get(store, key, hash)?;
                 if found.is_some() {
@@ -151,8 +151,8 @@ impl Base {
     }
 
     /// How often it was read while one of the runs of now was the newest: of the run for which that is most.
-    pub fn reads(&self) -> u32 {
-        self.runs.iter().map(|run| run.reads()).max().unwrap_or(0)
+    pub fn read_count(&self) -> u32 {
+        self.runs.iter().map(|run| run.read_count()).max().unwrap_or(0)
     }
 
     /// Up to this Sequence no run is needed.
@@ -160,26 +160,26 @@ impl Base {
         self.runs.last().map_or(self.folded_to, |oldest| oldest.after)
     }
 
-    /// What the base becomes by `improvement`; `None` if nothing is won by it (any more).
-    pub fn improved(&self, improvement: &Improvement) -> Option<Base> {
-        match improvement {
-            Improvement::Folded { tree, upto } => {
+    /// What the base becomes by `edit`; `None` if nothing is won by it (any more).
+    pub fn improved(&self, edit: &VersionEdit) -> Option<Base> {
+        match edit {
+            VersionEdit::Folded { tree, upto } => {
                 let runs = self.runs_above(*upto);
                 let folded_to = self.folded_to.max(*upto);
                 (self.whole_to() < *upto).then(|| Base::new(*tree, runs, folded_to))
             }
-            Improvement::Flushed(run) => {
+            VersionEdit::Flushed(run) => {
                 assert!(run.after <= self.folded_to, "folded_to never falls");
                 let runs = std::iter::once(run).chain(&self.runs).cloned().collect();
                 let flushed = Base { runs, folded_to: run.upto, ..self.clone() };
                 (self.folded_to < run.upto).then_some(flushed)
             }
-            Improvement::Stepped { from, tree, upto, whole_to, rounds } => {
+            VersionEdit::Stepped { from, tree, upto, whole_to, progress } => {
                 let stepped = Base::new(*tree, self.runs_above(*whole_to), self.folded_to);
-                let stepped = Base { rounds: Arc::new(rounds.clone()), ..stepped };
+                let stepped = Base { progress: Arc::new(progress.clone()), ..stepped };
                 (self.tree.root == *from && self.whole_to() <= *upto).then_some(stepped)
             }
-            Improvement::Merged { runs, into } => {
+            VersionEdit::Merged { runs, into } => {
                 let first = runs.first()?;
                 let start = self.runs.iter().position(|run| Arc::ptr_eq(run, first))?;
                 let replaced = self.runs.get(start..start + runs.len())?;

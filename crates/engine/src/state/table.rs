@@ -1,4 +1,4 @@
-//! The eras of all trees, in a table that is copied cheaply: an idle tree costs nothing when
+//! The generations of all trees, in a table that is copied cheaply: an idle tree costs nothing when
 //! another changes.
 //!
 //! Two levels: blocks of [`BLOCK_TREES`] consecutive ids behind one pointer each. A copy shares all
@@ -7,40 +7,40 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Era;
+use super::TreeGeneration;
 use crate::ids::TreeId;
 
 /// With 100,000 trees, a change then copies 400 pointers and 256 short lists.
 const BLOCK_TREES: u64 = 256;
 
-type Block = BTreeMap<TreeId, Vec<Era>>;
+type Block = BTreeMap<TreeId, Vec<TreeGeneration>>;
 
-/// The eras of each tree, by id. Cloning shares.
+/// The generations of each tree, by id. Cloning shares.
 #[derive(Clone, Default)]
 pub(crate) struct TreeTable {
     blocks: BTreeMap<u64, Arc<Block>>,
 }
 
 impl TreeTable {
-    /// The eras of `tree`, the oldest first; none if there is no such tree.
-    pub fn get(&self, tree: TreeId) -> &[Era] {
+    /// The generations of `tree`, the oldest first; none if there is no such tree.
+    pub fn get(&self, tree: TreeId) -> &[TreeGeneration] {
         let block = self.blocks.get(&(tree.0 / BLOCK_TREES));
-        block.and_then(|block| block.get(&tree)).map_or(&[], |eras| eras)
+        block.and_then(|block| block.get(&tree)).map_or(&[], |generations| generations)
     }
 
-    /// Changes the eras of `tree`; a tree without any is gone.
-    pub fn modify(&mut self, tree: TreeId, change: impl FnOnce(&mut Vec<Era>)) {
+    /// Changes the generations of `tree`; a tree without any is gone.
+    pub fn modify(&mut self, tree: TreeId, change: impl FnOnce(&mut Vec<TreeGeneration>)) {
         let block = Arc::make_mut(self.blocks.entry(tree.0 / BLOCK_TREES).or_default());
-        let eras = block.entry(tree).or_default();
-        change(eras);
-        if eras.is_empty() {
+        let generations = block.entry(tree).or_default();
+        change(generations);
+        if generations.is_empty() {
             block.remove(&tree);
         }
     }
 
-    /// All trees in order of their ids, with their eras.
-    pub fn iter(&self) -> impl Iterator<Item = (TreeId, &[Era])> {
+    /// All trees in order of their ids, with their generations.
+    pub fn iter(&self) -> impl Iterator<Item = (TreeId, &[TreeGeneration])> {
         let blocks = self.blocks.values();
-        blocks.flat_map(|block| block.iter()).map(|(tree, eras)| (*tree, &eras[..]))
+        blocks.flat_map(|block| block.iter()).map(|(tree, generations)| (*tree, &generations[..]))
     }
 }

@@ -93,6 +93,7 @@ fn a_closed_engine_takes_no_writes() {
     assert!(matches!(engine.checkpoint(), Err(EngineError::Closed(_))));
     assert_eq!(get(&engine.snapshot(), TreeId::SYSTEM, "a"), None);
     engine.close().unwrap();
+    assert_eq!(engine.fault(), None, "its owner has closed it");
 }
 
 #[test]
@@ -276,7 +277,7 @@ fn a_transaction_reads_its_own_writes_and_goes_back_to_savepoints() {
 fn chunks_and_events_travel_in_the_log() {
     let disk = SimDisk::new(5);
     let engine = open(&disk, quiet()).unwrap();
-    let chunk = Chunk::new(ChunkKind::Blob, &[], b"born in a transaction");
+    let chunk = Chunk::new(ChunkKind::Blob, &[], b"pending in a transaction");
     let content = Place::Chunk { hash: chunk.hash(), bytes: 21 };
     let value = Value { flags: 2, content };
     let mut transaction = engine.begin();
@@ -284,13 +285,13 @@ fn chunks_and_events_travel_in_the_log() {
     transaction.put(TreeId::SYSTEM, Bytes::from("k"), value.clone()).unwrap();
     transaction.set_event(Bytes::from("event"));
     transaction.commit(Durability::Synced).unwrap();
-    assert_eq!(engine.snapshot().read(&value).unwrap(), "born in a transaction");
+    assert_eq!(engine.snapshot().read(&value).unwrap(), "pending in a transaction");
 
     // The power fails before anything was folded.
     let engine = open(&disk.crash(), quiet()).unwrap();
     let snapshot = engine.snapshot();
     assert_eq!(snapshot.get(TreeId::SYSTEM, b"k").unwrap().as_ref(), Some(&value));
-    assert_eq!(snapshot.read(&value).unwrap(), "born in a transaction");
+    assert_eq!(snapshot.read(&value).unwrap(), "pending in a transaction");
     assert_eq!(snapshot.flags(TreeId::SYSTEM).unwrap(), 2);
     engine.checkpoint().unwrap();
     assert_eq!(engine.snapshot().flags(TreeId::SYSTEM).unwrap(), 2);

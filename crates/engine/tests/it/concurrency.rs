@@ -47,13 +47,13 @@ fn concurrent_counters_lose_no_update() {
     let disk = SimDisk::new(1);
     let engine = open(&disk, busy()).unwrap();
     let trees = make_trees(&engine, 3).unwrap();
-    let rounds = 60;
+    let progress = 60;
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let (engine, trees) = (&engine, &trees);
             scope.spawn(move || {
-                let mut random = Random::new(thread);
-                for _ in 0..rounds {
+                let mut random = Random::fresh();
+                for _ in 0..progress {
                     let tree = *random.choose(trees);
                     let key = format!("{}", random.below(5));
                     let relaxed = random.one_in(3);
@@ -83,7 +83,7 @@ fn concurrent_counters_lose_no_update() {
             let keys = (0..5).filter_map(|key| get(&snapshot, *tree, &key.to_string()));
             sum += keys.map(|text| text.parse::<u64>().unwrap()).sum::<u64>();
         }
-        assert_eq!(sum, THREADS * rounds);
+        assert_eq!(sum, THREADS * progress);
     };
     check(&engine);
     engine.check().unwrap();
@@ -130,9 +130,9 @@ fn a_reader_sees_all_of_a_transaction_or_nothing() {
             })
             .collect();
         let writers: Vec<_> = (0..4)
-            .map(|writer| {
+            .map(|_| {
                 scope.spawn(move || {
-                    let mut random = Random::new(writer);
+                    let mut random = Random::fresh();
                     for _ in 0..150 {
                         let mut place =
                             || (*random.choose(trees), format!("{:02}", random.below(12)));
@@ -166,12 +166,12 @@ fn commits_share_syncs_when_syncing_is_slow() {
     let engine = Engine::open_over(&machine, MemoryStore::new(), quiet()).unwrap();
     let trees = make_trees(&engine, 1).unwrap();
     let before = (engine.counters(), syncs.load(Ordering::Relaxed));
-    let rounds = 25;
+    let progress = 25;
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let (engine, tree) = (&engine, trees[0]);
             scope.spawn(move || {
-                for round in 0..rounds {
+                for round in 0..progress {
                     let mut transaction = engine.begin();
                     put(&mut transaction, tree, &format!("{thread} {round}"), "x");
                     transaction.commit(Durability::Synced).unwrap();
@@ -182,7 +182,7 @@ fn commits_share_syncs_when_syncing_is_slow() {
     let after = engine.counters();
     let commits = after.commits - before.0.commits;
     let log_syncs = after.log_syncs - before.0.log_syncs;
-    assert_eq!(commits, THREADS * rounds);
+    assert_eq!(commits, THREADS * progress);
     assert_eq!(log_syncs, syncs.load(Ordering::Relaxed) - before.1);
     assert!(commits >= 2 * log_syncs, "{commits} commits, {log_syncs} syncs");
     assert_eq!(content(&engine.snapshot(), trees[0]).len() as u64, commits);
@@ -196,14 +196,14 @@ fn nobody_leads_group_after_group() {
     let machine = Machine { disk: Arc::new(disk), ..machine };
     let engine = Engine::open_over(&machine, MemoryStore::new(), quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
-    let rounds = 40;
+    let progress = 40;
     let most = AtomicU64::new(0);
     thread::scope(|scope| {
         for thread in 0..2 * THREADS {
             let (engine, syncs, most) = (&engine, &syncs, &most);
             scope.spawn(move || {
-                let mut random = Random::new(thread);
-                for round in 0..rounds {
+                let mut random = Random::fresh();
+                for round in 0..progress {
                     // So that in every sync some line up.
                     thread::sleep(Duration::from_micros(random.below(3_000) as u64));
                     let mut transaction = engine.begin();
@@ -217,7 +217,7 @@ fn nobody_leads_group_after_group() {
     });
     // Six at most, but for a thread that is woken and gets no processor.
     let most = most.into_inner();
-    assert!(most < rounds / 2, "a commit returned after {most} syncs");
+    assert!(most < progress / 2, "a commit returned after {most} syncs");
 }
 
 #[test]
@@ -248,14 +248,14 @@ fn blind_writes_of_one_key_never_conflict_and_share_syncs() {
     let engine = Engine::open(&machine, quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
     let before = engine.counters();
-    let rounds = 25;
+    let progress = 25;
     let last = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| {
                 let engine = &engine;
                 scope.spawn(move || {
-                    let mut random = Random::new(thread);
-                    let commits = (0..rounds).map(|round| {
+                    let mut random = Random::fresh();
+                    let commits = (0..progress).map(|round| {
                         let mut transaction = engine.begin();
                         let text = format!("{thread} {round}");
                         put(&mut transaction, tree, "hot", &text);
@@ -274,7 +274,7 @@ fn blind_writes_of_one_key_never_conflict_and_share_syncs() {
     assert_eq!(after.conflicts, before.conflicts);
     let commits = after.commits - before.commits;
     let log_syncs = after.log_syncs - before.log_syncs;
-    assert_eq!(commits, THREADS * rounds);
+    assert_eq!(commits, THREADS * progress);
     assert!(commits >= 2 * log_syncs, "{commits} commits, {log_syncs} syncs");
     assert_eq!(get(&engine.snapshot(), tree, "hot").as_ref(), Some(&last.1));
     engine.check().unwrap();
@@ -303,6 +303,29 @@ fn relaxed_commits_are_synced_at_the_interval() {
     }
     let engine = open(&disk.crash(), quiet()).unwrap();
     assert_eq!(get(&engine.snapshot(), TreeId::SYSTEM, "round"), Some(last.to_string()));
+}
+
+/// Who finds that nothing is to be changed is told so once what it found is on the disk.
+#[test]
+fn a_synced_commit_without_writes_syncs_what_it_could_read() {
+    let disk = SimDisk::new(6);
+    let engine = open(&disk, quiet()).unwrap();
+    // The first after an opening is synced anyway.
+    for durability in [Durability::Synced, Durability::Relaxed] {
+        let mut transaction = engine.begin();
+        put(&mut transaction, TreeId::SYSTEM, "key", &format!("{durability:?}"));
+        transaction.commit(durability).unwrap();
+    }
+    let syncs = || engine.counters().log_syncs;
+    let before = syncs();
+    engine.begin().commit(Durability::Relaxed).unwrap();
+    assert_eq!(syncs(), before);
+    for _ in 0..2 {
+        engine.begin().commit(Durability::Synced).unwrap();
+        assert_eq!(syncs(), before + 1);
+    }
+    let engine = open(&disk.crash(), quiet()).unwrap();
+    assert_eq!(get(&engine.snapshot(), TreeId::SYSTEM, "key").as_deref(), Some("Relaxed"));
 }
 
 #[test]
@@ -366,7 +389,7 @@ fn check_acknowledged(disk: &SimDisk, options: EngineOptions, trees: &[TreeId], 
 
 /// Counts in both trees, and returns the last count that was acknowledged as synced.
 fn work_until_the_power_fails(engine: &Engine, trees: &[TreeId], worker: u64) -> u64 {
-    let mut random = Random::new(worker);
+    let mut random = Random::fresh();
     let mut acknowledged = 0;
     for count in 1.. {
         let mut transaction = engine.begin();

@@ -277,13 +277,17 @@ fn a_failed_sync_or_write_closes_the_engine_for_writing() {
         fail(&disk, 0);
         let mut transaction = engine.begin();
         put(&mut transaction, notes.trees[0], "lost", "x");
-        assert!(matches!(transaction.commit(Durability::Synced), Err(EngineError::Closed(_))));
+        assert_eq!(engine.fault(), None);
+        assert!(matches!(transaction.commit(Durability::Synced), Err(EngineError::Unknown(_))));
+        let fault = engine.fault().unwrap().message.clone();
+        assert!(fault.contains("log-") && fault.contains("simulated failure"), "{fault}");
         let mut transaction = engine.begin();
         put(&mut transaction, notes.trees[0], "refused", "x");
         assert!(matches!(transaction.commit(Durability::Relaxed), Err(EngineError::Closed(_))));
         assert!(engine.fold(&engine.snapshot(), &notes.trees).is_err());
         assert!(engine.checkpoint().is_err());
         assert_eq!(engine.visible(), before);
+        assert_eq!(engine.fault().unwrap().message, fault);
         check(&engine, &notes);
         assert_eq!(get(&engine.snapshot(), notes.trees[0], "lost"), None);
         let disk = disk.crash();

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_engine::{
-    Durability, Engine, EngineError, EngineOptions, Manner, Transaction, TreeId, Wait,
+    Durability, Engine, EngineError, EngineOptions, LockMode, Transaction, TreeId, Wait,
 };
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -92,11 +92,11 @@ impl World {
     }
 
     fn begin(&mut self, random: &mut Random) {
-        let manner =
-            *random.choose(&[Manner::Interactive, Manner::Interactive, Manner::Optimistic]);
+        let lock_mode =
+            *random.choose(&[LockMode::Interactive, LockMode::Interactive, LockMode::Optimistic]);
         self.running.push(Running {
-            transaction: self.engine.begin_as(manner),
-            is_interactive: manner == Manner::Interactive,
+            transaction: self.engine.begin_as(lock_mode),
+            is_interactive: lock_mode == LockMode::Interactive,
             own: Writes::new(),
             answers: Vec::new(),
             parked: None,
@@ -186,7 +186,7 @@ impl World {
     fn again(&mut self, mut running: Running, steps: Vec<Step>) -> Result<(), EngineError> {
         if !running.is_interactive {
             running.transaction.restart()?;
-        } else if running.transaction.is_stale() && !running.transaction.move_snapshot()? {
+        } else if running.transaction.is_stale() && !running.transaction.refresh_snapshot()? {
             self.end(running, None);
             return Ok(());
         }
@@ -373,9 +373,9 @@ fn what_a_transaction_is_told_is_of_one_moment_and_no_update_is_lost() {
         disk.crash_after(random.below(40) as u64);
         while world.step(&mut random).is_ok() {}
         let counters = world.engine.counters();
-        seen.waits += counters.intent_waits;
+        seen.waits += counters.key_lock_waits;
         seen.deadlocks += counters.deadlocks;
-        seen.moved += counters.snapshots_moved;
+        seen.moved += counters.snapshots_refreshed;
         seen.kept += counters.snapshots_kept;
         seen.skews += world.skews;
         let World { trees, versions, .. } = world;

@@ -11,5 +11,7 @@ mod model;
 mod reclaim;
 mod recycling;
 mod rig;
+mod rot;
 mod single_entries;
 mod trouble;
+mod unchanged;

@@ -39,18 +39,18 @@ fn what_old_segments_left_in_a_file_is_not_read() {
         let engine = open(&disk, churning(20)).unwrap();
         let tree = make_trees(&engine, 1).unwrap()[0];
         let mut last = write(&engine, tree, 1, 40);
-        let spares = |disk: &SimDisk| {
+        let recycled = |disk: &SimDisk| {
             let names = disk.list().unwrap();
             names.iter().filter(|name| name.starts_with("spare-")).count()
         };
         engine.flush().unwrap();
-        assert!(spares(&disk) > 0, "segments that ended are kept for others");
+        assert!(recycled(&disk) > 0, "segments that ended are kept for others");
         let options = ReclaimOptions { thorough: true, ..ReclaimOptions::default() };
         engine.reclaim(options).unwrap();
-        assert_eq!(spares(&disk), 0, "a collection that gives all space back");
+        assert_eq!(recycled(&disk), 0, "a collection that gives all space back");
         last = write(&engine, tree, last + 1, 40);
         drop(engine);
-        assert_eq!(spares(&disk), 0, "a closing leaves none");
+        assert_eq!(recycled(&disk), 0, "a closing leaves none");
         for _ in 0..3 {
             let engine = open(&disk, churning(20)).unwrap();
             disk.crash_after(random.below(300) as u64);
@@ -58,7 +58,7 @@ fn what_old_segments_left_in_a_file_is_not_read() {
             drop(engine);
             disk = if random.one_in(4) { disk.kill() } else { disk.crash() };
             let engine = open(&disk, churning(20)).unwrap();
-            assert_eq!(spares(&disk), 0, "an opening removes what it finds");
+            assert_eq!(recycled(&disk), 0, "an opening removes what it finds");
             let found = found(&engine, tree);
             assert!(acknowledged <= found && found <= acknowledged + 1, "{acknowledged}, {found}");
             engine.check().unwrap();

@@ -9,7 +9,7 @@ use std::thread;
 
 use bytes::Bytes;
 use frond_engine::{Engine, EngineOptions, Snapshot, Transaction, TreeId};
-use frond_store::PartName;
+use frond_store::EntryName;
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 use frond_tree::{Entry, Tree, TreeFormat, Value};
@@ -34,7 +34,7 @@ fn namesakes(number: u64) -> [Bytes; 2] {
 fn namesakes_have_one_name() {
     for number in 1..20 {
         let [one, other] = namesakes(number);
-        assert!(one != other && PartName::of(&one) == PartName::of(&other));
+        assert!(one != other && EntryName::of(&one) == EntryName::of(&other));
     }
 }
 
@@ -210,7 +210,7 @@ fn told_by(key: &[u8], value: &[u8]) -> u64 {
 #[test]
 fn readers_beside_writers_folds_and_collections_meet_whole_states() {
     let keys = all_keys();
-    let mut random = Random::new(5);
+    let mut random = Random::fresh();
     let options = EngineOptions { memtable_bytes_max: 20_000, ..EngineOptions::default() };
     let options = EngineOptions { cache_bytes: 24 << 10, slow_read_micros: 0, ..options };
     let engine = open(&SimDisk::new(5), options).unwrap();
@@ -230,10 +230,10 @@ fn readers_beside_writers_folds_and_collections_meet_whole_states() {
     };
     write(0, &mut random, &keys);
     thread::scope(|scope| {
-        for reader in 0..2 {
+        for _ in 0..2 {
             let (engine, trees, keys, is_over) = (&engine, &trees, &keys, &is_over);
             scope.spawn(move || {
-                let mut random = Random::new(reader);
+                let mut random = Random::fresh();
                 let mut least: BTreeMap<&Bytes, u64> = BTreeMap::new();
                 while !is_over.load(Ordering::Relaxed) {
                     let snapshot = engine.snapshot();

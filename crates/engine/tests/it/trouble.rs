@@ -75,7 +75,13 @@ fn a_fold_that_fails_is_told_once_and_put_off_while_others_go_on() {
     disk.flip_bit(&pack, bit);
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let told = Arc::clone(&lines);
-    engine.on_failure(move |line| told.lock().unwrap().push(line.to_owned()));
+    // What was found damaged is told in lines of its own.
+    let is_finding = |line: &str| line.starts_with("stored data are damaged");
+    engine.on_failure(move |line| {
+        if !is_finding(line) {
+            told.lock().unwrap().push(line.to_owned());
+        }
+    });
     let begun = Instant::now();
     for _ in 0..20 {
         let mut numbers: Vec<usize> = (0..60).map(|_| random.below(ENTRY_COUNT)).collect();

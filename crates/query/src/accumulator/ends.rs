@@ -23,7 +23,7 @@ impl State for First {
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.0.map_or(Evaluated::NULL, Evaluated::Owned))
+        Ok(self.0.map_or(Evaluated::NULL, Evaluated::kept))
     }
 }
 
@@ -39,7 +39,7 @@ impl State for Last {
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.0.map_or(Evaluated::NULL, Evaluated::Owned))
+        Ok(self.0.map_or(Evaluated::NULL, Evaluated::kept))
     }
 }
 
@@ -136,7 +136,9 @@ impl Window for WindowEnd {
                 Side::First => self.values.front(),
                 Side::Last => self.values.back(),
             };
-            return Ok(end.map_or(Evaluated::NULL, |value| Evaluated::copy(value.as_value())));
+            return Ok(
+                end.map_or(Evaluated::NULL, |value| Evaluated::copy_uncounted(value.as_value()))
+            );
         };
         let skipped = match self.side {
             Side::First => 0,

@@ -10,7 +10,8 @@ use frond_doc::{Value, ValueBuf};
 use super::{State, Window, array_of, cost, replaced};
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::expression::Evaluated;
+use crate::expression::{Evaluated, Variables};
+use crate::memory::sort_by;
 
 /// Which values are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,16 +34,17 @@ impl Extreme {
         self,
         values: impl Iterator<Item = Value<'v>>,
         count_max: usize,
-        by: &Collation,
-    ) -> Vec<Value<'v>> {
+        variables: &Variables,
+    ) -> Result<Vec<Value<'v>>, QueryError> {
+        let (by, memory) = (variables.collation(), variables.memory());
         let is_there = |value: &Value<'_>| !matches!(value, Value::Null | Value::Undefined);
         let mut values: Vec<Value<'v>> = values.filter(is_there).collect();
         match self {
-            Extreme::Min => values.sort_by(|left, right| by.compare(*left, *right)),
-            Extreme::Max => values.sort_by(|left, right| by.compare(*right, *left)),
+            Extreme::Min => sort_by(&mut values, memory, |a, b| by.compare(*a, *b))?,
+            Extreme::Max => sort_by(&mut values, memory, |a, b| by.compare(*b, *a))?,
         }
         values.truncate(count_max);
-        values
+        Ok(values)
     }
 }
 
@@ -81,7 +83,7 @@ impl State for One {
             return Ok(0);
         }
         let cost = replaced(best, new);
-        self.best = Some(value.detach());
+        self.best = Some(value.detach_uncounted());
         Ok(cost)
     }
 
@@ -198,7 +200,9 @@ impl Window for WindowExtreme {
                 Extreme::Min => self.values.values().next(),
                 Extreme::Max => self.values.values().next_back(),
             };
-            return Ok(best.map_or(Evaluated::NULL, |value| Evaluated::copy(value.as_value())));
+            return Ok(
+                best.map_or(Evaluated::NULL, |value| Evaluated::copy_uncounted(value.as_value()))
+            );
         };
         match self.extreme {
             Extreme::Min => array_of(self.values.values().take(count_max)),

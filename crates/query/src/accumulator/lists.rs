@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 
 use super::{State, Window, array_of, cost};
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::expression::{Elements, Evaluated, not_mergeable};
+use crate::expression::{Elements, Evaluated, Fields, not_mergeable};
 
 /// `$push` of a group. Missing values are left out.
 pub(super) struct List(Elements);
 
 impl Default for List {
     fn default() -> List {
-        List(Elements::new())
+        List(Elements::uncounted())
     }
 }
 
@@ -27,7 +27,7 @@ impl State for List {
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.0.finish())
+        self.0.finish()
     }
 }
 
@@ -166,11 +166,11 @@ impl Merged {
     }
 
     fn document(&self) -> Result<Evaluated<'static>, QueryError> {
-        let mut builder = DocumentBuilder::new();
+        let mut made = Fields::uncounted();
         for (name, value) in &self.fields {
-            builder.append(name, value.as_value());
+            made.append(name, value.as_value())?;
         }
-        Evaluated::document(builder.build())
+        made.finish()
     }
 }
 

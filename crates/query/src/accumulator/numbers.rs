@@ -3,7 +3,7 @@
 use super::{State, Window};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
-use crate::expression::number::{Number, Sum};
+use crate::number::any_type::{Number, Sum};
 
 fn number(value: &Evaluated<'_>) -> Option<Number> {
     value.value().and_then(Number::of)

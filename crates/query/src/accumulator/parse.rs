@@ -6,8 +6,8 @@ use super::table::{self, Place};
 use super::{Accumulator, Input, Kind};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::number::Number;
 use crate::expression::{Evaluated, Expression, Parser, Variables, failure};
+use crate::number::any_type::Number;
 use crate::sort::SortPattern;
 use crate::text;
 
@@ -223,7 +223,7 @@ fn constant(value: Value<'_>, parser: &mut Parser) -> Result<Expression, QueryEr
     }
     if own.free().is_empty() {
         let evaluated = expression.evaluate(Document::empty(), &Variables::default())?;
-        percentiles_from(&evaluated.map_or(Evaluated::Missing, Evaluated::Owned))?;
+        percentiles_from(&evaluated.map_or(Evaluated::Missing, Evaluated::kept))?;
     }
     own.free().iter().for_each(|name| parser.add_free(name));
     Ok(expression)

@@ -9,8 +9,8 @@ use frond_doc::Value;
 use super::digest::Digest;
 use super::{State, Window};
 use crate::error::QueryError;
-use crate::expression::number::Number;
 use crate::expression::{Elements, Evaluated};
+use crate::number::any_type::Number;
 
 /// How many numbers of a group are kept.
 const EXACT_COUNT_MAX: usize = 65_536;
@@ -44,9 +44,13 @@ fn answer(
 ) -> Result<Evaluated<'static>, QueryError> {
     match percentiles {
         None => Ok(at(0.5).map_or(Evaluated::NULL, Evaluated::from)),
-        Some(percentiles) => Elements::collect(
-            percentiles.iter().map(|percentile| at(*percentile).map_or(Value::Null, Value::Double)),
-        ),
+        Some(percentiles) => {
+            let mut elements = Elements::uncounted();
+            for percentile in percentiles {
+                elements.push(at(*percentile).map_or(Value::Null, Value::Double))?;
+            }
+            elements.finish()
+        }
     }
 }
 

@@ -15,10 +15,10 @@ use crate::expression::{Elements, Evaluated};
 
 /// What goes in: the key and the value.
 pub(super) fn entry(key: &[u8], value: Value<'_>) -> Result<Evaluated<'static>, QueryError> {
-    let mut elements = Elements::new();
+    let mut elements = Elements::uncounted();
     elements.push(Value::Binary(Binary { subtype: 0, bytes: key }))?;
     elements.push(value)?;
-    Ok(elements.finish())
+    elements.finish()
 }
 
 /// The two parts of an entry.
@@ -52,7 +52,9 @@ fn at_end(
             End::Top => values.values().next(),
             End::Bottom => values.values().next_back(),
         };
-        return Ok(best.map_or(Evaluated::NULL, |value| Evaluated::copy(value.as_value())));
+        return Ok(
+            best.map_or(Evaluated::NULL, |value| Evaluated::copy_uncounted(value.as_value()))
+        );
     };
     let skipped = match end {
         End::Top => 0,

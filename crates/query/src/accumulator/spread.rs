@@ -14,7 +14,7 @@ use frond_doc::Value;
 use super::{State, Window};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
-use crate::expression::number::Number;
+use crate::number::any_type::Number;
 
 /// How pairs of numbers vary together.
 #[derive(Clone, Copy, Debug, Default)]

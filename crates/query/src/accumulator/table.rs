@@ -3,7 +3,7 @@
 //! stage's.
 
 use super::Kind;
-use crate::reference::{Feature, Standing};
+use crate::feature::{Feature, Standing};
 
 /// Where an accumulator stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -199,7 +199,7 @@ fn strength(value: Value<'_>) -> Result<i32, QueryError> {
         return Err(wrong_type("strength", value, "types '[int, decimal, double, long']"));
     }
     let is_negative =
-        crate::expression::number::Number::of(value).is_some_and(|number| number.double() < 0.0);
+        crate::number::any_type::Number::of(value).is_some_and(|number| number.double() < 0.0);
     // Beyond 64 bits, and infinite; NaN counts as zero.
     let beyond = match value {
         Value::Double(number) if number.is_nan() => 0,

@@ -9,9 +9,9 @@ use frond_doc::{Decimal128, Value, decimal};
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::Answer;
-use super::number::Number;
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::number::any_type::Number;
 
 /// `$add`: from left to right, each step rounded. Once a date came, each number is whole milliseconds.
 pub(super) fn add(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {

@@ -5,12 +5,13 @@ use frond_doc::{Array, Value};
 use super::evaluated::{Elements, Evaluated, check_bytes, elements};
 use super::failure;
 use super::node::{Answer, Node};
-use super::number::as_i32;
 use super::parse::{Parser, check_count};
+use super::scope::Variables;
 use super::substring::position;
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::number::any_type::as_i32;
 
 /// A 32-bit integer; the codes are for what is no number, and for a number that is none.
 fn integer(
@@ -54,7 +55,7 @@ pub(super) fn element_at<'a>(array: Evaluated<'a>, position: Evaluated<'a>) -> A
             "$arrayElemAt's second argument must be representable as a 32-bit integer:",
         ),
     )?;
-    Ok(array.part(|value| at(value.as_array()?, position)))
+    array.part(|value| at(value.as_array()?, position))
 }
 
 /// The element at a position, counted from the end where negative.
@@ -85,11 +86,11 @@ fn end<'a>(operator: &str, argument: Evaluated<'a>, position: i32) -> Answer<'a>
     elements(&argument, 28689, |name| {
         format!("{operator}'s argument must be an array, but is {name}")
     })?;
-    Ok(argument.part(|value| at(value.as_array()?, position)))
+    argument.part(|value| at(value.as_array()?, position))
 }
 
 /// `$slice`
-pub(super) fn slice(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+pub(super) fn slice<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) -> Answer<'a> {
     if arguments.iter().take(2).any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
@@ -128,12 +129,15 @@ pub(super) fn slice(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
             (if second < 0 { from_end(second) } else { second as usize }, third as usize)
         }
     };
-    Elements::collect(array.iter().skip(start).take(count))
+    Elements::collect(array.iter().skip(start).take(count), variables.memory())
 }
 
 /// `$concatArrays`
-pub(super) fn concat_arrays(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
-    let mut joined = Elements::new();
+pub(super) fn concat_arrays<'a>(
+    arguments: Vec<Evaluated<'a>>,
+    variables: &Variables,
+) -> Answer<'a> {
+    let mut joined = Elements::new(variables.memory());
     for argument in &arguments {
         if argument.is_nullish() {
             return Ok(Evaluated::NULL);
@@ -145,7 +149,7 @@ pub(super) fn concat_arrays(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
             joined.push(element)?;
         }
     }
-    Ok(joined.finish())
+    joined.finish()
 }
 
 /// `$in`
@@ -207,19 +211,21 @@ fn position_of<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> 
 }
 
 /// `$reverseArray`
-pub(super) fn reverse(argument: Evaluated<'_>) -> Answer<'_> {
+pub(super) fn reverse<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
     if argument.is_nullish() {
         return Ok(Evaluated::NULL);
     }
     let array = elements(&argument, 34435, |name| {
         format!("The argument to $reverseArray must be an array, but was of type: {name}")
     })?;
+    let memory = variables.memory();
+    let _charge = memory.charge_of(array.elements().count() * size_of::<Value<'_>>())?;
     let values: Vec<Value<'_>> = array.iter().collect();
-    Elements::collect(values.into_iter().rev())
+    Elements::collect(values.into_iter().rev(), memory)
 }
 
 /// `$range`
-pub(super) fn range(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+pub(super) fn range<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) -> Answer<'a> {
     let words = [("starting", 34443), ("ending", 34445), ("step", 34447)];
     let mut bounds = [0, 0, 1];
     for ((bound, argument), (which, code)) in bounds.iter_mut().zip(&arguments).zip(words) {
@@ -245,11 +251,11 @@ pub(super) fn range(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
         let message = format!("$range would use too much memory for {count} elements");
         return Err(QueryError::new(Code::ExceededMemoryLimit, message));
     }
-    let mut numbers = Elements::new();
+    let mut numbers = Elements::new(variables.memory());
     let mut next = start;
     while (0 < step && next < end) || (step < 0 && end < next) {
         numbers.push(Value::Int32(i32::try_from(next).expect("the bounds are 32-bit integers")))?;
         next += step;
     }
-    Ok(numbers.finish())
+    numbers.finish()
 }

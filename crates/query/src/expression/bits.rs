@@ -6,9 +6,9 @@ use frond_doc::Value;
 use super::arithmetic::one_number;
 use super::evaluated::Evaluated;
 use super::node::Answer;
-use super::number::Number;
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::number::any_type::Number;
 
 fn combine(
     operator: &str,

@@ -7,12 +7,13 @@ use frond_doc::{ElementType, ObjectId, Value, decimal};
 
 use super::date::{millis_of, read_any, utc_text};
 use super::evaluated::Evaluated;
-use super::node::{Answer, Node, One, Operation};
-use super::number::Number;
+use super::node::{Answer, Node, OneIn, Operation};
 use super::parse::{Parser, named, required};
 use super::scope::Scope;
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::memory::RequestMemory;
+use crate::number::any_type::Number;
 use binary::{ByteOrder, Format, UUID};
 use target::{Subtype, Target, destination};
 
@@ -84,7 +85,9 @@ fn overflow(value: Value<'_>) -> QueryError {
 }
 
 /// Converts to another type.
-fn convert_by<'a>(value: Evaluated<'a>, target: &Target) -> Answer<'a> {
+fn convert_by<'a>(value: Evaluated<'a>, target: &Target, memory: &RequestMemory) -> Answer<'a> {
+    // Up to twice the bytes, in a text of its own first.
+    let _charge = memory.charge_of(value.bytes() * 2)?;
     let Some(borrowed) = value.value() else { return Ok(Evaluated::NULL) };
     if matches!(borrowed, Value::Null | Value::Undefined) {
         return Ok(Evaluated::NULL);
@@ -100,7 +103,7 @@ fn convert_by<'a>(value: Evaluated<'a>, target: &Target) -> Answer<'a> {
                                in $convert with no onError value";
                 return Err(failed(message.to_owned()));
             }
-            ElementType::String => return binary::to_string(bytes, target.format()?),
+            ElementType::String => return binary::to_string(bytes, target.format()?, memory),
             ElementType::Int32 | ElementType::Int64 | ElementType::Double => {
                 return binary::to_number(bytes, to, target.order);
             }
@@ -112,15 +115,15 @@ fn convert_by<'a>(value: Evaluated<'a>, target: &Target) -> Answer<'a> {
     match to {
         ElementType::Binary => match borrowed {
             Value::String(text) => {
-                binary::from_string(text, target.subtype.number()?, target.format()?)
+                binary::from_string(text, target.subtype.number()?, target.format()?, memory)
             }
-            number => binary::from_number(number, target.subtype, target.order),
+            number => binary::from_number(number, target.subtype, target.order, memory),
         },
         ElementType::Double => double(borrowed),
         ElementType::String => match borrowed {
-            Value::DateTime(millis) => Evaluated::string(utc_text(millis)?),
+            Value::DateTime(millis) => Evaluated::string(&utc_text(millis)?, memory),
             _ => match to_text(borrowed) {
-                Some(text) => Evaluated::string(text),
+                Some(text) => Evaluated::string(&text, memory),
                 None => Err(unsupported(borrowed, Some(to))),
             },
         },
@@ -270,12 +273,12 @@ fn alias(
     operator: &str,
     argument: Value<'_>,
     parser: &mut Parser,
-    convert: One,
+    convert: OneIn,
 ) -> Result<Node, QueryError> {
     let mut nodes = parser.arguments(argument)?;
     let count = nodes.len();
     match (nodes.pop(), count) {
-        (Some(node), 1) => Ok(Node::One(convert, Box::new(node))),
+        (Some(node), 1) => Ok(Node::OneIn(convert, Box::new(node))),
         _ => {
             let message = format!("{operator} requires a single argument, got {count}");
             Err(super::failure(50723, message))
@@ -292,10 +295,10 @@ macro_rules! aliases {
                 argument: Value<'_>,
                 parser: &mut Parser,
             ) -> Result<Node, QueryError> {
-                alias(operator, argument, parser, |argument| {
+                alias(operator, argument, parser, |argument, variables| {
                     let (subtype, format) = (Subtype::Known($subtype), $format);
                     let (kind, order) = (Some(ElementType::$kind), ByteOrder::Little);
-                    convert_by(argument, &Target { kind, subtype, format, order })
+                    convert_by(argument, &Target { kind, subtype, format, order }, variables.memory())
                 })
             }
         )*
@@ -346,7 +349,7 @@ impl Operation for Convert {
             format: format.as_ref().map(Format::of).transpose()?,
             order: order.as_ref().map_or(Ok(ByteOrder::Little), ByteOrder::of)?,
         };
-        match (convert_by(input, &target), &self.on_error) {
+        match (convert_by(input, &target, scope.memory()), &self.on_error) {
             (Err(error), Some(node)) if error.code == Code::ConversionFailure => {
                 node.evaluate(scope)
             }

@@ -4,11 +4,13 @@
 //! Scalars are never owned: a number fits into `Value` itself, so arithmetic allocates nothing.
 
 use frond_doc::document::DEPTH_MAX;
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{DocumentBuilder, Value, ValueBuf};
 
 use super::failure;
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::memory::{Charge, RequestMemory, bytes_of};
+use crate::number::any_type::Number;
 
 /// The largest value that an expression may make. Larger than a stored document may be, since an
 /// array may be made only to be counted; bounded, since a small expression can double a value many
@@ -18,7 +20,27 @@ const VALUE_BYTES_MAX: usize = 64 << 20;
 /// What each level of nesting costs at least: a length, a type, a name's end and a final zero.
 const LEVEL_BYTES: usize = 7;
 
-/// The value of an expression.
+/// A value that was made, and what it is charged with while it lives.
+#[derive(Debug)]
+pub(crate) struct Made {
+    value: ValueBuf,
+    charge: Charge,
+}
+
+impl Clone for Made {
+    fn clone(&self) -> Made {
+        Made { value: self.value.clone(), charge: Charge::uncounted() }
+    }
+}
+
+impl Made {
+    /// The value.
+    pub(crate) fn as_value(&self) -> Value<'_> {
+        self.value.as_value()
+    }
+}
+
+/// The value of an expression. A copy of a value that was made shares its bytes, for which the first is charged.
 #[derive(Clone, Debug)]
 pub(crate) enum Evaluated<'a> {
     /// There is none: an absent field, `$$REMOVE`.
@@ -26,7 +48,7 @@ pub(crate) enum Evaluated<'a> {
     /// A part of the document, of a variable or of the expression itself; or any scalar.
     Borrowed(Value<'a>),
     /// A value that was made.
-    Owned(ValueBuf),
+    Owned(Made),
 }
 
 impl<'a> Evaluated<'a> {
@@ -72,21 +94,74 @@ impl<'a> Evaluated<'a> {
         match self {
             Evaluated::Missing => None,
             Evaluated::Borrowed(value) => Some(value.to_buf()),
-            Evaluated::Owned(value) => Some(value),
+            Evaluated::Owned(made) => Some(made.value),
+        }
+    }
+
+    /// The same value, borrowed.
+    pub(crate) fn borrow(&self) -> Evaluated<'_> {
+        self.value().map_or(Evaluated::Missing, Evaluated::Borrowed)
+    }
+
+    /// About how many bytes it takes to read the value.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Evaluated::Missing => 0,
+            Evaluated::Borrowed(value) => bytes_of(*value),
+            Evaluated::Owned(made) => bytes_of(made.as_value()),
         }
     }
 
     /// A copy that borrows nothing; scalars cost no allocation.
-    pub(crate) fn detach(self) -> Evaluated<'static> {
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit`.
+    pub(crate) fn detach(self, memory: &RequestMemory) -> Result<Evaluated<'static>, QueryError> {
+        match self {
+            Evaluated::Missing => Ok(Evaluated::Missing),
+            Evaluated::Borrowed(value) => Evaluated::copy(value, memory),
+            Evaluated::Owned(made) => Ok(Evaluated::Owned(made)),
+        }
+    }
+
+    /// As [`detach`](Self::detach), of what is charged to nobody: of a stage's own reservation.
+    pub(crate) fn detach_uncounted(self) -> Evaluated<'static> {
         match self {
             Evaluated::Missing => Evaluated::Missing,
-            Evaluated::Borrowed(value) => Evaluated::copy(value),
-            Evaluated::Owned(value) => Evaluated::Owned(value),
+            Evaluated::Borrowed(value) => Evaluated::copy_with(value, Charge::uncounted()),
+            Evaluated::Owned(made) => Evaluated::kept(made.value),
         }
     }
 
     /// A value that borrows nothing from `value`.
-    pub(crate) fn copy(value: Value<'_>) -> Evaluated<'static> {
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit`.
+    pub(crate) fn copy(
+        value: Value<'_>,
+        memory: &RequestMemory,
+    ) -> Result<Evaluated<'static>, QueryError> {
+        Ok(Evaluated::copy_with(value, memory.charge_of(bytes_of(value))?))
+    }
+
+    /// As [`copy`](Self::copy), of what is charged to nobody: a part of the request, or of a stage's own
+    /// reservation.
+    pub(crate) fn copy_uncounted(value: Value<'_>) -> Evaluated<'static> {
+        Evaluated::copy_with(value, Charge::uncounted())
+    }
+
+    /// A value that a stage has kept in its own reservation.
+    pub(crate) fn kept(value: ValueBuf) -> Evaluated<'static> {
+        Evaluated::Owned(Made { value, charge: Charge::uncounted() })
+    }
+
+    /// A value that was made as `charge` allowed.
+    pub(crate) fn charged(value: ValueBuf, charge: Charge) -> Evaluated<'static> {
+        Evaluated::Owned(Made { value, charge })
+    }
+
+    fn copy_with(value: Value<'_>, charge: Charge) -> Evaluated<'static> {
         let scalar: Value<'static> = match value {
             Value::Double(number) => Value::Double(number),
             Value::Undefined => Value::Undefined,
@@ -100,40 +175,44 @@ impl<'a> Evaluated<'a> {
             Value::Decimal128(number) => Value::Decimal128(number),
             Value::MinKey => Value::MinKey,
             Value::MaxKey => Value::MaxKey,
-            other => return Evaluated::Owned(other.to_buf()),
+            other => return Evaluated::charged(other.to_buf(), charge),
         };
         Evaluated::Borrowed(scalar)
     }
 
     /// A part of this value, chosen by `choose`: borrowed if this value is.
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit`.
     pub(crate) fn part(
         self,
         choose: impl for<'v> FnOnce(Value<'v>) -> Option<Value<'v>>,
-    ) -> Evaluated<'a> {
+    ) -> Result<Evaluated<'a>, QueryError> {
         match self {
-            Evaluated::Missing => Evaluated::Missing,
+            Evaluated::Missing => Ok(Evaluated::Missing),
             Evaluated::Borrowed(value) => {
-                choose(value).map_or(Evaluated::Missing, Evaluated::Borrowed)
+                Ok(choose(value).map_or(Evaluated::Missing, Evaluated::Borrowed))
             }
-            Evaluated::Owned(value) => {
-                choose(value.as_value()).map_or(Evaluated::Missing, Evaluated::copy)
-            }
+            Evaluated::Owned(made) => match choose(made.as_value()) {
+                None => Ok(Evaluated::Missing),
+                Some(part) => {
+                    let charge = made.charge.another(bytes_of(part))?;
+                    Ok(Evaluated::copy_with(part, charge))
+                }
+            },
         }
     }
 
-    /// A string that was made.
+    /// A copy of a string.
     ///
     /// # Errors
-    /// `BSONObjectTooLarge`.
-    pub(crate) fn string(text: String) -> Result<Evaluated<'static>, QueryError> {
+    /// `BSONObjectTooLarge`, `ExceededMemoryLimit`.
+    pub(crate) fn string(
+        text: &str,
+        memory: &RequestMemory,
+    ) -> Result<Evaluated<'static>, QueryError> {
         check_bytes(text.len())?;
-        Ok(Evaluated::Owned(ValueBuf::from(Value::String(&text))))
-    }
-
-    /// A document that was made.
-    pub(crate) fn document(document: DocumentBuf) -> Result<Evaluated<'static>, QueryError> {
-        check_bytes(document.as_bytes().len())?;
-        Ok(Evaluated::Owned(ValueBuf::from(document)))
+        Evaluated::copy(Value::String(text), memory)
     }
 }
 
@@ -141,6 +220,48 @@ impl<'a, T: Into<Value<'a>>> From<T> for Evaluated<'a> {
     fn from(value: T) -> Evaluated<'a> {
         Evaluated::Borrowed(value.into())
     }
+}
+
+/// A string that grows, bounded and charged.
+pub(crate) struct Text {
+    text: String,
+    charge: Charge,
+}
+
+impl Text {
+    /// Begins an empty string.
+    pub(crate) fn new(memory: &RequestMemory) -> Text {
+        Text { text: String::new(), charge: memory.charge() }
+    }
+
+    /// Appends to it.
+    ///
+    /// # Errors
+    /// `BSONObjectTooLarge`, `ExceededMemoryLimit`, what the request is to fail with.
+    pub(crate) fn push(&mut self, text: &str) -> Result<(), QueryError> {
+        let bytes = self.text.len() + text.len();
+        check_bytes(bytes)?;
+        // Twice as much: what it outgrew lives until it is copied.
+        self.charge.cover(bytes * 2)?;
+        self.charge.work(1 + text.len() / 64)?;
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    /// Ends the string.
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit`.
+    pub(crate) fn finish(mut self) -> Result<Evaluated<'static>, QueryError> {
+        let value = ValueBuf::from(Value::String(&self.text));
+        drop(self.text);
+        self.charge.set(value_bytes(&value))?;
+        Ok(Evaluated::charged(value, self.charge))
+    }
+}
+
+fn value_bytes(value: &ValueBuf) -> usize {
+    bytes_of(value.as_value())
 }
 
 /// Refuses values that are too large.
@@ -186,43 +307,174 @@ pub(crate) fn check_depth(value: Value<'_>, depth: usize) -> Result<(), QueryErr
     Ok(())
 }
 
-/// Builds an array, bounded.
-pub(crate) struct Elements(DocumentBuilder);
+/// Builds an array, bounded and charged.
+pub(crate) struct Elements {
+    builder: DocumentBuilder,
+    charge: Charge,
+}
 
 impl Elements {
     /// Begins an empty array.
-    pub(crate) fn new() -> Elements {
+    pub(crate) fn new(memory: &RequestMemory) -> Elements {
+        Elements::charged(memory.charge())
+    }
+
+    /// Begins an empty array that is charged to nobody: what a stage has kept in its own reservation.
+    pub(crate) fn uncounted() -> Elements {
+        Elements::charged(Charge::uncounted())
+    }
+
+    fn charged(charge: Charge) -> Elements {
         let mut builder = DocumentBuilder::new();
         builder.begin_array("");
-        Elements(builder)
+        Elements { builder, charge }
     }
 
     /// Appends an element.
+    ///
+    /// # Errors
+    /// `BSONObjectTooLarge`, `ExceededMemoryLimit`, what the request is to fail with.
     pub(crate) fn push(&mut self, value: Value<'_>) -> Result<(), QueryError> {
-        self.0.push(value);
-        check_bytes(self.0.bytes())
+        self.make_way(bytes_of(value))?;
+        self.builder.push(value);
+        Ok(())
     }
 
     /// Appends an element, null where it is missing.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
     pub(crate) fn push_evaluated(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
         self.push(value.or_null())
     }
 
+    /// Appends a document, whose fields `append` writes, of about so many bytes.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn push_document(
+        &mut self,
+        bytes: usize,
+        append: impl FnOnce(&mut DocumentBuilder),
+    ) -> Result<(), QueryError> {
+        self.make_way(bytes)?;
+        self.builder.push_begin_document();
+        append(&mut self.builder);
+        self.builder.end();
+        Ok(())
+    }
+
+    #[inline]
+    fn make_way(&mut self, bytes: usize) -> Result<(), QueryError> {
+        let bytes_after = self.builder.bytes() + bytes;
+        check_bytes(bytes_after)?;
+        // Twice as much: what it outgrew lives until it is copied.
+        self.charge.cover(bytes_after * 2)?;
+        self.charge.work(1 + bytes / 64)
+    }
+
     /// Ends the array.
-    pub(crate) fn finish(mut self) -> Evaluated<'static> {
-        self.0.end();
-        Evaluated::Owned(ValueBuf::from_only_field(self.0.build()))
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit`.
+    pub(crate) fn finish(mut self) -> Result<Evaluated<'static>, QueryError> {
+        self.builder.end();
+        let value = ValueBuf::from_only_field(self.builder.build());
+        self.charge.set(value_bytes(&value))?;
+        Ok(Evaluated::charged(value, self.charge))
     }
 
     /// Collects values into an array.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
     pub(crate) fn collect<'v>(
         values: impl IntoIterator<Item = Value<'v>>,
+        memory: &RequestMemory,
     ) -> Result<Evaluated<'static>, QueryError> {
-        let mut elements = Elements::new();
+        let mut elements = Elements::new(memory);
         for value in values {
             elements.push(value)?;
         }
-        Ok(elements.finish())
+        elements.finish()
+    }
+}
+
+/// Builds a document, bounded and charged.
+pub(crate) struct Fields {
+    builder: DocumentBuilder,
+    charge: Charge,
+}
+
+impl Fields {
+    /// Begins an empty document.
+    pub(crate) fn new(memory: &RequestMemory) -> Fields {
+        Fields::charged(memory.charge())
+    }
+
+    /// Begins an empty document that is charged to nobody: what a stage has kept in its own reservation.
+    pub(crate) fn uncounted() -> Fields {
+        Fields::charged(Charge::uncounted())
+    }
+
+    fn charged(charge: Charge) -> Fields {
+        let mut builder = DocumentBuilder::new();
+        builder.begin_document("");
+        Fields { builder, charge }
+    }
+
+    /// Opens a nested array, to which [`push`](Self::push) appends, until [`end`](Self::end).
+    pub(crate) fn begin_array(&mut self, name: &str) {
+        self.builder.begin_array(name);
+    }
+
+    /// Appends an element to the array that is open.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub(crate) fn push(&mut self, value: Value<'_>) -> Result<(), QueryError> {
+        self.make_way(bytes_of(value))?;
+        self.builder.push(value);
+        Ok(())
+    }
+
+    /// Opens a nested document, until [`end`](Self::end).
+    pub(crate) fn begin(&mut self, name: &str) {
+        self.builder.begin_document(name);
+    }
+
+    /// Closes what was opened last.
+    pub(crate) fn end(&mut self) {
+        self.builder.end();
+    }
+
+    /// Appends a field.
+    ///
+    /// # Errors
+    /// `BSONObjectTooLarge`, `ExceededMemoryLimit`, what the request is to fail with.
+    pub(crate) fn append(&mut self, name: &str, value: Value<'_>) -> Result<(), QueryError> {
+        self.make_way(name.len() + bytes_of(value))?;
+        self.builder.append(name, value);
+        Ok(())
+    }
+
+    #[inline]
+    fn make_way(&mut self, bytes: usize) -> Result<(), QueryError> {
+        let bytes_after = self.builder.bytes() + bytes;
+        check_bytes(bytes_after)?;
+        self.charge.cover(bytes_after * 2)?;
+        self.charge.work(1 + bytes / 64)
+    }
+
+    /// Ends the document.
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit`.
+    pub(crate) fn finish(mut self) -> Result<Evaluated<'static>, QueryError> {
+        self.builder.end();
+        let value = ValueBuf::from_only_field(self.builder.build());
+        self.charge.set(value_bytes(&value))?;
+        Ok(Evaluated::charged(value, self.charge))
     }
 }
 
@@ -235,5 +487,11 @@ pub(crate) fn elements<'v>(
     match value.value() {
         Some(Value::Array(array)) => Ok(array),
         _ => Err(failure(code, describe(value.type_name()))),
+    }
+}
+
+impl From<Number> for Evaluated<'_> {
+    fn from(number: Number) -> Self {
+        Evaluated::Borrowed(number.value())
     }
 }

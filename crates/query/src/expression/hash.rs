@@ -8,9 +8,9 @@ use frond_doc::{Document, DocumentBuilder, Value, decimal};
 
 use super::evaluated::Evaluated;
 use super::node::{Answer, Node};
-use super::number::Number;
 use super::parse::Parser;
 use crate::error::QueryError;
+use crate::number::any_type::Number;
 
 /// `$toHashedIndexKey`; a missing value counts as null. The argument is one expression as it stands:
 /// `[1]` is an array.

@@ -6,11 +6,12 @@ use super::check_depth;
 use super::evaluated::{Elements, Evaluated, elements};
 use super::failure;
 use super::node::{Answer, Node, Operation};
-use super::number::as_i32;
 use super::parse::{Parser, named, required};
 use super::scope::{Binding, Scope, check_name};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::memory::sort_by;
+use crate::number::any_type::as_i32;
 
 /// The name under which an element is bound: `as`, or `this`.
 fn element_name(name: Option<Value<'_>>, operator: &str) -> Result<String, QueryError> {
@@ -48,13 +49,13 @@ impl Operation for Map {
         }
         let array =
             elements(&input, 16883, |name| format!("input to $map must be an array not {name}"))?;
-        let mut mapped = Elements::new();
+        let mut mapped = Elements::new(scope.memory());
         for element in array.iter() {
             let value = Evaluated::Borrowed(element);
             let binding = one(&self.name, &value, scope);
             mapped.push_evaluated(&self.body.evaluate(&scope.bind(&binding))?)?;
         }
-        Ok(mapped.finish())
+        mapped.finish()
     }
 }
 
@@ -96,8 +97,9 @@ impl Operation for Filter {
             Some(limit) if !array.is_empty() => checked_limit(&limit.evaluate(scope)?)?,
             _ => usize::MAX,
         };
-        let mut kept = Elements::new();
+        let mut kept = Elements::new(scope.memory());
         for element in array.iter() {
+            scope.memory().work(1)?;
             if left == 0 {
                 break;
             }
@@ -108,7 +110,7 @@ impl Operation for Filter {
                 left -= 1;
             }
         }
-        Ok(kept.finish())
+        kept.finish()
     }
 }
 
@@ -165,11 +167,12 @@ impl Operation for Reduce {
         let array = elements(&input, 40080, |name| {
             format!("$reduce requires that 'input' be an array, found: {name}")
         })?;
-        let mut value = self.initial.evaluate(scope)?.detach();
+        let mut value = self.initial.evaluate(scope)?.detach(scope.memory())?;
         for element in array.iter() {
+            scope.memory().work(1)?;
             let values = [Evaluated::Borrowed(element), value];
             let binding = Binding { names: &self.names, values: &values, outer: scope.bindings };
-            let next = self.body.evaluate(&scope.bind(&binding))?.detach();
+            let next = self.body.evaluate(&scope.bind(&binding))?.detach(scope.memory())?;
             // Each round may wrap the value in one level more.
             check_depth(next.or_null(), 2)?;
             value = next;
@@ -221,20 +224,37 @@ impl Operation for SortArray {
         let array = elements(&input, 2_942_504, |name| {
             format!("The input argument to $sortArray must be an array, but was of type: {name}")
         })?;
+        let (by, memory) = (scope.collation(), scope.memory());
+        let count = array.elements().count();
+        // The list, and the one that its parts are merged into.
+        let mut charge = memory.charge_of(count * size_of::<Value<'_>>() * 2)?;
         let mut values: Vec<Value<'_>> = array.iter().collect();
-        let by = scope.collation();
         match &self.by {
-            SortBy::Whole { descending: false } => values.sort_by(|a, b| by.compare(*a, *b)),
-            SortBy::Whole { descending: true } => values.sort_by(|a, b| by.compare(*b, *a)),
-            SortBy::Fields(fields) => values.sort_by_cached_key(|value| {
-                let mut key = Vec::new();
-                for (path, descending) in fields {
-                    by.append_key(&mut key, at_path(*value, path), *descending);
+            SortBy::Whole { descending: false } => {
+                sort_by(&mut values, memory, |a, b| by.compare(*a, *b))?;
+            }
+            SortBy::Whole { descending: true } => {
+                sort_by(&mut values, memory, |a, b| by.compare(*b, *a))?;
+            }
+            SortBy::Fields(fields) => {
+                // All keys, one behind the other, and where each ends.
+                let mut keys = Vec::new();
+                let mut keyed = Vec::with_capacity(count);
+                for value in values {
+                    let start = keys.len();
+                    for (path, descending) in fields {
+                        by.append_key(&mut keys, at_path(value, path), *descending);
+                    }
+                    keyed.push((start, keys.len(), value));
+                    memory.work(1 + (keys.len() - start) / 16)?;
+                    let lists = count * size_of::<(usize, usize, Value<'_>)>() * 2;
+                    charge.cover(lists + keys.len() * 2)?;
                 }
-                key
-            }),
+                sort_by(&mut keyed, memory, |a, b| keys[a.0..a.1].cmp(&keys[b.0..b.1]))?;
+                return Elements::collect(keyed.into_iter().map(|(_, _, value)| value), memory);
+            }
         }
-        Elements::collect(values)
+        Elements::collect(values, memory)
     }
 }
 

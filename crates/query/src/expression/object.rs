@@ -2,42 +2,68 @@
 
 use std::collections::HashMap;
 
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{Document, Value};
 
-use super::evaluated::Evaluated;
+use super::evaluated::{Evaluated, Fields};
 use super::failure;
 use super::node::{Answer, Node, Operation};
 use super::parse::{Parser, has_names, named, required};
-use super::scope::Scope;
+use super::scope::{Scope, Variables};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::memory::{Charge, RequestMemory};
 
 /// Fields in the order in which their names came first, each with its latest value.
-#[derive(Default)]
-pub(super) struct Fields<'v> {
+pub(super) struct Merged<'v, 'm> {
     fields: Vec<(&'v str, Value<'v>)>,
     positions: HashMap<&'v str, usize>,
+    memory: &'m RequestMemory,
+    charge: Charge,
 }
 
-impl<'v> Fields<'v> {
+/// What a field takes in the list and in the table, half of which may be empty.
+const FIELD_BYTES: usize =
+    2 * (size_of::<(&str, Value<'_>)>() + size_of::<(&str, usize)>() + size_of::<u8>());
+
+impl<'v, 'm> Merged<'v, 'm> {
+    /// No fields.
+    pub(super) fn new(memory: &'m RequestMemory) -> Merged<'v, 'm> {
+        let (fields, positions) = (Vec::new(), HashMap::new());
+        Merged { fields, positions, memory, charge: memory.charge() }
+    }
+
     /// Sets a field, in its place if there is one of the name.
-    pub(super) fn set(&mut self, name: &'v str, value: Value<'v>) {
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit`, what the request is to fail with.
+    pub(super) fn set(&mut self, name: &'v str, value: Value<'v>) -> Result<(), QueryError> {
+        self.charge.work(2)?;
         match self.positions.get(name) {
             Some(position) => self.fields[*position].1 = value,
             None => {
+                self.charge.cover((self.fields.len() + 1) * FIELD_BYTES)?;
                 self.positions.insert(name, self.fields.len());
                 self.fields.push((name, value));
             }
         }
+        Ok(())
+    }
+
+    /// Sets all fields of a document.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub(super) fn set_all(&mut self, document: Document<'v>) -> Result<(), QueryError> {
+        document.iter().try_for_each(|(name, value)| self.set(name, value))
     }
 
     /// The document of the fields.
     pub(super) fn finish(self) -> Answer<'static> {
-        let mut builder = DocumentBuilder::new();
+        let mut made = Fields::new(self.memory);
         for (name, value) in self.fields {
-            builder.append(name, value);
+            made.append(name, value)?;
         }
-        Evaluated::document(builder.build())
+        made.finish()
     }
 }
 
@@ -51,21 +77,22 @@ pub(crate) fn not_mergeable(value: &Evaluated<'_>) -> QueryError {
 }
 
 /// `$mergeObjects`
-pub(super) fn merge_objects(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
-    let mut merged = Fields::default();
+pub(super) fn merge_objects<'a>(
+    arguments: Vec<Evaluated<'a>>,
+    variables: &Variables,
+) -> Answer<'a> {
+    let mut merged = Merged::new(variables.memory());
     for argument in &arguments {
         match argument.value() {
             None | Some(Value::Null | Value::Undefined) => {}
             Some(Value::Document(document)) => {
-                document.iter().for_each(|(name, value)| merged.set(name, value));
+                merged.set_all(document)?;
             }
             // A single argument that is an array stands for its elements.
             Some(Value::Array(array)) if arguments.len() == 1 => {
                 for element in array.iter() {
                     match element {
-                        Value::Document(document) => {
-                            document.iter().for_each(|(name, value)| merged.set(name, value));
-                        }
+                        Value::Document(document) => merged.set_all(document)?,
                         Value::Null | Value::Undefined => {}
                         other => return Err(not_mergeable(&Evaluated::Borrowed(other))),
                     }
@@ -112,7 +139,7 @@ impl Operation for GetField {
             return Ok(Evaluated::NULL);
         }
         // Of what is no document there are no fields.
-        Ok(input.part(|value| value.as_document()?.get(name)))
+        input.part(|value| value.as_document()?.get(name))
     }
 }
 
@@ -160,20 +187,20 @@ impl Operation for SetField {
             Some(value) => value.evaluate(scope)?,
             None => Evaluated::Missing,
         };
-        let mut builder = DocumentBuilder::new();
+        let mut made = Fields::new(scope.memory());
         let mut is_set = false;
         for (name, old) in document.iter() {
             if name != self.field {
-                builder.append(name, old);
+                made.append(name, old)?;
             } else if let Some(value) = value.value().filter(|_| !is_set) {
-                builder.append(name, value);
+                made.append(name, value)?;
                 is_set = true;
             }
         }
         if let Some(value) = value.value().filter(|_| !is_set) {
-            builder.append(&self.field, value);
+            made.append(&self.field, value)?;
         }
-        Evaluated::document(builder.build())
+        made.finish()
     }
 }
 

@@ -1,19 +1,20 @@
 //! Arrays and documents turned into each other, and arrays side by side: `$arrayToObject`,
 //! `$objectToArray`, `$zip`.
 
-use frond_doc::{Array, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Array, Value};
 
-use super::evaluated::{Elements, Evaluated, check_bytes, elements};
+use super::evaluated::{Elements, Evaluated, elements};
 use super::failure;
 use super::node::{Answer, Node, Operation};
-use super::object::Fields;
+use super::object::Merged;
 use super::parse::{Parser, named};
-use super::scope::Scope;
+use super::scope::{Scope, Variables};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::memory::bytes_of;
 
 /// `$objectToArray`
-pub(super) fn object_to_array(argument: Evaluated<'_>) -> Answer<'_> {
+pub(super) fn object_to_array<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
     if argument.is_nullish() {
         return Ok(Evaluated::NULL);
     }
@@ -22,26 +23,24 @@ pub(super) fn object_to_array(argument: Evaluated<'_>) -> Answer<'_> {
         let message = format!("$objectToArray requires a document input, found: {name}");
         return Err(failure(40390, message));
     };
-    let mut builder = DocumentBuilder::new();
-    builder.begin_array("");
+    let mut pairs = Elements::new(variables.memory());
     for (name, value) in document.iter() {
-        builder.push_begin_document();
-        builder.append("k", Value::String(name)).append("v", value).end();
-        check_bytes(builder.bytes())?;
+        pairs.push_document(name.len() + bytes_of(value), |pair| {
+            pair.append("k", Value::String(name)).append("v", value);
+        })?;
     }
-    builder.end();
-    Ok(Evaluated::Owned(ValueBuf::from_only_field(builder.build())))
+    pairs.finish()
 }
 
 /// `$arrayToObject`
-pub(super) fn array_to_object(argument: Evaluated<'_>) -> Answer<'_> {
+pub(super) fn array_to_object<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
     if argument.is_nullish() {
         return Ok(Evaluated::NULL);
     }
     let array = elements(&argument, 40386, |name| {
         format!("$arrayToObject requires an array input, found: {name}")
     })?;
-    let mut fields = Fields::default();
+    let mut fields = Merged::new(variables.memory());
     // The first element decides for all.
     let has_arrays = match array.iter().next() {
         None | Some(Value::Document(_)) => false,
@@ -69,7 +68,7 @@ pub(super) fn array_to_object(argument: Evaluated<'_>) -> Answer<'_> {
             let message = "Key field cannot contain an embedded null byte";
             return Err(failure(if has_arrays { 4_940_400 } else { 4_940_401 }, message));
         }
-        fields.set(name, value);
+        fields.set(name, value)?;
     }
     fields.finish()
 }
@@ -135,29 +134,25 @@ impl Operation for Zip {
             })?;
             inputs.push(input);
         }
-        let columns: Vec<Vec<Value<'_>>> = inputs
-            .iter()
-            .map(|input| {
-                input.or_null().as_array().map_or(Vec::new(), |array| array.iter().collect())
-            })
-            .collect();
-        let least = columns.iter().map(Vec::len).min().unwrap_or(0);
-        let most = columns.iter().map(Vec::len).max().unwrap_or(0);
+        let arrays = || inputs.iter().filter_map(|input| input.or_null().as_array());
+        let least = arrays().map(|array| array.elements().count()).min().unwrap_or(0);
+        let most = arrays().map(|array| array.elements().count()).max().unwrap_or(0);
+        let mut columns: Vec<_> = arrays().map(|array| array.iter()).collect();
         let mut defaults = Vec::with_capacity(self.defaults.len());
         // What fills no gap isn't evaluated.
         for default in self.defaults.iter().filter(|_| least < most) {
             defaults.push(default.evaluate(scope)?);
         }
-        let mut zipped = Elements::new();
-        for row in 0..if self.longest { most } else { least } {
-            let mut tuple = Elements::new();
-            for (position, column) in columns.iter().enumerate() {
+        let mut zipped = Elements::new(scope.memory());
+        for _ in 0..if self.longest { most } else { least } {
+            let mut tuple = Elements::new(scope.memory());
+            for (position, column) in columns.iter_mut().enumerate() {
                 let default = || defaults.get(position).map_or(Value::Null, Evaluated::or_null);
-                tuple.push(column.get(row).copied().unwrap_or_else(default))?;
+                tuple.push(column.next().unwrap_or_else(default))?;
             }
-            zipped.push_evaluated(&tuple.finish())?;
+            zipped.push_evaluated(&tuple.finish()?)?;
         }
-        Ok(zipped.finish())
+        zipped.finish()
     }
 }
 

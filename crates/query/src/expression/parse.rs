@@ -14,8 +14,8 @@ use super::table::{self, Shape};
 use super::{failure, path};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::feature::{Feature, Standing};
 use crate::metadata::{Metadata, MetadataKind};
-use crate::reference::{Feature, Standing};
 
 /// Parses expressions, and notes what they need.
 #[derive(Debug, Default)]
@@ -236,10 +236,18 @@ impl Parser {
                 let [first, second] = self.exactly(operator.name, argument)?;
                 Ok(Node::TwoCollated(function, Box::new((first, second))))
             }
-            Shape::ManyCollated(least, most, function) => {
+            Shape::OneIn(function) => {
+                let [node] = self.exactly(operator.name, argument)?;
+                Ok(Node::OneIn(function, Box::new(node)))
+            }
+            Shape::TwoIn(function) => {
+                let [first, second] = self.exactly(operator.name, argument)?;
+                Ok(Node::TwoIn(function, Box::new((first, second))))
+            }
+            Shape::ManyIn(least, most, function) => {
                 let nodes = self.arguments(argument)?;
                 check_count(operator.name, nodes.len(), least, most)?;
-                Ok(Node::ManyCollated(function, nodes))
+                Ok(Node::ManyIn(function, nodes))
             }
             Shape::Special(parse) => parse(operator.name, argument, self),
             Shape::Refused => {

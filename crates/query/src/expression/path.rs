@@ -10,23 +10,32 @@ use super::evaluated::{Elements, Evaluated};
 use super::failure;
 use super::node::Answer;
 use crate::error::QueryError;
+use crate::memory::RequestMemory;
 
 /// The value at `parts` in a document.
-pub(crate) fn in_document<'a>(document: Document<'a>, parts: &[String]) -> Answer<'a> {
+pub(crate) fn in_document<'a>(
+    document: Document<'a>,
+    parts: &[String],
+    memory: &RequestMemory,
+) -> Answer<'a> {
     let Some((first, rest)) = parts.split_first() else {
         return Ok(Evaluated::Borrowed(Value::Document(document)));
     };
-    from_first(document.get(first), rest)
+    from_first(document.get(first), rest, memory)
 }
 
 /// The value at `rest` in that of a path's first part.
 #[inline]
-pub(crate) fn from_first<'a>(first: Option<Value<'a>>, rest: &[String]) -> Answer<'a> {
+pub(crate) fn from_first<'a>(
+    first: Option<Value<'a>>,
+    rest: &[String],
+    memory: &RequestMemory,
+) -> Answer<'a> {
     let mut value = first;
     for (position, part) in rest.iter().enumerate() {
         match value {
             Some(Value::Document(inner)) => value = inner.get(part),
-            Some(Value::Array(_)) => return in_array(value, &rest[position..]),
+            Some(Value::Array(_)) => return in_array(value, &rest[position..], memory),
             _ => return Ok(Evaluated::Missing),
         }
     }
@@ -34,33 +43,37 @@ pub(crate) fn from_first<'a>(first: Option<Value<'a>>, rest: &[String]) -> Answe
 }
 
 /// The value at `parts` in a variable's value.
-pub(crate) fn in_value<'a>(value: Evaluated<'a>, parts: &[String]) -> Answer<'a> {
+pub(crate) fn in_value<'a>(
+    value: Evaluated<'a>,
+    parts: &[String],
+    memory: &RequestMemory,
+) -> Answer<'a> {
     if parts.is_empty() {
         return Ok(value);
     }
     match value {
-        Evaluated::Borrowed(Value::Document(document)) => in_document(document, parts),
-        Evaluated::Borrowed(array @ Value::Array(_)) => in_array(Some(array), parts),
+        Evaluated::Borrowed(Value::Document(document)) => in_document(document, parts, memory),
+        Evaluated::Borrowed(array @ Value::Array(_)) => in_array(Some(array), parts, memory),
         Evaluated::Owned(owned) => match owned.as_value() {
-            Value::Document(document) => Ok(in_document(document, parts)?.detach()),
-            array @ Value::Array(_) => Ok(in_array(Some(array), parts)?.detach()),
+            Value::Document(document) => in_document(document, parts, memory)?.detach(memory),
+            array @ Value::Array(_) => in_array(Some(array), parts, memory)?.detach(memory),
             _ => Ok(Evaluated::Missing),
         },
         _ => Ok(Evaluated::Missing),
     }
 }
 
-fn in_array<'a>(value: Option<Value<'_>>, parts: &[String]) -> Answer<'a> {
-    let mut elements = Elements::new();
+fn in_array<'a>(value: Option<Value<'_>>, parts: &[String], memory: &RequestMemory) -> Answer<'a> {
+    let mut elements = Elements::new(memory);
     if let Some(Value::Array(array)) = value {
         for element in array.iter() {
             let Value::Document(document) = element else { continue };
-            if let Some(found) = in_document(document, parts)?.value() {
+            if let Some(found) = in_document(document, parts, memory)?.value() {
                 elements.push(found)?;
             }
         }
     }
-    Ok(elements.finish())
+    elements.finish()
 }
 
 /// Cuts a path at its dots and checks it.

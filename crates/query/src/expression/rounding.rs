@@ -11,8 +11,8 @@ use super::arithmetic::one_number;
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::Answer;
-use super::number::{Number, as_i32};
 use crate::error::QueryError;
+use crate::number::any_type::{Number, as_i32};
 
 /// `$ceil`
 pub(super) fn ceil(argument: Evaluated<'_>) -> Answer<'_> {

@@ -13,6 +13,7 @@ use super::{Evaluated, Expression, failure};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::memory::RequestMemory;
 use crate::metadata;
 
 /// What holds for a whole command: variables (`$$NOW`, those of its `let` and of `$lookup`), and the
@@ -25,6 +26,7 @@ pub struct Variables {
     /// Later ones hide earlier ones; `None` is a variable whose value is "missing".
     values: Arc<Vec<(String, Option<ValueBuf>)>>,
     collation: Collation,
+    memory: RequestMemory,
     /// Whether documents carry metadata, which no variable shows.
     carries_metadata: bool,
 }
@@ -38,14 +40,19 @@ impl Variables {
         Variables { now_millis, ..Variables::default() }.with_let(let_values)
     }
 
-    /// As [`Variables::new`], in a cluster in which it is `cluster_time`.
+    /// As [`Variables::new`], in a cluster in which it is `cluster_time`, for a request that may use `memory`.
+    ///
+    /// # Errors
+    /// As [`Variables::new`].
     pub fn in_cluster(
         now_millis: i64,
         cluster_time: Timestamp,
+        memory: RequestMemory,
         let_values: Option<Document<'_>>,
     ) -> Result<Variables, QueryError> {
         let cluster_time = Some(cluster_time);
-        Variables { now_millis, cluster_time, ..Variables::default() }.with_let(let_values)
+        let variables = Variables { now_millis, cluster_time, memory, ..Variables::default() };
+        variables.with_let(let_values)
     }
 
     fn with_let(self, let_values: Option<Document<'_>>) -> Result<Variables, QueryError> {
@@ -77,6 +84,16 @@ impl Variables {
     /// These variables, and strings compared by `collation`.
     pub fn with_collation(self, collation: Collation) -> Variables {
         Variables { collation, ..self }
+    }
+
+    /// These variables, for a request that may use so much.
+    pub fn with_memory(self, memory: RequestMemory) -> Variables {
+        Variables { memory, ..self }
+    }
+
+    /// What the values that are made may take.
+    pub fn memory(&self) -> &RequestMemory {
+        &self.memory
     }
 
     /// How strings compare.
@@ -180,24 +197,25 @@ impl<'a> Scope<'a> {
         &self.variables.collation
     }
 
+    /// What the values that are made may take.
+    pub(crate) fn memory(&self) -> &'a RequestMemory {
+        &self.variables.memory
+    }
+
     /// The value of a variable, for as long as the scope lives.
     pub(crate) fn variable(&self, name: &str) -> Result<Evaluated<'a>, QueryError> {
         let mut next = self.bindings;
         while let Some(binding) = next {
             let position = binding.names.iter().rposition(|bound| bound == name);
             if let Some(value) = position.and_then(|position| binding.values.get(position)) {
-                return Ok(match value {
-                    Evaluated::Missing => Evaluated::Missing,
-                    Evaluated::Borrowed(value) => Evaluated::Borrowed(*value),
-                    Evaluated::Owned(value) => Evaluated::Borrowed(value.as_value()),
-                });
+                return Ok(value.borrow());
             }
             next = binding.outer;
         }
         match name {
             "ROOT" | "CURRENT" if self.variables.carries_metadata => {
                 let bare = metadata::strip(self.root.to_buf());
-                Ok(Evaluated::Owned(Value::Document(bare.view()).to_buf()))
+                Evaluated::copy(Value::Document(bare.view()), self.memory())
             }
             "ROOT" | "CURRENT" => Ok(Evaluated::Borrowed(Value::Document(self.root))),
             "NOW" => Ok(Evaluated::Borrowed(Value::DateTime(self.variables.now_millis))),

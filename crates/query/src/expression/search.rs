@@ -3,16 +3,19 @@
 //! A pattern that stands in the expression is compiled once; one that is computed, at each use. A
 //! pattern that backtracks beyond the engine's limit is an error, so that it can't hold a server up.
 
-use fancy_regex::Regex;
-use frond_doc::{DocumentBuilder, Value, ValueBuf};
+use std::sync::Arc;
 
-use super::evaluated::{Elements, Evaluated, check_bytes};
+use frond_doc::Value;
+
+use super::evaluated::{Elements, Evaluated, Fields};
 use super::failure;
 use super::node::{Answer, Node, Operation};
 use super::parse::{Parser, named};
 use super::scope::Scope;
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::memory::RequestMemory;
+use crate::regex::Compiled;
 
 /// As long as a pattern may be, as in filters.
 const PATTERN_BYTES_MAX: usize = 16_384;
@@ -32,7 +35,7 @@ struct Search {
     regex: Node,
     options: Option<Node>,
     /// The pattern, where it is constant.
-    compiled: Option<Regex>,
+    compiled: Option<Arc<Compiled>>,
 }
 
 impl Operation for Search {
@@ -43,61 +46,65 @@ impl Operation for Search {
             return Err(failure(51104, message));
         }
         let computed;
+        let _charge;
         let regex = match &self.compiled {
             Some(regex) => Some(regex),
             None => {
                 let regex = self.regex.evaluate(scope)?;
                 let options = self.options.as_ref().map(|node| node.evaluate(scope)).transpose()?;
+                scope.memory().check()?;
                 computed = compile(&self.operator, &regex, options.as_ref())?;
+                if let Some(compiled) = &computed {
+                    _charge = compiled.charge(scope.memory())?;
+                }
                 computed.as_ref()
             }
         };
         match (regex, input.value()) {
-            (Some(regex), Some(Value::String(text))) => self.search(regex, text),
+            (Some(regex), Some(Value::String(text))) => self.search(regex, text, scope.memory()),
             _ => match self.kind {
                 Kind::Match => Ok(false.into()),
                 Kind::Find => Ok(Evaluated::NULL),
-                Kind::FindAll => Ok(Elements::new().finish()),
+                Kind::FindAll => Elements::new(scope.memory()).finish(),
             },
         }
     }
 }
 
 impl Search {
-    fn search(&self, regex: &Regex, text: &str) -> Answer<'static> {
+    fn search(&self, regex: &Compiled, text: &str, memory: &RequestMemory) -> Answer<'static> {
+        let search = || regex.to_search(text, memory);
         let failed = |error: fancy_regex::Error| {
             failure(51156, format!("error in executing regex in {}: {error}", self.operator))
         };
         match self.kind {
-            Kind::Match => Ok(regex.is_match(text).map_err(failed)?.into()),
-            Kind::Find => match regex.captures(text).map_err(failed)? {
+            Kind::Match => Ok(search()?.is_match(text).map_err(failed)?.into()),
+            Kind::Find => match search()?.captures(text).map_err(failed)? {
                 None => Ok(Evaluated::NULL),
                 Some(captures) => {
-                    let mut builder = DocumentBuilder::new();
-                    builder.begin_document("");
-                    append_match(&mut builder, &captures, &mut CodePoints::new(text));
-                    builder.end();
-                    check_bytes(builder.bytes())?;
-                    Ok(Evaluated::Owned(ValueBuf::from_only_field(builder.build())))
+                    let mut made = Fields::new(memory);
+                    append_match(&mut made, &captures, &mut CodePoints::new(text))?;
+                    made.finish()
                 }
             },
             Kind::FindAll => {
-                let mut builder = DocumentBuilder::new();
-                builder.begin_array("");
+                let mut all = Elements::new(memory);
                 let (mut points, mut from) = (CodePoints::new(text), 0);
-                while let Some(captures) = regex.captures_from_pos(text, from).map_err(failed)? {
-                    builder.push_begin_document();
-                    append_match(&mut builder, &captures, &mut points);
-                    builder.end();
-                    check_bytes(builder.bytes())?;
+                while let Some(captures) = regex
+                    .to_search(text.get(from..).unwrap_or_default(), memory)?
+                    .captures_from_pos(text, from)
+                    .map_err(failed)?
+                {
+                    let mut made = Fields::new(memory);
+                    append_match(&mut made, &captures, &mut points)?;
+                    all.push_evaluated(&made.finish()?)?;
                     from = captures.get(0).map_or(text.len(), |found| after(text, found));
                     // At the end of a text nothing more is found, not even an empty string.
                     if text.len() <= from {
                         break;
                     }
                 }
-                builder.end();
-                Ok(Evaluated::Owned(ValueBuf::from_only_field(builder.build())))
+                all.finish()
             }
         }
     }
@@ -135,18 +142,20 @@ impl<'t> CodePoints<'t> {
 
 /// Appends `match`, `idx` and `captures`.
 fn append_match(
-    builder: &mut DocumentBuilder,
+    made: &mut Fields,
     captures: &fancy_regex::Captures<'_, str>,
     points: &mut CodePoints<'_>,
-) {
-    let Some(whole) = captures.get(0) else { return };
-    builder.append("match", Value::String(whole.as_str()));
-    builder.append("idx", Value::Int32(points.up_to(whole.start())));
-    builder.begin_array("captures");
+) -> Result<(), QueryError> {
+    let Some(whole) = captures.get(0) else { return Ok(()) };
+    made.append("match", Value::String(whole.as_str()))?;
+    made.append("idx", Value::Int32(points.up_to(whole.start())))?;
+    made.begin_array("captures");
     for group in 1..captures.len() {
-        builder.push(captures.get(group).map_or(Value::Null, |part| Value::String(part.as_str())));
+        let part = captures.get(group);
+        made.push(part.map_or(Value::Null, |part| Value::String(part.as_str())))?;
     }
-    builder.end();
+    made.end();
+    Ok(())
 }
 
 /// Compiles a pattern; `None` if it is null.
@@ -154,7 +163,7 @@ fn compile(
     operator: &str,
     regex: &Evaluated<'_>,
     options: Option<&Evaluated<'_>>,
-) -> Result<Option<Regex>, QueryError> {
+) -> Result<Option<Arc<Compiled>>, QueryError> {
     let found = match regex.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(pattern)) => Some((pattern, "")),
@@ -199,7 +208,7 @@ fn compile(
     // Strings are UTF-8 here anyway, so that `u` changes nothing.
     let flags: String = flags.chars().filter(|flag| *flag != 'u').collect();
     let source = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
-    Regex::new(&source).map(Some).map_err(|error| invalid(&error.to_string()))
+    crate::regex::compile(&source).map(Some).map_err(|reason| invalid(&reason))
 }
 
 fn parse(

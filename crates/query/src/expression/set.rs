@@ -5,7 +5,8 @@
 //! same bytes.
 //! Results of several arrays are in ascending order, as MongoDB gives them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use bytes::Bytes;
 use frond_doc::Value;
@@ -14,25 +15,77 @@ use super::evaluated::{Elements, Evaluated, elements};
 use super::failure;
 use super::node::{Answer, Node};
 use super::parse::Parser;
-use crate::collation::Collation;
+use super::scope::Variables;
 use crate::error::QueryError;
+use crate::memory::Charge;
 
-fn keys(
+/// What an element of a set takes besides its key's bytes: its entry, and a share of nodes that are half full.
+const ENTRY_BYTES: usize = 2 * size_of::<(Bytes, Value<'_>)>();
+
+/// Elements by their keys, charged to the request.
+struct Set<'v, 'm> {
+    elements: BTreeMap<Bytes, Value<'v>>,
+    variables: &'m Variables,
+    charge: Charge,
+    bytes: usize,
+}
+
+impl<'v, 'm> Set<'v, 'm> {
+    fn new(variables: &'m Variables) -> Set<'v, 'm> {
+        let charge = variables.memory().charge();
+        Set { elements: BTreeMap::new(), variables, charge, bytes: 0 }
+    }
+
+    /// Adds an element; whether it wasn't in.
+    fn insert(&mut self, element: Value<'v>) -> Result<bool, QueryError> {
+        let key = self.variables.collation().key_of(element);
+        self.charge.work(4 + key.len() / 64)?;
+        let bytes = self.bytes + ENTRY_BYTES + key.len();
+        self.charge.cover(bytes)?;
+        let Entry::Vacant(entry) = self.elements.entry(key) else { return Ok(false) };
+        entry.insert(element);
+        self.bytes = bytes;
+        Ok(true)
+    }
+
+    fn extend(&mut self, elements: impl Iterator<Item = Value<'v>>) -> Result<(), QueryError> {
+        for element in elements {
+            self.insert(element)?;
+        }
+        Ok(())
+    }
+
+    fn contains(&self, element: Value<'_>) -> Result<bool, QueryError> {
+        let key = self.variables.collation().key_of(element);
+        self.charge.work(4 + key.len() / 64)?;
+        Ok(self.elements.contains_key(&key))
+    }
+
+    /// In ascending order.
+    fn into_array(self) -> Answer<'static> {
+        Elements::collect(self.elements.into_values(), self.variables.memory())
+    }
+}
+
+/// The set of an array.
+fn set_of<'v, 'm>(
     operator: &str,
     code: i32,
     which: &str,
-    value: &Evaluated<'_>,
-    by: &Collation,
-) -> Result<BTreeSet<Bytes>, QueryError> {
+    value: &'v Evaluated<'_>,
+    variables: &'m Variables,
+) -> Result<Set<'v, 'm>, QueryError> {
     let array = elements(value, code, |name| {
         format!("{which} of {operator} must be an array, but is of type: {name}")
     })?;
-    Ok(array.iter().map(|element| by.key_of(element)).collect())
+    let mut set = Set::new(variables);
+    set.extend(array.iter())?;
+    Ok(set)
 }
 
 /// `$setUnion`
-pub(super) fn union<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
-    let mut all: BTreeMap<Bytes, Value<'_>> = BTreeMap::new();
+pub(super) fn union<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) -> Answer<'a> {
+    let mut all = Set::new(variables);
     for argument in &arguments {
         if argument.is_nullish() {
             return Ok(Evaluated::NULL);
@@ -40,16 +93,14 @@ pub(super) fn union<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer
         let array = elements(argument, 17043, |name| {
             format!("All operands of $setUnion must be arrays. One argument is of type: {name}")
         })?;
-        for element in array.iter() {
-            all.entry(by.key_of(element)).or_insert(element);
-        }
+        all.extend(array.iter())?;
     }
-    Elements::collect(all.into_values())
+    all.into_array()
 }
 
 /// `$setIntersection`
-pub(super) fn intersection<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
-    let mut common: Option<BTreeMap<Bytes, Value<'_>>> = None;
+pub(super) fn intersection<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) -> Answer<'a> {
+    let mut common: Option<Set<'_, '_>> = None;
     for argument in &arguments {
         if argument.is_nullish() {
             return Ok(Evaluated::NULL);
@@ -59,24 +110,30 @@ pub(super) fn intersection<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) ->
                 "All operands of $setIntersection must be arrays. One argument is of type: {name}"
             )
         })?;
-        let own: BTreeMap<_, _> =
-            array.iter().map(|element| (by.key_of(element), element)).collect();
-        common = Some(match common {
-            None => own,
-            Some(mut common) => {
-                common.retain(|key, _| own.contains_key(key));
-                common
+        let mut next = Set::new(variables);
+        for element in array.iter() {
+            // Only what all have is kept; of equal elements that of the first array.
+            match &common {
+                Some(common) if !common.contains(element)? => {}
+                _ => {
+                    next.insert(element)?;
+                }
             }
-        });
+        }
+        if let Some(mut kept) = common.take() {
+            kept.elements.retain(|key, _| next.elements.contains_key(key));
+            next = kept;
+        }
+        common = Some(next);
     }
-    Elements::collect(common.unwrap_or_default().into_values())
+    common.unwrap_or_else(|| Set::new(variables)).into_array()
 }
 
 /// `$setDifference`: in the first array's order.
 pub(super) fn difference<'a>(
     left: Evaluated<'a>,
     right: Evaluated<'a>,
-    by: &Collation,
+    variables: &Variables,
 ) -> Answer<'a> {
     if left.is_nullish() || right.is_nullish() {
         return Ok(Evaluated::NULL);
@@ -88,8 +145,15 @@ pub(super) fn difference<'a>(
     };
     let array = elements(&left, 17048, |name| describe("First", name))?;
     let without = elements(&right, 17049, |name| describe("Second", name))?;
-    let mut seen: BTreeSet<Bytes> = without.iter().map(|element| by.key_of(element)).collect();
-    Elements::collect(array.iter().filter(|element| seen.insert(by.key_of(*element))))
+    let mut seen = Set::new(variables);
+    seen.extend(without.iter())?;
+    let mut left_over = Elements::new(variables.memory());
+    for element in array.iter() {
+        if seen.insert(element)? {
+            left_over.push(element)?;
+        }
+    }
+    left_over.finish()
 }
 
 /// `$setEquals`: a constant that is no array is an error of the request, with a code of its own.
@@ -111,7 +175,7 @@ pub(super) fn equals(
             return Err(failure(5_887_502, message));
         }
     }
-    Ok(Node::ManyCollated(are_equal, nodes))
+    Ok(Node::ManyIn(are_equal, nodes))
 }
 
 /// The type of a node that is constant, unless that is an array.
@@ -120,12 +184,16 @@ fn constant_but_no_array(node: &Node) -> Option<&'static str> {
     (!matches!(value, Value::Array(_))).then(|| value.element_type().alias())
 }
 
-fn are_equal<'a>(arguments: Vec<Evaluated<'a>>, by: &Collation) -> Answer<'a> {
-    let mut first = None;
+fn are_equal<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) -> Answer<'a> {
+    let mut first: Option<Set<'_, '_>> = None;
     for argument in &arguments {
-        let own = keys("$setEquals", 17044, "All operands", argument, by)?;
-        if *first.get_or_insert_with(|| own.clone()) != own {
-            return Ok(false.into());
+        let own = set_of("$setEquals", 17044, "All operands", argument, variables)?;
+        match &first {
+            Some(first) if !first.elements.keys().eq(own.elements.keys()) => {
+                return Ok(false.into());
+            }
+            Some(_) => {}
+            None => first = Some(own),
         }
     }
     Ok(true.into())
@@ -146,14 +214,21 @@ pub(super) fn is_subset(
             );
             Err(failure(17311, message))
         }
-        _ => Ok(Node::TwoCollated(is_within, Box::new((left, right)))),
+        _ => Ok(Node::TwoIn(is_within, Box::new((left, right)))),
     }
 }
 
-fn is_within<'a>(left: Evaluated<'a>, right: Evaluated<'a>, by: &Collation) -> Answer<'a> {
-    let left = keys("$setIsSubset", 17046, "both operands", &left, by)?;
-    let right = keys("$setIsSubset", 17042, "both operands", &right, by)?;
-    Ok(left.is_subset(&right).into())
+fn is_within<'a>(left: Evaluated<'a>, right: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
+    let array = elements(&left, 17046, |name| {
+        format!("both operands of $setIsSubset must be an array, but is of type: {name}")
+    })?;
+    let right = set_of("$setIsSubset", 17042, "both operands", &right, variables)?;
+    for element in array.iter() {
+        if !right.contains(element)? {
+            return Ok(false.into());
+        }
+    }
+    Ok(true.into())
 }
 
 /// `$anyElementTrue`

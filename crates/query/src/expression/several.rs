@@ -6,13 +6,16 @@ use frond_doc::Value;
 use super::Expression;
 use super::evaluated::{Elements, elements};
 use super::node::{Answer, Node, Operation};
-use super::number::Number;
 use super::parse::Parser;
 use super::scope::Scope;
 use crate::accumulator::{
     Extreme, Sorted, count_from, parameter_names, percentiles_from, percentiles_node,
 };
 use crate::error::QueryError;
+use crate::number::any_type::Number;
+
+/// What an element takes in a list that is sorted, and in the one that it is merged into.
+const VALUE_BYTES: usize = 2 * size_of::<Value<'_>>();
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -33,14 +36,18 @@ impl Operation for Several {
         let count = count_from(&self.count.evaluate(scope)?)?;
         let input = self.input.evaluate(scope)?;
         let array = elements(&input, 5_788_200, |_| "Input must be an array".to_owned())?;
+        let memory = scope.memory();
+        memory.read(input.bytes())?;
         match self.kind {
-            Kind::First => Elements::collect(array.iter().take(count)),
+            Kind::First => Elements::collect(array.iter().take(count), memory),
             Kind::Last => {
                 let skipped = array.elements().count().saturating_sub(count);
-                Elements::collect(array.iter().skip(skipped))
+                Elements::collect(array.iter().skip(skipped), memory)
             }
             Kind::Extreme(extreme) => {
-                Elements::collect(extreme.several(array.iter(), count, scope.collation()))
+                let _charge = memory.charge_of(array.elements().count() * VALUE_BYTES)?;
+                let chosen = extreme.several(array.iter(), count, scope.variables)?;
+                Elements::collect(chosen, memory)
             }
         }
     }
@@ -91,6 +98,12 @@ impl Operation for Percentile {
             None => None,
         };
         let input = self.input.evaluate(scope)?;
+        scope.memory().read(input.bytes())?;
+        let count = input
+            .value()
+            .and_then(|value| value.as_array())
+            .map_or(0, |array| array.elements().count());
+        let _charge = scope.memory().charge_of(count * size_of::<f64>() * 2)?;
         let numbers = match (input.value(), input.value().and_then(Number::of)) {
             (Some(Value::Array(array)), _) => Sorted::of(array.iter()),
             // All percentiles of one number are this number, NaN too.

@@ -5,11 +5,11 @@ use frond_doc::Value;
 
 use super::convert::to_text;
 use super::date::{short_text, utc_text};
-use super::evaluated::{Elements, Evaluated, check_bytes};
+use super::evaluated::{Elements, Evaluated, Text};
 use super::failure;
 use super::node::{Answer, Node, Operation};
 use super::parse::{Parser, named};
-use super::scope::Scope;
+use super::scope::{Scope, Variables};
 use crate::code::Code;
 use crate::error::QueryError;
 
@@ -61,38 +61,44 @@ fn general_text(number: f64) -> String {
 }
 
 /// `$concat`
-pub(super) fn concat(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
-    let mut joined = String::new();
+pub(super) fn concat<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) -> Answer<'a> {
+    let mut joined = Text::new(variables.memory());
     for argument in &arguments {
         match argument.value() {
             None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
-            Some(Value::String(text)) => joined.push_str(text),
+            Some(Value::String(text)) => joined.push(text)?,
             Some(other) => {
                 let name = other.element_type().alias();
                 return Err(failure(16702, format!("$concat only supports strings, not {name}")));
             }
         }
-        check_bytes(joined.len())?;
     }
-    Evaluated::string(joined)
+    joined.finish()
 }
 
 /// `$toLower`: of ASCII letters only, as MongoDB does.
-pub(super) fn to_lower(argument: Evaluated<'_>) -> Answer<'_> {
+pub(super) fn to_lower<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
+    let _charge = variables.memory().charge_of(argument.bytes())?;
     let mut text = coerce(&argument)?;
     text.make_ascii_lowercase();
-    Evaluated::string(text)
+    Evaluated::string(&text, variables.memory())
 }
 
 /// `$toUpper`: of ASCII letters only, as MongoDB does.
-pub(super) fn to_upper(argument: Evaluated<'_>) -> Answer<'_> {
+pub(super) fn to_upper<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
+    let _charge = variables.memory().charge_of(argument.bytes())?;
     let mut text = coerce(&argument)?;
     text.make_ascii_uppercase();
-    Evaluated::string(text)
+    Evaluated::string(&text, variables.memory())
 }
 
 /// `$strcasecmp`
-pub(super) fn compare_ignoring_case<'a>(left: Evaluated<'a>, right: Evaluated<'a>) -> Answer<'a> {
+pub(super) fn compare_ignoring_case<'a>(
+    left: Evaluated<'a>,
+    right: Evaluated<'a>,
+    variables: &Variables,
+) -> Answer<'a> {
+    let _charge = variables.memory().charge_of((left.bytes() + right.bytes()) * 2)?;
     let left = coerce(&left)?.to_ascii_uppercase();
     let right = coerce(&right)?.to_ascii_uppercase();
     Ok((left.cmp(&right) as i32).into())
@@ -139,7 +145,11 @@ pub(super) fn binary_size(argument: Evaluated<'_>) -> Answer<'_> {
 }
 
 /// `$split`
-pub(super) fn split<'a>(text: Evaluated<'a>, separator: Evaluated<'a>) -> Answer<'a> {
+pub(super) fn split<'a>(
+    text: Evaluated<'a>,
+    separator: Evaluated<'a>,
+    variables: &Variables,
+) -> Answer<'a> {
     if text.is_nullish() || separator.is_nullish() {
         return Ok(Evaluated::NULL);
     }
@@ -159,7 +169,7 @@ pub(super) fn split<'a>(text: Evaluated<'a>, separator: Evaluated<'a>) -> Answer
     if cut.is_empty() {
         return Err(failure(40087, "$split requires a non-empty separator"));
     }
-    Elements::collect(whole.split(cut).map(Value::String))
+    Elements::collect(whole.split(cut).map(Value::String), variables.memory())
 }
 
 /// `$trim`, `$ltrim`, `$rtrim`
@@ -183,6 +193,10 @@ impl Operation for Trim {
         if chars.as_ref().is_some_and(Evaluated::is_nullish) {
             return Ok(Evaluated::NULL);
         }
+        let _charge = match &chars {
+            Some(chars) => Some(scope.memory().charge_of(chars.bytes() * size_of::<char>())?),
+            None => None,
+        };
         let letters: Option<Vec<char>> = match &chars {
             None => None,
             Some(chars) => match chars.value() {
@@ -195,7 +209,7 @@ impl Operation for Trim {
             None => is_space(letter),
         };
         let (left, right) = (self.operator != "$rtrim", self.operator != "$ltrim");
-        Ok(input.part(|value| {
+        input.part(|value| {
             let mut text = value.as_str()?;
             if left {
                 text = text.trim_start_matches(is_cut);
@@ -204,7 +218,7 @@ impl Operation for Trim {
                 text = text.trim_end_matches(is_cut);
             }
             Some(Value::String(text))
-        }))
+        })
     }
 }
 
@@ -272,12 +286,16 @@ impl Operation for Replace {
         else {
             return Ok(Evaluated::NULL);
         };
-        if self.operator == "$replaceOne" {
-            return Evaluated::string(text.replacen(find, by, 1));
+        scope.memory().read(text.len())?;
+        let count_max = if self.operator == "$replaceOne" { 1 } else { usize::MAX };
+        let (mut replaced, mut from) = (Text::new(scope.memory()), 0);
+        for (place, found) in text.match_indices(find).take(count_max) {
+            replaced.push(text.get(from..place).unwrap_or_default())?;
+            replaced.push(by)?;
+            from = place + found.len();
         }
-        let places = text.matches(find).count();
-        check_bytes(text.len().saturating_add(places.saturating_mul(by.len())))?;
-        Evaluated::string(text.replace(find, by))
+        replaced.push(text.get(from..).unwrap_or_default())?;
+        replaced.finish()
     }
 }
 

@@ -6,15 +6,17 @@ use frond_doc::Value;
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::Answer;
-use super::number::{Number, as_i32};
+use super::scope::Variables;
 use super::string::coerce;
 use crate::error::QueryError;
+use crate::number::any_type::{Number, as_i32};
 
 /// `$substr`, `$substrBytes`
-pub(super) fn of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+pub(super) fn of_bytes<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) -> Answer<'a> {
     let Ok([text, start, count]) = <[Evaluated<'_>; 3]>::try_from(arguments) else {
         return Ok(Evaluated::NULL); // The parser wants three.
     };
+    let _charge = variables.memory().charge_of(text.bytes())?;
     let text = coerce(&text)?;
     for (value, code, what) in [(&start, 16034, "starting index"), (&count, 16035, "length")] {
         if !value.or_null().is_number() {
@@ -30,7 +32,7 @@ pub(super) fn of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     })?;
     let count = truncated(&count)?;
     if text.len() <= start {
-        return Evaluated::string(String::new());
+        return Evaluated::string("", variables.memory());
     }
     if !text.is_char_boundary(start) {
         let message = "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.";
@@ -44,7 +46,7 @@ pub(super) fn of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
             "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.";
         return Err(failure(28657, message));
     };
-    Evaluated::string(part.to_owned())
+    Evaluated::string(part, variables.memory())
 }
 
 /// A number cut to 64 bits.
@@ -62,10 +64,14 @@ fn truncated(value: &Evaluated<'_>) -> Result<i64, QueryError> {
 }
 
 /// `$substrCP`
-pub(super) fn of_code_points(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
+pub(super) fn of_code_points<'a>(
+    arguments: Vec<Evaluated<'a>>,
+    variables: &Variables,
+) -> Answer<'a> {
     let Ok([text, start, count]) = <[Evaluated<'_>; 3]>::try_from(arguments) else {
         return Ok(Evaluated::NULL); // The parser wants three.
     };
+    let _charge = variables.memory().charge_of(text.bytes())?;
     let text = coerce(&text)?;
     let start = whole("starting index", 34450, &start)?;
     let count = whole("length", 34452, &count)?;
@@ -74,7 +80,13 @@ pub(super) fn of_code_points(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     let start = usize::try_from(start).map_err(|_| {
         failure(34455, "$substrCP: the starting index must be nonnegative integer.")
     })?;
-    Evaluated::string(text.chars().skip(start).take(count).collect())
+    let mut places = text.char_indices().map(|(place, _)| place).skip(start);
+    let from = places.next().unwrap_or(text.len());
+    let to = match count {
+        0 => from,
+        count => places.nth(count - 1).unwrap_or(text.len()),
+    };
+    Evaluated::string(text.get(from..to).unwrap_or_default(), variables.memory())
 }
 
 /// The codes for another type, and (the next one) for a number that is no 32-bit integer.

@@ -1,13 +1,13 @@
 //! Every operator of expressions, supported or refused by name, in the order of their names.
 
-use super::node::{Many, ManyCollated, Node, One, Two, TwoCollated};
+use super::node::{Many, ManyIn, Node, One, OneIn, Two, TwoCollated, TwoIn};
 use super::parse::Parser;
 use super::{
     arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, meta, object,
     pairs, rounding, search, set, several, string, substring, total, trigonometry, variable,
 };
 use crate::error::QueryError;
-use crate::reference::{Feature, Standing};
+use crate::feature::{Feature, Standing};
 
 /// Parses the argument of the operator that is named.
 pub(super) type Parse = fn(&str, frond_doc::Value<'_>, &mut Parser) -> Result<Node, QueryError>;
@@ -21,8 +21,12 @@ pub(super) enum Shape {
     Many(usize, usize, Many),
     /// As `Two`, of what compares strings.
     TwoCollated(TwoCollated),
-    /// As `Many`, of what compares strings.
-    ManyCollated(usize, usize, ManyCollated),
+    /// As `One`, of what makes more than a number.
+    OneIn(OneIn),
+    /// As `Two`, of what makes more than a number.
+    TwoIn(TwoIn),
+    /// As `Many`, of what makes more than a number.
+    ManyIn(usize, usize, ManyIn),
     /// By rules of its own.
     Special(Parse),
     /// MongoDB has it, Frond doesn't.
@@ -47,8 +51,8 @@ const fn row(name: &'static str, shape: Shape) -> Operator {
 }
 
 use Shape::{
-    Many as M, ManyCollated as MC, One as O, Refused as R, Special as S, Two as T,
-    TwoCollated as TC,
+    Many as M, ManyIn as MI, One as O, OneIn as OI, Refused as R, Special as S, Two as T,
+    TwoCollated as TC, TwoIn as TI,
 };
 
 const ANY: usize = usize::MAX;
@@ -63,7 +67,7 @@ static OPERATORS: &[Operator] = &[
     row("$and", S(comparison::and)),
     row("$anyElementTrue", O(set::any_element_true)),
     row("$arrayElemAt", T(array::element_at)),
-    row("$arrayToObject", O(pairs::array_to_object)),
+    row("$arrayToObject", OI(pairs::array_to_object)),
     row("$asin", O(trigonometry::asin)),
     row("$asinh", O(trigonometry::asinh)),
     row("$atan", O(trigonometry::atan)),
@@ -78,8 +82,8 @@ static OPERATORS: &[Operator] = &[
     row("$bsonSize", O(object::bson_size)),
     row("$ceil", O(rounding::ceil)),
     row("$cmp", TC(comparison::cmp)),
-    row("$concat", M(0, ANY, string::concat)),
-    row("$concatArrays", M(0, ANY, array::concat_arrays)),
+    row("$concat", MI(0, ANY, string::concat)),
+    row("$concatArrays", MI(0, ANY, array::concat_arrays)),
     row("$cond", S(conditional::cond)),
     row("$const", S(variable::literal)),
     row("$convert", S(convert::convert)),
@@ -134,7 +138,7 @@ static OPERATORS: &[Operator] = &[
     row("$max", S(total::max)),
     row("$maxN", S(several::max)),
     row("$median", S(several::percentile)),
-    row("$mergeObjects", M(0, ANY, object::merge_objects)),
+    row("$mergeObjects", MI(0, ANY, object::merge_objects)),
     row("$meta", S(meta::parse)),
     row("$millisecond", S(date::part)),
     row("$min", S(total::min)),
@@ -145,44 +149,44 @@ static OPERATORS: &[Operator] = &[
     row("$multiply", M(0, ANY, arithmetic::multiply)),
     row("$ne", TC(comparison::ne)),
     row("$not", O(comparison::not)),
-    row("$objectToArray", O(pairs::object_to_array)),
+    row("$objectToArray", OI(pairs::object_to_array)),
     row("$or", S(comparison::or)),
     row("$percentile", S(several::percentile)),
     row("$pow", T(arithmetic::pow)),
     row("$radiansToDegrees", O(trigonometry::radians_to_degrees)),
     row("$rand", S(variable::rand)),
-    row("$range", M(2, 3, array::range)),
+    row("$range", MI(2, 3, array::range)),
     row("$reduce", S(iterate::reduce)),
     row("$regexFind", S(search::find)),
     row("$regexFindAll", S(search::find_all)),
     row("$regexMatch", S(search::matches)),
     row("$replaceAll", S(string::replace)),
     row("$replaceOne", S(string::replace)),
-    row("$reverseArray", O(array::reverse)),
+    row("$reverseArray", OI(array::reverse)),
     row("$round", M(1, 2, rounding::round)),
     row("$rtrim", S(string::trim)),
     row("$second", S(date::part)),
-    row("$setDifference", TC(set::difference)),
+    row("$setDifference", TI(set::difference)),
     row("$setEquals", S(set::equals)),
     row("$setField", S(object::set_field)),
-    row("$setIntersection", MC(0, ANY, set::intersection)),
+    row("$setIntersection", MI(0, ANY, set::intersection)),
     row("$setIsSubset", S(set::is_subset)),
-    row("$setUnion", MC(0, ANY, set::union)),
+    row("$setUnion", MI(0, ANY, set::union)),
     row("$sin", O(trigonometry::sin)),
     row("$sinh", O(trigonometry::sinh)),
     row("$size", O(array::size)),
-    row("$slice", M(2, 3, array::slice)),
+    row("$slice", MI(2, 3, array::slice)),
     row("$sortArray", S(iterate::sort_array)),
-    row("$split", T(string::split)),
+    row("$split", TI(string::split)),
     row("$sqrt", O(arithmetic::sqrt)),
     row("$stdDevPop", S(total::std_dev_pop)),
     row("$stdDevSamp", S(total::std_dev_samp)),
     row("$strLenBytes", O(string::length_bytes)),
     row("$strLenCP", O(string::length_code_points)),
-    row("$strcasecmp", T(string::compare_ignoring_case)),
-    row("$substr", M(3, 3, substring::of_bytes)),
-    row("$substrBytes", M(3, 3, substring::of_bytes)),
-    row("$substrCP", M(3, 3, substring::of_code_points)),
+    row("$strcasecmp", TI(string::compare_ignoring_case)),
+    row("$substr", MI(3, 3, substring::of_bytes)),
+    row("$substrBytes", MI(3, 3, substring::of_bytes)),
+    row("$substrCP", MI(3, 3, substring::of_code_points)),
     row("$subtract", T(arithmetic::subtract)),
     row("$sum", S(total::sum)),
     row("$switch", S(conditional::switch)),
@@ -195,11 +199,11 @@ static OPERATORS: &[Operator] = &[
     row("$toHashedIndexKey", S(hash::to_hashed_index_key)),
     row("$toInt", S(convert::to_int)),
     row("$toLong", S(convert::to_long)),
-    row("$toLower", O(string::to_lower)),
+    row("$toLower", OI(string::to_lower)),
     row("$toObjectId", S(convert::to_object_id)),
     row("$toString", S(convert::to_string)),
     row("$toUUID", S(convert::to_uuid)),
-    row("$toUpper", O(string::to_upper)),
+    row("$toUpper", OI(string::to_upper)),
     row("$trim", S(string::trim)),
     row("$trunc", M(1, 2, rounding::trunc)),
     row("$tsIncrement", O(date::increment)),

@@ -7,12 +7,11 @@ use frond_doc::Value;
 
 use super::evaluated::Evaluated;
 use super::node::{Answer, Node, Operation};
-use super::number::{Number, Sum};
 use super::parse::Parser;
 use super::scope::Scope;
 use crate::accumulator::Spread;
-use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::number::any_type::{Number, Sum};
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -35,33 +34,35 @@ impl Operation for Total {
         if let [only] = self.arguments.as_slice() {
             let value = only.evaluate(scope)?;
             if let Some(Value::Array(array)) = value.value() {
-                return Ok(self.kind.of(array.iter(), scope.collation()));
+                scope.memory().read(value.bytes())?;
+                return self.kind.of(array.iter(), scope);
             }
-            return Ok(self.kind.of(value.value().into_iter(), scope.collation()));
+            return self.kind.of(value.value().into_iter(), scope);
         }
         let mut values = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
             values.push(argument.evaluate(scope)?);
         }
-        Ok(self.kind.of(values.iter().filter_map(Evaluated::value), scope.collation()))
+        self.kind.of(values.iter().filter_map(Evaluated::value), scope)
     }
 }
 
 impl Kind {
-    fn of<'v>(self, values: impl Iterator<Item = Value<'v>>, by: &Collation) -> Evaluated<'static> {
+    fn of<'v>(self, values: impl Iterator<Item = Value<'v>>, scope: &Scope<'_>) -> Answer<'static> {
+        let by = scope.collation();
         let not_null = |value: &Value<'_>| !matches!(value, Value::Null | Value::Undefined);
         let extreme = match self {
             Kind::Sum | Kind::Avg => {
                 let mut sum = Sum::default();
                 values.filter_map(Number::of).for_each(|number| sum.add(number));
                 let number = if matches!(self, Kind::Sum) { Some(sum.total()) } else { sum.mean() };
-                return number.map_or(Evaluated::NULL, Evaluated::from);
+                return Ok(number.map_or(Evaluated::NULL, Evaluated::from));
             }
             Kind::StdDevPop | Kind::StdDevSamp => {
                 let mut spread = Spread::default();
                 values.filter_map(Number::of).for_each(|number| spread.add(number.double()));
                 let is_sample = matches!(self, Kind::StdDevSamp);
-                return spread.deviation(is_sample).map_or(Evaluated::NULL, Evaluated::from);
+                return Ok(spread.deviation(is_sample).map_or(Evaluated::NULL, Evaluated::from));
             }
             Kind::Min => values.filter(not_null).min_by(|a, b| by.compare(*a, *b)),
             // The first of those that are equal, though they may be of several types.
@@ -69,7 +70,7 @@ impl Kind {
                 .filter(not_null)
                 .reduce(|best, next| if by.compare(next, best).is_gt() { next } else { best }),
         };
-        extreme.map_or(Evaluated::NULL, Evaluated::copy)
+        extreme.map_or(Ok(Evaluated::NULL), |value| Evaluated::copy(value, scope.memory()))
     }
 }
 

@@ -13,7 +13,7 @@ use super::arithmetic::one_number;
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::Answer;
-use super::number::Number;
+use crate::number::any_type::Number;
 
 /// Which numbers a function takes, and how MongoDB prints that.
 struct Domain {

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use frond_doc::Value;
 
-use super::evaluated::Evaluated;
 use super::failure;
 use super::node::{Answer, Node, Operation};
 use super::parse::{Parser, named};
@@ -29,7 +28,7 @@ impl Operation for Let {
             values.push(node.evaluate(scope)?);
         }
         let binding = Binding { names: &self.names, values: &values, outer: scope.bindings };
-        self.body.evaluate(&scope.bind(&binding)).map(Evaluated::detach)
+        self.body.evaluate(&scope.bind(&binding))?.detach(scope.memory())
     }
 }
 

@@ -21,8 +21,12 @@ use super::tree::{Condition, Field, Node, Test};
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables, random_share};
 
+/// Fewer branches aren't counted as work, and each is so many units.
+const COUNTED_NODES: usize = 16;
+const NODE_UNITS: usize = 4;
+
 /// One evaluation: what `$expr` sees, and with what it (or a pattern) failed.
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
     variables: &'a Variables,
     /// The walk over the outermost document, if it has no index and the filter's names are numbered.
     scan: Option<RefCell<FieldScan<'a>>>,
@@ -67,14 +71,37 @@ impl<'a> Run<'a> {
 
     /// The one place where an expression is asked.
     fn is_true(&self, expression: &Expression, document: Document<'_>) -> bool {
+        if self.has_failed() {
+            return false;
+        }
         match expression.evaluate(document, self.variables) {
             Ok(value) => value.is_some_and(|value| value.as_value().is_truthy()),
             Err(error) => self.fail(error),
         }
     }
 
-    fn matches(&self, pattern: &Pattern, value: Value<'_>) -> bool {
-        pattern.matches(value).unwrap_or_else(|error| self.fail(error))
+    /// The one place where a pattern is asked.
+    pub(super) fn matches(&self, pattern: &Pattern, value: Value<'_>) -> bool {
+        if self.has_failed() {
+            return false;
+        }
+        pattern.matches(value, self.variables.memory()).unwrap_or_else(|error| self.fail(error))
+    }
+
+    /// Counts asking so many nodes as work; `false` if the answer doesn't count any more.
+    fn goes_on(&self, count: usize) -> bool {
+        if count < COUNTED_NODES {
+            return true;
+        }
+        match self.variables.memory().work(count * NODE_UNITS) {
+            Ok(()) => !self.has_failed(),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Whether the answer doesn't count any more: nothing that takes time is asked then.
+    fn has_failed(&self) -> bool {
+        self.failure.borrow().is_some()
     }
 
     /// Keeps the first failure; the answer that then goes on doesn't count.
@@ -119,6 +146,7 @@ impl<'d> Start<'d> {
 /// Whether `document` passes `node`.
 pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
     match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) if !run.goes_on(nodes.len()) => false,
         Node::And(nodes) => nodes.iter().all(|inner| self::node(inner, document, run)),
         Node::Or(nodes) => nodes.iter().any(|inner| self::node(inner, document, run)),
         Node::Nor(nodes) => !nodes.iter().any(|inner| self::node(inner, document, run)),
@@ -133,7 +161,7 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
             }
         }
         Node::Expression(expression) => run.is_true(expression, document),
-        Node::Schema(schema) => schema.matches(Value::Document(document)),
+        Node::Schema(schema) => schema.matches(Value::Document(document), run),
         Node::Text(test) => test.passes(document),
         Node::Sample(rate) => random_share() < *rate,
     }

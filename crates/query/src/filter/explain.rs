@@ -11,7 +11,7 @@ use super::tree::{Condition, Field, Node, Test};
 pub(super) fn details(node: &Node, document: Document<'_>, run: &Run<'_>) -> DocumentBuf {
     let mut out = DocumentBuilder::new();
     match node {
-        Node::Schema(schema) => return schema.details(document),
+        Node::Schema(schema) => return schema.details(document, run),
         Node::And(nodes) | Node::Or(nodes) => {
             let name = if matches!(node, Node::And(_)) { "$and" } else { "$or" };
             out.append("operatorName", Value::String(name)).begin_array("clausesNotSatisfied");

@@ -7,7 +7,7 @@ use super::parse::bad_value;
 use super::tree::{Condition, Test};
 use super::{array, geo, membership, number, parse, pattern, shape};
 use crate::error::QueryError;
-use crate::reference::Feature;
+use crate::feature::Feature;
 
 /// What a family needs to parse one operator.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("$nin", Operator::Condition(membership::is_not_in)),
     ("$not", Operator::Condition(not)),
     ("$options", Companion(pattern::options)),
-    ("$regex", Operator::Condition(pattern::regex)),
+    ("$regex", Operator::Condition(pattern::matching)),
     ("$size", Operator::Condition(shape::size)),
     ("$type", Operator::Condition(shape::type_is)),
     ("$uniqueDocs", Companion(geo::limit)),

@@ -15,9 +15,9 @@ use super::tree::{Condition, Field, Node, TREE_DEPTH_MAX, Test};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::Expression;
-use crate::expression::number::Number;
+use crate::feature::{Feature, Standing};
 use crate::number;
-use crate::reference::{Feature, Standing};
+use crate::number::any_type::Number;
 use crate::search::TextSearch;
 
 /// An operand that MongoDB refuses with `BadValue`.

@@ -1,10 +1,12 @@
 //! `$regex` with `$options`, and patterns in the place of values.
 //!
-//! Compiled once, when the filter is parsed. The engine backtracks only where a pattern needs it
+//! Compiled and held from its first use on ([`crate::regex`]): some hundreds take seconds, which parsing couldn't end.
+//! The engine backtracks only where a pattern needs it
 //! (look-around, references), with a limit: a pattern that exceeds it on some string is an error, so
 //! that no pattern can hold a server up.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use frond_doc::Value;
 
@@ -13,6 +15,8 @@ use super::parse::bad_value;
 use super::tree::{Condition, Test};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::memory::{Charge, RequestMemory};
+use crate::regex::{self, Compiled};
 
 /// Longer patterns are refused, as MongoDB does.
 const PATTERN_BYTES_MAX: usize = 16_384;
@@ -23,11 +27,19 @@ pub(crate) struct Pattern {
     source: String,
     /// Sorted, without repetitions.
     options: String,
-    regex: Arc<fancy_regex::Regex>,
+    /// From its first use on.
+    held: OnceLock<Arc<Held>>,
+}
+
+/// A compiled pattern, and what the request is charged with for it.
+#[derive(Debug)]
+struct Held {
+    regex: Arc<Compiled>,
+    _charge: Charge,
 }
 
 impl Pattern {
-    /// Compiles a pattern with options out of `imsxu`.
+    /// Checks a pattern with options out of `imsxu`.
     ///
     /// # Errors
     /// Codes 51091 (pattern), 51108 (option).
@@ -43,25 +55,51 @@ impl Pattern {
             return Err(invalid(source, "regular expression is too large"));
         }
         let options: String = flags.into_iter().collect();
+        let pattern = Pattern { source: source.to_owned(), options, held: OnceLock::new() };
+        let with_options = pattern.with_options();
+        if !regex::is_plain(&with_options) {
+            // Not kept: of a thousand patterns each would take its part before any is charged.
+            regex::compile(&with_options).map_err(|reason| invalid(source, &reason))?;
+        }
+        Ok(pattern)
+    }
+
+    /// The pattern as it is compiled.
+    fn with_options(&self) -> Cow<'_, str> {
         // Strings are UTF-8 here anyway, so that `u` changes nothing.
-        let inline: String = options.chars().filter(|flag| *flag != 'u').collect();
-        let compiled = if inline.is_empty() {
-            fancy_regex::Regex::new(source)
-        } else {
-            fancy_regex::Regex::new(&format!("(?{inline}){source}"))
-        };
-        let regex = compiled.map_err(|error| invalid(source, &error.to_string()))?;
-        Ok(Pattern { source: source.to_owned(), options, regex: Arc::new(regex) })
+        let inline: String = self.options.chars().filter(|flag| *flag != 'u').collect();
+        match inline.is_empty() {
+            true => Cow::Borrowed(&self.source),
+            false => Cow::Owned(format!("(?{inline}){}", self.source)),
+        }
+    }
+
+    /// The pattern, compiled when it is used first.
+    fn held(&self, memory: &RequestMemory) -> Result<&Held, QueryError> {
+        if let Some(held) = self.held.get() {
+            return Ok(held);
+        }
+        memory.check()?;
+        let compiled = regex::compile(&self.with_options());
+        let regex = compiled.map_err(|reason| invalid(&self.source, &reason))?;
+        let held = Arc::new(Held { _charge: regex.charge(memory)?, regex });
+        Ok(self.held.get_or_init(|| held))
     }
 
     /// Whether a string matches, or a value is this very pattern.
     ///
     /// # Errors
-    /// Code 51156 if the pattern backtracks beyond the engine's limit.
-    pub(crate) fn matches(&self, value: Value<'_>) -> Result<bool, QueryError> {
+    /// Code 51156 if the pattern backtracks beyond the engine's limit; `ExceededMemoryLimit`; what the request
+    /// is to fail with, if it is to stop.
+    pub(crate) fn matches(
+        &self,
+        value: Value<'_>,
+        memory: &RequestMemory,
+    ) -> Result<bool, QueryError> {
         match value {
             Value::String(text) | Value::Symbol(text) => {
-                self.regex.is_match(text).map_err(|error| {
+                let regex = self.held(memory)?.regex.to_search(text, memory)?;
+                regex.is_match(text).map_err(|error| {
                     let message =
                         format!("Error occurred while executing regular expression: {error}");
                     QueryError::new(Code::Location(51156), message)
@@ -116,7 +154,7 @@ fn invalid(source: &str, reason: &str) -> QueryError {
 }
 
 /// `$regex`
-pub(super) fn regex(operand: Operand<'_>) -> Result<Condition, QueryError> {
+pub(super) fn matching(operand: Operand<'_>) -> Result<Condition, QueryError> {
     let options = match operand.siblings.get("$options") {
         Some(Value::String(options)) => Some(options),
         Some(_) => return Err(bad_value("$options has to be a string")),

@@ -12,9 +12,10 @@ use std::collections::HashSet;
 
 use frond_doc::{Array, Document, Value, ValueBuf, key, order};
 
+use super::evaluate::Run;
 use super::pattern::Pattern;
 use super::shape::TypeSet;
-use crate::expression::number::Number;
+use crate::number::any_type::Number;
 
 /// A parsed schema.
 #[derive(Clone, Debug, Default)]
@@ -95,22 +96,22 @@ enum Dependency {
 impl Schema {
     /// Whether a value keeps all rules. The recursion is as deep as the schema, which parsing has
     /// bounded.
-    pub(crate) fn matches(&self, value: Value<'_>) -> bool {
-        self.rules.iter().all(|rule| rule.test.is_kept(value))
+    pub(crate) fn matches(&self, value: Value<'_>, run: &Run<'_>) -> bool {
+        self.rules.iter().all(|rule| rule.test.is_kept(value, run))
     }
 }
 
 impl Test {
-    fn is_kept(&self, value: Value<'_>) -> bool {
+    fn is_kept(&self, value: Value<'_>, run: &Run<'_>) -> bool {
         match self {
             Test::Type(types) => types.matches(value),
             Test::Enum(values) => values.iter().any(|known| order::equal(known.as_value(), value)),
-            Test::All(schemas) => schemas.iter().all(|schema| schema.matches(value)),
-            Test::Any(schemas) => schemas.iter().any(|schema| schema.matches(value)),
+            Test::All(schemas) => schemas.iter().all(|schema| schema.matches(value, run)),
+            Test::Any(schemas) => schemas.iter().any(|schema| schema.matches(value, run)),
             Test::One(schemas) => {
-                schemas.iter().filter(|schema| schema.matches(value)).take(2).count() == 1
+                schemas.iter().filter(|schema| schema.matches(value, run)).take(2).count() == 1
             }
-            Test::Not(schema) => !schema.matches(value),
+            Test::Not(schema) => !schema.matches(value, run),
             Test::Bound { bound, is_minimum, is_exclusive } => {
                 !value.is_number() || is_within(value, bound.as_value(), *is_minimum, *is_exclusive)
             }
@@ -124,61 +125,61 @@ impl Test {
                 value.as_str().is_none_or(|text| limit.allows(text.chars().count()))
             }
             Test::Pattern(pattern) => match value {
-                Value::String(_) => pattern.matches(value).unwrap_or(false),
+                Value::String(_) => run.matches(pattern, value),
                 _ => true,
             },
             _ => match value {
-                Value::Document(document) => self.is_kept_by_document(document),
-                Value::Array(array) => self.is_kept_by_array(array),
+                Value::Document(document) => self.is_kept_by_document(document, run),
+                Value::Array(array) => self.is_kept_by_array(array, run),
                 _ => true,
             },
         }
     }
 
-    fn is_kept_by_document(&self, document: Document<'_>) -> bool {
+    fn is_kept_by_document(&self, document: Document<'_>, run: &Run<'_>) -> bool {
         match self {
-            Test::Properties(properties) => properties
-                .iter()
-                .all(|(name, schema)| document.get(name).is_none_or(|value| schema.matches(value))),
+            Test::Properties(properties) => properties.iter().all(|(name, schema)| {
+                document.get(name).is_none_or(|value| schema.matches(value, run))
+            }),
             Test::PatternProperties(patterns) => document.iter().all(|(name, value)| {
-                patterns
-                    .iter()
-                    .all(|(pattern, schema)| !names(pattern, name) || schema.matches(value))
+                patterns.iter().all(|(pattern, schema)| {
+                    !names(pattern, name, run) || schema.matches(value, run)
+                })
             }),
             Test::OtherProperties { schema, .. } => document
                 .iter()
-                .filter(|(name, _)| self.is_other(name))
-                .all(|(_, value)| schema.as_ref().is_some_and(|schema| schema.matches(value))),
+                .filter(|(name, _)| self.is_other(name, run))
+                .all(|(_, value)| schema.as_ref().is_some_and(|schema| schema.matches(value, run))),
             Test::Required(names) => names.iter().all(|name| document.get(name).is_some()),
             Test::PropertyCount(limit) => limit.allows(document.iter().count()),
             Test::Dependencies(dependencies) => dependencies.iter().all(|(name, dependency)| {
-                document.get(name).is_none() || dependency.is_kept(document)
+                document.get(name).is_none() || dependency.is_kept(document, run)
             }),
             _ => true,
         }
     }
 
     /// Whether no other keyword speaks of a property.
-    fn is_other(&self, name: &str) -> bool {
+    fn is_other(&self, name: &str, run: &Run<'_>) -> bool {
         match self {
             Test::OtherProperties { names: known, patterns, .. } => {
                 !known.iter().any(|known| known == name)
-                    && !patterns.iter().any(|pattern| names(pattern, name))
+                    && !patterns.iter().any(|pattern| names(pattern, name, run))
             }
             _ => false,
         }
     }
 
-    fn is_kept_by_array(&self, array: Array<'_>) -> bool {
+    fn is_kept_by_array(&self, array: Array<'_>, run: &Run<'_>) -> bool {
         match self {
-            Test::Items(schema) => array.iter().all(|item| schema.matches(item)),
+            Test::Items(schema) => array.iter().all(|item| schema.matches(item, run)),
             Test::ItemsInOrder(schemas) => {
-                array.iter().zip(schemas).all(|(item, schema)| schema.matches(item))
+                array.iter().zip(schemas).all(|(item, schema)| schema.matches(item, run))
             }
             Test::OtherItems(after, schema) => array
                 .iter()
                 .skip(*after)
-                .all(|item| schema.as_ref().is_some_and(|schema| schema.matches(item))),
+                .all(|item| schema.as_ref().is_some_and(|schema| schema.matches(item, run))),
             Test::ItemCount(limit) => limit.allows(array.iter().count()),
             Test::UniqueItems => duplicate(array).is_none(),
             _ => true,
@@ -187,17 +188,17 @@ impl Test {
 }
 
 impl Dependency {
-    fn is_kept(&self, document: Document<'_>) -> bool {
+    fn is_kept(&self, document: Document<'_>, run: &Run<'_>) -> bool {
         match self {
             Dependency::Properties(names) => names.iter().all(|name| document.get(name).is_some()),
-            Dependency::Schema(schema) => schema.matches(Value::Document(document)),
+            Dependency::Schema(schema) => schema.matches(Value::Document(document), run),
         }
     }
 }
 
 /// Whether a pattern is found in a name.
-fn names(pattern: &Pattern, name: &str) -> bool {
-    pattern.matches(Value::String(name)).unwrap_or(false)
+fn names(pattern: &Pattern, name: &str, run: &Run<'_>) -> bool {
+    run.matches(pattern, Value::String(name))
 }
 
 fn is_within(value: Value<'_>, bound: Value<'_>, is_minimum: bool, is_exclusive: bool) -> bool {

@@ -5,8 +5,11 @@ mod operators;
 mod shapes;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, extended_json};
+use frond_store::budget::{MemoryBudget, Reservation};
 
 use super::Filter;
+use crate::expression::Variables;
+use crate::memory::RequestMemory;
 
 /// The tables of all operators.
 fn tables() -> [&'static [operators::Table]; 2] {
@@ -367,4 +370,28 @@ fn equalities_for_an_upsert() {
         let parsed = Filter::parse(json(filter).view()).expect(filter);
         assert_eq!(parsed.equalities().expect_err(filter).code.number(), 54);
     }
+}
+
+#[test]
+fn patterns_are_charged_from_their_first_use_on() {
+    let mut filter = DocumentBuilder::new();
+    filter.begin_document("a").begin_array("$in");
+    for number in 0..300 {
+        let pattern = format!(r"\w{{3}}(a|b){number}");
+        filter.push(Value::Regex(frond_doc::Regex { pattern: &pattern, options: "i" }));
+    }
+    filter.end().end();
+    let filter = Filter::parse(filter.build().view()).unwrap();
+    let asked = |bytes_max: usize| {
+        let budget = MemoryBudget::new(bytes_max);
+        let reservation = Reservation::new(bytes_max, Some(budget.clone()));
+        let memory = RequestMemory::new(reservation, None);
+        let variables = Variables::default().with_memory(memory);
+        let filter = filter.clone().with_variables(variables);
+        let answer = filter.try_matches(json(r#"{"a": "nothing of that"}"#).view());
+        (answer.map_err(|error| error.code.number()), budget.bytes())
+    };
+    let (answer, bytes) = asked(16 << 20);
+    assert_eq!(answer, Err(146));
+    assert!(bytes <= 16 << 20, "{bytes}");
 }

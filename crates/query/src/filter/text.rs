@@ -36,7 +36,7 @@ impl TextTest {
 
 /// Where the `$text` of a filter stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TextPlace {
+pub enum TextPosition {
     /// Each document that passes is one that is searched for.
     Top,
     /// Below an `$or`.
@@ -44,11 +44,13 @@ pub enum TextPlace {
 }
 
 /// The `$text` of a filter, and where it stands. Recursion is bounded by the tree's depth, as below.
-pub(super) fn find(node: &Node) -> Option<(&TextTest, TextPlace)> {
+pub(super) fn find(node: &Node) -> Option<(&TextTest, TextPosition)> {
     match node {
-        Node::Text(test) => Some((test, TextPlace::Top)),
+        Node::Text(test) => Some((test, TextPosition::Top)),
         Node::And(nodes) => nodes.iter().find_map(find),
-        Node::Or(nodes) => nodes.iter().find_map(find).map(|(test, _)| (test, TextPlace::Branch)),
+        Node::Or(nodes) => {
+            nodes.iter().find_map(find).map(|(test, _)| (test, TextPosition::Branch))
+        }
         _ => None,
     }
 }

@@ -14,8 +14,7 @@ use super::parse::{self, Fault};
 use super::planar::{self, Position};
 use super::sphere::{EARTH_RADIUS_METRES, Point};
 use super::{Geometry, Part, cells};
-use crate::expression::number::Number;
-use crate::index::{FieldKind, IndexShape};
+use crate::number::any_type::Number;
 
 /// How much wider a ring is than the one within.
 const RING_GROWTH: u8 = 4;
@@ -153,13 +152,13 @@ impl Near {
     }
 
     /// This, ring by ring from the least distance to the greatest: the places of one ring are no farther than
-    /// those of the next. `shape` is that of an index of places.
-    pub fn rings(&self, shape: &IndexShape) -> Vec<Near> {
+    /// those of the next. `grid` is that of an index of places.
+    pub(crate) fn rings(&self, grid: &Grid) -> Vec<Near> {
         let widest = match self.centre {
             Centre::Metres(_) => std::f64::consts::PI * EARTH_RADIUS_METRES,
             Centre::Radians(_) => std::f64::consts::PI,
             Centre::Plane(centre) => {
-                let (min, max) = shape.grid().limits();
+                let (min, max) = grid.limits();
                 let reach = |at: f64| (at - min).abs().max((max - at).abs());
                 reach(centre.x).hypot(reach(centre.y))
             }
@@ -180,13 +179,14 @@ impl Near {
         rings
     }
 
-    /// Whether an index's field of this kind files all places that have a distance.
-    pub fn suits(&self, kind: FieldKind) -> bool {
-        match kind {
-            FieldKind::Sphere => !matches!(self.centre, Centre::Plane(_)),
-            FieldKind::Plane => !matches!(self.centre, Centre::Metres(_)),
-            _ => false,
-        }
+    /// Whether distances are measured in the plane.
+    pub(crate) fn is_in_plane(&self) -> bool {
+        matches!(self.centre, Centre::Plane(_))
+    }
+
+    /// Whether they are measured in metres.
+    pub(crate) fn is_in_metres(&self) -> bool {
+        matches!(self.centre, Centre::Metres(_))
     }
 
     /// The distance of a stored value, if it is a place within the limits.

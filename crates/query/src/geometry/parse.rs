@@ -8,7 +8,7 @@ use super::planar::Position;
 use super::polygon::{Inside, Loop, Polygon};
 use super::sphere::Point;
 use super::{Geometry, Part};
-use crate::expression::number::Number;
+use crate::number::any_type::Number;
 use crate::text;
 
 /// What is wrong with a shape.

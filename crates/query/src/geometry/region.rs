@@ -7,7 +7,7 @@ use super::parse::{self, Fault};
 use super::planar::Area;
 use super::sphere::{Point, TOLERANCE};
 use super::{Geometry, Part};
-use crate::expression::number::Number;
+use crate::number::any_type::Number;
 use crate::text;
 
 /// A region.

@@ -4,7 +4,8 @@ use frond_doc::{DocumentBuf, extended_json, key};
 
 use super::{FLAG_MULTIKEY, IndexShape, ShapeOptions, decode, partial};
 use crate::filter::Filter;
-use crate::sort::{SortField, SortPattern};
+use crate::sort::SortPattern;
+use crate::sort_field::SortField;
 
 fn json(text: &str) -> DocumentBuf {
     extended_json::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))

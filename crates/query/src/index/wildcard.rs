@@ -16,7 +16,7 @@ use super::{FieldKind, IndexField};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::keys;
-use crate::sort::SortField;
+use crate::sort_field::SortField;
 
 /// Which leaves are filed.
 #[derive(Clone, Debug)]

@@ -8,16 +8,18 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, order};
+use frond_store::budget::Reservation;
 
-use super::Documents;
 use super::granularity::Granularity;
 use super::group::{Group, OneGroup, group};
 use super::parse::{StageParser, one};
 use super::sorter::{Sorted, Sorter};
 use super::stage::{Context, Stage, lazily};
+use super::{Documents, MEMORY_BYTES_MAX};
+use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::number::Number;
 use crate::expression::{Scope, Variables, failure};
+use crate::number::any_type::Number;
 
 /// `$bucketAuto`
 #[derive(Debug)]
@@ -55,6 +57,8 @@ impl Stage for BucketAuto {
                 low: None,
                 stage: self,
                 variables,
+                bytes: 0,
+                reservation: resources.reservation_of(MEMORY_BYTES_MAX),
             };
             Ok(Box::new(std::iter::from_fn(move || cutter.next().transpose())))
         }))
@@ -101,6 +105,9 @@ struct Cutter {
     number: u64,
     /// Where the next bucket begins, if that isn't its first value.
     low: Option<ValueBuf>,
+    /// What the bucket's accumulators keep.
+    bytes: usize,
+    reservation: Reservation,
 }
 
 impl Cutter {
@@ -110,6 +117,8 @@ impl Cutter {
         }
         let Some(first) = self.rest.next() else { return Ok(None) };
         self.number += 1;
+        self.bytes = 0;
+        self.reservation.release();
         let is_last = self.number == self.stage.buckets;
         let first = first?.1;
         let first_value = self.value(&first)?;
@@ -187,9 +196,15 @@ impl Cutter {
         Ok(self.stage.group.id(&scope)?.or_null().to_buf())
     }
 
-    fn add(&self, group: &mut OneGroup, document: &DocumentBuf) -> Result<(), QueryError> {
+    fn add(&mut self, group: &mut OneGroup, document: &DocumentBuf) -> Result<(), QueryError> {
         let scope = Scope::new(document.view(), &self.variables);
-        self.stage.group.add_to(group, &scope).map(|_| ())
+        self.bytes += self.stage.group.add_to(group, &scope)?;
+        self.reservation.hold(self.bytes).map_err(|exceeded| {
+            let message = format!(
+                "one bucket used too much memory and cannot spill to disk. Memory limit: {exceeded}"
+            );
+            QueryError::new(Code::ExceededMemoryLimit, message)
+        })
     }
 }
 

@@ -26,8 +26,8 @@ use super::time_unit::TimeUnit;
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::expression::number::Number;
 use crate::expression::{failure, parse_path};
+use crate::number::any_type::Number;
 
 /// More documents than these aren't made: MongoDB's limit.
 const MADE_MAX: usize = 500_000;

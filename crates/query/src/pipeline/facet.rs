@@ -50,12 +50,16 @@ impl Facet {
         input.visit(&mut |document| spool.push(document).map(|()| true))?;
         let spool = Arc::new(spool);
         let mut builder = DocumentBuilder::new();
+        let mut charge = context.variables.memory().charge();
         for (name, pipeline) in &self.0 {
             builder.begin_array(name);
             let input: Documents<'_> = Box::new(spool.read());
             for document in pipeline.clone().run_in(input, context)? {
-                builder.push(Value::Document(document?.view()));
-                check_bytes(builder.bytes())?;
+                let document = document?;
+                let bytes = builder.bytes() + document.as_bytes().len();
+                check_bytes(bytes)?;
+                charge.cover(bytes * 2)?;
+                builder.push(Value::Document(document.view()));
             }
             builder.end();
         }

@@ -16,11 +16,11 @@ use super::stage::{Context, Stage, lazily};
 use super::{Documents, Resources};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::number::Number;
 use crate::expression::{Variables, failure, parse_path};
 use crate::filter::Filter;
 use crate::geometry::near::{self, Near};
 use crate::metadata::{self, Metadata, MetadataKind};
+use crate::number::any_type::Number;
 
 /// A parsed `$geoNear`.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! `$graphLookup`: what can be reached from a document through another collection's documents.
 //!
 //! Breadth first: each round asks for all documents whose `connectToField` is one of the values that
-//! the last round found, in one query, so that an index is asked once a value. A document is met
+//! the last round found, so many in one query, so that an index is asked once a value. A document is met
 //! once, whatever the paths to it, which ends cycles. What was found is in the order of its
 //! discovery.
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
+use frond_store::budget::Reservation;
 
 use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
@@ -20,6 +21,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Expression, Scope, check_depth, failure, parse_path};
 use crate::filter::Filter;
+use crate::memory::bytes_of;
 
 /// `$graphLookup`
 #[derive(Debug)]
@@ -37,9 +39,81 @@ struct GraphLookup {
 /// Values to look for, each once.
 type Frontier = BTreeMap<Bytes, ValueBuf>;
 
-fn add(frontier: &mut Frontier, value: Value<'_>, by: &Collation) {
-    let value = if value == Value::Undefined { Value::Null } else { value };
-    frontier.entry(by.key_of(value)).or_insert_with(|| value.to_buf());
+/// What a value takes in a filter and in the bounds that are made of it.
+const ASKED_BYTES: usize = 512;
+/// What the values take that are asked for at once is this part of what the stage may keep.
+const ASKED_SHARE: usize = 16;
+/// What a value takes in a set, besides its bytes.
+const ENTRY_BYTES: usize = 192;
+
+/// What a search has seen, told to a reservation.
+struct Search<'c> {
+    by: &'c Collation,
+    /// What the last round found.
+    frontier: Frontier,
+    /// What was looked for.
+    asked: HashSet<Bytes>,
+    /// The documents that were found, by their `_id`.
+    met: HashSet<Bytes>,
+    /// What all of these take.
+    bytes: usize,
+    reservation: Reservation,
+    failed: Option<QueryError>,
+}
+
+impl<'c> Search<'c> {
+    fn new(context: &'c Context) -> Search<'c> {
+        Search {
+            by: context.variables.collation(),
+            frontier: Frontier::new(),
+            asked: HashSet::new(),
+            met: HashSet::new(),
+            bytes: 0,
+            reservation: context.resources.reservation(),
+            failed: None,
+        }
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<(), QueryError> {
+        self.bytes += bytes;
+        let allowed = self.reservation.hold(self.bytes);
+        allowed.map_err(|_| failure(40099, "$graphLookup reached maximum memory consumption"))
+    }
+
+    /// Adds a value to look for; whether that failed.
+    fn add(&mut self, value: Value<'_>) -> bool {
+        let value = if value == Value::Undefined { Value::Null } else { value };
+        let key = self.by.key_of(value);
+        if self.asked.contains(&key) || self.frontier.contains_key(&key) {
+            return false;
+        }
+        self.failed = self.hold(ENTRY_BYTES + key.len() + bytes_of(value)).err();
+        self.frontier.insert(key, value.to_buf());
+        self.failed.is_some()
+    }
+
+    /// Adds a value, or the elements of an array; whether that failed.
+    fn add_all(&mut self, value: Option<Value<'_>>) -> bool {
+        match value {
+            Some(Value::Array(array)) => array.iter().any(|value| self.add(value)),
+            Some(value) => self.add(value),
+            None => false,
+        }
+    }
+
+    /// Whether the document of this `_id` wasn't found before.
+    fn meet(&mut self, id: Bytes) -> Result<bool, QueryError> {
+        if self.met.contains(&id) {
+            return Ok(false);
+        }
+        self.hold(ENTRY_BYTES + id.len())?;
+        self.met.insert(id);
+        Ok(true)
+    }
+
+    fn check(&mut self) -> Result<(), QueryError> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
 }
 
 impl Stage for GraphLookup {
@@ -60,58 +134,63 @@ impl Stage for GraphLookup {
 impl GraphLookup {
     fn apply(&self, document: &DocumentBuf, context: &Context) -> Result<DocumentBuf, QueryError> {
         let scope = Scope::new(document.view(), &context.variables);
-        let by = context.variables.collation();
-        let mut frontier = Frontier::new();
-        let start = self.start.evaluate_in(&scope)?;
-        match start.or_null() {
-            Value::Array(array) => array.iter().for_each(|value| add(&mut frontier, value, by)),
-            value => add(&mut frontier, value, by),
-        }
-        let mut asked: HashSet<Bytes> = HashSet::new();
-        let mut met: HashSet<Bytes> = HashSet::new();
-        let mut found = Elements::new();
-        let mut bytes = 0;
-        let mut lease = context.resources.lease();
+        let mut search = Search::new(context);
+        search.add_all(Some(self.start.evaluate_in(&scope)?.or_null()));
+        search.check()?;
+        let mut found = Elements::new(context.variables.memory());
+        let memory_bytes_max = context.resources.memory_bytes_max;
+        let count_max = (memory_bytes_max / ASKED_SHARE / ASKED_BYTES).max(64);
         let mut depth: u64 = 0;
-        while !frontier.is_empty() && self.depth_max.is_none_or(|most| depth <= most) {
-            context.resources.check()?;
-            let filter = self.filter(&frontier)?.with_variables(context.variables.clone());
-            asked.extend(std::mem::take(&mut frontier).into_keys());
-            for foreign in context.collections.find(None, &self.collection, &filter)? {
-                let foreign = foreign?;
-                let id = foreign.get("_id").map_or_else(Bytes::new, key::of_value);
-                if !met.insert(id) {
-                    continue;
-                }
-                bytes += foreign.as_bytes().len() * 2;
-                lease.hold(bytes).map_err(|_| {
-                    failure(40099, "$graphLookup reached maximum memory consumption")
-                })?;
-                self.from.visit(foreign.view(), &mut |value| {
-                    match value {
-                        Some(Value::Array(array)) => {
-                            array.iter().for_each(|value| add(&mut frontier, value, by));
-                        }
-                        Some(value) => add(&mut frontier, value, by),
-                        None => {}
-                    }
-                    false
-                });
-                let shown = match &self.depth_path {
-                    Some(path) => {
-                        let depth = Value::Int64(i64::try_from(depth).unwrap_or(i64::MAX));
-                        set_path(foreign.view(), path, Some(depth))
-                    }
-                    None => foreign,
-                };
-                found.push(Value::Document(shown.view()))?;
+        while !search.frontier.is_empty() && self.depth_max.is_none_or(|most| depth <= most) {
+            let round = std::mem::take(&mut search.frontier);
+            search.asked.extend(round.keys().cloned());
+            let mut round = round.into_iter().peekable();
+            while round.peek().is_some() {
+                let batch: Frontier = round.by_ref().take(count_max).collect();
+                self.ask(&batch, depth, context, &mut search, &mut found)?;
+                let values = batch.values().map(|value| bytes_of(value.as_value()));
+                search.bytes -= values.sum::<usize>();
             }
-            frontier.retain(|key, _| !asked.contains(key));
             depth += 1;
         }
-        let made = set_path(document.view(), &self.target, Some(found.finish().or_null()));
+        drop(search);
+        let found = found.finish()?;
+        let bytes = document.as_bytes().len() + found.bytes();
+        let _charge = context.variables.memory().charge_of(bytes)?;
+        let made = set_path(document.view(), &self.target, Some(found.or_null()));
         check_depth(Value::Document(made.view()), 1)?;
         Ok(made)
+    }
+
+    /// Looks for a batch of values.
+    fn ask(
+        &self,
+        batch: &Frontier,
+        depth: u64,
+        context: &Context,
+        search: &mut Search<'_>,
+        found: &mut Elements,
+    ) -> Result<(), QueryError> {
+        context.resources.check()?;
+        let filter = self.filter(batch)?.with_variables(context.variables.clone());
+        for foreign in context.collections.find(None, &self.collection, &filter)? {
+            let foreign = foreign?;
+            let id = foreign.get("_id").map_or_else(Bytes::new, key::of_value);
+            if !search.meet(id)? {
+                continue;
+            }
+            self.from.visit(foreign.view(), &mut |value| search.add_all(value));
+            search.check()?;
+            let shown = match &self.depth_path {
+                Some(path) => {
+                    let depth = Value::Int64(i64::try_from(depth).unwrap_or(i64::MAX));
+                    set_path(foreign.view(), path, Some(depth))
+                }
+                None => foreign,
+            };
+            found.push(Value::Document(shown.view()))?;
+        }
+        Ok(())
     }
 
     /// `{$and: [{to: {$in: values}}, restriction]}`; patterns are compared, not matched.

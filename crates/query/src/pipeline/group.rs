@@ -20,7 +20,6 @@ use frond_doc::builder::position_name;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
-use super::memory::{Exceeded, Lease};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{RESTING_BYTES_MIN, Sorted, Sorter};
@@ -33,6 +32,7 @@ use crate::error::QueryError;
 use crate::expression::{
     Evaluated, Expression, Scope, Variables, check_bytes, check_depth, failure,
 };
+use frond_store::budget::{Exceeded, Reservation};
 
 /// About what a group takes besides its values.
 const GROUP_BYTES: usize = 128;
@@ -64,7 +64,7 @@ struct Groups {
     /// A group that was given out is `None`.
     groups: Vec<Option<OneGroup>>,
     bytes: usize,
-    lease: Lease,
+    reservation: Reservation,
     /// The key of the document that is added; kept for its memory.
     key: Vec<u8>,
 }
@@ -98,9 +98,9 @@ impl Stage for Group {
 }
 
 impl Groups {
-    fn new(lease: Lease) -> Groups {
+    fn new(reservation: Reservation) -> Groups {
         let (positions, groups) = (HashMap::new(), Vec::new());
-        Groups { positions, groups, bytes: 0, lease, key: Vec::new() }
+        Groups { positions, groups, bytes: 0, reservation, key: Vec::new() }
     }
 }
 
@@ -134,7 +134,7 @@ impl Group {
             resources.memory_bytes_max /= 2;
         }
         lazily(move || {
-            let mut groups = Groups::new(resources.lease());
+            let mut groups = Groups::new(resources.reservation());
             let mut sorter = Sorter::new("$group", &resources, usize::MAX);
             let mut is_full = false;
             input.visit(&mut |document| {
@@ -143,7 +143,7 @@ impl Group {
                     sorter.add(key, entry)?;
                 } else {
                     self.add(&mut groups, document, &variables)?;
-                    let exceeded = groups.lease.hold(groups.bytes).err();
+                    let exceeded = groups.reservation.hold(groups.bytes).err();
                     is_full = exceeded.is_some();
                     if let (Some(exceeded), None) = (exceeded, &resources.spill) {
                         return Err(too_large(exceeded));
@@ -158,8 +158,9 @@ impl Group {
                 .then(|| resources.clone());
             let finished = std::iter::from_fn(move || {
                 if entries.peek().is_some() {
-                    let lease = resources.lease_of(MEMORY_BYTES_MAX);
-                    let next = self.next_of_entries(&mut entries, &mut groups, &variables, lease);
+                    let reservation = resources.reservation_of(MEMORY_BYTES_MAX);
+                    let next =
+                        self.next_of_entries(&mut entries, &mut groups, &variables, reservation);
                     return Some(next);
                 }
                 groups.positions = HashMap::new();
@@ -266,13 +267,13 @@ impl Group {
         Ok((variables.collation().key_of(id.or_null()), entry.build()))
     }
 
-    /// The group of the next key among those that were sorted; there is one, and it may grow as `lease` allows.
+    /// The group of the next key among those that were sorted; there is one, and it may grow as `reservation` allows.
     fn next_of_entries(
         &self,
         entries: &mut Peekable<Sorted>,
         groups: &mut Groups,
         variables: &Variables,
-        mut lease: Lease,
+        mut reservation: Reservation,
     ) -> Result<DocumentBuf, QueryError> {
         let (key, mut entry) = entries.next().expect("the caller saw one")?;
         let begun = groups.positions.get(&key).and_then(|position| groups.groups[*position].take());
@@ -287,7 +288,7 @@ impl Group {
                 let value = entry.get(position_name(position, &mut digits));
                 bytes += state.add(value.map_or(Evaluated::Missing, Evaluated::Borrowed))?;
             }
-            lease.hold(bytes).map_err(|exceeded| {
+            reservation.hold(bytes).map_err(|exceeded| {
                 let message = format!(
                     "one group used too much memory and cannot spill to disk. Memory limit: {exceeded}"
                 );

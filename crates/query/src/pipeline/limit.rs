@@ -9,7 +9,7 @@ use super::parse::{StageParser, one};
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
 use crate::expression::failure;
-use crate::expression::number::Number;
+use crate::number::any_type::Number;
 
 /// `$limit`
 #[derive(Debug)]

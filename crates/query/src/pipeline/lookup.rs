@@ -10,28 +10,24 @@
 //! where the field is null or missing; a local array joins by each of its elements. A sub-pipeline
 //! that has no variables is run once.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod batch;
+
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use frond_doc::path::Path;
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
-use super::memory::Exceeded;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::set_path;
 use super::stage::{Context, Rows, Stage};
-use super::{Documents, MEMORY_BYTES_MAX, Pipeline};
-use crate::code::Code;
-use crate::collation::Collation;
+use super::{Documents, Pipeline};
 use crate::error::QueryError;
 use crate::expression::{
     Elements, Evaluated, Expression, Scope, check_depth, check_name, failure, parse_path,
 };
 use crate::filter::Filter;
-
-/// The largest batch of an equality join.
-const BATCH_MAX: usize = 1024;
+use crate::memory::RequestMemory;
+use batch::BatchRun;
 
 /// `$lookup`
 #[derive(Debug)]
@@ -66,14 +62,7 @@ impl Stage for Lookup {
     ) -> Result<Documents<'a>, QueryError> {
         let context = Context { wanted: None, ..context.clone() };
         if self.equality.is_some() {
-            let mut run = BatchRun {
-                stage: self,
-                input,
-                context,
-                ready: VecDeque::new(),
-                failed: None,
-                batch: 1,
-            };
+            let mut run = BatchRun::new(self, input, context);
             return Ok(Box::new(std::iter::from_fn(move || run.next())));
         }
         let constant = OnceLock::new();
@@ -138,10 +127,11 @@ impl Lookup {
             }
             (None, None) => Box::new(std::iter::empty()),
         };
-        collect(match pipeline {
+        let documents = match pipeline {
             Some(pipeline) => pipeline.run_in(documents, &inner)?,
             None => documents,
-        })
+        };
+        collect(documents, context.variables.memory())
     }
 
     /// What the sub-pipeline sees: the variables bound to this document's values.
@@ -153,232 +143,17 @@ impl Lookup {
         }
         Ok(Context { variables: context.variables.with(values), ..context.clone() })
     }
-
-    /// Joins a batch of documents by equality.
-    fn batch(
-        &self,
-        equality: &Equality,
-        documents: &[DocumentBuf],
-        context: &Context,
-        out: &mut VecDeque<DocumentBuf>,
-    ) -> Result<(), QueryError> {
-        let wanted = Wanted::new(equality, documents, context.variables.collation());
-        let collection = self.collection.as_deref().unwrap_or_default();
-        let filter = wanted.filter(equality)?;
-        let mut found: Vec<Vec<DocumentBuf>> = vec![Vec::new(); documents.len()];
-        let mut bytes = 0;
-        let mut lease = context.resources.lease_of(MEMORY_BYTES_MAX);
-        for foreign in context.collections.find(self.database.as_deref(), collection, &filter)? {
-            let foreign = foreign?;
-            for position in wanted.positions(equality, foreign.view()) {
-                bytes += size_of::<DocumentBuf>() + foreign.as_bytes().len();
-                found[position].push(foreign.clone());
-            }
-            if let Err(exceeded) = lease.hold(bytes) {
-                drop((found, lease));
-                return self.halves(equality, documents, context, out, exceeded);
-            }
-        }
-        for (document, found) in documents.iter().zip(found) {
-            let found: Documents<'_> = Box::new(found.into_iter().map(Ok));
-            let found = match &self.pipeline {
-                None => collect(found)?,
-                Some(pipeline) => {
-                    let inner = self.inner(document, context)?;
-                    collect(pipeline.clone().run_in(found, &inner)?)?
-                }
-            };
-            out.push_back(self.join(document, &found)?);
-        }
-        Ok(())
-    }
-
-    /// Joins a batch that found too much for memory in two parts.
-    fn halves(
-        &self,
-        equality: &Equality,
-        documents: &[DocumentBuf],
-        context: &Context,
-        out: &mut VecDeque<DocumentBuf>,
-        exceeded: Exceeded,
-    ) -> Result<(), QueryError> {
-        if documents.len() < 2 {
-            let message = format!("$lookup exceeded memory limit of {exceeded}");
-            return Err(QueryError::new(Code::ExceededMemoryLimit, message));
-        }
-        let (left, right) = documents.split_at(documents.len() / 2);
-        self.batch(equality, left, context, out)?;
-        self.batch(equality, right, context, out)
-    }
 }
 
-/// An equality join on its way.
-struct BatchRun<'a> {
-    stage: Arc<Lookup>,
-    input: Documents<'a>,
-    context: Context,
-    ready: VecDeque<DocumentBuf>,
-    /// What comes after those that are ready.
-    failed: Option<QueryError>,
-    batch: usize,
-}
-
-impl BatchRun<'_> {
-    fn next(&mut self) -> Option<Result<DocumentBuf, QueryError>> {
-        if self.ready.is_empty() && self.failed.is_none() {
-            self.fill();
-        }
-        if let Some(document) = self.ready.pop_front() {
-            return Some(Ok(document));
-        }
-        self.failed.take().map(Err)
-    }
-
-    fn fill(&mut self) {
-        let mut documents = Vec::new();
-        let mut bytes = 0;
-        while documents.len() < self.batch && bytes < MEMORY_BYTES_MAX / 4 {
-            match self.input.next() {
-                Some(Ok(document)) => {
-                    bytes += document.as_bytes().len();
-                    documents.push(document);
-                }
-                Some(Err(error)) => {
-                    self.failed = Some(error);
-                    break;
-                }
-                None => break,
-            }
-        }
-        self.batch = (self.batch * 2).min(BATCH_MAX);
-        let Some(equality) = self.stage.equality.as_ref() else { return };
-        if documents.is_empty() {
-            return;
-        }
-        if let Err(error) = self.stage.batch(equality, &documents, &self.context, &mut self.ready) {
-            self.failed = Some(error);
-        }
-    }
-}
-
-/// The local values of a batch, and which documents have them.
-struct Wanted {
-    collation: Collation,
-    /// By key, so that the filter doesn't depend on chance.
-    values: BTreeMap<Bytes, ValueBuf>,
-    positions: HashMap<Bytes, Vec<usize>>,
-    /// The documents that join null.
-    nulls: Vec<usize>,
-}
-
-impl Wanted {
-    fn new(equality: &Equality, documents: &[DocumentBuf], collation: &Collation) -> Wanted {
-        let mut wanted = Wanted {
-            collation: collation.clone(),
-            values: BTreeMap::new(),
-            positions: HashMap::new(),
-            nulls: Vec::new(),
-        };
-        for (position, document) in documents.iter().enumerate() {
-            let mut is_empty = true;
-            equality.local.visit(document.view(), &mut |value| {
-                match value {
-                    Some(Value::Array(array)) => {
-                        for element in array.iter() {
-                            is_empty = false;
-                            wanted.add(position, element);
-                        }
-                    }
-                    Some(value) => {
-                        is_empty = false;
-                        wanted.add(position, value);
-                    }
-                    None => {}
-                }
-                false
-            });
-            if is_empty {
-                wanted.add(position, Value::Null);
-            }
-        }
-        wanted
-    }
-
-    fn add(&mut self, position: usize, value: Value<'_>) {
-        if matches!(value, Value::Null | Value::Undefined) {
-            if self.nulls.last() != Some(&position) {
-                self.nulls.push(position);
-            }
-            return;
-        }
-        let key = self.collation.key_of(value);
-        self.values.entry(key.clone()).or_insert_with(|| value.to_buf());
-        let positions = self.positions.entry(key).or_default();
-        if positions.last() != Some(&position) {
-            positions.push(position);
-        }
-    }
-
-    /// The filter that every wanted document passes: `{foreign: {$in: [...]}}`, with patterns, which
-    /// `$in` would search by, compared instead.
-    fn filter(&self, equality: &Equality) -> Result<Filter, QueryError> {
-        let mut builder = DocumentBuilder::new();
-        let name = &equality.foreign_name;
-        let is_pattern = |value: &&ValueBuf| matches!(value.as_value(), Value::Regex(_));
-        let patterns: Vec<&ValueBuf> = self.values.values().filter(is_pattern).collect();
-        let is_alone = patterns.is_empty();
-        if !is_alone {
-            builder.begin_array("$or");
-            for pattern in &patterns {
-                builder.push_begin_document().begin_document(name);
-                builder.append("$eq", pattern.as_value()).end().end();
-            }
-            builder.push_begin_document();
-        }
-        builder.begin_document(name).begin_array("$in");
-        if !self.nulls.is_empty() {
-            builder.push(Value::Null);
-        }
-        for value in self.values.values().filter(|value| !is_pattern(value)) {
-            builder.push(value.as_value());
-        }
-        builder.end().end();
-        if !is_alone {
-            builder.end().end();
-        }
-        Ok(Filter::parse(builder.build().view())?.with_collation(&self.collation))
-    }
-
-    /// The documents that join a foreign one.
-    fn positions(&self, equality: &Equality, foreign: Document<'_>) -> Vec<usize> {
-        let mut found = Vec::new();
-        let mut add = |value: Value<'_>| {
-            if let Some(positions) = self.positions.get(&self.collation.key_of(value)) {
-                found.extend_from_slice(positions);
-            }
-        };
-        equality.foreign.visit(foreign, &mut |value| {
-            if let Some(value) = value {
-                add(value);
-                value.as_array().into_iter().flat_map(|array| array.iter()).for_each(&mut add);
-            }
-            false
-        });
-        if !self.nulls.is_empty() && equality.null.matches(foreign) {
-            found.extend_from_slice(&self.nulls);
-        }
-        found.sort_unstable();
-        found.dedup();
-        found
-    }
-}
-
-fn collect(documents: Documents<'_>) -> Result<Evaluated<'static>, QueryError> {
-    let mut elements = Elements::new();
+fn collect(
+    documents: Documents<'_>,
+    memory: &RequestMemory,
+) -> Result<Evaluated<'static>, QueryError> {
+    let mut elements = Elements::new(memory);
     for document in documents {
         elements.push(Value::Document(document?.view()))?;
     }
-    Ok(elements.finish())
+    elements.finish()
 }
 
 /// What `$lookup` is told.

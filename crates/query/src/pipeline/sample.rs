@@ -5,14 +5,14 @@ use std::sync::Arc;
 use frond_doc::{DocumentBuf, Value};
 
 use super::Documents;
-use super::memory::Lease;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Stage, lazily};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::number::Number;
 use crate::expression::{failure, random, random_share};
 use crate::metadata::{self, MetadataKind};
+use crate::number::any_type::Number;
+use frond_store::budget::Reservation;
 
 /// `$sample`
 #[derive(Debug)]
@@ -24,10 +24,10 @@ impl Stage for Sample {
         input: Documents<'a>,
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
-        let mut lease = context.resources.lease();
+        let mut reservation = context.resources.reservation();
         let is_asked = context.metadata.contains(MetadataKind::RandVal);
         Ok(lazily(move || {
-            let chosen = choose(input, self.0, &mut lease)?;
+            let chosen = choose(input, self.0, &mut reservation)?;
             let mut numbers = Vec::new();
             if is_asked {
                 numbers.extend(chosen.iter().map(|_| random_share()));
@@ -36,7 +36,7 @@ impl Stage for Sample {
             let mut numbers = numbers.into_iter();
             Ok(Box::new(chosen.into_iter().map(move |document| {
                 // As long as there are documents, the memory is taken.
-                let _held = &lease;
+                let _held = &reservation;
                 Ok(match numbers.next() {
                     Some(number) => {
                         let value = (MetadataKind::RandVal, Value::Double(number));
@@ -58,7 +58,7 @@ fn below(bound: usize) -> usize {
 fn choose(
     input: Documents<'_>,
     size: usize,
-    lease: &mut Lease,
+    reservation: &mut Reservation,
 ) -> Result<Vec<DocumentBuf>, QueryError> {
     let mut chosen: Vec<DocumentBuf> = Vec::new();
     let mut bytes = 0;
@@ -72,7 +72,7 @@ fn choose(
             bytes = bytes + new_bytes - replaced.as_bytes().len();
             *replaced = document;
         }
-        lease.hold(bytes).map_err(|exceeded| {
+        reservation.hold(bytes).map_err(|exceeded| {
             let message = format!("$sample exceeded memory limit of {exceeded}");
             QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
         })?;

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value, key};
 
 use super::Documents;
-use super::memory::Lease;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::rows::{Input, Rows};
 use super::set_path::set_path;
@@ -28,6 +27,7 @@ use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, check_bytes, check_depth};
 use crate::expression::{failure, parse_path};
 use crate::sort::SortPattern;
+use frond_store::budget::Reservation;
 
 /// `$setWindowFields`
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct SetWindowFields {
 
 /// A partition's documents, in their order.
 enum Members {
-    InMemory(Vec<DocumentBuf>, Lease),
+    InMemory(Vec<DocumentBuf>, Reservation),
     OnDisk(Arc<Spool>),
 }
 
@@ -107,7 +107,7 @@ impl SetWindowFields {
         let partition = partition_of(&first_key).to_vec();
         // With what is made of them they take it twice; where nothing may go to disk, it has to do.
         let halves = if resources.spill.is_some() { 2 } else { 1 };
-        let mut lease = resources.lease_of(resources.memory_bytes_max / halves);
+        let mut reservation = resources.reservation_of(resources.memory_bytes_max / halves);
         let mut bytes = first.as_bytes().len();
         let mut documents = vec![first];
         let mut spool: Option<Spool> = None;
@@ -122,17 +122,17 @@ impl SetWindowFields {
             }
             bytes += size_of::<DocumentBuf>() + document.as_bytes().len();
             documents.push(document);
-            if let Err(exceeded) = lease.hold(bytes) {
+            if let Err(exceeded) = reservation.hold(bytes) {
                 let spool = spool.insert(Spool::on_disk("$setWindowFields", resources, exceeded)?);
                 for document in std::mem::take(&mut documents) {
                     spool.push(document.view())?;
                 }
-                lease.release();
+                reservation.release();
             }
         }
         Ok(Some(match spool {
             Some(spool) => Members::OnDisk(Arc::new(spool)),
-            None => Members::InMemory(documents, lease),
+            None => Members::InMemory(documents, reservation),
         }))
     }
 
@@ -144,12 +144,12 @@ impl SetWindowFields {
         resources: &Resources,
     ) -> Result<Documents<'a>, QueryError> {
         let spool = match members {
-            Members::InMemory(documents, lease) => {
+            Members::InMemory(documents, reservation) => {
                 resources.check()?;
                 let made = self.compute(documents, variables, resources)?;
                 return Ok(Box::new(made.into_iter().map(move |document| {
                     // As long as there are documents, the memory is taken.
-                    let _held = &lease;
+                    let _held = &reservation;
                     Ok(document)
                 })));
             }

@@ -13,6 +13,7 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_bytes, check_depth};
+use crate::memory::{Charge, bytes_of};
 
 /// What becomes of the fields that no rule names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,6 +108,7 @@ impl Shape {
             mode: self.mode,
             scope,
             builder: DocumentBuilder::with_capacity(document.as_bytes().len()),
+            charge: None,
         };
         writer.document(&self.root, document)?;
         let made = writer.builder.build();
@@ -119,7 +121,12 @@ struct Writer<'a> {
     mode: Mode,
     scope: Scope<'a>,
     builder: DocumentBuilder,
+    /// Of what is made, once it is large.
+    charge: Option<Charge>,
 }
+
+/// From here on what is made is charged.
+const LARGE_BYTES: usize = 64 << 10;
 
 impl<'a> Writer<'a> {
     /// Writes the fields of a document into the one that is open. The recursion is as deep as the
@@ -176,10 +183,24 @@ impl<'a> Writer<'a> {
 
     fn compute(&mut self, name: &str, expression: &'a Expression) -> Result<(), QueryError> {
         if let Some(value) = expression.evaluate_in(&self.scope)?.value() {
+            let bytes = self.builder.bytes() + bytes_of(value);
+            Writer::check(&mut self.charge, &self.scope, bytes)?;
             self.builder.append(name, value);
-            check_bytes(self.builder.bytes())?;
         }
         Ok(())
+    }
+
+    /// Asks whether the document may grow to so many bytes.
+    fn check(
+        charge: &mut Option<Charge>,
+        scope: &Scope<'_>,
+        bytes: usize,
+    ) -> Result<(), QueryError> {
+        if bytes <= LARGE_BYTES {
+            return Ok(());
+        }
+        check_bytes(bytes)?;
+        charge.get_or_insert_with(|| scope.memory().charge()).cover(bytes * 2)
     }
 
     /// Writes a field that has rules below; says whether it did.
@@ -230,7 +251,7 @@ impl<'a> Writer<'a> {
                     self.builder.push(other);
                 }
             }
-            check_bytes(self.builder.bytes())?;
+            Writer::check(&mut self.charge, &self.scope, self.builder.bytes())?;
         }
         Ok(())
     }

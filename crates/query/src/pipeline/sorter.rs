@@ -53,7 +53,7 @@ pub struct Sorter<'r> {
 impl<'r> Sorter<'r> {
     /// Sorts for `stage`; only the first `wanted` documents will be asked for.
     pub fn new(stage: &'static str, resources: &'r Resources, wanted: usize) -> Sorter<'r> {
-        let kept = Kept::new(resources.lease());
+        let kept = Kept::new(resources.reservation());
         Sorter { stage, resources, wanted, kept, bar: None, runs: Vec::new() }
     }
 
@@ -122,7 +122,7 @@ impl<'r> Sorter<'r> {
 
     /// Makes one run of several.
     fn merge(&self, runs: Vec<Run>, level: u32, spill: &Arc<dyn Spill>) -> Result<Run, QueryError> {
-        let nothing = Kept::new(self.resources.lease());
+        let nothing = Kept::new(self.resources.reservation());
         let merged = Sorted::of(runs, nothing, self.wanted)?;
         let mut writer = RunWriter::new(spill.create()?);
         for (count, entry) in merged.enumerate() {

@@ -6,9 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::memory::{Exceeded, Lease, StageMemory};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::memory::GoOn;
+use frond_store::budget::{Exceeded, MemoryBudget, Reservation};
 
 /// How much a stage may keep in memory unless it is told otherwise: MongoDB's limit.
 pub const MEMORY_BYTES_MAX: usize = 100 << 20;
@@ -37,16 +38,13 @@ pub trait SpillFile: Send + Sync {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), QueryError>;
 }
 
-/// Asks whether to go on; fails with what the query is to fail with.
-pub type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
-
 /// How much memory a stage may use, where the rest goes, and who may tell it to stop.
 #[derive(Clone)]
 pub struct Resources {
     /// Bytes that a stage keeps in memory at most.
     pub memory_bytes_max: usize,
-    /// What the stages of all queries keep together; `None`: nobody counts it.
-    pub memory: Option<Arc<StageMemory>>,
+    /// What all requests keep together; `None`: nobody counts it.
+    pub memory: Option<Arc<MemoryBudget>>,
     /// `None`: what needs more memory is refused.
     pub spill: Option<Arc<dyn Spill>>,
     /// `None`: nobody.
@@ -78,13 +76,13 @@ impl Resources {
     }
 
     /// Memory for a stage.
-    pub fn lease(&self) -> Lease {
-        self.lease_of(self.memory_bytes_max)
+    pub fn reservation(&self) -> Reservation {
+        self.reservation_of(self.memory_bytes_max)
     }
 
     /// Memory for a stage that has a limit of its own.
-    pub fn lease_of(&self, bytes_max: usize) -> Lease {
-        Lease::new(bytes_max, self.memory.clone())
+    pub fn reservation_of(&self, bytes_max: usize) -> Reservation {
+        Reservation::new(bytes_max, self.memory.clone())
     }
 
     /// Whether what is ready and only waits for its reader should leave the memory to others.

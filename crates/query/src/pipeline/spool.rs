@@ -10,9 +10,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf};
 
-use super::memory::{Exceeded, Lease};
 use super::spill::{Resources, SpillFile};
 use crate::error::QueryError;
+use frond_store::budget::{Exceeded, Reservation};
 
 /// Pieces in memory grow up to so many bytes, unless a document alone has more.
 const PIECE_BYTES_MAX: usize = 256 << 10;
@@ -34,7 +34,7 @@ pub(super) struct Spool {
     pieces: Vec<Vec<u8>>,
     /// What the pieces take.
     held_bytes: usize,
-    lease: Lease,
+    reservation: Reservation,
     count: usize,
 }
 
@@ -62,7 +62,7 @@ impl Spool {
             file_bytes: 0,
             pieces: Vec::new(),
             held_bytes: 0,
-            lease: resources.lease(),
+            reservation: resources.reservation(),
             count: 0,
         }
     }
@@ -107,7 +107,7 @@ impl Spool {
         let before = self.pieces.last().map_or(0, Vec::capacity);
         let mut wanted = (before * 2).min(PIECE_BYTES_MAX).max(bytes);
         if self.file.is_none()
-            && let Err(exceeded) = self.lease.hold(self.held_bytes + wanted)
+            && let Err(exceeded) = self.reservation.hold(self.held_bytes + wanted)
         {
             self.file = Some(self.resources.spill_of(self.stage, exceeded)?.create()?);
         }
@@ -117,7 +117,7 @@ impl Spool {
                 self.file_bytes += piece.len() as u64;
             }
             self.held_bytes = 0;
-            self.lease.release();
+            self.reservation.release();
             self.resources.check()?;
             wanted = PIECE_BYTES_MAX.max(bytes);
         }

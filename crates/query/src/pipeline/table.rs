@@ -15,7 +15,7 @@ use super::{
     skip, sort, sort_by_count, union_with, unwind,
 };
 use crate::error::QueryError;
-use crate::reference::{Feature, Standing};
+use crate::feature::{Feature, Standing};
 
 /// Parses the argument of a stage; some are short for several stages.
 pub(super) type Parse = fn(Value<'_>, &mut StageParser) -> Result<Vec<Arc<dyn Stage>>, QueryError>;

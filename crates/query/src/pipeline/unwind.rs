@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use frond_doc::path::Path;
+use frond_doc::raw::RawElements;
 use frond_doc::{DocumentBuf, Value, ValueBuf};
 
-use super::Documents;
 use super::parse::{StageParser, one};
 use super::set_path::set_path;
 use super::stage::{Context, Stage};
+use super::{Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
+
+/// Whether to stop is asked once for so many elements.
+const CHECK_COUNT: usize = 256;
 
 /// `$unwind`
 #[derive(Debug)]
@@ -26,10 +30,11 @@ impl Stage for Unwind {
     fn run<'a>(
         self: Arc<Self>,
         input: Documents<'a>,
-        _: &Context,
+        context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
+        let resources = context.resources.clone();
         Ok(Box::new(input.flat_map(move |document| match document {
-            Ok(document) => self.unwind(document),
+            Ok(document) => self.unwind(document, &resources),
             Err(error) => Box::new(std::iter::once(Err(error))),
         })))
     }
@@ -43,7 +48,11 @@ impl Stage for Unwind {
 }
 
 impl Unwind {
-    fn unwind(self: &Arc<Self>, document: DocumentBuf) -> Documents<'static> {
+    fn unwind(
+        self: &Arc<Self>,
+        document: DocumentBuf,
+        resources: &Resources,
+    ) -> Documents<'static> {
         let value = self.path.get(document.view());
         match value {
             Some(Value::Array(array)) if !array.is_empty() => {}
@@ -58,18 +67,26 @@ impl Unwind {
             _ => return Box::new(std::iter::once(Ok(self.at(document, None)))),
         }
         let stage = Arc::clone(self);
+        // Each output document copies its element; the array is copied once, and read where the last one ended.
         let array = value.map(ValueBuf::from);
-        // Positions into the array's bytes would borrow from the document that moves along, so the
-        // elements are copied out once; each output document copies its element anyway.
-        let elements: Vec<ValueBuf> = array
-            .iter()
-            .filter_map(|array| array.as_value().as_array())
-            .flat_map(|array| array.iter().map(ValueBuf::from))
-            .collect();
-        Box::new(elements.into_iter().enumerate().map(move |(position, element)| {
-            let value = Some(element.as_value());
-            let made = set_path(document.view(), stage.path.parts(), value);
-            Ok(stage.at(made, i64::try_from(position).ok()))
+        let resources = resources.clone();
+        let (mut position, mut offset) = (0_usize, 0_usize);
+        Box::new(std::iter::from_fn(move || {
+            let array = array.as_ref()?.as_value().as_array()?;
+            let bytes = array.as_bytes();
+            let mut elements = RawElements::new(bytes.get(offset..)?);
+            let element = elements.next()?.decode()?;
+            // The next walk passes over four bytes, as over a length.
+            offset = bytes.len() - elements.rest().len() - size_of::<i32>();
+            let place = position;
+            position += 1;
+            if place.is_multiple_of(CHECK_COUNT)
+                && let Err(error) = resources.check()
+            {
+                return Some(Err(error));
+            }
+            let made = set_path(document.view(), stage.path.parts(), Some(element));
+            Some(Ok(stage.at(made, i64::try_from(place).ok())))
         }))
     }
 

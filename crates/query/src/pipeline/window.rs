@@ -17,9 +17,9 @@ use super::spill::Resources;
 use super::time_unit::TimeUnit;
 use crate::accumulator::{Accumulator, Place};
 use crate::error::QueryError;
-use crate::expression::number::{Number, as_i32};
 use crate::expression::{Evaluated, Expression, Scope, Variables, failure};
-use crate::reference::Feature;
+use crate::feature::Feature;
+use crate::number::any_type::{Number, as_i32};
 use crate::sort::SortPattern;
 use bounds::Bounds;
 
@@ -82,7 +82,7 @@ impl<'p> Partition<'p> {
         for (position, document) in self.documents.iter().enumerate() {
             self.check(position)?;
             let scope = Scope::new(document.view(), self.variables);
-            values.push(expression.evaluate_in(&scope)?.detach());
+            values.push(expression.evaluate_in(&scope)?.detach(scope.memory())?);
         }
         Ok(values)
     }
@@ -166,11 +166,12 @@ impl WindowFunction {
                     let place = i64::try_from(place).ok().and_then(|place| place.checked_add(*by));
                     let place = place.and_then(|place| usize::try_from(place).ok());
                     match place.and_then(|place| values.get(place)) {
-                        Some(value) => value.clone(),
-                        None => Evaluated::copy(default.as_value()),
+                        Some(value) => value.borrow(),
+                        None => Evaluated::Borrowed(default.as_value()),
                     }
                 });
-                Ok(shifted.collect())
+                let memory = partition.variables.memory();
+                shifted.map(|value| value.detach(memory)).collect()
             }
             Kind::Derivative { input, unit } => {
                 series::derivative(partition, input, *unit, &self.bounds)
@@ -196,7 +197,7 @@ impl WindowFunction {
         for (position, document) in partition.documents.iter().enumerate() {
             partition.check(position)?;
             let scope = Scope::new(document.view(), partition.variables);
-            values.push(accumulator.value(&scope)?.detach());
+            values.push(accumulator.value(&scope)?.detach(scope.memory())?);
         }
         let mut window = accumulator.start_window(Document::empty(), partition.variables)?;
         let (mut begin, mut end) = (0, 0);

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use frond_doc::key::Bounds;
 
-use super::conditions::{self, Demand};
+use super::conditions::{self, PathBounds};
 use super::interval::{Cut, Interval, Intervals};
 use super::parts::{self, Part};
 use super::{FieldBounds, IndexFacts, PartCheck};
@@ -62,10 +62,10 @@ pub(super) fn scans(root: &Node, facts: &IndexFacts) -> Vec<Scan> {
 }
 
 fn scan(root: &Node, facts: &IndexFacts, parts: Vec<Part>) -> Option<Scan> {
-    let mut demands: Vec<Option<Demand>> = parts.iter().map(|part| part.demand(root)).collect();
+    let mut demands: Vec<Option<PathBounds>> = parts.iter().map(|part| part.demand(root)).collect();
     let is_answered =
         parts.iter().zip(&demands).all(|(part, demand)| part.is_answered(demand.as_ref()));
-    let is_there = |demand: &Demand| demand.is_present;
+    let is_there = |demand: &PathBounds| demand.is_present;
     if !is_answered || facts.shape.is_sparse() && !demands.iter().flatten().any(is_there) {
         return None;
     }
@@ -103,13 +103,13 @@ fn scan(root: &Node, facts: &IndexFacts, parts: Vec<Part>) -> Option<Scan> {
 /// different elements, which have different keys, may fulfil them. Of joint parts all: one element does.
 fn usable<'d>(
     parts: &[Part],
-    demands: &'d [Option<Demand>],
+    demands: &'d [Option<PathBounds>],
     is_joint: &[bool],
-) -> Vec<Option<&'d Demand>> {
-    let mut used: Vec<Option<&Demand>> = Vec::with_capacity(parts.len());
+) -> Vec<Option<&'d PathBounds>> {
+    let mut used: Vec<Option<&PathBounds>> = Vec::with_capacity(parts.len());
     for (place, (part, demand)) in parts.iter().zip(demands).enumerate() {
         let demand = demand.as_ref().filter(|demand| !demand.intervals.is_all());
-        let shares = |(earlier, used): (usize, &Option<&Demand>)| {
+        let shares = |(earlier, used): (usize, &Option<&PathBounds>)| {
             let are_joint = is_joint[earlier] && is_joint[place];
             used.is_some() && parts[earlier].shares_arrays(part) && !are_joint
         };
@@ -121,11 +121,11 @@ fn usable<'d>(
 
 /// Finds the `$elemMatch` that demands most of parts below one array, and puts its demands in their places: one
 /// element fulfils them all, and so does one key. Answers which parts these are.
-fn join(root: &Node, parts: &[Part], demands: &mut [Option<Demand>]) -> Vec<bool> {
+fn join(root: &Node, parts: &[Part], demands: &mut [Option<PathBounds>]) -> Vec<bool> {
     let mut elements = Vec::new();
     conditions::elements_of(root, &mut elements);
     let bounded = |outer: &str, inner: &Node| {
-        let mut bounded: Vec<(usize, Demand)> = Vec::new();
+        let mut bounded: Vec<(usize, PathBounds)> = Vec::new();
         let mut fields: Vec<&str> = Vec::new();
         for (place, part) in parts.iter().enumerate() {
             let Some((below, demand)) = part.demand_of_elements(outer, inner) else { continue };
@@ -145,7 +145,7 @@ fn join(root: &Node, parts: &[Part], demands: &mut [Option<Demand>]) -> Vec<bool
     for (place, demand) in most.filter(|most| most.len() > 1).into_iter().flatten() {
         // What holds of the whole document makes sure that something is there.
         let is_present = demands[place].as_ref().is_some_and(|demand| demand.is_present);
-        demands[place] = Some(Demand { is_present: is_present || demand.is_present, ..demand });
+        demands[place] = Some(PathBounds { is_present: is_present || demand.is_present, ..demand });
         is_joint[place] = true;
     }
     // A part that shares an array with these, and isn't among them, may be another element's.
@@ -167,8 +167,8 @@ fn join(root: &Node, parts: &[Part], demands: &mut [Option<Demand>]) -> Vec<bool
 fn is_exact(
     root: &Node,
     parts: &[Part],
-    demands: &[Option<Demand>],
-    used: &[Option<&Demand>],
+    demands: &[Option<PathBounds>],
+    used: &[Option<&PathBounds>],
 ) -> bool {
     let mut paths = Vec::new();
     for ((part, demand), used) in parts.iter().zip(demands).zip(used) {

@@ -14,7 +14,7 @@ use crate::filter::{Comparison, Membership, Pattern, Relation};
 
 /// What every passing document has at a path.
 #[derive(Clone, Debug)]
-pub(super) struct Demand {
+pub(super) struct PathBounds {
     /// One of the document's keys for the path lies in them.
     pub(super) intervals: Intervals,
     /// Whether something must be there, so that a sparse index has the document.
@@ -74,9 +74,9 @@ impl<'i> Rules<'i> {
     }
 
     /// What one test demands, if it can be trusted.
-    fn check(self, demand: Demand) -> Option<Demand> {
+    fn check(self, demand: PathBounds) -> Option<PathBounds> {
         let is_exact = demand.is_exact && !self.has_number && !self.is_hashed;
-        (demand.is_present || !self.has_number).then_some(Demand { is_exact, ..demand })
+        (demand.is_present || !self.has_number).then_some(PathBounds { is_exact, ..demand })
     }
 }
 
@@ -89,21 +89,21 @@ pub(super) enum Meeting {
     ManyValues,
 }
 
-impl Demand {
-    fn new(intervals: Vec<Interval>, is_present: bool) -> Demand {
-        Demand { intervals: Intervals::union_of(intervals), is_present, is_exact: false }
+impl PathBounds {
+    fn new(intervals: Vec<Interval>, is_present: bool) -> PathBounds {
+        PathBounds { intervals: Intervals::union_of(intervals), is_present, is_exact: false }
     }
 
-    fn anything(is_present: bool) -> Demand {
-        Demand { intervals: Intervals::all(), is_present, is_exact: false }
+    fn anything(is_present: bool) -> PathBounds {
+        PathBounds { intervals: Intervals::all(), is_present, is_exact: false }
     }
 
-    fn exact_if(self, is_exact: bool) -> Demand {
-        Demand { is_exact, ..self }
+    fn exact_if(self, is_exact: bool) -> PathBounds {
+        PathBounds { is_exact, ..self }
     }
 
     /// Both demands.
-    fn and(self, other: Demand, meeting: Meeting) -> Demand {
+    fn and(self, other: PathBounds, meeting: Meeting) -> PathBounds {
         let is_present = self.is_present || other.is_present;
         let is_exact = self.is_exact && other.is_exact && meeting == Meeting::OneValue;
         let intervals = match meeting {
@@ -113,15 +113,15 @@ impl Demand {
             }
             Meeting::ManyValues => self.intervals,
         };
-        Demand { intervals, is_present, is_exact }
+        PathBounds { intervals, is_present, is_exact }
     }
 
     /// One of the two demands.
-    fn or(self, other: Demand) -> Demand {
+    fn or(self, other: PathBounds) -> PathBounds {
         let is_exact = self.is_exact && other.is_exact;
         let mut intervals = self.intervals.into_vec();
         intervals.extend(other.intervals.into_vec());
-        Demand::new(intervals, self.is_present && other.is_present).exact_if(is_exact)
+        PathBounds::new(intervals, self.is_present && other.is_present).exact_if(is_exact)
     }
 }
 
@@ -152,19 +152,19 @@ fn only_path(node: &Node) -> Option<&str> {
 }
 
 /// What `node` demands of the values at `path`; `None` if nothing.
-pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<Demand> {
+pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<PathBounds> {
     match node {
         Node::And(nodes) => nodes
             .iter()
             .filter_map(|inner| of_node(inner, path, rules))
             .reduce(|left, right| left.and(right, rules.meeting)),
         Node::Or(nodes) => {
-            let branches: Option<Vec<Demand>> =
+            let branches: Option<Vec<PathBounds>> =
                 nodes.iter().map(|inner| of_node(inner, path, rules)).collect();
-            branches?.into_iter().reduce(Demand::or)
+            branches?.into_iter().reduce(PathBounds::or)
         }
         Node::Field(field) if field.dotted == path => {
-            Some(of_condition(&field.condition, rules).unwrap_or(Demand::anything(false)))
+            Some(of_condition(&field.condition, rules).unwrap_or(PathBounds::anything(false)))
         }
         Node::Field(field) => {
             let below = path.strip_prefix(field.dotted.as_str())?.strip_prefix('.')?;
@@ -180,7 +180,7 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<Deman
 }
 
 /// What an `$elemMatch` on an outer path demands of the path `below` its elements.
-fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<Demand> {
+fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<PathBounds> {
     match condition {
         Condition::All(inner) => inner
             .iter()
@@ -192,7 +192,7 @@ fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<D
 }
 
 /// What the conditions of one `$elemMatch` demand of the path `below` its elements.
-pub(super) fn of_element(node: &Node, below: &str, rules: Rules<'_>) -> Option<Demand> {
+pub(super) fn of_element(node: &Node, below: &str, rules: Rules<'_>) -> Option<PathBounds> {
     // A number could name elements of a nested array, which keys don't reach.
     if below.starts_with(|letter: char| letter.is_ascii_digit()) {
         return None;
@@ -217,24 +217,24 @@ fn elements_in<'n>(condition: &'n Condition, path: &'n str, found: &mut Vec<(&'n
     }
 }
 
-fn of_condition(condition: &Condition, rules: Rules<'_>) -> Option<Demand> {
+fn of_condition(condition: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     match condition {
         Condition::All(inner) => inner
             .iter()
             // What isn't understood makes the whole inexact.
-            .map(|inner| of_condition(inner, rules).unwrap_or(Demand::anything(false)))
+            .map(|inner| of_condition(inner, rules).unwrap_or(PathBounds::anything(false)))
             .reduce(|left, right| left.and(right, rules.meeting)),
         Condition::Test(test) => rules.check(of_test(test, rules)),
         Condition::Not(inner) => rules.check(of_negation(inner, rules)?),
     }
 }
 
-fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<Demand> {
+fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     let is_present = match inner {
         // Absent: null, or undefined where the path leads into an empty array.
         Condition::Test(Test::Exists) => {
             let absent = [Value::Undefined, Value::Null].map(Interval::point);
-            return (!rules.is_hashed).then(|| Demand::new(absent.to_vec(), false));
+            return (!rules.is_hashed).then(|| PathBounds::new(absent.to_vec(), false));
         }
         Condition::Test(Test::Compare(comparison)) => {
             comparison.matches(None) && rules.is_top_level
@@ -249,15 +249,15 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<Demand> {
     let inner = of_condition(inner, rules.one_value());
     // `a.b` reaches nothing in `{a: [1]}`, not even null, though its key is that of null.
     let may_be_null = rules.is_top_level || rules.meeting == Meeting::OneValue;
-    let is_told = |inner: &Demand| inner.is_exact || (may_be_null && is_null(&inner.intervals));
+    let is_told = |inner: &PathBounds| inner.is_exact || (may_be_null && is_null(&inner.intervals));
     match inner.filter(is_told) {
         Some(inner) => {
             // Of several values one may lie outside, and another not.
             let is_exact = inner.is_exact && rules.meeting == Meeting::OneValue;
             let outside = inner.intervals.complement();
-            Some(Demand { intervals: outside, is_present, is_exact })
+            Some(PathBounds { intervals: outside, is_present, is_exact })
         }
-        None if is_present => Some(Demand::anything(true)),
+        None if is_present => Some(PathBounds::anything(true)),
         None => None,
     }
 }
@@ -280,14 +280,14 @@ fn is_null(intervals: &Intervals) -> bool {
     *intervals == Intervals::union_of(vec![Interval::point(Value::Null)])
 }
 
-fn of_test(test: &Test, rules: Rules<'_>) -> Demand {
+fn of_test(test: &Test, rules: Rules<'_>) -> PathBounds {
     match test {
         Test::Compare(comparison) if rules.is_hashed => match comparison.relation() {
             Relation::Equal if !rules.is_foreign(comparison.operand(), comparison.collation()) => {
                 let hashed = vec![hashed(comparison.operand())];
-                Demand::new(hashed, !comparison.matches(None))
+                PathBounds::new(hashed, !comparison.matches(None))
             }
-            _ => Demand::anything(!comparison.matches(None)),
+            _ => PathBounds::anything(!comparison.matches(None)),
         },
         Test::Compare(comparison) => of_comparison(comparison, rules.collation),
         Test::In(membership)
@@ -299,44 +299,44 @@ fn of_test(test: &Test, rules: Rules<'_>) -> Demand {
                     .any(|value| rules.is_foreign(value.as_value(), membership.collation())) =>
         {
             let values = membership.values().iter().map(|value| hashed(value.as_value()));
-            Demand::new(values.collect(), !membership.contains(None))
+            PathBounds::new(values.collect(), !membership.contains(None))
         }
-        Test::In(membership) if rules.is_hashed => Demand::anything(!membership.contains(None)),
+        Test::In(membership) if rules.is_hashed => PathBounds::anything(!membership.contains(None)),
         Test::In(membership) => of_membership(membership, rules.collation),
-        _ if rules.is_hashed => Demand::anything(true),
-        Test::Pattern(pattern) => Demand::new(matching(pattern, rules.collation), true),
+        _ if rules.is_hashed => PathBounds::anything(true),
+        Test::Pattern(pattern) => PathBounds::new(matching(pattern, rules.collation), true),
         Test::Type(types) => {
             let samples = types.types().iter().map(|kind| sample(*kind));
             match samples.collect::<Option<Vec<ValueBuf>>>() {
-                Some(samples) => Demand::new(
+                Some(samples) => PathBounds::new(
                     samples.iter().map(|sample| Interval::bracket(sample.as_value())).collect(),
                     true,
                 ),
-                None => Demand::anything(true),
+                None => PathBounds::anything(true),
             }
         }
-        Test::Remainder(_) => Demand::new(vec![Interval::bracket(Value::Int32(0))], true),
+        Test::Remainder(_) => PathBounds::new(vec![Interval::bracket(Value::Int32(0))], true),
         Test::Exists
         | Test::Bits(_)
         | Test::Size(_)
         | Test::ElementDocument(_)
         | Test::Geo(_)
-        | Test::Near(_) => Demand::anything(true),
+        | Test::Near(_) => PathBounds::anything(true),
         // One single element fulfils all of it, also on a multikey index.
         Test::ElementValue(condition) => match of_condition(condition, rules.one_value()) {
-            Some(demand) => Demand { is_present: true, is_exact: false, ..demand },
-            None => Demand::anything(true),
+            Some(demand) => PathBounds { is_present: true, is_exact: false, ..demand },
+            None => PathBounds::anything(true),
         },
-        Test::Never => Demand::new(Vec::new(), true).exact_if(true),
+        Test::Never => PathBounds::new(Vec::new(), true).exact_if(true),
     }
 }
 
-fn of_membership(membership: &Membership, collation: &Collation) -> Demand {
+fn of_membership(membership: &Membership, collation: &Collation) -> PathBounds {
     let mut intervals = Vec::new();
     let mut is_exact = membership.patterns().is_empty();
     for value in membership.values() {
         if is_foreign(value.as_value(), membership.collation(), collation) {
-            return Demand::anything(!membership.contains(None));
+            return PathBounds::anything(!membership.contains(None));
         }
         is_exact &= is_told_by_key(value.as_value());
         intervals.extend(equal(collation.comparable(value.as_value()).as_value()));
@@ -344,7 +344,7 @@ fn of_membership(membership: &Membership, collation: &Collation) -> Demand {
     for pattern in membership.patterns() {
         intervals.extend(matching(pattern, collation));
     }
-    Demand::new(intervals, !membership.contains(None)).exact_if(is_exact)
+    PathBounds::new(intervals, !membership.contains(None)).exact_if(is_exact)
 }
 
 fn hashed(value: Value<'_>) -> Interval {
@@ -411,22 +411,22 @@ fn is_foreign(operand: Value<'_>, filter: &Collation, index: &Collation) -> bool
     holds_string(operand) && filter != index
 }
 
-fn of_comparison(comparison: &Comparison, collation: &Collation) -> Demand {
+fn of_comparison(comparison: &Comparison, collation: &Collation) -> PathBounds {
     let operand = comparison.operand();
     let is_present = !comparison.matches(None);
     let relation = comparison.relation();
     if is_foreign(operand, comparison.collation(), collation) {
-        return Demand::anything(is_present);
+        return PathBounds::anything(is_present);
     }
     let comparable = collation.comparable(operand);
     let operand = comparable.as_value();
     let is_exact = is_told_by_key(operand);
     if relation == Relation::Equal {
-        return Demand::new(equal(operand), is_present).exact_if(is_exact);
+        return PathBounds::new(equal(operand), is_present).exact_if(is_exact);
     }
     // Arrays are compared as wholes, which keys don't hold; MinKey and MaxKey with all types.
     if matches!(operand, Value::Array(_) | Value::MinKey | Value::MaxKey) {
-        return Demand::anything(is_present);
+        return PathBounds::anything(is_present);
     }
     let mut interval = Interval::bracket(operand);
     let key = frond_doc::key::of_value(operand).to_vec();
@@ -443,7 +443,7 @@ fn of_comparison(comparison: &Comparison, collation: &Collation) -> Demand {
         interval.start =
             Cut::Before(frond_doc::key::of_value(Value::Double(f64::NEG_INFINITY)).to_vec());
     }
-    Demand::new(vec![interval], is_present).exact_if(is_exact)
+    PathBounds::new(vec![interval], is_present).exact_if(is_exact)
 }
 
 /// The keys of documents that have `value`: of an array, its first element's, or undefined if it is

@@ -14,7 +14,7 @@
 use frond_doc::{Value, ValueBuf, key};
 
 use super::IndexFacts;
-use super::conditions::{self, Demand, Rules};
+use super::conditions::{self, PathBounds, Rules};
 use super::interval::{Interval, Intervals};
 use super::places::{self, Surface};
 use super::terms;
@@ -58,7 +58,7 @@ enum PartKind {
 
 impl Part {
     /// What `root` demands of the part.
-    pub(super) fn demand(&self, root: &Node) -> Option<Demand> {
+    pub(super) fn demand(&self, root: &Node) -> Option<PathBounds> {
         let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
         match &self.kind {
             PartKind::Values | PartKind::Leaves => conditions::of_node(root, &self.path, rules),
@@ -67,7 +67,7 @@ impl Part {
             PartKind::Squares(grid) => places::of_node(root, &self.path, Surface::Plane(grid)),
             PartKind::Terms => terms::of_node(root),
             PartKind::Unsearched => None,
-            PartKind::Path(path) => Some(Demand {
+            PartKind::Path(path) => Some(PathBounds {
                 intervals: Intervals::union_of(vec![Interval::point(Value::String(path))]),
                 is_present: false,
                 is_exact: true,
@@ -77,7 +77,11 @@ impl Part {
 
     /// The part's path below `outer`, if it may lie below an array there, and what an `$elemMatch` at `outer` with
     /// the conditions `inner` demands of it.
-    pub(super) fn demand_of_elements(&self, outer: &str, inner: &Node) -> Option<(&str, Demand)> {
+    pub(super) fn demand_of_elements(
+        &self,
+        outer: &str,
+        inner: &Node,
+    ) -> Option<(&str, PathBounds)> {
         let is_of_values = matches!(self.kind, PartKind::Values | PartKind::Leaves);
         if !is_of_values || !self.is_multikey {
             return None;
@@ -108,14 +112,14 @@ impl Part {
 
     /// Whether the index has what `demand` asks for: a wildcard lacks documents without the path, and
     /// sub-documents; where arrays are on the path, also what is absent in one element and there in another.
-    pub(super) fn is_answered(&self, demand: Option<&Demand>) -> bool {
+    pub(super) fn is_answered(&self, demand: Option<&PathBounds>) -> bool {
         match self.kind {
             PartKind::Leaves => {}
             PartKind::Cells | PartKind::Squares(_) | PartKind::Terms => return demand.is_some(),
             _ => return true,
         }
         let sample = Value::Document(frond_doc::Document::empty());
-        demand.is_some_and(|Demand { intervals, is_present, .. }| {
+        demand.is_some_and(|PathBounds { intervals, is_present, .. }| {
             let may_be_absent = self.is_multikey && intervals.meets_type(Value::Null);
             *is_present && !may_be_absent && !intervals.is_all() && !intervals.meets_type(sample)
         })

@@ -3,7 +3,7 @@
 use frond_doc::Value;
 use frond_doc::key;
 
-use super::conditions::Demand;
+use super::conditions::PathBounds;
 use super::interval::{Cut, Interval, Intervals};
 use crate::filter::tree::{Condition, Node, Test};
 use crate::geometry::cells;
@@ -22,7 +22,7 @@ pub(super) enum Surface<'s> {
 
 /// What `node` demands of the places at `path`; `None` if nothing, or nothing on this surface. Of several
 /// demands the first is taken: different places may fulfil them.
-pub(super) fn of_node(node: &Node, path: &str, surface: Surface<'_>) -> Option<Demand> {
+pub(super) fn of_node(node: &Node, path: &str, surface: Surface<'_>) -> Option<PathBounds> {
     match node {
         Node::And(nodes) => nodes.iter().find_map(|inner| of_node(inner, path, surface)),
         Node::Field(field) if field.dotted == path => of_condition(&field.condition, surface),
@@ -30,7 +30,7 @@ pub(super) fn of_node(node: &Node, path: &str, surface: Surface<'_>) -> Option<D
     }
 }
 
-fn of_condition(condition: &Condition, surface: Surface<'_>) -> Option<Demand> {
+fn of_condition(condition: &Condition, surface: Surface<'_>) -> Option<PathBounds> {
     let cells = match (condition, surface) {
         (Condition::All(inner), _) => {
             return inner.iter().find_map(|inner| of_condition(inner, surface));
@@ -46,7 +46,7 @@ fn of_condition(condition: &Condition, surface: Surface<'_>) -> Option<Demand> {
         end: Cut::After(number(high)),
     };
     let intervals = Intervals::union_of(cells.into_iter().map(interval).collect());
-    Some(Demand { intervals, is_present: true, is_exact: false })
+    Some(PathBounds { intervals, is_present: true, is_exact: false })
 }
 
 /// Ranges of numbers, the least and the greatest of each.

@@ -2,7 +2,7 @@
 
 use frond_doc::Value;
 
-use super::conditions::Demand;
+use super::conditions::PathBounds;
 use super::interval::{Interval, Intervals};
 use crate::filter::Filter;
 use crate::filter::Relation;
@@ -12,13 +12,13 @@ use crate::index::{FieldKind, IndexShape};
 
 /// The terms of which `node` demands one; `None` without a `$text`, or while it isn't known which index
 /// it asks.
-pub(super) fn of_node(node: &Node) -> Option<Demand> {
+pub(super) fn of_node(node: &Node) -> Option<PathBounds> {
     match node {
         Node::And(nodes) => nodes.iter().find_map(of_node),
         Node::Text(TextTest::Bound(matcher)) => {
             let points = matcher.filed_terms().map(|term| Interval::point(Value::String(term)));
             let intervals = Intervals::union_of(points.collect());
-            Some(Demand { intervals, is_present: true, is_exact: false })
+            Some(PathBounds { intervals, is_present: true, is_exact: false })
         }
         _ => None,
     }

@@ -6,7 +6,8 @@ use frond_doc::{DocumentBuf, extended_json, key};
 use super::{IndexFacts, IndexScan, PartCheck, Plan, Question, Standing, plan};
 use crate::filter::Filter;
 use crate::index::{FLAG_MULTIKEY, IndexShape, field_flag};
-use crate::sort::{SortField, SortPattern};
+use crate::sort::SortPattern;
+use crate::sort_field::SortField;
 
 fn json(text: &str) -> DocumentBuf {
     extended_json::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -49,10 +50,10 @@ fn shown(indexes: &[&str], filter: &str, order: &str) -> String {
         distinct: None,
         indexes: &indexes,
     };
-    told(&plan(question, &mut count))
+    text_of(&plan(question, &mut count))
 }
 
-fn told(plan: &Plan) -> String {
+fn text_of(plan: &Plan) -> String {
     match plan {
         Plan::CollectionScan => "collection".to_owned(),
         Plan::IdScan(scan) => format!("id {}", scan.ranges.len()),
@@ -66,7 +67,7 @@ fn told(plan: &Plan) -> String {
             text
         }
         Plan::Union { branches, is_merged } => {
-            let branches: Vec<String> = branches.iter().map(told).collect();
+            let branches: Vec<String> = branches.iter().map(text_of).collect();
             format!("{}[{}]", if *is_merged { "merged" } else { "" }, branches.join("; "))
         }
     }

@@ -6,8 +6,8 @@ use super::{Computed, Kind, Node, Projection, Slice, Tree};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{self, Expression, Parser, Variables};
+use crate::feature::Feature;
 use crate::filter::Filter;
-use crate::reference::Feature;
 use crate::sort::check_field_path;
 use crate::text;
 

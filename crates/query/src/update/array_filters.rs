@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use frond_doc::{Array, Document, DocumentBuilder, Value};
 
 use super::tree::{Branch, Step};
+use super::value_set::count_lookup;
 use crate::code::Code;
-use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::expression::Variables;
 use crate::filter::Filter;
 use crate::text;
 
@@ -82,19 +83,23 @@ impl ArrayFilters {
         }
     }
 
-    /// Compares strings by `collation`.
-    pub(super) fn collate(&mut self, collation: &Collation) {
+    /// Compares strings as `variables` say, and takes what they allow.
+    pub(super) fn bind(&mut self, variables: &Variables) {
         for filter in self.0.values_mut() {
-            *filter = filter.clone().with_collation(collation);
+            *filter = filter.clone().with_variables(variables.clone());
         }
     }
 
     /// Whether `$[name]` stands for `element`.
-    pub(super) fn matches(&self, name: &str, element: Value<'_>) -> bool {
-        let Some(filter) = self.0.get(name) else { return false };
+    ///
+    /// # Errors
+    /// What asking fails with; what the request is to fail with, if it is to stop.
+    pub(super) fn matches(&self, name: &str, element: Value<'_>) -> Result<bool, QueryError> {
+        let Some(filter) = self.0.get(name) else { return Ok(false) };
+        count_lookup(element, filter.memory())?;
         let mut wrapper = DocumentBuilder::new();
         wrapper.append(name, element);
-        filter.matches(wrapper.build().view())
+        filter.try_matches(wrapper.build().view())
     }
 }
 

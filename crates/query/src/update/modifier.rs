@@ -6,9 +6,11 @@ use super::Occasion;
 use super::arithmetic::{self, BitOperation};
 use super::pull::{self, PullCondition};
 use super::push::{self, Push};
+use super::value_set::{ValueSet, count_lookup};
 use super::walk::{Scope, Trail};
 use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::expression::Variables;
 use frond_doc::Timestamp;
 use frond_doc::path::Path;
 
@@ -40,11 +42,11 @@ pub(super) enum Modifier {
     /// `$push`
     Push(Push),
     /// `$addToSet`
-    AddToSet(Vec<ValueBuf>),
+    AddToSet(ValueSet),
     /// `$pull`
     Pull(PullCondition),
     /// `$pullAll`
-    PullAll(Vec<ValueBuf>),
+    PullAll(ValueSet),
     /// `$pop: -1`
     PopFirst,
     /// `$pop: 1`
@@ -106,10 +108,28 @@ impl Modifier {
         )
     }
 
-    /// Compares strings by `collation` where the modifier has a condition of its own.
-    pub(super) fn collate(&mut self, collation: &Collation) {
-        if let Modifier::Pull(condition) = self {
-            condition.collate(collation);
+    /// Compares strings as `variables` say where the modifier has a condition or an order of its own.
+    pub(super) fn bind(&mut self, variables: &Variables) {
+        match self {
+            Modifier::Pull(condition) => condition.bind(variables),
+            Modifier::AddToSet(values) | Modifier::PullAll(values) => {
+                values.collate(variables.collation());
+            }
+            _ => {}
+        }
+    }
+
+    /// What it takes, if it may be much.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Modifier::Push(push) => push.bytes(),
+            Modifier::AddToSet(values) | Modifier::PullAll(values) => {
+                push::bytes_of_all(values.values())
+            }
+            Modifier::Set(value) | Modifier::SetOnInsert(value) => {
+                push::bytes_of_all(std::iter::once(value.as_value()))
+            }
+            _ => 0,
         }
     }
 
@@ -120,6 +140,7 @@ impl Modifier {
         scope: &Scope<'_>,
         trail: &Trail,
     ) -> Result<(), QueryError> {
+        let memory = scope.variables.memory();
         match self {
             Modifier::Set(value) => slot.put(value.as_value()),
             Modifier::SetOnInsert(value) => match scope.occasion {
@@ -145,29 +166,31 @@ impl Modifier {
                 return arithmetic::apply_multiply(slot, by.as_value(), scope);
             }
             Modifier::Minimum(value) => {
-                put_if(slot, value, scope.collation, |ordering| ordering.is_lt());
+                put_if(slot, value, scope.variables.collation(), |ordering| ordering.is_lt());
             }
             Modifier::Maximum(value) => {
-                put_if(slot, value, scope.collation, |ordering| ordering.is_gt());
+                put_if(slot, value, scope.variables.collation(), |ordering| ordering.is_gt());
             }
             Modifier::Bit(operations) => {
                 return arithmetic::apply_bits(slot, operations, scope);
             }
             Modifier::Push(push) => return push::apply_push(slot, push, scope, trail),
             Modifier::AddToSet(values) => {
-                return push::apply_add_to_set(slot, values, scope.collation);
+                return push::apply_add_to_set(slot, values, memory);
             }
             Modifier::Pull(condition) => {
-                let is_unwanted = |value: Value<'_>| condition.matches(value, scope.collation);
-                return pull::apply_pull(slot, "$pull", &is_unwanted);
+                let is_unwanted = |value: Value<'_>| condition.matches(value, scope.variables);
+                return pull::apply_pull(slot, "$pull", memory, &is_unwanted);
             }
             Modifier::PullAll(values) => {
-                let is_unwanted =
-                    |value: Value<'_>| pull::is_any_of(values, value, scope.collation);
-                return pull::apply_pull(slot, "$pullAll", &is_unwanted);
+                let is_unwanted = |value: Value<'_>| {
+                    count_lookup(value, memory)?;
+                    Ok(values.contains(value))
+                };
+                return pull::apply_pull(slot, "$pullAll", memory, &is_unwanted);
             }
-            Modifier::PopFirst => return pull::apply_pop(slot, pull::End::First, trail),
-            Modifier::PopLast => return pull::apply_pop(slot, pull::End::Last, trail),
+            Modifier::PopFirst => return pull::apply_pop(slot, pull::End::First, memory, trail),
+            Modifier::PopLast => return pull::apply_pop(slot, pull::End::Last, memory, trail),
         }
         Ok(())
     }

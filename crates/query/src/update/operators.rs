@@ -8,7 +8,7 @@ use super::modifier::Modifier;
 use super::{Operators, arithmetic, assign, pull, push};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::reference::Feature;
+use crate::feature::Feature;
 
 /// Makes the modifier of one path from its operand.
 type Parse = fn(path: &str, operand: Value<'_>) -> Result<Modifier, QueryError>;

@@ -5,11 +5,13 @@ use frond_doc::{Value, ValueBuf, order};
 
 use super::modifier::{Modifier, Slot};
 use super::push::write_array;
+use super::value_set::{ValueSet, count_lookup};
 use super::walk::Trail;
 use crate::code::Code;
-use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::expression::Variables;
 use crate::filter::{Filter, ValueFilter};
+use crate::memory::RequestMemory;
 use crate::text;
 
 /// Which elements a `$pull` removes.
@@ -24,24 +26,33 @@ pub(super) enum PullCondition {
 }
 
 impl PullCondition {
-    /// Compares strings by `collation`.
-    pub(super) fn collate(&mut self, collation: &Collation) {
+    /// Compares strings as `variables` say, and takes what they allow.
+    pub(super) fn bind(&mut self, variables: &Variables) {
         match self {
-            PullCondition::Documents(filter) => *filter = filter.clone().with_collation(collation),
-            PullCondition::Values(filter) => filter.collate(collation),
+            PullCondition::Documents(filter) => {
+                *filter = filter.clone().with_variables(variables.clone());
+            }
+            PullCondition::Values(filter) => filter.bind(variables),
             PullCondition::Equal(_) => {}
         }
     }
 
     /// Whether an element leaves.
-    pub(super) fn matches(&self, element: Value<'_>, collation: &Collation) -> bool {
+    pub(super) fn matches(
+        &self,
+        element: Value<'_>,
+        variables: &Variables,
+    ) -> Result<bool, QueryError> {
+        count_lookup(element, variables.memory())?;
         match (self, element) {
             (PullCondition::Documents(filter), Value::Document(document)) => {
-                filter.matches(document)
+                filter.try_matches(document)
             }
-            (PullCondition::Documents(_), _) => false,
+            (PullCondition::Documents(_), _) => Ok(false),
             (PullCondition::Values(filter), _) => filter.matches(element),
-            (PullCondition::Equal(value), _) => collation.equal(value.as_value(), element),
+            (PullCondition::Equal(value), _) => {
+                Ok(variables.collation().equal(value.as_value(), element))
+            }
         }
     }
 }
@@ -50,40 +61,45 @@ impl PullCondition {
 #[derive(Clone, Debug)]
 pub struct Pull {
     condition: Unwanted,
-    collation: Collation,
+    variables: Variables,
 }
 
 #[derive(Clone, Debug)]
 enum Unwanted {
     By(PullCondition),
-    AnyOf(Vec<ValueBuf>),
+    AnyOf(ValueSet),
 }
 
 impl Pull {
     /// Parses the operand of such an operator; `None` if it is another, or wrong.
-    pub fn parse(operator: &str, operand: Value<'_>, collation: &Collation) -> Option<Pull> {
-        let modifier = match operator {
+    pub fn parse(operator: &str, operand: Value<'_>, variables: &Variables) -> Option<Pull> {
+        let mut modifier = match operator {
             "$pull" => pull("", operand),
             "$pullAll" => pull_all("", operand),
             _ => return None,
-        };
-        let condition = match modifier.ok()? {
-            Modifier::Pull(mut condition) => {
-                condition.collate(collation);
-                Unwanted::By(condition)
-            }
+        }
+        .ok()?;
+        modifier.bind(variables);
+        let condition = match modifier {
+            Modifier::Pull(condition) => Unwanted::By(condition),
             Modifier::PullAll(values) => Unwanted::AnyOf(values),
             _ => return None,
         };
-        Some(Pull { condition, collation: collation.clone() })
+        Some(Pull { condition, variables: variables.clone() })
     }
 
     /// Whether an element leaves. Of a document it may be given those fields only that
     /// [`Pull::names_in_documents`] tells.
-    pub fn removes(&self, element: Value<'_>) -> bool {
+    ///
+    /// # Errors
+    /// What asking fails with; what the request is to fail with, if it is to stop.
+    pub fn removes(&self, element: Value<'_>) -> Result<bool, QueryError> {
         match &self.condition {
-            Unwanted::By(condition) => condition.matches(element, &self.collation),
-            Unwanted::AnyOf(values) => is_any_of(values, element, &self.collation),
+            Unwanted::By(condition) => condition.matches(element, &self.variables),
+            Unwanted::AnyOf(values) => {
+                count_lookup(element, self.variables.memory())?;
+                Ok(values.contains(element))
+            }
         }
     }
 
@@ -99,19 +115,13 @@ impl Pull {
 
     /// Whether no document or array leaves.
     pub fn leaves_containers(&self) -> bool {
-        let is_container =
-            |value: &ValueBuf| matches!(value.as_value(), Value::Document(_) | Value::Array(_));
+        let is_container = |value| matches!(value, Value::Document(_) | Value::Array(_));
         match &self.condition {
-            Unwanted::By(PullCondition::Equal(value)) => !is_container(value),
+            Unwanted::By(PullCondition::Equal(value)) => !is_container(value.as_value()),
             Unwanted::By(_) => false,
-            Unwanted::AnyOf(values) => !values.iter().any(is_container),
+            Unwanted::AnyOf(values) => !values.values().any(is_container),
         }
     }
-}
-
-/// Whether an element equals one of these values: what `$pullAll` removes.
-pub(super) fn is_any_of(values: &[ValueBuf], element: Value<'_>, collation: &Collation) -> bool {
-    values.iter().any(|value| collation.equal(value.as_value(), element))
 }
 
 /// `$pull`
@@ -130,7 +140,8 @@ pub(super) fn pull(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryErr
 pub(super) fn pull_all(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryError> {
     match operand {
         Value::Array(array) => {
-            Ok(Modifier::PullAll(array.iter().map(|value| value.to_buf()).collect()))
+            let values = array.iter().map(|value| value.to_buf()).collect();
+            Ok(Modifier::PullAll(ValueSet::of(values)))
         }
         _ => Err(QueryError::new(
             Code::BadValue,
@@ -159,14 +170,26 @@ pub(super) fn pop(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryErro
 pub(super) fn apply_pull(
     slot: Slot<'_, '_>,
     operator: &str,
-    is_unwanted: &dyn Fn(Value<'_>) -> bool,
+    memory: &RequestMemory,
+    is_unwanted: &dyn Fn(Value<'_>) -> Result<bool, QueryError>,
 ) -> Result<(), QueryError> {
     match slot.current {
         None => {}
-        Some(Value::Array(array)) if array.iter().any(is_unwanted) => {
-            write_array(slot, array.iter().filter(|element| !is_unwanted(*element)));
+        Some(Value::Array(array)) => {
+            let count = array.as_document().elements().count();
+            let _charge = memory.charge_of(count * size_of::<Value<'_>>())?;
+            let mut kept = Vec::with_capacity(count);
+            for element in array.iter() {
+                if !is_unwanted(element)? {
+                    kept.push(element);
+                }
+            }
+            if kept.len() == count {
+                slot.keep();
+            } else {
+                write_array(slot, kept.into_iter(), memory)?;
+            }
         }
-        Some(Value::Array(_)) => slot.keep(),
         Some(_) => {
             let message = format!("Cannot apply {operator} to a non-array value");
             return Err(QueryError::new(Code::BadValue, message));
@@ -183,13 +206,18 @@ pub(super) enum End {
 }
 
 /// Writes the array without its first or last element.
-pub(super) fn apply_pop(slot: Slot<'_, '_>, end: End, trail: &Trail) -> Result<(), QueryError> {
+pub(super) fn apply_pop(
+    slot: Slot<'_, '_>,
+    end: End,
+    memory: &RequestMemory,
+    trail: &Trail,
+) -> Result<(), QueryError> {
     match slot.current {
         None => {}
         Some(Value::Array(array)) => {
             let skip = usize::from(end == End::First);
             let take = array.iter().count().saturating_sub(1);
-            write_array(slot, array.iter().skip(skip).take(take));
+            write_array(slot, array.iter().skip(skip).take(take), memory)?;
         }
         Some(other) => {
             return Err(QueryError::new(

@@ -7,10 +7,13 @@ use frond_doc::path::Path;
 use frond_doc::{Array, Document, Value, ValueBuf};
 
 use super::modifier::{Modifier, Slot};
+use super::value_set::{Missing, ValueSet};
 use super::walk::{Scope, Trail};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::expression::Variables;
+use crate::memory::{self, RequestMemory};
 use crate::{number, text};
 
 /// A parsed `$push`.
@@ -93,7 +96,36 @@ impl OrderedPush {
     }
 }
 
+/// A `$addToSet`, for whoever has an array's elements one by one.
+#[derive(Clone, Debug)]
+pub struct AddToSet {
+    values: ValueSet,
+    memory: RequestMemory,
+}
+
+impl AddToSet {
+    /// Parses the operand of a `$addToSet`; `None` if it is wrong.
+    pub fn parse(operand: Value<'_>, variables: &Variables) -> Option<AddToSet> {
+        let Modifier::AddToSet(mut values) = add_to_set("", operand).ok()? else { return None };
+        values.collate(variables.collation());
+        Some(AddToSet { values, memory: variables.memory().clone() })
+    }
+
+    /// Its values, to be told what is there already.
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit`.
+    pub fn missing(&self) -> Result<Missing<'_>, QueryError> {
+        self.values.missing(&self.memory)
+    }
+}
+
 impl Push {
+    /// What it takes.
+    pub(super) fn bytes(&self) -> usize {
+        bytes_of_all(self.values.iter().map(ValueBuf::as_value))
+    }
+
     /// Before which of `count` elements the values go.
     fn place(&self, count: usize) -> usize {
         match self.position {
@@ -174,7 +206,7 @@ pub(super) fn add_to_set(_path: &str, operand: Value<'_>) -> Result<Modifier, Qu
         }
         _ => vec![operand.to_buf()],
     };
-    Ok(Modifier::AddToSet(values))
+    Ok(Modifier::AddToSet(ValueSet::of(values)))
 }
 
 impl PushSort {
@@ -256,10 +288,18 @@ pub(super) fn apply_push(
             )));
         }
     };
+    let memory = scope.variables.memory();
+    let count = elements.len() + push.values.len();
+    // Sorting takes as much again.
+    let copies = if push.sort.is_some() { 2 } else { 1 };
+    let _charge = memory.charge_of(count * size_of::<Value<'_>>() * copies)?;
     let place = push.place(elements.len());
     elements.splice(place..place, push.values.iter().map(|value| value.as_value()));
     if let Some(sort) = &push.sort {
-        elements.sort_by(|left, right| sort.compare(*left, *right, scope.collation));
+        let collation = scope.variables.collation();
+        memory::sort_by(&mut elements, memory, |left, right| {
+            sort.compare(*left, *right, collation)
+        })?;
     }
     match push.slice {
         Some(slice) if slice >= 0 => elements.truncate(slice as usize),
@@ -269,24 +309,37 @@ pub(super) fn apply_push(
         }
         None => {}
     }
-    write_array(slot, elements.into_iter());
-    Ok(())
+    write_array(slot, elements.into_iter(), memory)
 }
 
 /// Writes an array of the values.
-pub(super) fn write_array<'a>(slot: Slot<'_, '_>, elements: impl Iterator<Item = Value<'a>>) {
+pub(super) fn write_array<'a>(
+    slot: Slot<'_, '_>,
+    elements: impl Iterator<Item = Value<'a>>,
+    memory: &RequestMemory,
+) -> Result<(), QueryError> {
     slot.out.begin_array(slot.name);
     for element in elements {
+        memory.work(1)?;
+        memory.read(memory::bytes_of(element))?;
         slot.out.push(element);
     }
     slot.out.end();
+    Ok(())
+}
+
+/// What values take that are kept one by one.
+pub(super) fn bytes_of_all<'v>(values: impl Iterator<Item = Value<'v>>) -> usize {
+    /// A value's own document, and its place in a list.
+    const VALUE_BYTES: usize = 64;
+    values.map(|value| VALUE_BYTES + memory::bytes_of(value)).sum()
 }
 
 /// Writes the array with those of `values` that it lacks.
 pub(super) fn apply_add_to_set(
     slot: Slot<'_, '_>,
-    values: &[ValueBuf],
-    collation: &Collation,
+    values: &ValueSet,
+    memory: &RequestMemory,
 ) -> Result<(), QueryError> {
     let array = match slot.current {
         None => Array::from_validated(&frond_doc::document::EMPTY),
@@ -299,18 +352,12 @@ pub(super) fn apply_add_to_set(
             )));
         }
     };
-    let mut added: Vec<Value<'_>> = Vec::new();
-    for value in values {
-        let value = value.as_value();
-        let is_known = |known: Value<'_>| collation.equal(known, value);
-        if !added.iter().copied().any(is_known) && !array.iter().any(is_known) {
-            added.push(value);
+    let mut missing = values.missing(memory)?;
+    for element in array.iter() {
+        if missing.meet(element)? && slot.current.is_some() {
+            slot.keep();
+            return Ok(());
         }
     }
-    if added.is_empty() && slot.current.is_some() {
-        slot.keep();
-    } else {
-        write_array(slot, array.iter().chain(added));
-    }
-    Ok(())
+    write_array(slot, array.iter().chain(missing.into_values()), memory)
 }

@@ -17,8 +17,8 @@ use super::modifier::{Modifier, Slot};
 use super::tree::{Branch, Node, Step, conflict};
 use super::{Occasion, UpdateContext};
 use crate::code::Code;
-use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::expression::Variables;
 use crate::text;
 
 /// An array is padded with at most so many nulls.
@@ -36,8 +36,8 @@ pub(super) struct Scope<'a> {
     pub(super) filters: &'a ArrayFilters,
     /// Whether `$setOnInsert` counts.
     pub(super) occasion: Occasion,
-    /// How strings compare.
-    pub(super) collation: &'a Collation,
+    /// How strings compare, and what the update may take.
+    pub(super) variables: &'a Variables,
 }
 
 /// The path from the document's root to where the pass is, for messages.
@@ -301,18 +301,21 @@ fn elements(
     let mut next = by_position.into_iter().peekable();
     let mut count = 0;
     let mut digits = [0; 20];
+    let memory = scope.variables.memory();
     for element in array.as_document().elements() {
+        memory.work(1)?;
         let mut nodes = Vec::new();
         while let Some((_, node)) = next.next_if(|(position, _)| *position == count) {
             nodes.push(node);
         }
         let current = element.decode();
-        nodes.extend(by_filter.iter().filter_map(|(step, node)| match (step, current) {
-            (Step::Filtered(name), Some(element)) => {
-                scope.filters.matches(name, element).then_some(*node)
-            }
-            _ => Some(*node),
-        }));
+        for (step, node) in &by_filter {
+            let is_meant = match (step, current) {
+                (Step::Filtered(name), Some(element)) => scope.filters.matches(name, element)?,
+                _ => true,
+            };
+            nodes.extend(is_meant.then_some(*node));
+        }
         if nodes.is_empty() {
             out.append_element(&element);
         } else {
@@ -342,6 +345,7 @@ fn append_elements(
             ));
         }
         while count < position {
+            scope.variables.memory().work(1)?;
             out.append(position_name(count, &mut digits), Value::Null);
             count += 1;
         }

@@ -1,6 +1,11 @@
 //! Filters pass just the documents that the naive matcher passes.
 
-use frond_query::Filter;
+use std::sync::Arc;
+
+use frond_query::expression::Variables;
+use frond_query::memory::RequestMemory;
+use frond_query::{Code, Filter, QueryError};
+use frond_store::budget::Reservation;
 use frond_testkit::random::for_seeds;
 
 use crate::model;
@@ -22,4 +27,26 @@ fn filters_match_as_the_model_does() {
         }
     });
     assert!(passed * 20 > asked || asked < 100, "too few documents pass: {passed} of {asked}");
+}
+
+/// Thousands of branches are work, and whether to go on is asked among them.
+#[test]
+fn a_filter_of_many_branches_stops_when_it_is_told_to() {
+    for operator in ["$or", "$nor", "$and"] {
+        let branch = |number: i32| match operator {
+            "$and" => format!(r#"{{"a": {{"$ne": {number}}}}}"#),
+            _ => format!(r#"{{"a": {number}}}"#),
+        };
+        let branches: Vec<String> = (1..4_000).map(branch).collect();
+        let filter =
+            format!(r#"{{"$or": [{{"{operator}": [{}]}}, {{"b": 1}}]}}"#, branches.join(", "));
+        let filter = frond_doc::extended_json::parse(&filter).expect("JSON");
+        let stop = || Err(QueryError::new(Code::MaxTimeMSExpired, "it is time"));
+        let memory = RequestMemory::new(Reservation::new(1 << 30, None), Some(Arc::new(stop)));
+        let variables = Variables::default().with_memory(memory);
+        let filter = Filter::parse(filter.view()).expect("a filter").with_variables(variables);
+        let document = frond_doc::extended_json::parse(r#"{"a": [0, -1]}"#).expect("JSON");
+        let error = filter.try_matches(document.view()).expect_err(operator);
+        assert_eq!(error.code, Code::MaxTimeMSExpired, "{operator}");
+    }
 }

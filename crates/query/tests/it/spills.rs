@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::QueryError;
 use frond_query::expression::Variables;
-use frond_query::pipeline::{
-    Documents, Pipeline, Resources, Sorter, Spill, SpillFile, StageMemory,
-};
+use frond_query::pipeline::{Documents, Pipeline, Resources, Sorter, Spill, SpillFile};
+use frond_store::budget::MemoryBudget;
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 
@@ -252,7 +251,7 @@ fn sorted_large(resources: &Resources) -> Result<frond_query::pipeline::Sorted, 
 #[test]
 fn stages_share_one_budget() {
     let files = Arc::new(Files::default());
-    let memory = StageMemory::new(3 << 19);
+    let memory = MemoryBudget::new(3 << 19);
     let spill: Option<Arc<dyn Spill>> = Some(files.clone());
     let resources = Resources { memory: Some(memory.clone()), spill, ..Resources::default() };
     let first = sorted_large(&resources).unwrap();
@@ -279,7 +278,7 @@ fn stages_share_one_budget() {
 #[test]
 fn what_rests_leaves_the_memory_to_others() {
     let files = Arc::new(Files::default());
-    let memory = StageMemory::new(1 << 20);
+    let memory = MemoryBudget::new(1 << 20);
     let spill: Option<Arc<dyn Spill>> = Some(files.clone());
     let resources = Resources { memory: Some(memory.clone()), spill, ..Resources::default() };
     let make = |id| json(&format!(r#"{{"_id": {id}, "pad": "{}"}}"#, "x".repeat(1_000)));
@@ -308,7 +307,7 @@ fn what_rests_leaves_the_memory_to_others() {
 #[test]
 fn one_group_is_bounded() {
     let files = Arc::new(Files::default());
-    let memory = Some(StageMemory::new(1 << 20));
+    let memory = Some(MemoryBudget::new(1 << 20));
     let spill: Option<Arc<dyn Spill>> = Some(files.clone());
     let resources = Resources { memory, spill, ..Resources::default() };
     let pad = "x".repeat(4_000);

@@ -21,7 +21,7 @@ use reqwest::{Certificate, Client, Method, Response, StatusCode, Url};
 
 use crate::http::protocol::{
     BSON, BYTES, CHUNKS_BYTES_MAX, CHUNKS_BYTES_TARGET, LEASE_GONE, LEASE_HEADER,
-    MESSAGE_BYTES_MAX, NAMES_MAX, ROOT,
+    MESSAGE_BYTES_MAX, NAMES_MAX, PROTOCOL_HEADER, PROTOCOL_VERSION, ROOT,
 };
 use crate::runtime::{block_on, choose_cryptography};
 
@@ -163,6 +163,7 @@ impl Requests {
         }
         let mut request = self.client.request(ask.method.clone(), url).body(ask.body.clone());
         request = request.header("content-type", BYTES);
+        request = request.header(PROTOCOL_HEADER, PROTOCOL_VERSION);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }

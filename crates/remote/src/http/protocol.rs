@@ -12,6 +12,8 @@
 //! | `POST /v0/backup/get` | names of chunks | frames |
 //! | `POST /v0/backup/end` | | nothing: the lease ends |
 //!
+//! All carry the header `frond-protocol: 0`, which no web page can send without asking; a request that a page sent
+//! (`origin`, `sec-fetch-site`) is refused, and without tokens so is one whose `host` is no loopback name or address.
 //! All but those that give one carry a lease in the header `frond-lease`. With tokens each request carries
 //! `authorization: Bearer TOKEN`. What goes wrong is answered with a status and BSON: `{kind, message}`.
 
@@ -20,6 +22,10 @@ use hyper::StatusCode;
 
 /// What the paths begin with.
 pub const ROOT: &str = "v0";
+/// What each request carries, and what stands in it.
+pub const PROTOCOL_HEADER: &str = "frond-protocol";
+/// See [`PROTOCOL_HEADER`].
+pub const PROTOCOL_VERSION: &str = "0";
 /// Names the lease.
 pub const LEASE_HEADER: &str = "frond-lease";
 /// What BSON is sent as.

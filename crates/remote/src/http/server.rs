@@ -1,12 +1,13 @@
 //! The server's side: connections, TLS, and how it begins and ends. The requests are `service`'s.
 //!
 //! *Bounds*: [`CONNECTIONS_MAX`] connections, each of which sends a request's head within
-//! [`HEAD_SECONDS_MAX`]; more wait to be accepted. It listens beyond loopback only if tokens say who may do
-//! what, and then tells if they travel without TLS.
+//! [`HEAD_SECONDS_MAX`]; more wait to be accepted. One address has [`CONNECTIONS_OF_PEER_MAX`] at most: for another the oldest is closed on
+//! which nothing was asked yet, or else the new one. It listens beyond loopback only if tokens say who may do what, and then tells if they travel without TLS.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use frond_db::Frond;
@@ -14,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::http::protocol::LEASE_SECONDS;
@@ -24,6 +25,8 @@ use crate::http::tokens::Tokens;
 
 /// Most connections at once.
 const CONNECTIONS_MAX: usize = 256;
+/// Most connections of one address.
+const CONNECTIONS_OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;
 /// How long a handshake or the head of a request may take.
 const HEAD_SECONDS_MAX: u64 = 15;
 /// Threads for connections, and for what waits for the disk.
@@ -37,8 +40,11 @@ const END_SECONDS_MAX: u64 = 5;
 pub struct ServeOptions {
     /// `HOST:PORT`; port 0 takes any free one.
     pub listen: String,
-    /// Who may do what; without any everybody may do everything.
+    /// Who may do what; without any everybody on this machine may clone and push, and nobody take a backup.
     pub tokens: Tokens,
+    /// Names by which clients reach the server, beside those of loopback. Where there are some, or no tokens, requests
+    /// that name another are refused.
+    pub hosts: Vec<String>,
     /// Pushes are refused while the data directory's packs have so many bytes, so that who may write can't
     /// fill the disk. What a refused push sent before is garbage, for the next collection.
     pub store_bytes_max: Option<u64>,
@@ -96,8 +102,7 @@ impl RemoteServer {
         if options.tokens.is_empty() && !is_loopback(address.ip()) {
             return Err(ServeError::Open(address));
         }
-        let service =
-            Arc::new(Service::new(frond, options.tokens.clone(), options.store_bytes_max));
+        let service = Arc::new(Service::new(frond, options));
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(accept(listener, acceptor, service.clone(), stopped.clone()));
         runtime.spawn(sweep(service.clone(), stopped));
@@ -142,6 +147,7 @@ async fn accept(
     mut stopped: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let peers = Peers::default();
     loop {
         let Ok(permit) = permits.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
@@ -149,8 +155,18 @@ async fn accept(
             _ = stopped.changed() => return,
         };
         match accepted {
-            Ok((stream, _)) => {
-                tokio::spawn(connection(stream, acceptor.clone(), service.clone(), permit));
+            Ok((stream, address)) => {
+                let peer = address.ip().to_canonical();
+                let Some(entry) = peers.enter(peer) else { continue };
+                let open = Arc::clone(&entry.open);
+                let connection = connection(stream, open, acceptor.clone(), service.clone());
+                tokio::spawn(async move {
+                    tokio::select! {
+                        () = connection => {}
+                        () = entry.open.gives_way.notified() => {}
+                    }
+                    drop((entry, permit));
+                });
             }
             // Too many open files, for instance: that passes.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -158,15 +174,65 @@ async fn accept(
     }
 }
 
+/// The connections, the oldest first.
+#[derive(Clone, Default)]
+struct Peers(Arc<Mutex<Vec<Arc<Open>>>>);
+
+/// A connection.
+struct Open {
+    peer: IpAddr,
+    /// Whether a request came on it.
+    has_asked: AtomicBool,
+    /// Told when it gives way to another.
+    gives_way: Notify,
+}
+
+/// A connection among the others, until it ends.
+struct Entry {
+    peers: Peers,
+    open: Arc<Open>,
+}
+
+impl Peers {
+    /// Enters a connection. Where its address has too many, the oldest on which nobody has asked anything gives way; if
+    /// there is none, it isn't let in.
+    fn enter(&self, peer: IpAddr) -> Option<Entry> {
+        let mut all = self.all();
+        if CONNECTIONS_OF_PEER_MAX <= all.iter().filter(|open| open.peer == peer).count() {
+            let is_silent =
+                |open: &Arc<Open>| open.peer == peer && !open.has_asked.load(Ordering::Relaxed);
+            let oldest = all.iter().position(is_silent)?;
+            all.remove(oldest).gives_way.notify_one();
+        }
+        let (has_asked, gives_way) = (AtomicBool::new(false), Notify::new());
+        let open = Arc::new(Open { peer, has_asked, gives_way });
+        all.push(Arc::clone(&open));
+        Some(Entry { peers: self.clone(), open })
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<Open>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.peers.all().retain(|open| !Arc::ptr_eq(open, &self.open));
+    }
+}
+
 /// One connection, to its end. What goes wrong on it concerns nobody else.
 async fn connection(
     stream: TcpStream,
+    open: Arc<Open>,
     acceptor: Option<TlsAcceptor>,
     service: Arc<Service>,
-    _permit: OwnedSemaphorePermit,
 ) {
     let _ = stream.set_nodelay(true);
-    let handle = hyper::service::service_fn(move |request| service.clone().answer(request));
+    let handle = hyper::service::service_fn(move |request| {
+        open.has_asked.store(true, Ordering::Relaxed);
+        service.clone().answer(open.peer, request)
+    });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(HEAD_SECONDS_MAX));
     let Some(acceptor) = acceptor else {

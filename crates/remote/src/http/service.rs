@@ -1,6 +1,7 @@
 //! The requests: each is checked, then done on a thread that may wait for the disk.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,22 +10,23 @@ use frond_db::version::remote::{RefUpdate, Remote, decode_hashes, encode_hashes,
 use frond_db::{Error, ErrorKind, Frond};
 use frond_doc::{Binary, DocumentBuilder, Value};
 use frond_store::{Chunk, ChunkHash};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Body, Incoming};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode, header};
 use tokio::sync::Semaphore;
 
+use crate::http::guard::Guard;
+use crate::http::intake::BodyBudget;
 use crate::http::lease::{Held, Lease, Leases};
 use crate::http::protocol::{
     BSON, BYTES, CHUNKS_BYTES_MAX, CHUNKS_BYTES_TARGET, LEASE_GONE, LEASE_HEADER,
     MESSAGE_BYTES_MAX, NAMES_MAX, ROOT, UPDATE_BYTES_MAX,
 };
+use crate::http::server::ServeOptions;
 use crate::http::tokens::{Allowed, Tokens};
 
 /// Requests that carry chunks, or make much work, at once.
 const HEAVY_MAX: usize = 4;
-/// How long the body of a request may take.
-const BODY_SECONDS_MAX: u64 = 120;
 /// Chunks that are read together for an answer.
 const READ_BATCH: usize = 32;
 
@@ -34,7 +36,9 @@ type Answer = Response<Full<Bytes>>;
 pub(crate) struct Service {
     frond: Frond,
     tokens: Tokens,
+    guard: Guard,
     leases: Leases,
+    intake: BodyBudget,
     heavy: Semaphore,
     /// With so many bytes in packs nothing more is taken.
     store_bytes_max: Option<u64>,
@@ -55,14 +59,14 @@ enum Task {
 }
 
 /// Why a request isn't done.
-struct Refusal {
+pub(crate) struct Refusal {
     status: StatusCode,
     kind: ErrorKind,
     message: String,
 }
 
 impl Refusal {
-    fn new(status: StatusCode, kind: ErrorKind, message: &str) -> Refusal {
+    pub fn new(status: StatusCode, kind: ErrorKind, message: &str) -> Refusal {
         Refusal { status, kind, message: message.to_owned() }
     }
 }
@@ -72,7 +76,9 @@ impl From<Error> for Refusal {
         let status = match error.kind {
             ErrorKind::Invalid => StatusCode::BAD_REQUEST,
             ErrorKind::Conflict => StatusCode::CONFLICT,
-            ErrorKind::Unavailable | ErrorKind::Closed => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorKind::Unavailable | ErrorKind::Closed | ErrorKind::Unknown => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             ErrorKind::Damaged => StatusCode::UNPROCESSABLE_ENTITY,
             ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
@@ -155,9 +161,17 @@ fn percent_decoded(part: &str) -> Option<String> {
 }
 
 impl Service {
-    pub fn new(frond: Frond, tokens: Tokens, store_bytes_max: Option<u64>) -> Service {
-        let (leases, heavy) = (Leases::default(), Semaphore::new(HEAVY_MAX));
-        Service { frond, tokens, leases, heavy, store_bytes_max }
+    pub fn new(frond: Frond, options: &ServeOptions) -> Service {
+        let tokens = options.tokens.clone();
+        Service {
+            frond,
+            guard: Guard { hosts: options.hosts.clone(), has_tokens: !tokens.is_empty() },
+            tokens,
+            leases: Leases::default(),
+            intake: BodyBudget::default(),
+            heavy: Semaphore::new(HEAVY_MAX),
+            store_bytes_max: options.store_bytes_max,
+        }
     }
 
     /// Ends leases that were not used for `idle`.
@@ -171,8 +185,12 @@ impl Service {
     }
 
     /// Answers a request, whatever it is.
-    pub async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Answer, Infallible> {
-        Ok(self.try_answer(request).await.unwrap_or_else(|refusal| {
+    pub async fn answer(
+        self: Arc<Self>,
+        peer: IpAddr,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Infallible> {
+        Ok(self.try_answer(peer, request).await.unwrap_or_else(|refusal| {
             let mut record = DocumentBuilder::new();
             record
                 .append("kind", Value::String(refusal.kind.name()))
@@ -181,7 +199,14 @@ impl Service {
         }))
     }
 
-    async fn try_answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    async fn try_answer(
+        self: Arc<Self>,
+        peer: IpAddr,
+        request: Request<Incoming>,
+    ) -> Result<Answer, Refusal> {
+        self.guard
+            .check(request.uri(), request.headers())
+            .map_err(|(status, message)| Refusal { status, kind: ErrorKind::Invalid, message })?;
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
         let allowed = self.tokens.allowed(header(header::AUTHORIZATION.as_str()));
         let Some(allowed) = allowed else {
@@ -193,7 +218,10 @@ impl Service {
             return Err(Refusal::new(StatusCode::NOT_FOUND, ErrorKind::Invalid, message));
         };
         if allowed < task.needs() {
-            let message = "the token doesn't allow that";
+            let message = match self.tokens.is_empty() {
+                true => "that needs a token: frond serve --remote-token-file says who has one",
+                false => "the token doesn't allow that",
+            };
             return Err(Refusal::new(StatusCode::FORBIDDEN, ErrorKind::Invalid, message));
         }
         let lease = match &task {
@@ -204,14 +232,15 @@ impl Service {
             self.leases.end(header(LEASE_HEADER).unwrap_or_default());
             return Ok(answer(StatusCode::NO_CONTENT, BYTES, Bytes::new()));
         }
-        // Before the body is read: what waits takes no memory.
+        let body = self.intake.read(peer, request.into_body(), task.body_bytes_max()).await?;
+        // Only for what is there: a client that is slow holds up nobody.
         let permit = match task.is_heavy() {
             true => self.heavy.acquire().await.ok(),
             false => None,
         };
-        let body = read_body(request.into_body(), task.body_bytes_max()).await?;
         let service = self.clone();
-        let done = tokio::task::spawn_blocking(move || service.run(&task, lease.as_deref(), body));
+        let run = move || service.run(&task, lease.as_deref(), body.bytes.clone());
+        let done = tokio::task::spawn_blocking(run);
         let done = done.await.map_err(|_| Refusal::from(Error::internal("the request failed")))?;
         drop(permit);
         done
@@ -336,26 +365,6 @@ fn get(names: &[ChunkHash], read: &ReadChunks<'_>) -> Result<Answer, Refusal> {
     }
     let frames = frame::encode(&found, frame::FrameEffort::Quick);
     Ok(answer(StatusCode::OK, BYTES, frames.into()))
-}
-
-async fn read_body(body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
-    if (bytes_max as u64) < body.size_hint().lower() {
-        let message = "the request is longer than it may be";
-        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorKind::Invalid, message));
-    }
-    let read = Limited::new(body, bytes_max).collect();
-    match tokio::time::timeout(Duration::from_secs(BODY_SECONDS_MAX), read).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(_)) => {
-            let status = StatusCode::PAYLOAD_TOO_LARGE;
-            let message = "the request is cut, or longer than it may be";
-            Err(Refusal::new(status, ErrorKind::Invalid, message))
-        }
-        Err(_) => {
-            let message = "the request didn't come in time";
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, ErrorKind::Unavailable, message))
-        }
-    }
 }
 
 fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Answer {

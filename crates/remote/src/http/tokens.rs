@@ -75,7 +75,8 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
-    /// Whether there are none: then everything is allowed.
+    /// Whether there are none: then everybody may clone and push, as by MongoDB's protocol, but nobody may copy the
+    /// whole data directory.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -83,7 +84,7 @@ impl Tokens {
     /// What the value of an `authorization` header allows.
     pub(crate) fn allowed(&self, authorization: Option<&str>) -> Option<Allowed> {
         if self.is_empty() {
-            return Some(Allowed::Backup);
+            return Some(Allowed::Write);
         }
         let hash = hash(authorization?.strip_prefix("Bearer ")?);
         let known = self.0.iter().filter(|(known, _)| *known == hash);
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(allowed("0123456789abcdei"), None);
         assert_eq!(tokens.allowed(None), None);
         assert_eq!(tokens.allowed(Some("0123456789abcdef")), None);
-        assert_eq!(Tokens::default().allowed(None), Some(Allowed::Backup));
+        assert_eq!(Tokens::default().allowed(None), Some(Allowed::Write));
         for wrong in ["", "# none", "short", "0123456789abcdef all", "0123456789abcdef read x"] {
             assert!(Tokens::parse(wrong).is_err(), "{wrong}");
         }

@@ -4,15 +4,19 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use frond_db::version::remote::{DataImage, ImageSource, Remote};
+use frond_db::version::remote::{DataImage, ImageSource, Remote, Reread, RestoreRequest};
 use frond_db::{Durability, Frond};
 use frond_doc::document;
-use frond_remote::{HttpImage, HttpOptions};
+use frond_remote::HttpImage;
 use frond_testkit::SimDisk;
 
 use super::bucket::{bucket, open as open_place};
-use super::http::serve;
+use super::http::serve_with_token;
 use super::{all, insert, open, origin, quiet, shop, thing};
+
+pub(crate) fn named(name: &str) -> RestoreRequest {
+    RestoreRequest { name: Some(name.to_owned()), ..RestoreRequest::default() }
+}
 
 /// What a restored data directory holds must be what somebody saw.
 fn check(restored: &Frond) {
@@ -32,7 +36,7 @@ fn check(restored: &Frond) {
 fn backups_while_others_write() {
     let (frond, main) = origin(1);
     let other = frond.database("other").expect("a name");
-    let server = serve(&frond);
+    let (server, options) = serve_with_token(&frond);
     let place = bucket("backups");
     let stop = AtomicBool::new(false);
     let mut moved = Vec::new();
@@ -59,15 +63,15 @@ fn backups_while_others_write() {
         for number in 0..6 {
             let name = format!("backup {number}");
             let remote = open_place(&place);
-            let options = HttpOptions::default();
             let image: Box<dyn ImageSource> = match number % 2 {
                 0 => Box::new(DataImage::take(&frond).expect("an image")),
                 _ => Box::new(HttpImage::take(&server.url(), &options).expect("an image")),
             };
-            let (backup, how_much) =
-                remote.back_up(&name, &*image, &mut quiet()).expect("a backup");
-            assert!(backup.databases.contains(&"shop".to_owned()));
-            moved.push(how_much.chunks);
+            let report =
+                remote.back_up(&name, &*image, Reread::Share, &mut quiet()).expect("a backup");
+            assert!(report.backup.databases.contains(&"shop".to_owned()));
+            assert_eq!((report.damages.len(), report.unread.len()), (0, 0));
+            moved.push(report.moved.chunks);
         }
         stop.store(true, Ordering::SeqCst);
     });
@@ -75,7 +79,7 @@ fn backups_while_others_write() {
     for number in 0..6 {
         let disk = SimDisk::new(50 + number);
         let name = format!("backup {number}");
-        let report = open_place(&place).restore_on(Some(&name), &disk.machine(), &mut quiet());
+        let report = open_place(&place).restore_on(&named(&name), &disk.machine(), &mut quiet());
         assert!(report.expect("a restore").moved.chunks > 20);
         let restored = open(&disk);
         check(&restored);
@@ -84,11 +88,16 @@ fn backups_while_others_write() {
         shop(&restored).commit("after the restore", "").expect("a commit");
         restored.close().expect("it closes");
     }
-    assert!(open_place(&place).back_up("backup 0", &*take(&frond), &mut quiet()).is_err());
+    assert!(
+        open_place(&place)
+            .back_up("backup 0", &*take(&frond), Reread::Share, &mut quiet())
+            .is_err()
+    );
     // Without a change nearly nothing moves.
     let remote = open_place(&place);
-    remote.back_up("last", &*take(&frond), &mut quiet()).expect("a backup");
-    let (_, again) = remote.back_up("again", &*take(&frond), &mut quiet()).expect("a backup");
+    remote.back_up("last", &*take(&frond), Reread::Share, &mut quiet()).expect("a backup");
+    let again = remote.back_up("again", &*take(&frond), Reread::Share, &mut quiet());
+    let again = again.expect("a backup").moved;
     assert!(again.chunks < 10 && again.known < 10, "{again:?}, before {moved:?}");
 
     // Backups that were removed give their space back; the others stay whole.
@@ -99,15 +108,19 @@ fn backups_while_others_write() {
     let done = open_place(&place).reclaim(&mut |_| {}).expect("a collection");
     assert!(done.chunks_dead > 0, "{done:?}");
     let disk = SimDisk::new(99);
-    open_place(&place).restore_on(None, &disk.machine(), &mut quiet()).expect("the last one");
+    open_place(&place)
+        .restore_on(&Default::default(), &disk.machine(), &mut quiet())
+        .expect("the last one");
     let restored = open(&disk);
     check(&restored);
     assert_eq!(all(&shop(&restored)), all(&main));
-    open_place(&place).restore_on(None, &disk.machine(), &mut quiet()).expect_err("it is in use");
+    open_place(&place)
+        .restore_on(&Default::default(), &disk.machine(), &mut quiet())
+        .expect_err("it is in use");
     assert_eq!(open_place(&place).state().expect("it answers"), None, "no repository lies there");
 }
 
-fn take(frond: &Frond) -> Box<dyn ImageSource> {
+pub(crate) fn take(frond: &Frond) -> Box<dyn ImageSource> {
     Box::new(DataImage::take(frond).expect("an image"))
 }
 
@@ -120,9 +133,13 @@ fn what_is_not_committed_and_what_waits_is_in_a_backup() {
     main.add_remote("origin", "/somewhere").expect("a good name");
     let before = main.status().expect("a status");
     let place = bucket("");
-    open_place(&place).back_up("one", &*take(&frond), &mut quiet()).expect("a backup");
+    open_place(&place)
+        .back_up("one", &*take(&frond), Reread::Share, &mut quiet())
+        .expect("a backup");
     let disk = SimDisk::new(3);
-    open_place(&place).restore_on(None, &disk.machine(), &mut quiet()).expect("a restore");
+    open_place(&place)
+        .restore_on(&Default::default(), &disk.machine(), &mut quiet())
+        .expect("a restore");
     let restored = open(&disk);
     let after = shop(&restored);
     assert_eq!(all(&after), all(&main));

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use frond_db::version::remote::{
-    FilePart, FileVersion, ORIGIN, PlainPlace, PlainRemote, PushRequest, Remote,
+    FilePart, FileVersion, ORIGIN, PlainRemote, PlainStorage, PushRequest, Remote,
 };
 use frond_db::version::{MergeOutcome, MergeRequest};
 use frond_db::{Database, Error};
 use frond_remote::bucket::Bucket;
-use frond_remote::race::race_on;
+use frond_remote::cas_probe::race_on;
 use frond_store::io::SystemChance;
 use frond_testkit::{Random, random};
 use object_store::memory::InMemory;
@@ -23,11 +23,11 @@ pub(crate) fn bucket(prefix: &str) -> Arc<Bucket> {
     Arc::new(Bucket::new(Arc::new(InMemory::new()), prefix))
 }
 
-pub(crate) fn open(place: &Arc<impl PlainPlace + 'static>) -> PlainRemote {
+pub(crate) fn open(place: &Arc<impl PlainStorage + 'static>) -> PlainRemote {
     try_open(place).expect("a good place")
 }
 
-pub(crate) fn try_open(place: &Arc<impl PlainPlace + 'static>) -> Result<PlainRemote, Error> {
+pub(crate) fn try_open(place: &Arc<impl PlainStorage + 'static>) -> Result<PlainRemote, Error> {
     PlainRemote::open_in(place.clone(), Arc::new(SystemChance))
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Faulty<P> {
     pub failures: AtomicU64,
 }
 
-impl<P: PlainPlace> Faulty<P> {
+impl<P: PlainStorage> Faulty<P> {
     pub fn new(place: &Arc<P>, random: &mut Random, one_in: usize) -> Faulty<P> {
         let random = Mutex::new(Random::new(random.next()));
         Faulty { place: place.clone(), random, one_in, failures: AtomicU64::new(0) }
@@ -75,7 +75,7 @@ impl<P: PlainPlace> Faulty<P> {
     }
 }
 
-impl<P: PlainPlace> PlainPlace for Faulty<P> {
+impl<P: PlainStorage> PlainStorage for Faulty<P> {
     fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
         self.reading(self.place.list(prefix))
     }
@@ -247,7 +247,7 @@ fn a_collection_of_a_plain_remote_takes_what_nothing_needs() {
 /// A store that compares and then puts, as if nobody could come between.
 struct Racy(Arc<Bucket>);
 
-impl PlainPlace for Racy {
+impl PlainStorage for Racy {
     fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
         self.0.list(prefix)
     }

@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use frond_db::version::remote::{ORIGIN, PushRequest, RefUpdate, Remote};
 use frond_db::version::{MergeOutcome, MergeRequest};
@@ -22,6 +23,13 @@ fn serve_to(frond: &Frond, tokens: Tokens) -> RemoteServer {
     let listen = "127.0.0.1:0".to_owned();
     let options = ServeOptions { listen, tokens, ..ServeOptions::default() };
     RemoteServer::start(frond.clone(), &options).expect("a free port")
+}
+
+/// A server, and how whoever may do everything comes to it.
+pub(crate) fn serve_with_token(frond: &Frond) -> (RemoteServer, HttpOptions) {
+    let token = "all-all-all-all-all";
+    let server = serve_to(frond, Tokens::parse(token).expect("a good one"));
+    (server, HttpOptions { token: Some(token.to_owned()), ..HttpOptions::default() })
 }
 
 fn remote(server: &RemoteServer) -> HttpRemote {
@@ -234,6 +242,9 @@ fn a_collection_breaks_no_running_clone() {
     assert_eq!(all(&later), all(&main));
 }
 
+/// What a client of ours sends with each request.
+const HEAD: &str = "host: localhost\r\nfrond-protocol: 0\r\nconnection: close\r\n";
+
 fn raw(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     // It may have refused before all is sent.
@@ -248,15 +259,14 @@ fn nonsense_is_refused_and_hurts_nobody() {
     let (frond, main) = origin(11);
     let server = serve(&frond);
     let address = server.address();
-    let head = |line: &str, more: &str| {
-        format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{more}\r\n")
-    };
+    let head = |line: &str, more: &str| format!("{line} HTTP/1.1\r\n{HEAD}{more}\r\n");
     for (request, status) in [
         (head("GET /", ""), "404"),
         (head("GET /v0/db/shop/get", ""), "404"),
         (head("POST /v0/db/shop/get", "content-length: 0\r\n"), "410"),
         (head("POST /v0/db/shop/get", "frond-lease: 00\r\ncontent-length: 0\r\n"), "410"),
-        (head("POST /v0/backup/get", "content-length: 0\r\n"), "410"),
+        // Without a token nobody gets a backup.
+        (head("POST /v0/backup/get", "content-length: 0\r\n"), "403"),
         (head("GET /v0/db/%00", ""), "400"),
         (head("GET /v0/db/a.b", ""), "400"),
     ] {
@@ -264,11 +274,7 @@ fn nonsense_is_refused_and_hurts_nobody() {
         assert!(answer.contains(status), "{request}: {answer}");
     }
     // A body that says that it is larger than any is not read.
-    let state = ask(address, "GET /v0/db/shop", "", b"");
-    let start = state.windows(4).position(|part| part == b"\r\n\r\n").expect("a body") + 4;
-    let record = DocumentBuf::validated(state[start..].to_vec().into()).expect("BSON");
-    let lease = record.get("lease").and_then(|lease| lease.as_str()).expect("a lease");
-    let lease = format!("frond-lease: {lease}\r\n");
+    let lease = take_lease(address);
     let huge = head("POST /v0/db/shop/put", &format!("{lease}content-length: 99999999999\r\n"));
     assert!(raw(address, huge.as_bytes()).contains("413"));
     for (act, body) in [
@@ -286,12 +292,122 @@ fn nonsense_is_refused_and_hurts_nobody() {
     push(&main, &remote(&server)).expect("it goes on");
 }
 
+/// Takes a lease of the shop: the header that names it.
+fn take_lease(address: SocketAddr) -> String {
+    let state = ask(address, "GET /v0/db/shop", "", b"");
+    let start = state.windows(4).position(|part| part == b"\r\n\r\n").expect("a body") + 4;
+    let record = DocumentBuf::validated(state[start..].to_vec().into()).expect("BSON");
+    let lease = record.get("lease").and_then(|lease| lease.as_str()).expect("a lease");
+    format!("frond-lease: {lease}\r\n")
+}
+
+/// What a browser can be made to send: by a page of another origin, and by one whose name was made to lead here.
+#[test]
+fn web_pages_get_nothing() {
+    let (frond, main) = origin(13);
+    let before = all(&main);
+    let (open, token) = (serve(&frond), "all-all-all-all-all");
+    let tokens = Tokens::parse(token).expect("good ones");
+    let listen = "127.0.0.1:0".to_owned();
+    let hosts = vec!["shop.example".to_owned()];
+    let named = ServeOptions { listen, tokens, hosts, ..ServeOptions::default() };
+    let named = RemoteServer::start(frond.clone(), &named).expect("a free port");
+    let send = |address, line: &str, headers: &str| {
+        let request = format!("{line} HTTP/1.1\r\n{headers}connection: close\r\n\r\n");
+        let answer = raw(address, request.as_bytes());
+        answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+    };
+    let bearer = format!("authorization: Bearer {token}\r\n");
+    for (host, more, of_open, of_named) in [
+        ("localhost", "frond-protocol: 0\r\n", 200, 200),
+        ("127.0.0.1:4224", "frond-protocol: 0\r\n", 200, 200),
+        ("shop.example", "frond-protocol: 0\r\n", 421, 200),
+        // Its name was made to lead here: the browser takes this for the page's own server.
+        ("evil.example", "frond-protocol: 0\r\n", 421, 421),
+        ("evil.example", "origin: http://evil.example\r\n", 403, 403),
+        // It asks another origin's server, and may not read the answer.
+        ("localhost", "origin: http://evil.example\r\nfrond-protocol: 0\r\n", 403, 403),
+        ("localhost", "origin: null\r\n", 403, 403),
+        ("localhost", "sec-fetch-site: cross-site\r\nsec-fetch-mode: no-cors\r\n", 403, 403),
+        // An old browser that tells nothing: it can't send headers of ours.
+        ("localhost", "", 400, 400),
+        ("localhost", "content-type: text/plain\r\n", 400, 400),
+    ] {
+        for line in
+            ["GET /v0/db/shop", "POST /v0/backup", "POST /v0/db/shop/end", "OPTIONS /v0/db/shop"]
+        {
+            let headers = format!("host: {host}\r\n{more}");
+            let (found_open, found_named) = (
+                send(open.address(), line, &headers),
+                send(named.address(), line, &format!("{headers}{bearer}")),
+            );
+            let is_state = line.starts_with("GET");
+            let check = |found: u16, expected: u16| match expected {
+                200 if is_state => assert_eq!(found, 200, "{line} {headers}"),
+                200 => {}
+                refused => assert_eq!(found, refused, "{line} {headers}"),
+            };
+            check(found_open, of_open);
+            check(found_named, of_named);
+        }
+    }
+    // Nobody takes a backup without a token, and who has one does.
+    assert_eq!(send(open.address(), "POST /v0/backup", HEAD), 403);
+    let image = frond_remote::HttpImage::take(&open.url(), &HttpOptions::default());
+    let error = image.err().expect("nobody");
+    assert!(error.message.contains("--remote-token-file"), "{error}");
+    let options = HttpOptions { token: Some(token.to_owned()), ..HttpOptions::default() };
+    frond_remote::HttpImage::take(&named.url(), &options).expect("it may");
+    assert_eq!(all(&main), before);
+}
+
+#[test]
+fn slow_clients_hold_nobody_up() {
+    let (frond, main) = origin(14);
+    let server = serve(&frond);
+    let lease = take_lease(server.address());
+    // Each would have held one of the permits for work that is heavy.
+    let slow: Vec<TcpStream> = (0..40)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address()).expect("it listens");
+            let head = format!(
+                "POST /v0/db/shop/put HTTP/1.1\r\n{HEAD}{lease}content-length: 1000000\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).expect("it reads");
+            stream.write_all(&[7; 1_000]).expect("it reads");
+            stream
+        })
+        .collect();
+    let began = Instant::now();
+    let clone = shop(&new(15));
+    clone.clone_from("x", &remote(&server), &mut quiet()).expect("it comes");
+    assert_eq!(all(&main), all(&clone));
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    // They are told that they are too slow.
+    for mut stream in slow {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("it answers");
+        assert!(String::from_utf8_lossy(&answer).contains(" 408 "), "told");
+    }
+    assert!(began.elapsed() < Duration::from_secs(100), "{:?}", began.elapsed());
+}
+
+/// More than one address may have: those on which nothing was asked make room for who asks.
+#[test]
+fn silent_connections_give_way() {
+    let (frond, main) = origin(37);
+    let server = serve(&frond);
+    let _silent: Vec<TcpStream> =
+        (0..140).map(|_| TcpStream::connect(server.address()).expect("accepted")).collect();
+    let clone = shop(&new(38));
+    clone.clone_from("x", &remote(&server), &mut quiet()).expect("it is let in");
+    assert_eq!(all(&main), all(&clone));
+}
+
 fn ask(address: SocketAddr, line: &str, more: &str, body: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let length = body.len();
-    let head = format!(
-        "{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{more}content-length: {length}\r\n\r\n"
-    );
+    let head = format!("{line} HTTP/1.1\r\n{HEAD}{more}content-length: {length}\r\n\r\n");
     stream.write_all(head.as_bytes()).expect("it reads");
     stream.write_all(body).expect("it reads");
     let mut answer = Vec::new();

@@ -6,14 +6,12 @@
 //! 3. Each operation is answered by its position, as a document of a cursor.
 
 use frond_db::retry::StatementIds;
-use frond_db::{
-    Database, DeleteStatement, Error, ErrorKind, StatementCounts, UpdateStatement, WriteError,
-};
+use frond_db::{Database, DeleteStatement, Error, StatementCounts, UpdateStatement, WriteError};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 
 use crate::commands::{find, reply, write};
-use crate::dispatch::{append_details, append_error};
+use crate::errors::{append_details, append_error};
 use crate::fields::Fields;
 use crate::request::{Answer, Request, check_collection_name, check_writable, split_namespace};
 use crate::shared::Counter;
@@ -112,7 +110,7 @@ fn run_group(
     let (mut results, retried) = match done {
         Ok(done) => done,
         // A view or a version that can't be written: each operation fails by itself.
-        Err(error) if error.kind == ErrorKind::Invalid => {
+        Err(error) if error.is_of_statement() => {
             let failing = if options.is_ordered { 1 } else { group.len() };
             let failed = |position| OperationResult { position, done: Err(error.clone()) };
             ((0..failing).map(failed).collect(), Vec::new())

@@ -72,8 +72,12 @@ pub fn list_indexes(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let cursor = fields.document("cursor")?;
     let size = reply::cursor_batch_size("listIndexes.cursor", cursor)?;
-    fields.boolean("includeIndexBuildInfo")?;
+    let tells_builds = fields.boolean("includeIndexBuildInfo")?;
     fields.finish()?;
-    let documents = request.database()?.describe_indexes(collection)?;
+    let mut documents = request.database()?.describe_indexes(collection)?;
+    if tells_builds {
+        // An index that is being built isn't there yet.
+        documents = documents.iter().map(|spec| document! { "spec": spec }).collect();
+    }
     reply::listing(request, request.namespace(collection), documents, size)
 }

@@ -10,7 +10,7 @@ use crate::request::{Answer, Request};
 /// Runs a `count`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
-    let count = request.database()?.count_found(collection, &read(request.fields()?)?)?;
+    let count = request.database()?.count(collection, &read(request.fields()?)?)?;
     let mut answer = DocumentBuilder::new();
     answer.append("n", reply::number(count));
     Ok(answer)

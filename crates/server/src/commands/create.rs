@@ -2,7 +2,7 @@
 
 use frond_db::Error;
 use frond_db::catalog::{IndexChange, expire_after};
-use frond_doc::{Document, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Document, DocumentBuilder, Value, ValueBuf, document, order};
 use frond_query::Code;
 
 use crate::fields::Fields;
@@ -43,11 +43,28 @@ pub fn run(request: &Request<'_>) -> Answer {
         }
     }
     let options = options.build();
-    // `_id` is indexed always; the old flags mean nothing.
-    fields.ignore(&["autoIndexId", "flags", "idIndex"]);
+    check_id_index(&mut fields)?;
+    // The old flags mean nothing, in MongoDB either.
+    fields.ignore(&["flags"]);
     fields.finish()?;
     request.database()?.create_collection(collection, options.view())?;
     Ok(DocumentBuilder::new())
+}
+
+/// Checks what is said of the index of `_id`: it is always there, and always the same.
+fn check_id_index(fields: &mut Fields<'_>) -> Result<(), Error> {
+    if fields.optional_boolean("autoIndexId")? == Some(false) {
+        let message = "autoIndexId: false is not allowed: every collection has an index of _id";
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
+    let key = document! { "_id": 1_i32 };
+    let Some(index) = fields.document("idIndex")? else { return Ok(()) };
+    let found = index.get("key").and_then(|key| key.as_document());
+    if found.is_none_or(|found| order::compare_documents(found, key.view()).is_ne()) {
+        let message = "The field 'key' for an _id index must be {_id: 1}";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    Ok(())
 }
 
 /// Runs a `collMod`.

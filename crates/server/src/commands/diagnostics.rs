@@ -1,11 +1,12 @@
 //! What the server tells of itself: serverStatus, hostInfo, getLog, listCommands, connPoolStats.
 
-use frond_db::Error;
-use frond_doc::{DocumentBuilder, Value};
+use frond_db::{Error, Fault};
+use frond_doc::{DocumentBuilder, Value, extended_json};
 use frond_query::Code;
 
 use crate::commands::handshake::{FROND_VERSION, MONGODB_VERSION};
-use crate::commands::{COMMANDS, Run, is_in_stable_api, reply};
+use crate::commands::{COMMANDS, Run, clock, is_in_stable_api, reply};
+use crate::machine_memory::{self, MachineMemory};
 use crate::request::{Answer, Request};
 use crate::shared::{COUNTER_NAMES, Shared};
 
@@ -68,7 +69,8 @@ fn append_sessions(answer: &mut DocumentBuilder, server: &Shared) {
     answer
         .begin_document("repl")
         .append("setName", Value::String(&server.member.set))
-        .append("isWritablePrimary", Value::Boolean(true))
+        .append("isWritablePrimary", Value::Boolean(server.is_primary()))
+        .append("secondary", Value::Boolean(!server.is_primary()))
         .append("me", Value::String(&server.member.host))
         .begin_array("hosts")
         .push(Value::String(&server.member.host))
@@ -96,20 +98,22 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
         .append("persistent", Value::Boolean(true))
         .end();
     answer.begin_document("frond").append("version", Value::String(FROND_VERSION));
+    append_health(answer, server);
     answer.begin_document("engine");
     for (name, count) in [
         ("commits", engine.commits),
         ("conflicts", engine.conflicts),
-        ("claimWaits", engine.intent_waits),
+        ("keyLockWaits", engine.key_lock_waits),
         ("waiting", engine.waiting),
         ("deadlocks", engine.deadlocks),
-        ("snapshotsMoved", engine.snapshots_moved),
+        ("snapshotsRefreshed", engine.snapshots_refreshed),
         ("snapshotsKept", engine.snapshots_kept),
         ("logSyncs", engine.log_syncs),
         ("logBytes", engine.log_bytes),
         ("folds", engine.folds),
         ("memtableBytes", engine.memtable_bytes),
         ("backgroundFailures", engine.background_failures),
+        ("faults", u64::from(server.frond.fault().is_some())),
     ] {
         answer.append(name, Value::Int64(reply::long(count)));
     }
@@ -132,9 +136,26 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
         ("bytesMoved", store.bytes_moved),
         ("syncs", store.syncs),
         ("bytesStored", store.bytes_stored),
+        ("bytesScrubbed", engine.scrubbed_bytes),
+        ("damagesFound", store.damages_found),
+        ("damagesNow", engine.damages),
     ] {
         answer.append(name, Value::Int64(reply::long(count)));
     }
+    answer.end().begin_document("disk");
+    if let Some(room) = server.frond.engine().room() {
+        for (name, bytes) in [
+            ("bytes", room.disk),
+            ("bytesFree", room.free),
+            ("bytesReserve", room.reserve),
+            ("bytesHeld", room.held),
+        ] {
+            answer.append(name, Value::Int64(reply::long(bytes)));
+        }
+        answer.append("refusesGrowth", Value::Boolean(room.is_short()));
+    }
+    answer.end().begin_document("clock");
+    clock::append(answer, &server.frond.clock_state());
     answer.end().begin_document("memory");
     for (name, held) in [
         ("messagesBytes", server.messages.held()),
@@ -143,6 +164,12 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
     ] {
         answer.append(name, Value::Int64(reply::long(held as u64)));
     }
+    for (name, bytes) in [
+        ("processBytes", machine_memory::own_bytes()),
+        ("machineBytes", MachineMemory::read().bytes()),
+    ] {
+        answer.append(name, Value::Int64(reply::long(bytes.unwrap_or(0))));
+    }
     let stages = server.frond.stages_memory_bytes() as u64;
     answer.append("stagesBytes", Value::Int64(reply::long(stages)));
     let temporary = server.frond.temporary_disk_bytes();
@@ -150,10 +177,34 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
     answer.end().end();
 }
 
-/// Runs a `hostInfo`: what the standard library knows of the machine.
+/// Appends whether writes are taken, and why not.
+fn append_health(answer: &mut DocumentBuilder, server: &Shared) {
+    let fault = server.frond.fault();
+    let state = if fault.is_some() { "closedForWriting" } else { "writable" };
+    answer
+        .begin_document("health")
+        .append("ok", Value::Boolean(fault.is_none()))
+        .append("state", Value::String(state));
+    if let Some(fault) = fault {
+        answer
+            .append("reason", Value::String(&fault.message))
+            .append("since", Value::DateTime(fault.at_micros.div_euclid(1_000)))
+            .append("advice", Value::String(FAULT_ADVICE));
+    }
+    answer.end();
+}
+
+/// What to do about a fault: the log says it, and whoever asks.
+pub const FAULT_ADVICE: &str = "reads go on, writes are refused; which of the transactions that were being committed were \
+     kept is read from the log at the next start: check the disk, then stop this server and start it again (it doesn't \
+     open the data directory again by itself)";
+
+/// Runs a `hostInfo`: what the standard library knows of the machine, and how much memory there is.
 pub fn host_info(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     let cores = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let memory = MachineMemory::read();
+    let megabytes = |bytes: Option<u64>| Value::Int64(reply::long(bytes.unwrap_or(0) >> 20));
     let mut answer = DocumentBuilder::new();
     answer
         .begin_document("system")
@@ -161,6 +212,8 @@ pub fn host_info(request: &Request<'_>) -> Answer {
         .append("hostname", Value::String(&request.server.address.to_string()))
         .append("cpuAddrSize", Value::Int32(usize::BITS as i32))
         .append("numCores", reply::number(cores as u64))
+        .append("memSizeMB", megabytes(memory.physical_bytes))
+        .append("memLimitMB", megabytes(memory.bytes()))
         .append("cpuArch", Value::String(std::env::consts::ARCH))
         .end()
         .begin_document("os")
@@ -173,7 +226,7 @@ pub fn host_info(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Runs a `getLog`. The server keeps no log in memory, so every log is empty.
+/// Runs a `getLog`. The server keeps no log in memory: all that it tells is the fault that closed it for writing.
 pub fn get_log(request: &Request<'_>) -> Answer {
     let fields = request.fields()?;
     let mut answer = DocumentBuilder::new();
@@ -186,7 +239,14 @@ pub fn get_log(request: &Request<'_>) -> Answer {
                 .end();
         }
         Value::String("global" | "startupWarnings") => {
-            answer.append("totalLinesWritten", Value::Int32(0)).begin_array("log").end();
+            let fault = request.server.frond.fault();
+            answer
+                .append("totalLinesWritten", Value::Int32(i32::from(fault.is_some())))
+                .begin_array("log");
+            if let Some(fault) = fault {
+                answer.push(Value::String(&log_line(fault)));
+            }
+            answer.end();
         }
         Value::String(other) => {
             let message = format!("No log named '{other}'");
@@ -196,6 +256,21 @@ pub fn get_log(request: &Request<'_>) -> Answer {
     }
     fields.finish()?;
     Ok(answer)
+}
+
+/// A fault as a line of MongoDB's log, which shells show when they connect.
+fn log_line(fault: &Fault) -> String {
+    let mut line = DocumentBuilder::new();
+    let message = format!("closed for writing: {}: {FAULT_ADVICE}", fault.message);
+    line.append("t", Value::DateTime(fault.at_micros.div_euclid(1_000)))
+        .append("s", Value::String("E"))
+        .append("c", Value::String("STORAGE"))
+        .append("id", Value::Int32(0))
+        .append("ctx", Value::String("engine"))
+        .append("msg", Value::String(&message));
+    let mut text = String::new();
+    extended_json::write(line.build().view(), extended_json::Form::Relaxed, &mut text);
+    text
 }
 
 /// Runs a `listCommands`.

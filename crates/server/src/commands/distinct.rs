@@ -12,7 +12,7 @@ use crate::request::{Answer, Request};
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
     let distinct = read(request.fields()?)?;
-    let values = request.database()?.distinct_found(collection, distinct.path, &distinct.search)?;
+    let values = request.database()?.distinct(collection, distinct.path, &distinct.search)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("values");
     for value in &values {

@@ -7,7 +7,7 @@
 use frond_db::{AggregateRequest, Database, Effort, Error, FindRequest, Purpose};
 use frond_doc::document::EMPTY;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
-use frond_query::pipeline::{Pipeline, told};
+use frond_query::pipeline::{Pipeline, explained};
 use frond_query::{Code, Update};
 
 use crate::commands::handshake::MONGODB_VERSION;
@@ -197,7 +197,7 @@ pub fn aggregate(
     let mut explanation = DocumentBuilder::new();
     explanation.begin_array("stages");
     let Some(collection) = collection else {
-        for stage in told(stages, &collation)? {
+        for stage in explained(stages, &collation)? {
             explanation.push(Value::from(&stage));
         }
         explanation.end();

@@ -1,6 +1,6 @@
 //! `frondGc`: gives back the disk space of what nobody needs any more.
 
-use frond_db::ReclaimOptions;
+use frond_db::{Error, ReclaimOptions};
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::request::{Answer, Request};
@@ -31,5 +31,35 @@ pub fn run(request: &Request<'_>) -> Answer {
         .append("commitsForgotten", long(reclaimed.commits_forgotten))
         .append("changesForgotten", long(reclaimed.changes_forgotten))
         .append("stopped", Value::Boolean(collected.stopped));
+    append_kept(&mut answer, request, undo_seconds)?;
     Ok(answer)
+}
+
+/// Appends what is kept so that it can be undone, why, and until when.
+fn append_kept(
+    answer: &mut DocumentBuilder,
+    request: &Request<'_>,
+    undo_seconds: u64,
+) -> Result<(), Error> {
+    let frond = &request.server.frond;
+    let kept = frond.kept()?;
+    let long = |count: u64| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));
+    let undo_millis = i64::try_from(undo_seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
+    answer
+        .begin_document("kept")
+        .append("changes", long(kept.changes))
+        .append("collections", long(kept.collections))
+        .append("databases", long(kept.databases))
+        .append("bytes", long(kept.bytes));
+    if let Some((oldest, newest)) = kept.times_millis {
+        answer
+            .append("from", Value::DateTime(oldest.saturating_add(undo_millis)))
+            .append("until", Value::DateTime(newest.saturating_add(undo_millis)));
+    }
+    let clock = frond.clock_state();
+    if clock.is_doubted {
+        answer.append("clock", Value::String(&clock.describe()));
+    }
+    answer.end();
+    Ok(())
 }

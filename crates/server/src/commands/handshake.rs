@@ -2,8 +2,10 @@
 //! whatsmyuri, logout.
 //!
 //! The server is announced as the primary of a replica set of one member, so that drivers allow
-//! transactions and retryable writes. Nothing of that ever changes while it runs: who asks to be told of
-//! news (`topologyVersion` and `maxAwaitTimeMS`, as drivers' monitors do) waits until the time is up.
+//! transactions and retryable writes. That changes once at most: when a failed sync, or another fault, closes the
+//! databases for writing, it is a secondary. Reads that allow one go on, and drivers wait for a primary before they
+//! write, which is there when the server was started again. Who asks to be told of
+//! news (`topologyVersion` and `maxAwaitTimeMS`, as drivers' monitors do) waits until there is some, or the time is up.
 
 use std::time::Duration;
 
@@ -24,8 +26,6 @@ const MONGODB_VERSION_PARTS: [i32; 4] = [8, 0, 0, 0];
 const WIRE_VERSION_MAX: i32 = 25;
 /// The one election that there was; a greater one would make clients distrust what they knew before.
 const ELECTION: ObjectId = ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]);
-/// Counts changes of the topology: there are none.
-const TOPOLOGY_COUNTER: i64 = 0;
 /// Frond's own version.
 pub const FROND_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -52,6 +52,7 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         answer.append("helloOk", Value::Boolean(true));
     }
     let server = request.server;
+    let is_primary = server.is_primary();
     append_topology_version(&mut answer, server);
     answer
         .begin_array("hosts")
@@ -59,11 +60,14 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         .end()
         .append("setName", Value::String(&server.member.set))
         .append("setVersion", Value::Int32(1))
-        .append(primary_name, Value::Boolean(true))
-        .append("secondary", Value::Boolean(false))
-        .append("primary", Value::String(&server.member.host))
-        .append("me", Value::String(&server.member.host))
-        .append("electionId", Value::ObjectId(ELECTION));
+        .append(primary_name, Value::Boolean(is_primary))
+        .append("secondary", Value::Boolean(!is_primary))
+        .append("me", Value::String(&server.member.host));
+    if is_primary {
+        answer
+            .append("primary", Value::String(&server.member.host))
+            .append("electionId", Value::ObjectId(ELECTION));
+    }
     append_last_write(&mut answer, server);
     answer
         .append("maxBsonObjectSize", Value::Int32(document_bytes_max(server)))
@@ -74,15 +78,16 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         .append("connectionId", Value::Int32(request.peer.id))
         .append("minWireVersion", Value::Int32(0))
         .append("maxWireVersion", Value::Int32(WIRE_VERSION_MAX))
-        .append("readOnly", Value::Boolean(false));
+        .append("readOnly", Value::Boolean(!is_primary));
     Ok(answer)
 }
 
-fn append_topology_version(answer: &mut DocumentBuilder, server: &Shared) {
+/// Appends which topology this is: clients pass over what they are told of one before.
+pub fn append_topology_version(answer: &mut DocumentBuilder, server: &Shared) {
     answer
         .begin_document("topologyVersion")
         .append("processId", Value::ObjectId(server.member.process))
-        .append("counter", Value::Int64(TOPOLOGY_COUNTER))
+        .append("counter", Value::Int64(*server.topology.borrow()))
         .end();
 }
 
@@ -111,19 +116,20 @@ fn check_awaits(awaits: (Option<Document<'_>>, Option<i64>)) -> Result<(), Error
     Err(Error::invalid(Code::Location(code), message))
 }
 
-/// How long a message waits before it is answered: `None` unless it is a `hello` that asks for news
-/// since the topology that there is.
-pub fn wait(server: &Shared, command: Document<'_>) -> Option<Duration> {
+/// How long a message waits before it is answered, and since which topology it asks for news: `None` unless it is a
+/// `hello` that asks for news since the one that there is.
+pub fn wait(server: &Shared, command: Document<'_>) -> Option<(Duration, i64)> {
     let (name, _) = command.iter().next()?;
     if !["hello", "isMaster", "ismaster"].contains(&name) {
         return None;
     }
     let known = command.get("topologyVersion")?.as_document()?;
+    let counter = known.get("counter").and_then(|counter| counter.as_integer())?;
     let is_current = known.get("processId") == Some(Value::ObjectId(server.member.process))
-        && known.get("counter").and_then(|counter| counter.as_integer()) == Some(TOPOLOGY_COUNTER);
+        && counter == *server.topology.borrow();
     let millis = command.get("maxAwaitTimeMS")?.as_integer()?;
     let time = Duration::from_millis(u64::try_from(millis).ok()?).min(HELLO_WAIT_MAX);
-    is_current.then_some(time)
+    is_current.then_some((time, counter))
 }
 
 /// The largest document that a client may store: [`DOCUMENT_BYTES_LIMIT`](crate::limits) at most.

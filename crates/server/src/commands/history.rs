@@ -215,7 +215,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
                 policy.closed = closes.unwrap_or(policy.closed);
                 if let Some(seconds) = lives {
                     let millis = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
-                    let expires = database.frond().now_millis().saturating_add(millis);
+                    let expires = database.frond().time_millis().saturating_add(millis);
                     policy.expires_millis = (seconds > 0).then_some(expires);
                 }
                 database.set_branch_policy(name, policy)?;

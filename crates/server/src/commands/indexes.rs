@@ -6,6 +6,7 @@ use frond_doc::{Document, DocumentBuilder, Value, order};
 use frond_query::Code;
 
 use crate::commands::reply;
+use crate::fields::Fields;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
 
@@ -14,8 +15,12 @@ pub fn create(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
     let indexes = fields.array("indexes")?.ok_or_else(|| fields.missing("indexes"))?;
-    // Members that vote on a build, and whether to wait for it: there is one member, and it does.
-    fields.ignore(&["commitQuorum", "ignoreUnknownIndexOptions"]);
+    check_quorum(&mut fields)?;
+    if fields.boolean("ignoreUnknownIndexOptions")? {
+        let message =
+            "'ignoreUnknownIndexOptions' is not supported by Frond: leave out the options";
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
     fields.finish()?;
     let mut specs = Vec::new();
     for value in indexes.iter() {
@@ -44,6 +49,33 @@ pub fn create(request: &Request<'_>) -> Answer {
         answer.append("note", Value::String("all indexes already exist"));
     }
     Ok(answer)
+}
+
+/// Checks how many members are to be ready before indexes are used: there is one, and it is.
+fn check_quorum(fields: &mut Fields<'_>) -> Result<(), Error> {
+    const MEMBERS_MAX: i64 = 50;
+    let Some(quorum) = fields.value("commitQuorum") else { return Ok(()) };
+    let (code, message) = match (quorum, quorum.as_integer()) {
+        (Value::String("votingMembers" | "majority"), _) | (_, Some(0 | 1)) => return Ok(()),
+        (Value::String(mode), _) => {
+            let message =
+                format!("No write concern mode named '{mode}' found in replica set configuration");
+            (Code::UnknownReplWriteConcern, message)
+        }
+        (_, Some(2..=MEMBERS_MAX)) => {
+            (Code::UnsatisfiableCommitQuorum, "Not enough data-bearing nodes".to_owned())
+        }
+        (other, None) if !other.is_number() => {
+            return Err(fields.wrong_type("commitQuorum", other, "types '[int, string]'"));
+        }
+        _ => {
+            let message = format!(
+                "Commit quorum has to be a non-negative number not greater than {MEMBERS_MAX}"
+            );
+            (Code::FailedToParse, message)
+        }
+    };
+    Err(Error::invalid(code, message))
 }
 
 /// Drops indexes by name, by key, by a list of names, or all with `*`.

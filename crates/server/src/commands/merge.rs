@@ -4,11 +4,11 @@
 //! collection: a client that doesn't look at the answer can't take it for a success. The merge is
 //! then going on, until it is continued or aborted.
 
-use frond_db::Error;
 use frond_db::version::{
     ConflictSelection, EqualChanges, Granularity, MergeOutcome, MergeRequest, MergeRules,
     MergeSide, Resolution, parse_field_rules,
 };
+use frond_db::{Database, Error};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -44,17 +44,27 @@ pub fn run(request: &Request<'_>) -> Answer {
         (None, true, false) => {
             outcome(&database.merge_continue(message, author)?, database.branch())
         }
-        (None, false, true) => {
-            database.merge_abort()?;
-            let mut answer = DocumentBuilder::new();
-            answer.append("result", Value::String("aborted"));
-            Ok(answer)
-        }
+        (None, false, true) => aborted(&database),
         _ => {
             let message = "frondMerge takes one of 'merge_in', 'continue' and 'abort'";
             Err(Error::invalid(Code::BadValue, message))
         }
     }
+}
+
+/// Gives up a merge, a pick, a revert or a rebase that waits.
+pub fn aborted(database: &Database) -> Answer {
+    let set_aside = database.merge_abort()?;
+    let mut answer = DocumentBuilder::new();
+    answer.append("result", Value::String("aborted"));
+    if !set_aside.is_empty() {
+        answer.begin_array("setAside");
+        for collection in &set_aside {
+            answer.push(Value::String(collection));
+        }
+        answer.end();
+    }
+    Ok(answer)
 }
 
 /// Takes the fields that say how documents are merged.

@@ -6,6 +6,7 @@
 mod aggregate;
 mod bulk_write;
 mod catalog;
+mod clock;
 mod collections;
 mod count;
 mod create;
@@ -50,6 +51,8 @@ mod write;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
+
+pub use diagnostics::FAULT_ADVICE;
 
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
@@ -188,6 +191,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondBlame", history::blame).also(&["doltBlame", "dumboBlame"]),
     Command::new("frondBranch", history::branch).also(&["doltBranch", "dumboBranch"]),
     Command::new("frondCherryPick", pick::cherry_pick).also(&["doltCherryPick", "dumboCherryPick"]),
+    Command::new("frondClock", clock::run).on_admin(),
     Command::new("frondClone", remote::clone).also(&["doltClone", "dumboClone"]),
     Command::new("frondCommit", history::commit).also(&["doltCommit", "dumboCommit"]),
     Command::new("frondConflicts", merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),

@@ -108,7 +108,7 @@ static COMMANDS: &[CommandOptions] = &[
         works("query", Document), works("skip", Number),
     ]),
     of("`create`", &[
-        idle("autoIndexId", Any), works("capped", Boolean),
+        works("autoIndexId", Boolean), works("capped", Boolean),
         refused("changeStreamPreAndPostImages", Document), works("clusteredIndex", Any),
         works("collation", Document), CommandOption { kind: Document, feature: Feature::new("encryptedFields", Standing::Elsewhere("115")) },
         works("expireAfterSeconds", Any), refused("indexOptionDefaults", Document),
@@ -117,7 +117,7 @@ static COMMANDS: &[CommandOptions] = &[
         works("validationAction", Text), works("validationLevel", Text),
         works("validator", Document), works("viewOn", Text), own("versioned", Boolean),
     ]),
-    of("`createIndexes`", &[idle("commitQuorum", Any), works("indexes", Array)]),
+    of("`createIndexes`", &[works("commitQuorum", Any), works("indexes", Array)]),
     of("`dataSize`", &[
         idle("estimate", Boolean), works("keyPattern", Document), works("max", Document),
         works("min", Document),

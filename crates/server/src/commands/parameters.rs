@@ -156,6 +156,10 @@ pub fn get_cmd_line_opts(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
+/// What MongoDB's profiler has where nobody has set it.
+const SLOW_MILLIS: Value<'static> = Value::Int32(100);
+const SAMPLE_RATE: Value<'static> = Value::Double(1.0);
+
 /// Tells that nothing is profiled, and refuses to begin.
 pub fn profile(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
@@ -169,12 +173,22 @@ pub fn profile(request: &Request<'_>) -> Answer {
         return Err(Error::invalid(Code::CommandNotSupported, message));
     }
     fields.refuse("filter")?;
-    fields.ignore(&["slowms", "sampleRate"]);
+    // Nothing is profiled and no slow command is logged: to change when would change nothing.
+    for (name, now) in [("slowms", SLOW_MILLIS), ("sampleRate", SAMPLE_RATE)] {
+        let Some(wanted) = fields.value(name) else { continue };
+        if !wanted.is_number() {
+            return Err(fields.wrong_type(name, wanted, "types '[long, int, decimal, double]'"));
+        }
+        if !order::equal(wanted, now) {
+            let message = format!("'{name}' can't be changed: profiling is not supported by Frond");
+            return Err(Error::invalid(Code::CommandNotSupported, message));
+        }
+    }
     fields.finish()?;
     let mut answer = DocumentBuilder::new();
     answer
         .append("was", Value::Int32(0))
-        .append("slowms", Value::Int32(100))
-        .append("sampleRate", Value::Double(1.0));
+        .append("slowms", SLOW_MILLIS)
+        .append("sampleRate", SAMPLE_RATE);
     Ok(answer)
 }

@@ -56,10 +56,7 @@ pub fn rebase(request: &Request<'_>) -> Answer {
             return merge::outcome(&database.merge_skip()?, database.branch());
         }
         (None, false, false, true) => {
-            database.merge_abort()?;
-            let mut answer = DocumentBuilder::new();
-            answer.append("result", Value::String("aborted"));
-            return Ok(answer);
+            return merge::aborted(&database);
         }
         _ => {
             let message = "frondRebase takes one of 'onto', 'continue', 'skip' and 'abort'";

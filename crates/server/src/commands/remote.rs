@@ -12,7 +12,7 @@ use frond_query::Code;
 use crate::commands::reply::long;
 use crate::commands::{history, merge};
 use crate::fields::Fields;
-use crate::places;
+use crate::remote_opener;
 use crate::request::{Answer, Request};
 
 /// Without `name` lists the remotes; with `url` adds one; with `remove` forgets it.
@@ -36,7 +36,7 @@ pub fn remotes(request: &Request<'_>) -> Answer {
             answer.end();
         }
         (Some(name), Some(url), false) => {
-            places::check(url)?;
+            remote_opener::check(url)?;
             database.add_remote(name, url)?;
             answer.append("name", Value::String(name)).append("url", Value::String(url));
         }
@@ -62,8 +62,9 @@ pub fn clone(request: &Request<'_>) -> Answer {
     let database = request.database()?;
     let name = &database.name().name;
     let remote = request.server.places.open(from, name, token, &request.operation)?;
-    let report = database
-        .clone_to(from, &remote, depth, &mut |moved| places::show(&request.operation, moved))?;
+    let report = database.clone_to(from, &remote, depth, &mut |moved| {
+        remote_opener::show(&request.operation, moved)
+    })?;
     Ok(fetched(DocumentBuilder::new(), &report))
 }
 
@@ -78,8 +79,9 @@ pub fn fetch(request: &Request<'_>) -> Answer {
     let url = database.remote_url(name)?;
     let own = &database.name().name;
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
-    let report = database
-        .fetch_to(name, &remote, depth, &mut |moved| places::show(&request.operation, moved))?;
+    let report = database.fetch_to(name, &remote, depth, &mut |moved| {
+        remote_opener::show(&request.operation, moved)
+    })?;
     Ok(fetched(DocumentBuilder::new(), &report))
 }
 
@@ -103,7 +105,7 @@ pub fn pull(request: &Request<'_>) -> Answer {
     let url = database.remote_url(name)?;
     let own = &database.name().name;
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
-    let show = &mut |moved: &Moved| places::show(&request.operation, moved);
+    let show = &mut |moved: &Moved| remote_opener::show(&request.operation, moved);
     let (report, outcome) = database.pull(name, &remote, branch, merge_request, show)?;
     Ok(fetched(merge::outcome(&outcome, database.branch())?, &report))
 }
@@ -124,14 +126,14 @@ pub fn push(request: &Request<'_>) -> Answer {
     let own = &database.name().name;
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
     let report = database
-        .push(name, &remote, &push, &mut |moved| places::show(&request.operation, moved))?;
+        .push(name, &remote, &push, &mut |moved| remote_opener::show(&request.operation, moved))?;
     let mut answer = DocumentBuilder::new();
     answer.append("branch", Value::String(&report.branch));
     if let Some(from) = report.from {
         answer.append("from", Value::String(&from.to_string()));
     }
     answer.append("commitId", Value::String(&report.to.to_string()));
-    append_tags(&mut answer, &report.tags);
+    append_tags(&mut answer, "tags", &report.tags);
     append_moved(&mut answer, &report.moved);
     Ok(answer)
 }
@@ -159,13 +161,16 @@ fn fetched(mut answer: DocumentBuilder, report: &FetchReport) -> DocumentBuilder
         answer.append("commitId", Value::String(&branch.to.to_string())).end();
     }
     answer.end();
-    append_tags(&mut answer, &report.tags);
+    append_tags(&mut answer, "tags", &report.tags);
+    if !report.tags_kept.is_empty() {
+        append_tags(&mut answer, "tagsKept", &report.tags_kept);
+    }
     append_moved(&mut answer, &report.moved);
     answer
 }
 
-fn append_tags(answer: &mut DocumentBuilder, tags: &[String]) {
-    answer.begin_array("tags");
+fn append_tags(answer: &mut DocumentBuilder, name: &str, tags: &[String]) {
+    answer.begin_array(name);
     for tag in tags {
         answer.push(Value::String(tag));
     }

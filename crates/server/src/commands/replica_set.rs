@@ -27,18 +27,19 @@ pub fn append_optime(answer: &mut DocumentBuilder, name: &str, time: Timestamp) 
         .end();
 }
 
-/// Tells how the members are: there is one, and it is well.
+/// Tells how the members are: there is one, and it is well unless a fault has closed it for writing.
 pub fn status(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.ignore(&["initialSync"]);
     fields.finish()?;
     let server = request.server;
     let time = server.operation_time();
+    let (state, state_name) = if server.is_primary() { (1, "PRIMARY") } else { (2, "SECONDARY") };
     let mut answer = DocumentBuilder::new();
     answer
         .append("set", Value::String(&server.member.set))
         .append("date", Value::DateTime(server.frond.now_millis()))
-        .append("myState", Value::Int32(1))
+        .append("myState", Value::Int32(state))
         .append("term", Value::Int64(TERM))
         .append("syncSourceHost", Value::String(""))
         .append("syncSourceId", Value::Int32(-1))
@@ -60,17 +61,19 @@ pub fn status(request: &Request<'_>) -> Answer {
         .append("_id", Value::Int32(0))
         .append("name", Value::String(&server.member.host))
         .append("health", Value::Double(1.0))
-        .append("state", Value::Int32(1))
-        .append("stateStr", Value::String("PRIMARY"))
+        .append("state", Value::Int32(state))
+        .append("stateStr", Value::String(state_name))
         .append("uptime", reply::number(server.started.elapsed().as_secs()));
     append_optime(&mut answer, "optime", time);
     answer
         .append("optimeDate", date_of(time))
         .append("configVersion", Value::Int32(1))
         .append("configTerm", Value::Int64(TERM))
-        .append("self", Value::Boolean(true))
-        .end()
-        .end();
+        .append("self", Value::Boolean(true));
+    if let Some(fault) = server.frond.fault() {
+        answer.append("infoMessage", Value::String(&fault.message));
+    }
+    answer.end().end();
     Ok(answer)
 }
 

@@ -63,12 +63,14 @@ pub fn kill(request: &Request<'_>) -> Answer {
     Ok(DocumentBuilder::new())
 }
 
-/// Kills all sessions. There are no users, so every pattern of users means all.
+/// Kills all sessions, or those of the users that are named: there are no users, so nobody has any.
 pub fn kill_all(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    fields.array("killAllSessions")?;
+    let users = fields.array("killAllSessions")?;
     fields.finish()?;
-    end_all(request, None);
+    if users.is_none_or(|users| users.iter().next().is_none()) {
+        end_all(request, None);
+    }
     Ok(DocumentBuilder::new())
 }
 

@@ -4,7 +4,7 @@
 //! What such a stage gives is put in its place as `$documents`, so that the stages after it run as
 //! they do over anything else.
 
-use frond_db::{AggregateRequest, Error};
+use frond_db::{AggregateRequest, Error, FindRequest};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_query::pipeline::history_stages;
@@ -123,7 +123,7 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
         answer.end();
     }
     if counts {
-        let count = database.count(collection, None, 0, None, None)?;
+        let count = database.count(collection, &FindRequest::default())?;
         answer.append("count", crate::commands::reply::number(count));
     }
     Ok(answer)

@@ -4,9 +4,10 @@ use frond_db::Error;
 use frond_doc::DocumentBuilder;
 use frond_query::Code;
 
+use crate::common::Part;
 use crate::common::SessionId;
 use crate::request::{Answer, Request};
-use crate::transactions::{self, Part};
+use crate::transactions;
 
 /// Commits the session's transaction; a second time too.
 pub fn commit(request: &Request<'_>) -> Answer {

@@ -5,7 +5,7 @@ use frond_db::{Database, Error, WriteError};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::dispatch::{append_details, append_error};
+use crate::errors::{append_details, append_error};
 use crate::fields::Fields;
 use crate::limits::WRITE_BATCH_MAX;
 use crate::request::Request;
@@ -46,7 +46,7 @@ pub fn read<S>(
 /// Takes the fields that all writes have.
 pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
     let is_ordered = fields.optional_boolean("ordered")?.unwrap_or(true);
-    // The first of them is read by `database`.
+    // They are read by `database`.
     for name in ["bypassDocumentValidation", "bypassEmptyTsReplacement"] {
         fields.boolean(name)?;
     }
@@ -123,11 +123,16 @@ pub fn database(request: &Request<'_>, statements: StatementIds) -> Result<Datab
     Ok(as_validated(request, request.database_for_write(statements)?))
 }
 
-/// The same database, without its validators where `bypassDocumentValidation` says so.
+/// The same database, without its validators where `bypassDocumentValidation` says so, and with empty timestamps as
+/// they are where `bypassEmptyTsReplacement` does.
 pub fn as_validated(request: &Request<'_>, database: Database) -> Database {
-    let bypasses = request.body.get("bypassDocumentValidation");
-    match bypasses.is_some_and(|bypasses| bypasses.is_truthy()) {
+    let asks = |name| request.body.get(name).is_some_and(|asked| asked.is_truthy());
+    let database = match asks("bypassDocumentValidation") {
         true => database.without_validation(),
+        false => database,
+    };
+    match asks("bypassEmptyTsReplacement") {
+        true => database.keeping_empty_timestamps(),
         false => database,
     }
 }

@@ -16,9 +16,9 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use crate::connection::incoming::Incoming;
-use crate::connection::outgoing::Outgoing;
 use crate::dispatch::{self, Wait};
 use crate::limits::{SCRATCH_BYTES, patience};
+use crate::outgoing::Outgoing;
 use crate::shared::{Peer, Shared};
 
 /// One connection, as far as its messages are concerned.
@@ -87,6 +87,9 @@ impl Conversation {
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.write(&mut stream)?;
             (self.outgoing, self.delayed_since) = (None, None);
+            if self.shared.turns.is_waited_for() && !self.closes && !self.has_more() {
+                return Ok(Some(Pause::Silent));
+            }
         }
         if self.closes {
             // Otherwise the system may throw away the answer with what the client has yet to say.

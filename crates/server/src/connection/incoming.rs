@@ -2,7 +2,7 @@
 //!
 //! 1. A read takes what has come in, mostly one small message, and never waits for more than that.
 //! 2. What is missing of a large message is read straight into its own memory, in steps.
-//! 3. What it holds of a message beyond [`FREE_BYTES`] it has from the [`Intake`].
+//! 3. What it holds of a message beyond [`FREE_BYTES`] it has from the [`MessageMemory`].
 //!
 //! *Invariants*
 //! 1. Memory for a message grows with the bytes that came in, never with the length that its header
@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::intake::{Hold, Intake};
 use crate::limits::{FREE_BYTES, READ_STEP_BYTES};
+use crate::message_memory::{MessageMemory, MessageReservation};
 use crate::wire::{HEADER_BYTES, Header};
 
 /// What has come in of a connection and wasn't handed out yet.
@@ -23,7 +23,7 @@ use crate::wire::{HEADER_BYTES, Header};
 pub struct Incoming {
     bytes: Vec<u8>,
     /// Of the message that these bytes begin.
-    hold: Option<Hold>,
+    hold: Option<MessageReservation>,
 }
 
 /// One message.
@@ -33,14 +33,14 @@ pub struct Received {
     /// All of it, its header included.
     pub message: Bytes,
     /// The memory that it holds, if it is large.
-    pub hold: Option<Hold>,
+    pub hold: Option<MessageReservation>,
 }
 
 /// A stream that ends with an error once its client is too slow, though it may send a byte now and then.
 struct Watched<'a, S> {
     stream: &'a mut S,
-    intake: &'a Intake,
-    hold: &'a Hold,
+    intake: &'a MessageMemory,
+    hold: &'a MessageReservation,
     received: usize,
 }
 
@@ -65,7 +65,7 @@ impl Incoming {
         &mut self,
         stream: &mut impl Read,
         scratch: &mut [u8],
-        intake: &Intake,
+        intake: &MessageMemory,
         check: impl Fn() -> io::Result<()>,
     ) -> io::Result<Option<Received>> {
         loop {
@@ -94,7 +94,7 @@ impl Incoming {
     }
 
     /// Whether it holds memory that others wait for, and its client is too slow.
-    pub fn is_too_slow(&self, intake: &Intake, now: Instant) -> bool {
+    pub fn is_too_slow(&self, intake: &MessageMemory, now: Instant) -> bool {
         let received = self.bytes.len();
         self.hold.as_ref().is_some_and(|hold| hold.is_too_slow(intake, received, now))
     }
@@ -102,7 +102,7 @@ impl Incoming {
     /// How much it holds of the intake.
     #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
-        self.hold.as_ref().map_or(0, Hold::bytes)
+        self.hold.as_ref().map_or(0, MessageReservation::bytes)
     }
 
     fn header(&self) -> io::Result<Option<Header>> {
@@ -115,7 +115,7 @@ impl Incoming {
         &mut self,
         stream: &mut impl Read,
         bytes: usize,
-        intake: &Intake,
+        intake: &MessageMemory,
         check: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
         let received = self.bytes.len();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn read(incoming: &mut Incoming, stream: &mut impl Read) -> io::Result<Option<Received>> {
-        let intake = Intake::new(MESSAGE_BYTES_MAX);
+        let intake = MessageMemory::new(MESSAGE_BYTES_MAX);
         let mut scratch = [0; 4_096];
         loop {
             match incoming.read(stream, &mut scratch, &intake, || Ok(())) {

@@ -1,7 +1,7 @@
 //! Reading a cursor's documents into one answer after the other.
 //!
 //! A batch ends at so many documents, at about 16 MB, or where the server has no memory for more
-//! ([`crate::room`]): the client then asks for the next. To know whether a batch is the last one, one
+//! ([`crate::answer_memory`]): the client then asks for the next. To know whether a batch is the last one, one
 //! document more is read, and kept for the next batch. Where that takes too much memory too, the document
 //! goes into the batch that it was too much for.
 
@@ -12,11 +12,11 @@ use frond_db::Error;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::budget::Share;
+use crate::answer_memory::AnswerMemory;
 use crate::cursors::{CursorFacts, Following};
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
+use crate::memory_queue::MemoryShare;
 use crate::operations::CurrentOperation;
-use crate::room::Room;
 
 /// What an element of a batch has beside its document: a type and a position.
 const ELEMENT_BYTES_MAX: usize = 16;
@@ -49,7 +49,7 @@ pub struct OpenCursor {
 /// A document that waits for the next batch, with its memory if it is large.
 struct Held {
     document: DocumentBuf,
-    _share: Option<Share>,
+    _share: Option<MemoryShare>,
 }
 
 /// How much a batch may have.
@@ -89,7 +89,7 @@ impl OpenCursor {
         &mut self,
         answer: &mut DocumentBuilder,
         size: BatchSize,
-        room: &Room<'_>,
+        room: &AnswerMemory<'_>,
     ) -> Result<bool, Error> {
         if size.documents_max == Some(0) {
             return Ok(false);

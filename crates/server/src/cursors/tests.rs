@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use frond_doc::{DocumentBuf, DocumentBuilder, document};
 
 use super::*;
-use crate::budget::{Budget, Share};
+use crate::answer_memory::AnswerMemory;
 use crate::common::Common;
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES};
+use crate::memory_queue::{MemoryQueue, MemoryShare};
 use crate::operations::Operations;
-use crate::room::Room;
 
 fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
     let namespace = "test.c".to_owned();
@@ -33,15 +33,19 @@ fn large(count: usize, bytes: usize) -> OpenCursor {
 
 /// The memory of a server.
 struct Memory {
-    answers: Budget,
-    cursors: Budget,
+    answers: MemoryQueue,
+    cursors: MemoryQueue,
     operations: Operations,
 }
 
 impl Memory {
     fn new(answers: usize, cursors: usize) -> Memory {
         let operations = Operations::default();
-        Memory { answers: Budget::new(answers), cursors: Budget::new(cursors), operations }
+        Memory {
+            answers: MemoryQueue::new(answers),
+            cursors: MemoryQueue::new(cursors),
+            operations,
+        }
     }
 
     /// Reads a batch: how many documents, whether it is the last, and what the answer holds.
@@ -50,10 +54,10 @@ impl Memory {
         cursor: &mut OpenCursor,
         documents_max: Option<u64>,
         is_single: bool,
-    ) -> Result<(usize, bool, Option<Share>), i32> {
+    ) -> Result<(usize, bool, Option<MemoryShare>), i32> {
         let running = self.operations.begin(1, "find", "test", &Common::default());
         let share = RefCell::new(None);
-        let room = Room {
+        let room = AnswerMemory {
             answers: &self.answers,
             cursors: &self.cursors,
             share: &share,

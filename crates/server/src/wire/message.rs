@@ -93,7 +93,16 @@ impl Message {
     }
 
     /// Reads a whole message, its header included (which was decoded before).
-    pub fn decode(mut message: Bytes) -> Result<Message, WireError> {
+    pub fn decode(message: Bytes) -> Result<Message, WireError> {
+        Message::decode_as(message, false)
+    }
+
+    /// As [`Message::decode`], of an answer: the documents in it are as deep as any, and lie deeper.
+    pub fn decode_answer(message: Bytes) -> Result<Message, WireError> {
+        Message::decode_as(message, true)
+    }
+
+    fn decode_as(mut message: Bytes, is_answer: bool) -> Result<Message, WireError> {
         let whole = message.clone();
         if message.len() < HEADER_BYTES {
             return Err(WireError::Truncated { end: message.len(), field: "the header" });
@@ -107,7 +116,7 @@ impl Message {
         if bits & CHECKSUM_PRESENT != 0 {
             reader = verify_checksum(&whole)?;
         }
-        let (body, sequences) = read_sections(&mut reader)?;
+        let (body, sequences) = read_sections(&mut reader.of_answer(is_answer))?;
         Ok(Message { flags: Flags::of_bits(bits), body, sequences })
     }
 

@@ -13,13 +13,20 @@ pub struct Reader {
     rest: Bytes,
     /// How many bytes the whole message has: what errors tell.
     end: usize,
+    /// Whether documents lie in its documents.
+    is_answer: bool,
 }
 
 impl Reader {
     /// Reads `bytes`, which are the end of a message whose first `before` bytes were read already.
     pub fn new(bytes: Bytes, before: usize) -> Reader {
         let end = before + bytes.len();
-        Reader { rest: bytes, end }
+        Reader { rest: bytes, end, is_answer: false }
+    }
+
+    /// This reader, of an answer (or, with `false`, not).
+    pub fn of_answer(self, is_answer: bool) -> Reader {
+        Reader { is_answer, ..self }
     }
 
     /// Whether everything was read.
@@ -38,7 +45,7 @@ impl Reader {
     /// Cuts a part of `count` bytes off the front, to be read on its own.
     pub fn part(&mut self, count: usize, field: &'static str) -> Result<Reader, WireError> {
         let before = self.end - self.rest.len();
-        Ok(Reader::new(self.take(count, field)?, before))
+        Ok(Reader::new(self.take(count, field)?, before).of_answer(self.is_answer))
     }
 
     /// Reads one byte.
@@ -78,6 +85,9 @@ impl Reader {
         let length = i32::from_le_bytes(prefix.try_into().expect("four bytes were cut"));
         let length = usize::try_from(length).unwrap_or(0).max(DOCUMENT_BYTES_MIN);
         let bytes = self.take(length, field)?;
-        Ok(DocumentBuf::validated(bytes)?)
+        Ok(match self.is_answer {
+            true => DocumentBuf::validated_answer(bytes)?,
+            false => DocumentBuf::validated(bytes)?,
+        })
     }
 }

@@ -41,6 +41,27 @@ fn refusals() {
         (r#"{"create": "c", "capped": true}"#, 72, "size"),
         (r#"{"listDatabases": 1}"#, 13, "may only be run against the admin database."),
         (r#"{"profile": 2}"#, 115, "profiling"),
+        (r#"{"profile": 0, "slowms": 20}"#, 115, "'slowms' can't be changed"),
+        (r#"{"profile": 0, "sampleRate": 0.5}"#, 115, "'sampleRate' can't be changed"),
+        (r#"{"profile": 0, "slowms": "x"}"#, 14, "profile.slowms"),
+        (r#"{"create": "d", "autoIndexId": false}"#, 72, "autoIndexId"),
+        (r#"{"create": "d", "idIndex": {"key": {"a": 1}, "name": "_id_"}}"#, 2, "must be {_id: 1}"),
+        (r#"{"find": "c", "readConcern": {"level": "snapshot"}}"#, 246, "in a transaction"),
+        (r#"{"distinct": "c", "key": "a", "readConcern": {"level": "snapshot"}}"#, 246, "snapshot"),
+        (
+            r#"{"aggregate": "c", "pipeline": [], "cursor": {}, "readConcern": {"level": "snapshot",
+                "atClusterTime": {"$timestamp": {"t": 1, "i": 1}}}}"#,
+            246,
+            "snapshot",
+        ),
+        (r#"{"count": "c", "readConcern": {"level": "snapshot"}}"#, 72, "does not support"),
+        (r#"{"listCollections": 1, "readConcern": {"level": "majority"}}"#, 72, "does not support"),
+        (
+            r#"{"find": "c", "readConcern": {"afterClusterTime": {"$timestamp": {"t": 4294967295, "i": 1}}}}"#,
+            72,
+            "must not be greater than the current clusterTime",
+        ),
+        (r#"{"find": "c", "writeConcern": {"w": 0}}"#, 72, "does not support writeConcern"),
         (r#"{"saslStart": 1}"#, 115, "connect without a user"),
         (r#"{"find": "c", "txnNumber": {"$numberLong": "1"}}"#, 72, "requires a session ID"),
         (r#"{"hello": 1, "maxAwaitTimeMS": 5}"#, 31368, "must include a 'topologyVersion'"),
@@ -80,6 +101,57 @@ fn refusals() {
         assert!(found_message.contains(message), "{command}: {found_message}");
     }
     client.ok("test", r#"{"ping": 1}"#);
+}
+
+#[test]
+fn what_is_so_anyway_may_be_asked_for() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"create": "c"}"#);
+    for command in [
+        r#"{"ping": 1}"#,
+        r#"{"profile": 0, "slowms": 100, "sampleRate": 1}"#,
+        r#"{"create": "e", "autoIndexId": true, "idIndex": {"v": 2, "key": {"_id": 1}, "name": "_id_"}}"#,
+        r#"{"find": "c", "readConcern": {"afterClusterTime": {"$timestamp": {"t": 1, "i": 1}}}}"#,
+        r#"{"drop": "e", "writeConcern": {"w": 1}}"#,
+    ] {
+        client.ok("test", command);
+    }
+    for (quorum, expected) in [
+        (r#""votingMembers""#, None),
+        (r#""majority""#, None),
+        ("0", None),
+        ("1", None),
+        ("2", Some(319)),
+        (r#""elsewhere""#, Some(79)),
+        ("51", Some(9)),
+        ("-1", Some(9)),
+        ("true", Some(14)),
+    ] {
+        let command = format!(
+            r#"{{"createIndexes": "c", "indexes": [{{"key": {{"a": 1}}, "name": "a"}}],
+                "commitQuorum": {quorum}}}"#
+        );
+        match expected {
+            None => drop(client.ok("test", &command)),
+            Some(code) => assert_eq!(client.error("test", &command).0, code, "{quorum}"),
+        }
+    }
+}
+
+#[test]
+fn options_that_change_little_are_heeded() {
+    let server = Running::start();
+    let mut client = server.client();
+    let kept = r#"{"insert": "t", "documents": [{"_id": 1, "t": {"$timestamp": {"t": 0, "i": 0}}}],
+        "bypassEmptyTsReplacement": true}"#;
+    client.ok("test", kept);
+    let found = r#"{"find": "t", "filter": {"t": {"$timestamp": {"t": 0, "i": 0}}}}"#;
+    let expected = [r#"{"_id": 1, "t": {"$timestamp": {"t": 0, "i": 0}}}"#];
+    client.check_documents("test", found, &expected);
+    let builds = r#"{"listIndexes": "t", "includeIndexBuildInfo": true}"#;
+    let expected = [r#"{"spec": {"v": 2, "key": {"_id": 1}, "name": "_id_"}}"#];
+    client.check_documents("test", builds, &expected);
 }
 
 #[test]

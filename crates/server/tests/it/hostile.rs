@@ -52,6 +52,27 @@ fn wrong_lengths_and_codes_close_the_connection() {
     server.check();
 }
 
+/// What a web page can have a browser send: bytes that begin as HTTP does, with a command in the body.
+#[test]
+fn requests_of_browsers_do_nothing() {
+    let server = Running::start();
+    server.client().ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    let drop = document! { "dropDatabase": 1_i32, "$db": "test" };
+    let body = Message::new(drop).encode(1, 0);
+    for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "\r\nPOST"] {
+        for host in ["localhost:27017", "evil.example"] {
+            let head = format!(
+                "{method} / HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\n\
+                 Content-Type: text/plain\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            assert_eq!(exchange(&server, &[head.as_bytes(), &body].concat()), b"", "{method}");
+        }
+    }
+    let found = server.client().ok("test", r#"{"count": "c"}"#);
+    assert_eq!(found.get("n").and_then(|count| count.as_integer()), Some(1));
+}
+
 #[test]
 fn broken_documents_are_answered_and_the_connection_goes_on() {
     let server = Running::start();

@@ -12,6 +12,7 @@ mod maintenance;
 mod many;
 mod memory;
 mod monitor;
+mod outcomes;
 mod remotes;
 mod running;
 mod sources;

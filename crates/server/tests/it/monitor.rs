@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use frond_doc::{DocumentBuf, Value, document};
 use frond_server::wire::{HEADER_BYTES, Header, Message};
+use frond_testkit::SimDisk;
 
 use crate::running::Running;
 
@@ -80,4 +81,31 @@ fn clients_that_wait_hold_nobody_up() {
         stream.write_all(&hello(&known, 60_000, true).encode(1, 0)).expect("sends");
     }
     server.check();
+}
+
+#[test]
+fn a_hello_that_waits_is_answered_when_a_failed_sync_closes_the_server() {
+    for exhaust_allowed in [false, true] {
+        let disk = SimDisk::new(1);
+        let server = Running::on_disk(&disk, 100);
+        server.client().ok("test", r#"{"insert": "c", "documents": [{}]}"#);
+        let known = topology(&server);
+        let mut stream = server.stream();
+        stream.write_all(&hello(&known, 100_000, exhaust_allowed).encode(7, 0)).expect("sends");
+        let began = Instant::now();
+        disk.fail_sync_after(0);
+        server.client().error("test", r#"{"insert": "c", "documents": [{}]}"#);
+        let (header, answer) = read(&mut stream);
+        assert!(began.elapsed() < Duration::from_secs(50));
+        assert_eq!((header.response_to, answer.flags.more_to_come), (7, exhaust_allowed));
+        assert_eq!(answer.body.get("isWritablePrimary"), Some(Value::Boolean(false)));
+        assert_eq!(topology(&server).get("counter"), Some(Value::Int64(1)));
+        if exhaust_allowed {
+            // There is no more news.
+            stream.set_read_timeout(Some(Duration::from_millis(300))).expect("a socket");
+            assert!(stream.read(&mut [0; 1]).is_err());
+        }
+        disk.crash();
+        server.abandon();
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use frond_db::Error;
 use frond_db::version::remote::{PlainRemote, RefUpdate, Remote, RemoteState};
 use frond_doc::Value;
-use frond_server::{Client, Places};
+use frond_server::{Client, RemoteOpener};
 use frond_store::{Chunk, ChunkHash};
 use frond_testkit::SimDisk;
 
@@ -21,7 +21,7 @@ type Given = Arc<Mutex<Vec<Option<String>>>>;
 /// A server that finds everything at `disk`.
 fn server(disk: &SimDisk, given: &Given) -> Running {
     let (machine, given) = (disk.machine(), given.clone());
-    let places = Places::new(move |_, _, token| {
+    let places = RemoteOpener::new(move |_, _, token| {
         given.lock().unwrap().push(token.map(str::to_owned));
         Ok(Box::new(PlainRemote::open(&machine)?) as Box<dyn Remote>)
     });
@@ -123,7 +123,7 @@ fn a_transfer_tells_how_far_it_is_and_can_be_stopped() {
     let address = Arc::new(Mutex::new(String::new()));
     let places = {
         let (machine, seen, address) = (disk.machine(), seen.clone(), address.clone());
-        Places::new(move |_, _, _| {
+        RemoteOpener::new(move |_, _, _| {
             let plain = PlainRemote::open(&machine)?;
             let (seen, address) = (seen.clone(), address.lock().unwrap().clone());
             Ok(Box::new(Asking { plain, seen, address }) as Box<dyn Remote>)

@@ -5,7 +5,9 @@ use std::thread::JoinHandle;
 
 use frond_db::{Frond, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, extended_json};
-use frond_server::{Client, ClientError, Places, Server, ServerError, ServerOptions, Stopper};
+use frond_server::{
+    Client, ClientError, RemoteOpener, Server, ServerError, ServerOptions, Stopper,
+};
 use frond_testkit::SimDisk;
 
 /// A server that stops, and must stop well, when it is dropped.
@@ -32,8 +34,8 @@ impl Running {
         Running::with(disk, ServerOptions { connections_max, ..ServerOptions::default() })
     }
 
-    /// Starts a server on an empty disk that goes to `places`.
-    pub fn with_places(places: Places) -> Running {
+    /// Starts a server on an empty disk that goes to `remote_opener`.
+    pub fn with_places(places: RemoteOpener) -> Running {
         Running::with(&SimDisk::new(1), ServerOptions { places, ..ServerOptions::default() })
     }
 

@@ -178,8 +178,8 @@ fn who_meets_an_open_transaction_waits_for_its_end() {
         let expected = format!(r#"{{"_id": 1, "a": {expected}}}"#);
         server.client().check_documents("shop", r#"{"find": "c"}"#, &[&expected]);
     }
-    assert_eq!(engine_count(&server, "claimWaits"), 4);
-    assert!(engine_count(&server, "snapshotsMoved") > 0);
+    assert_eq!(engine_count(&server, "keyLockWaits"), 4);
+    assert!(engine_count(&server, "snapshotsRefreshed") > 0);
 }
 
 #[test]

@@ -9,8 +9,8 @@
 use std::ops::Range;
 
 use crate::chunk::ChunkHash;
-use crate::near;
-use crate::pack::PackNumber;
+use crate::interpolation;
+use crate::location::PackNumber;
 
 /// A bucket's mean size, at most.
 const BUCKET_COUNT_MAX: usize = 128;
@@ -77,8 +77,8 @@ impl Keys {
         let position = self.bucket(from);
         let bucket = &self.buckets[position];
         // What is left of a pair tells its place within the bucket.
-        let guess = near::guess(from << self.bits, 0, u64::MAX, bucket.len());
-        let start = near::count_before(bucket.len(), guess, |place| bucket[place] < from);
+        let guess = interpolation::guess(from << self.bits, 0, u64::MAX, bucket.len());
+        let start = interpolation::count_before(bucket.len(), guess, |place| bucket[place] < from);
         let count = bucket[start..].iter().take_while(|pair| **pair <= to).count();
         (position, start..start + count)
     }

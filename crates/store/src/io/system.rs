@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::direct::Direct;
-use super::{Chance, Clock, Disk, DiskFile};
+use super::{Chance, Clock, Disk, DiskFile, DiskSpace};
 
 const LOCK_NAME: &str = "LOCK";
 
@@ -89,6 +91,14 @@ impl Disk for SystemDisk {
         std::fs::remove_file(self.path.join(name))
     }
 
+    fn space(&self) -> io::Result<Option<DiskSpace>> {
+        let found = rustix::fs::fstatvfs(&self.directory)?;
+        let bytes = found.f_blocks.saturating_mul(found.f_frsize);
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        // Some network file systems know neither.
+        Ok((bytes > 0).then_some(DiskSpace { bytes, free }))
+    }
+
     fn sync_directory(&self) -> io::Result<()> {
         self.directory.sync_all()
     }
@@ -163,7 +173,21 @@ impl Clock for SystemClock {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
     }
+
+    fn steady_micros(&self) -> i64 {
+        let now = clock_gettime(STEADY_CLOCK);
+        now.tv_sec.saturating_mul(MICROS_PER_SECOND).saturating_add(now.tv_nsec / NANOS_PER_MICRO)
+    }
 }
+
+/// Linux's goes on while the machine sleeps.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const STEADY_CLOCK: ClockId = ClockId::Boottime;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const STEADY_CLOCK: ClockId = ClockId::Monotonic;
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const NANOS_PER_MICRO: i64 = 1_000;
 
 /// The operating system's randomness.
 pub struct SystemChance;

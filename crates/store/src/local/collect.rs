@@ -3,12 +3,14 @@
 //! 1. From now on, note every chunk that somebody is told of. Seal the open packs: what is written
 //!    from now on lies in packs that this collection leaves alone.
 //! 2. Mark what can be reached from the named roots, the caller's roots, and what open sessions wrote
-//!    or touched ([`super::mark`], [`crate::session`]).
+//!    or touched ([`super::mark`], [`crate::gc::session`]).
 //! 3. Take what is dead out of the index, a few chunks at a time. Within the same lock, look whether
 //!    one of them was touched meanwhile: it lives then, with all it refers to. What is out of the
 //!    index doesn't exist: putting it again writes it again.
 //! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]) as far as space demands, a round at a
 //!    time, so that a round's packs are gone before the next needs room.
+//!    What was read to be moved was checked; what is damaged is set aside ([`super::heal`]), and if it is needed its pack
+//!    stays as it is.
 //! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced.
 //!    Then its file is deleted; readers that hold it read on.
 //!
@@ -18,7 +20,7 @@
 //! So `has_many` tells that a chunk is there, and never that all it refers to is.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::io;
 use std::sync::Arc;
 
 use super::mark::{Halt, Marks};
@@ -26,16 +28,18 @@ use super::repack::Repack;
 use super::{CHANGED_TOGETHER, LocalStore};
 use crate::ChunkStore;
 use crate::chunk::ChunkHash;
-use crate::collection::{Collected, Collection};
 use crate::error::StoreError;
-use crate::index::PackedChunk;
+use crate::gc::session::Sessions;
+use crate::gc::{GarbageCollection, GcReport};
+use crate::index::Index;
+use crate::location::PackedChunk;
+use crate::location::{PURPOSE_COUNT, PackNumber, Purpose};
 use crate::manifest::PackState;
+use crate::pack::Pack;
 use crate::pack::reader::read_index;
 use crate::pack::writer::{PACK_CHUNKS_MAX, Written};
-use crate::pack::{PURPOSE_COUNT, Pack, PackNumber, Purpose};
-use crate::session::Sessions;
 
-/// A round moves packs of about this many bytes: so much room is needed besides.
+/// A round moves packs of about this many bytes, and of what a collection may take of the disk at most.
 const ROUND_BYTES: u64 = 1 << 30;
 /// Without `pack_history`, packs with few live chunks stay as long as all packs together take at most this share of
 /// what is reachable: packs of folds die by themselves soon, and what has moved was written for nothing. Collected
@@ -55,14 +59,13 @@ const SMALL_PACKS_MAX: usize = 16;
 /// See the module.
 pub(super) fn collect(
     store: &LocalStore,
-    collection: &mut Collection<'_>,
-) -> Result<Collected, StoreError> {
+    collection: &mut GarbageCollection<'_>,
+) -> Result<GcReport, StoreError> {
     let _one = store.collector.lock().expect("no panic while the lock is held");
     store.check_poison()?;
     store.sessions.begin_collection();
     let _noting = EndWhenDropped(&store.sessions);
-    let collected =
-        Collected { bytes_before: store.counters().bytes_stored, ..Collected::default() };
+    let collected = GcReport { bytes_before: store.counters().bytes_stored, ..GcReport::default() };
     let marks = Marks::new(store, &[]);
     let mut collector = Collector { store, collection, marks, collected };
     match collector.run() {
@@ -85,9 +88,9 @@ impl Drop for EndWhenDropped<'_> {
 
 struct Collector<'a, 'b> {
     store: &'a LocalStore,
-    collection: &'a mut Collection<'b>,
+    collection: &'a mut GarbageCollection<'b>,
     marks: Marks<'a>,
-    collected: Collected,
+    collected: GcReport,
 }
 
 /// A sealed pack, and what of it is needed.
@@ -110,7 +113,7 @@ impl Candidate {
 
 impl Collector<'_, '_> {
     fn run(&mut self) -> Result<(), Halt> {
-        if self.collection.options.only_weigh {
+        if self.collection.options.dry_run {
             self.marks = Marks::new(self.store, &self.store.sealed_packs());
             self.mark(&[])?;
             self.collected.chunks_live = self.marks.count();
@@ -123,15 +126,49 @@ impl Collector<'_, '_> {
         self.collected.chunks_live = self.marks.count();
         let mut candidates = Vec::with_capacity(sealed.len());
         for (pack, bytes) in sealed {
-            let entries = read_index(&pack, bytes)?;
+            let entries = match read_index(&pack, bytes) {
+                // The next opening makes another; until then the pack is left as it is.
+                Err(error @ StoreError::Damaged { .. }) if !self.is_purge() => {
+                    self.store.note_pack_finding(error);
+                    continue;
+                }
+                entries => entries?,
+            };
             self.remove_dead(&pack, &entries)?;
             candidates.push(self.weigh(pack, bytes, &entries));
             super::mark::pace(self.collection.pace, entries.len() as u64 * 40)?;
         }
+        if self.is_purge() {
+            self.check_nothing_lost()?;
+        }
+        let damaged = self.packs_with_lost();
+        candidates.retain(|candidate| !damaged.contains(&candidate.pack.number));
         let (empty, rest): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|candidate| candidate.bytes_live == 0);
         self.drop_packs(&empty)?;
         self.move_rounds(self.victims(rest))
+    }
+
+    /// Whether nothing dead may stay.
+    fn is_purge(&self) -> bool {
+        self.collection.options.live_percent_min > 100
+    }
+
+    /// What is lost and needed can't be moved, and must not go: perhaps somebody can read it one day.
+    fn packs_with_lost(&self) -> HashSet<PackNumber> {
+        self.store.index(|index| {
+            let needed = index.lost().filter(|(hash, damage)| self.marks.needs(**hash, damage));
+            needed.map(|(_, damage)| damage.at.pack).collect()
+        })
+    }
+
+    fn check_nothing_lost(&self) -> Result<(), StoreError> {
+        let lost = self.store.index(|index| {
+            let mut lost = index.lost();
+            let lost = lost.find(|(hash, damage)| self.marks.needs(**hash, damage));
+            lost.map(|(hash, damage)| damage.of(*hash).error())
+        });
+        lost.map_or(Ok(()), Err)
     }
 
     /// Step 1. Returns the sealed packs and their lengths.
@@ -169,7 +206,10 @@ impl Collector<'_, '_> {
         let Some(moment) = moment else { return Ok(()) };
         let may_hold = |pack: &Pack| moment.may_be_before(pack.purpose, pack.number);
         for (pack, bytes) in sealed.iter().filter(|(pack, _)| may_hold(pack)) {
-            let mut young = read_index(pack, *bytes)?;
+            let mut young = match read_index(pack, *bytes) {
+                Err(StoreError::Damaged { .. }) => pack.rescued()?.to_vec(),
+                entries => entries?,
+            };
             self.store.index(|index| {
                 young.retain(|entry| {
                     moment.is_before(pack.purpose, &entry.location(pack.number, None))
@@ -239,7 +279,7 @@ impl Collector<'_, '_> {
         let options = self.collection.options;
         let live: u64 = candidates.iter().map(|candidate| candidate.bytes_live).sum();
         let mut whole: u64 = candidates.iter().map(|candidate| candidate.bytes).sum();
-        let whole_max = match options.pack_history {
+        let whole_max = match options.pack_history || self.store.is_short() {
             true => 0,
             false => live.saturating_mul(WHOLE_PERCENT_MAX) / 100,
         };
@@ -294,28 +334,69 @@ impl Collector<'_, '_> {
         candidates.into_iter().filter(is_victim).collect()
     }
 
-    /// Step 4.
+    /// Step 4. Where the disk has no room to move anything, what is left stays.
     fn move_rounds(&mut self, victims: Vec<Candidate>) -> Result<(), Halt> {
-        let mut left = &victims[..];
+        let mut left = victims;
         while !left.is_empty() {
-            let mut bytes = 0;
-            let fitting = left.iter().take_while(|victim| {
-                let fits = bytes < ROUND_BYTES;
-                bytes += victim.bytes_live;
-                fits
-            });
-            let (round, rest) = left.split_at(fitting.count());
-            let recodes = self.collection.options.pack_history;
-            let mut repack = Repack::new(self.store, &self.marks, recodes, self.collection.pace);
-            for victim in round {
-                repack.add(&victim.pack, &read_index(&victim.pack, victim.bytes)?)?;
+            let (round, rest) = self.next_round(left);
+            let moved =
+                if round.is_empty() { self.nothing_fits() } else { self.move_packs(&round) };
+            let is_full = match moved {
+                Err(Halt::Failed(error)) if error.is_full() && !self.is_purge() => true,
+                moved => moved.map(|()| false)?,
+            };
+            // Those that met damage stay, and what there was no room for.
+            let damaged = self.packs_with_lost();
+            let goes = |it: &Candidate| {
+                !damaged.contains(&it.pack.number)
+                    && (!is_full || self.is_empty(it).unwrap_or(false))
+            };
+            let (go, stay): (Vec<_>, Vec<_>) = round.into_iter().partition(goes);
+            if self.is_purge() && !stay.is_empty() {
+                self.check_nothing_lost()?;
             }
-            let moved = repack.finish()?;
-            self.collected.chunks_moved += moved;
-            self.drop_packs(round)?;
+            self.drop_packs(&go)?;
+            if is_full {
+                return Ok(());
+            }
             left = rest;
         }
         Ok(())
+    }
+
+    /// Takes from `left` as many packs as there is room to move, those first that win most for what is written
+    /// where there isn't enough for all; and the rest.
+    fn next_round(&self, mut left: Vec<Candidate>) -> (Vec<Candidate>, Vec<Candidate>) {
+        // An eighth for the new packs' indexes.
+        let room = self.store.writable_bytes().map_or(u64::MAX, |bytes| bytes / 8 * 7);
+        let bytes_max = ROUND_BYTES.min(room);
+        if bytes_max < left.iter().map(|victim| victim.bytes_live).sum() {
+            left.sort_by_key(|victim| victim.percent(victim.bytes_live));
+        }
+        let mut bytes = 0;
+        left.into_iter().partition(|victim| {
+            let is_alone = bytes == 0 && victim.bytes_live <= room;
+            let fits = is_alone || bytes + victim.bytes_live <= bytes_max;
+            bytes += if fits { victim.bytes_live } else { 0 };
+            fits
+        })
+    }
+
+    /// Moves what lives in `round` elsewhere.
+    fn move_packs(&mut self, round: &[Candidate]) -> Result<(), Halt> {
+        let recodes = self.collection.options.pack_history;
+        let mut repack = Repack::new(self.store, &self.marks, recodes, self.collection.pace);
+        for victim in round {
+            repack.add(&victim.pack, &read_index(&victim.pack, victim.bytes)?)?;
+        }
+        self.collected.chunks_moved += repack.finish()?;
+        Ok(())
+    }
+
+    fn nothing_fits(&self) -> Result<(), Halt> {
+        let message = "no room to move what is needed out of packs with garbage";
+        let error = io::Error::new(io::ErrorKind::StorageFull, message);
+        Err(StoreError::io("the packs", error).into())
     }
 
     /// Step 5. Nothing in the index lies in these packs any more.
@@ -350,15 +431,14 @@ impl Collector<'_, '_> {
 
     /// That nothing is lost is worth reading the index once more.
     fn check_empty(&self, candidate: &Candidate) -> Result<(), StoreError> {
-        let entries = read_index(&candidate.pack, candidate.bytes)?;
-        let number = candidate.pack.number;
-        let is_empty = self
-            .store
-            .index(|index| !entries.iter().any(|entry| index.lies_in(entry.hash, number)));
-        assert!(is_empty, "a pack that goes holds nothing that is needed");
+        assert!(self.is_empty(candidate)?, "a pack that goes holds nothing that is needed");
         Ok(())
     }
-}
 
-/// So that the type of `pace` is written once.
-pub(super) type Pace<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+    fn is_empty(&self, candidate: &Candidate) -> Result<bool, StoreError> {
+        let entries = read_index(&candidate.pack, candidate.bytes)?;
+        let is_here =
+            |index: &Index, entry: &PackedChunk| index.lies_in(entry.hash, candidate.pack.number);
+        Ok(self.store.index(|index| !entries.iter().any(|entry| is_here(index, entry))))
+    }
+}

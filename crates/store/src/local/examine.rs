@@ -4,15 +4,17 @@
 //! frame by frame; behind a damaged frame, the next whole one is searched for byte by byte. Without a
 //! manifest, every pack in the directory is looked at. Nothing is changed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use crate::chunk::ChunkHash;
+use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::index::{FramePlace, NameHasherBuilder};
+use crate::hash::NameHasherBuilder;
 use crate::io::{Disk, Machine};
-use crate::manifest::{self, MANIFEST_NAME, PackEntry, PackState};
+use crate::location::FrameOffset;
+use crate::location::{PackNumber, Purpose};
+use crate::manifest::{self, MANIFEST_NAME, Manifest, PackEntry, PackState};
+use crate::pack::Pack;
 use crate::pack::reader::{Naming, Window, check_header, read_frame, read_index, scan_frames};
-use crate::pack::{Pack, PackNumber, Purpose};
 
 /// What is in a directory.
 #[derive(Debug, Default)]
@@ -25,6 +27,9 @@ pub struct Examined {
 
 struct Examiner<'a> {
     disk: &'a dyn Disk,
+    /// Who takes what is whole, if anybody does; then packs are read beyond what is known to be durable, too.
+    rescue: Option<&'a mut dyn FnMut(Chunk) -> Result<(), StoreError>>,
+    roots: Option<BTreeMap<String, ChunkHash>>,
     progress: &'a mut dyn FnMut(u64),
     found: HashSet<ChunkHash, NameHasherBuilder>,
     damages: Vec<StoreError>,
@@ -40,11 +45,41 @@ pub fn examine(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<Exami
     let disk = &*machine.disk;
     disk.lock().map_err(|error| StoreError::io("LOCK", error))?;
     let found = HashSet::default();
-    let mut examiner = Examiner { disk, progress, found, damages: Vec::new() };
+    let damages = Vec::new();
+    let mut examiner = Examiner { disk, rescue: None, roots: None, progress, found, damages };
     let result = examiner.directory();
     disk.unlock();
     result?;
     Ok(Examined { chunks: examiner.found.len() as u64, damages: examiner.damages })
+}
+
+/// What was rescued of a directory.
+#[derive(Debug, Default)]
+pub struct Rescued {
+    /// Chunks that are whole, and what isn't.
+    pub examined: Examined,
+    /// The roots that the manifest has, if it can be read.
+    pub roots: Option<BTreeMap<String, ChunkHash>>,
+}
+
+/// As [`examine`]; `take` gets every chunk that is whole, some more than once.
+///
+/// # Errors
+/// As there, and what `take` says.
+pub fn rescue(
+    machine: &Machine,
+    take: &mut dyn FnMut(Chunk) -> Result<(), StoreError>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Rescued, StoreError> {
+    let disk = &*machine.disk;
+    disk.lock().map_err(|error| StoreError::io("LOCK", error))?;
+    let (found, damages) = (HashSet::default(), Vec::new());
+    let mut examiner = Examiner { disk, rescue: Some(take), roots: None, progress, found, damages };
+    let result = examiner.directory();
+    disk.unlock();
+    result?;
+    let examined = Examined { chunks: examiner.found.len() as u64, damages: examiner.damages };
+    Ok(Rescued { examined, roots: examiner.roots })
 }
 
 impl Examiner<'_> {
@@ -67,8 +102,9 @@ impl Examiner<'_> {
             }
             return Ok(());
         };
+        self.roots = Some(manifest.roots.clone());
         for entry in &manifest.packs {
-            let result = self.pack(entry);
+            let result = self.pack(entry, &manifest);
             self.note(result)?;
         }
         for (name, hash) in manifest.roots.iter().filter(|(_, hash)| !self.found.contains(hash)) {
@@ -89,13 +125,15 @@ impl Examiner<'_> {
         }
     }
 
-    fn pack(&mut self, entry: &PackEntry) -> Result<(), StoreError> {
+    fn pack(&mut self, entry: &PackEntry, manifest: &Manifest) -> Result<(), StoreError> {
         let name = entry.number.to_string();
         let file = self.disk.open(&name).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => StoreError::damaged(&name, 0, "missing"),
             _ => StoreError::io(&name, error),
         })?;
         let pack = Pack::new(entry.number, entry.purpose, file);
+        let aside = manifest.aside_in(entry.number);
+        aside.for_each(|(_, aside)| pack.note_gap_end(u64::from(aside.end)));
         let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
         if bytes < entry.bytes {
             let what = format!("the file ends here, but {} bytes of it were durable", entry.bytes);
@@ -103,11 +141,13 @@ impl Examiner<'_> {
         }
         self.note(check_header(&pack))?;
         if entry.state == PackState::Open || bytes < entry.bytes {
-            return self.frames(&pack, bytes.min(entry.bytes));
+            let end = if self.rescue.is_some() { bytes } else { bytes.min(entry.bytes) };
+            return self.frames(&pack, end);
         }
         match read_index(&pack, entry.bytes) {
             Ok(entries) => {
-                let mut places: Vec<FramePlace> = entries.iter().map(|chunk| chunk.place).collect();
+                let mut places: Vec<FrameOffset> =
+                    entries.iter().map(|chunk| chunk.place).collect();
                 places.sort_unstable();
                 places.dedup();
                 places.into_iter().try_for_each(|place| self.frame(&pack, place))
@@ -135,9 +175,16 @@ impl Examiner<'_> {
         self.frames(&pack, bytes)
     }
 
-    fn frame(&mut self, pack: &Pack, place: FramePlace) -> Result<(), StoreError> {
+    fn frame(&mut self, pack: &Pack, place: FrameOffset) -> Result<(), StoreError> {
         match read_frame(pack, place, Naming::ByHash) {
-            Ok(chunks) => self.found.extend(chunks.iter().map(|chunk| chunk.hash())),
+            Ok(chunks) => {
+                for chunk in chunks {
+                    let is_new = self.found.insert(chunk.hash());
+                    if let Some(take) = self.rescue.as_mut().filter(|_| is_new) {
+                        take(chunk)?;
+                    }
+                }
+            }
             Err(error) => self.note(Err(error))?,
         }
         (self.progress)(self.found.len() as u64);
@@ -146,13 +193,26 @@ impl Examiner<'_> {
 
     /// Looks at all frames of the pack's first `bytes_max` bytes, whatever lies between them.
     fn frames(&mut self, pack: &Pack, bytes_max: u64) -> Result<(), StoreError> {
-        let mut window = Window::new(pack, bytes_max);
         let mut offset = 0;
+        for end in pack.part_ends(bytes_max) {
+            self.frames_of_part(pack, offset, end)?;
+            offset = end;
+        }
+        Ok(())
+    }
+
+    fn frames_of_part(
+        &mut self,
+        pack: &Pack,
+        mut offset: u64,
+        bytes_max: u64,
+    ) -> Result<(), StoreError> {
+        let mut window = Window::new(pack, bytes_max);
         loop {
             let scan = scan_frames(&mut window, offset)?;
-            let places: HashSet<FramePlace> =
+            let places: HashSet<FrameOffset> =
                 scan.entries.iter().map(|chunk| chunk.place).collect();
-            let mut places: Vec<FramePlace> = places.into_iter().collect();
+            let mut places: Vec<FrameOffset> = places.into_iter().collect();
             places.sort_unstable();
             for place in places {
                 self.frame(pack, place)?;

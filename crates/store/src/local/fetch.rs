@@ -11,14 +11,14 @@ use bytes::Bytes;
 
 use super::LocalStore;
 use super::find::Found;
-use crate::ahead::Lent;
-use crate::buffers::Buffers;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::index::Location;
+use crate::location::Location;
 use crate::pack::Pack;
 use crate::pack::reader::{Naming, decode_frame, decode_frame_lent, pick};
-use crate::{Glimpse, Kept};
+use crate::read::buffers::BufferPool;
+use crate::read::prefetch::PooledBuffer;
+use crate::{Admission, EntryLookup};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
 const READ_GAP_BYTES: u64 = 4 << 10;
@@ -36,29 +36,37 @@ impl LocalStore {
     }
 
     /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept, as they are.
-    pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<Glimpse, StoreError> {
-        let begin = self.clock.now_micros();
-        let (pack, at) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
+    pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<EntryLookup, StoreError> {
+        self.read_whole(hash, |pack, at| self.glimpse_at(hash, pack, at))
+    }
+
+    fn glimpse_at(
+        &self,
+        hash: ChunkHash,
+        pack: &Pack,
+        at: &Location,
+    ) -> Result<EntryLookup, StoreError> {
+        let begin = self.clock.steady_micros();
         // Of an open pack the system would first write what it has and the disk hasn't.
-        let is_past_cache = at.position.is_some() && self.bypass.is_taken();
+        let is_past_cache = at.position.is_some() && self.direct_policy.is_taken();
         let mut chunks = match is_past_cache {
             true => self.read_past_cache(pack, at)?,
             false => self.read_frame(pack, at)?,
         };
-        let is_slow = self.slow_read_micros <= self.clock.now_micros() - begin;
+        let is_slow = self.slow_read_micros <= self.clock.steady_micros() - begin;
         if !is_past_cache {
-            self.bypass.note(is_slow);
+            self.direct_policy.note(is_slow);
         }
         let worth = self.cache.worth(hash, is_slow);
-        let kept = if chunks.len() > 1 { Kept::InMemory } else { worth };
-        if kept == Kept::InMemory {
+        let kept = if chunks.len() > 1 { Admission::InMemory } else { worth };
+        if kept == Admission::InMemory {
             if is_past_cache {
                 chunks.iter_mut().for_each(|chunk| *chunk = chunk.apart());
             }
             chunks.iter().for_each(|chunk| self.cache.insert(chunk.clone()));
         }
         let chunk = pick(pack, u64::from(at.place.offset), &chunks, hash)?;
-        Ok(Glimpse::Chunk(chunk, kept))
+        Ok(EntryLookup::Chunk(chunk, kept))
     }
 
     pub(super) fn fetch_past_cache(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
@@ -67,18 +75,28 @@ impl LocalStore {
 
     /// The chunk, and all that are in its frame.
     fn fetch_frame(&self, hash: ChunkHash) -> Result<(Chunk, Vec<Chunk>), StoreError> {
-        let (pack, at) = &self.find(hash)?.ok_or(StoreError::Missing(hash))?;
-        let chunks = self.read_frame(pack, at)?;
-        let chunk = pick(pack, u64::from(at.place.offset), &chunks, hash)?;
-        Ok((chunk, chunks))
+        self.read_whole(hash, |pack, at| {
+            let chunks = self.read_frame(pack, at)?;
+            let chunk = pick(pack, u64::from(at.place.offset), &chunks, hash)?;
+            Ok((chunk, chunks))
+        })
     }
 
     /// The chunks of the frame that lies there.
     fn read_frame(&self, pack: &Pack, at: &Location) -> Result<Vec<Chunk>, StoreError> {
+        self.read_frame_named(pack, at, Naming::ByChecksum)
+    }
+
+    fn read_frame_named(
+        &self,
+        pack: &Pack,
+        at: &Location,
+        naming: Naming,
+    ) -> Result<Vec<Chunk>, StoreError> {
         let offset = u64::from(at.place.offset);
         self.buffers.with(at.place.bytes as usize, |stored| {
             pack.read_to(offset, stored)?;
-            decode_frame(pack, offset, stored, Naming::ByChecksum)
+            decode_frame(pack, offset, stored, naming)
         })
     }
 
@@ -86,12 +104,12 @@ impl LocalStore {
     fn read_past_cache(&self, pack: &Pack, at: &Location) -> Result<Vec<Chunk>, StoreError> {
         let (offset, bytes) = (u64::from(at.place.offset), at.place.bytes as usize);
         let read = |buffer: &mut Vec<u8>| pack.read_past_cache(offset, bytes, buffer);
-        let frame = Bytes::from_owner(Lent::read(&self.frames, read)?);
+        let frame = Bytes::from_owner(PooledBuffer::read(&self.frames, read)?);
         decode_frame_lent(pack, offset, &frame)
     }
 
     /// Fetches `hashes` from the disk, in any order, and tells `take` of every chunk that was read on
-    /// the way. `take` may hear of a chunk more than once.
+    /// the way. `take` may hear of a chunk more than once. What is damaged is set aside.
     pub(super) fn fetch_many(
         &self,
         hashes: &[ChunkHash],
@@ -100,19 +118,20 @@ impl LocalStore {
     ) -> Result<(), StoreError> {
         let mut wanted = self.locate(hashes)?;
         wanted.sort_unstable_by_key(|(_, at, _)| *at);
-        let mut run_start = u64::MAX;
-        let runs = wanted.chunk_by(|(_, left, _), (_, right, _)| {
-            let left_offset = u64::from(left.place.offset);
-            run_start = run_start.min(left_offset);
-            let near = left.pack == right.pack
-                && u64::from(right.place.offset) <= left.place.end() + READ_GAP_BYTES
-                && right.place.end() <= run_start + READ_BYTES_MAX;
-            if !near {
-                run_start = u64::MAX;
+        runs(&wanted, |(_, at, _)| at).into_iter().try_for_each(|run| {
+            match fetch_run(&self.buffers, run, naming, take) {
+                // One of them; and perhaps it is healed by then.
+                Err(StoreError::Damaged { .. }) => run.iter().try_for_each(|(_, _, hash)| {
+                    self.read_whole(*hash, |pack, at| {
+                        let chunks = self.read_frame_named(pack, at, naming)?;
+                        pick(pack, u64::from(at.place.offset), &chunks, *hash)?;
+                        Ok(chunks)
+                    })
+                    .map(|chunks| chunks.into_iter().for_each(&mut *take))
+                }),
+                other => other,
             }
-            near
-        });
-        runs.into_iter().try_for_each(|run| fetch_run(&self.buffers, run, naming, take))
+        })
     }
 
     /// Returns chunks in the order of `hashes`, those in the cache from there.
@@ -121,17 +140,17 @@ impl LocalStore {
         hashes: &[ChunkHash],
     ) -> Result<Vec<Chunk>, StoreError> {
         let mut chunks: BTreeMap<ChunkHash, Chunk> = BTreeMap::new();
-        let mut missed: Vec<ChunkHash> = Vec::new();
+        let mut ghosts: Vec<ChunkHash> = Vec::new();
         for hash in hashes {
             match self.cache.get(*hash) {
                 Some(chunk) => drop(chunks.insert(*hash, chunk)),
-                None => missed.push(*hash),
+                None => ghosts.push(*hash),
             }
         }
-        missed.sort_unstable();
-        missed.dedup();
-        self.counters.chunks_fetched.add(missed.len() as u64);
-        self.fetch_many(&missed, Naming::ByChecksum, &mut |chunk| {
+        ghosts.sort_unstable();
+        ghosts.dedup();
+        self.counters.chunks_fetched.add(ghosts.len() as u64);
+        self.fetch_many(&ghosts, Naming::ByChecksum, &mut |chunk| {
             self.cache.insert(chunk.clone());
             chunks.insert(chunk.hash(), chunk);
         })?;
@@ -143,16 +162,37 @@ impl LocalStore {
     pub(super) fn locate(&self, hashes: &[ChunkHash]) -> Result<Vec<Located>, StoreError> {
         let found = self.find_many(hashes)?;
         let locate = |(found, hash): (Option<Found>, &ChunkHash)| {
-            let (pack, at) = found.ok_or(StoreError::Missing(*hash))?;
+            let found = match found {
+                None if self.heal_in_place(*hash) => self.find(*hash)?,
+                found => found,
+            };
+            let (pack, at) = found.ok_or_else(|| self.absent(*hash))?;
             Ok((pack, at, *hash))
         };
         found.into_iter().zip(hashes).map(locate).collect()
     }
 }
 
+/// Cuts what is wanted, which is sorted by place, into runs that are fetched by one read each.
+pub(super) fn runs<T>(wanted: &[T], place: impl Fn(&T) -> &Location) -> Vec<&[T]> {
+    let mut run_start = u64::MAX;
+    let runs = wanted.chunk_by(|left, right| {
+        let (left, right) = (place(left), place(right));
+        run_start = run_start.min(u64::from(left.place.offset));
+        let near = left.pack == right.pack
+            && u64::from(right.place.offset) <= left.place.end() + READ_GAP_BYTES
+            && right.place.end() <= run_start + READ_BYTES_MAX;
+        if !near {
+            run_start = u64::MAX;
+        }
+        near
+    });
+    runs.collect()
+}
+
 /// Fetches the chunks of `run`, which lie in its order in one pack, near each other.
 fn fetch_run(
-    buffers: &Buffers,
+    buffers: &BufferPool,
     run: &[Located],
     naming: Naming,
     take: &mut dyn FnMut(Chunk),

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::LocalStore;
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
-use crate::index::{Known, Location};
+use crate::index::Known;
+use crate::location::Location;
 use crate::pack::Pack;
 
 /// A chunk's pack, and where in it the chunk lies.
@@ -69,9 +70,12 @@ impl LocalStore {
         Ok(found.map(|(position, chunk)| chunk.location(pack.number, Some(position))))
     }
 
-    /// Tells for each of `hashes` whether its chunk is there, and notes that this was told.
-    pub(super) fn find_and_touch(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        let mut is_there = vec![false; hashes.len()];
+    /// As `find_many`, for who tells others that the chunks are there; notes that this was told.
+    pub(super) fn find_and_touch(
+        &self,
+        hashes: &[ChunkHash],
+    ) -> Result<Vec<Option<Found>>, StoreError> {
+        let mut is_there: Vec<Option<Found>> = vec![None; hashes.len()];
         let mut left: Vec<usize> = (0..hashes.len()).collect();
         while !left.is_empty() {
             let wanted: Vec<ChunkHash> = left.iter().map(|position| hashes[*position]).collect();
@@ -81,12 +85,13 @@ impl LocalStore {
                 for (position, found) in left.iter().copied().zip(&found) {
                     let Some((pack, at)) = found else { continue };
                     if index.is_at(hashes[position], at) {
-                        is_there[position] = true;
+                        is_there[position] = Some((Arc::clone(pack), *at));
                         confirmed.push((hashes[position], at, pack.purpose));
                     } else {
                         again.push(position);
                     }
                 }
+                self.reported.note(confirmed.iter().filter(|(_, at, _)| at.refers).map(|it| it.0));
                 self.sessions.touch(confirmed);
                 again
             });

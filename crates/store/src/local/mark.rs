@@ -7,8 +7,9 @@
 //! 3. Marks are bits at a chunk's position in its pack's index: exact, and a bit or two a chunk. Chunks of packs
 //!    that were open when marking began are few, and marked by name.
 //!
-//! From the roots, everything must be there: a missing or damaged chunk ends the collection before
-//! anything is removed. What a session touched may be garbage that was being looked at, whose parts
+//! From the roots, everything must be there: a missing chunk ends the collection before
+//! anything is removed, and a damaged one does if it refers to others, since what is below it isn't known. A damaged one
+//! that refers to nothing is noted as needed. What a session touched may be garbage that was being looked at, whose parts
 //! are gone already: there, what is missing is passed over.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,13 +18,17 @@ use std::sync::Arc;
 
 use super::LocalStore;
 use super::find::Found;
-use crate::bits::Bits;
 use crate::chunk::{ChunkHash, ChunkKind};
+use crate::damage::FrameDamage;
 use crate::error::StoreError;
-use crate::index::{FramePlace, Index, Location, NameHasherBuilder};
+use crate::gc::bitmap::PackBitmap;
+use crate::gc::session::LiveSet;
+use crate::hash::NameHasherBuilder;
+use crate::index::Index;
+use crate::location::PackNumber;
+use crate::location::{FrameOffset, Location};
+use crate::pack::Pack;
 use crate::pack::reader::{Naming, read_index};
-use crate::pack::{Pack, PackNumber};
-use crate::session::Notes;
 
 /// Chunks that are read together. Bounds memory: each may push as many as it refers to.
 const BATCH_COUNT: usize = 256;
@@ -52,6 +57,9 @@ impl From<StoreError> for Halt {
     }
 }
 
+/// So that the type of `pace` is written once.
+pub(super) type Pace<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
 /// Tells whoever paces the collection of `bytes`.
 pub(super) fn pace(tell: &mut dyn FnMut(u64) -> ControlFlow<()>, bytes: u64) -> Result<(), Halt> {
     match tell(bytes) {
@@ -65,8 +73,8 @@ pub(super) struct Marks<'a> {
     store: &'a LocalStore,
     /// The packs that were sealed when marking began, and their lengths. Of their chunks there are bits.
     sealed: BTreeMap<PackNumber, (Arc<Pack>, u64)>,
-    live: Bits,
-    current: Bits,
+    live: PackBitmap,
+    current: PackBitmap,
     /// Of other packs: marked chunks.
     young: HashMap<ChunkHash, Young, NameHasherBuilder>,
     /// Marked, refer to others, and were not read yet.
@@ -75,13 +83,15 @@ pub(super) struct Marks<'a> {
     commits: Vec<ChunkHash>,
     /// Of which absence was to be noted.
     missing: Vec<ChunkHash>,
+    /// Reachable, and lost by damage until they are put again.
+    lost: HashSet<ChunkHash, NameHasherBuilder>,
 }
 
 /// A marked chunk that lay in an open pack.
 #[derive(Clone, Copy)]
 struct Young {
     pack: PackNumber,
-    place: FramePlace,
+    place: FrameOffset,
 }
 
 /// See [`LocalStore::missing_parts`].
@@ -104,12 +114,13 @@ impl<'a> Marks<'a> {
         Marks {
             store,
             sealed: sealed.iter().map(by_number).collect(),
-            live: Bits::default(),
-            current: Bits::default(),
+            live: PackBitmap::default(),
+            current: PackBitmap::default(),
             young: HashMap::default(),
             stack: Vec::new(),
             commits: Vec::new(),
             missing: Vec::new(),
+            lost: HashSet::default(),
         }
     }
 
@@ -123,13 +134,20 @@ impl<'a> Marks<'a> {
         self.current.get(pack, position)
     }
 
+    /// Whether a chunk that was lost by `damage` is needed.
+    pub(super) fn needs(&self, hash: ChunkHash, damage: &FrameDamage) -> bool {
+        let at = damage.at;
+        self.lost.contains(&hash)
+            || at.position.is_some_and(|position| self.is_live(at.pack, position))
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.live.count() + self.young.len() as u64
     }
 
     /// The bytes of frames that hold marked chunks.
     pub(super) fn bytes_live(&self) -> Result<u64, StoreError> {
-        let sum = |places: HashSet<FramePlace>| -> u64 {
+        let sum = |places: HashSet<FrameOffset>| -> u64 {
             places.iter().map(|place| u64::from(place.bytes)).sum()
         };
         let mut bytes = 0;
@@ -138,7 +156,7 @@ impl<'a> Marks<'a> {
             let live = (0..).zip(&entries).filter(|(position, _)| self.is_live(*number, *position));
             bytes += sum(live.map(|(_, entry)| entry.place).collect());
         }
-        let mut young: BTreeMap<PackNumber, HashSet<FramePlace>> = BTreeMap::new();
+        let mut young: BTreeMap<PackNumber, HashSet<FrameOffset>> = BTreeMap::new();
         for Young { pack, place } in self.young.values() {
             young.entry(*pack).or_default().insert(*place);
         }
@@ -173,7 +191,7 @@ impl<'a> Marks<'a> {
     /// Marks what `touched` reach, as far as it is there.
     pub(super) fn mark_touched(
         &mut self,
-        touched: &Notes,
+        touched: &LiveSet,
         tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<(), Halt> {
         let names: Vec<ChunkHash> = touched.names.iter().copied().collect();
@@ -184,7 +202,15 @@ impl<'a> Marks<'a> {
             let Some((pack, bytes)) = known.iter().find(|(pack, _)| pack.number == number) else {
                 continue;
             };
-            let entries = read_index(pack, *bytes)?;
+            let entries = match read_index(pack, *bytes) {
+                // Which they were isn't known: all are taken for touched.
+                Err(StoreError::Damaged { .. }) => {
+                    let all: Vec<ChunkHash> = pack.rescued()?.iter().map(|it| it.hash).collect();
+                    self.mark_names(&all, tell)?;
+                    continue;
+                }
+                entries => entries?,
+            };
             let noted = (0..).zip(&entries).filter(|(at, _)| touched.bits.get(number, *at));
             let names: Vec<ChunkHash> = noted.map(|(_, entry)| entry.hash).collect();
             self.mark_names(&names, tell)?;
@@ -204,7 +230,7 @@ impl<'a> Marks<'a> {
 
     /// Marks those of `touched` that nothing needs to be read for, with the index locked. Returns the
     /// others.
-    pub(super) fn mark_at_once(&mut self, touched: Notes, index: &Index) -> Notes {
+    pub(super) fn mark_at_once(&mut self, touched: LiveSet, index: &Index) -> LiveSet {
         let mut others = touched;
         others.bits.clear_all(&self.live);
         others.names.retain(|hash| match index.open_place(*hash) {
@@ -230,8 +256,15 @@ impl<'a> Marks<'a> {
         let found: Vec<Option<Found>> = self.store.find_many(hashes)?;
         for (hash, found) in hashes.iter().zip(found) {
             let Some((_, at)) = found else {
+                let damage = self.store.index(|index| index.damage(*hash).cloned());
+                if damage.is_some() {
+                    self.lost.insert(*hash);
+                }
+                if damage.is_some_and(|damage| !damage.at.refers) {
+                    continue;
+                }
                 match absent {
-                    Absent::Refused => return Err(StoreError::Missing(*hash).into()),
+                    Absent::Refused => return Err(self.store.absent(*hash).into()),
                     Absent::PassedOver => {}
                     Absent::Noted => self.missing.push(*hash),
                 }
@@ -279,5 +312,16 @@ impl<'a> Marks<'a> {
             pace(tell, bytes)?;
         }
         Ok(())
+    }
+}
+
+impl LocalStore {
+    /// Follows references from the named roots, and returns chunks that should be there and aren't.
+    /// Garbage is not looked at: parts of it may be gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if a chunk on the way can't be read; [`StoreError::Io`].
+    pub fn missing_parts(&self) -> Result<Vec<ChunkHash>, StoreError> {
+        missing_parts(self)
     }
 }

@@ -4,33 +4,50 @@
 //!    before any pack exists, so that packs without a manifest are damage, never a new store.
 //! 2. Remove `MANIFEST.new` and packs that the manifest doesn't list: nothing in them was
 //!    acknowledged.
-//! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Scan the open ones: a frame that isn't whole is damage if it
-//!    begins before the length that the manifest records; after that it is what a crash left of an
-//!    unfinished write, and is cut off.
+//! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Search the open ones for frames
+//!    ([`crate::pack::recover`]). A crash leaves zeros behind the length that the manifest records, or a part of an index:
+//!    these are cut off. Other bytes that are no whole frame stay where they are.
 //! 4. Write the frames after that length again and sync them: they may be in the page cache only
 //!    (see [`rewrite`]), and putting one of them again must find it durable.
 //! 5. Publish a manifest with the lengths found.
+//!
+//! *Damage* keeps no store closed but for that of the manifest. A pack without a right index is searched for frames, and gets
+//! another index behind what it has. A damaged frame is set aside ([`super::heal`]). What lies where nobody knows what it
+//! was is a *hole*: a place in a pack, or all of one whose file is gone. What isn't found may have lain there.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
-use super::ahead::WINDOW_BYTES_MAX;
 use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publisher};
-use crate::Room;
-use crate::buffers::Buffers;
-use crate::bypass::Bypass;
+use crate::CacheBudget;
 use crate::cache::ChunkCache;
 use crate::chunk::ChunkHash;
 use crate::counters::Counters;
+use crate::damage::{Damage, FrameDamage, Hole, HoleOrigin};
 use crate::error::StoreError;
-use crate::index::{Index, Known, PackedChunk};
+use crate::field::prefix;
+use crate::gc::session::Sessions;
+use crate::hash::NameHasherBuilder;
+use crate::index::{Index, Known};
 use crate::io::{Disk, Machine};
-use crate::manifest::{self, MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest, PackEntry, PackState};
-use crate::pack::reader::{read_index, rewrite, scan};
-use crate::pack::table::PageCache;
+use crate::local::prefetch::WINDOW_BYTES_MAX;
+use crate::location::PackNumber;
+use crate::location::{FrameOffset, PackedChunk};
+use crate::manifest::{
+    self, Aside, AsideWhy, MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest, PackEntry, PackState,
+};
+use crate::pack::Pack;
+use crate::pack::format::PACK_MAGIC;
+use crate::pack::reader::{
+    Naming, check_header, read_frame, read_index, read_index_alone, rewrite,
+};
+use crate::pack::recover::{Gap, Recovered, claimed_by_frame, recover};
+use crate::pack::table::format::{encode_index, index_bytes};
+use crate::pack::table::{PackTable, PageCache};
 use crate::pack::writer::{ActivePack, Writer};
-use crate::pack::{Pack, PackNumber};
-use crate::session::Sessions;
+use crate::read::buffers::BufferPool;
+use crate::read::direct_policy::DirectIoPolicy;
 
 /// The room is such a part of the bytes for the cache, which has what isn't taken of it.
 const ROOM_SHARE: u64 = 4;
@@ -40,6 +57,8 @@ const LEAF_ROOM_SHARE: u64 = 4;
 const BUFFER_COUNT_MAX: usize = 8;
 /// Larger ones aren't kept: a batch of trees' chunks is about 1 MiB.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
+const NO_FRAME: &str = "no whole frame";
+const ENDS_EARLY: &str = "no frame lies between here and the length that was durable";
 /// So many windows are kept: who reads a range has one for each run.
 const WINDOW_COUNT_MAX: usize = 32;
 /// So many frames of at most so many bytes: for as many threads that wait for a disk at once.
@@ -61,32 +80,36 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let sessions = Arc::new(Sessions::default());
     let writer =
         Writer::new(Arc::clone(&disk), Arc::clone(&sessions), loaded.open, next_number, target);
-    let room = Room::new(options.cache_bytes / ROOM_SHARE);
-    let leaf_room = Room::new(options.cache_bytes / LEAF_ROOM_SHARE);
-    let rooms = [&room, &leaf_room].map(Arc::clone);
+    let budget = CacheBudget::new(options.cache_bytes / ROOM_SHARE);
+    let pin_budget = CacheBudget::new(options.cache_bytes / LEAF_ROOM_SHARE);
+    let rooms = [&budget, &pin_budget].map(Arc::clone);
     let store = LocalStore {
         _lock: lock,
         disk,
         index: RwLock::new(loaded.index),
         cache: ChunkCache::new(options.cache_bytes, rooms),
-        room,
-        leaf_room,
+        budget,
+        pin_budget,
         pages: loaded.pages,
         writer: Mutex::new(writer),
         publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),
         roots: RwLock::new(roots.clone()),
         poisoned: AtomicBool::new(false),
         sessions,
+        reported: Default::default(),
         collector: Mutex::new(()),
         pack_bytes_target: target,
+        reserve_bytes: options.reserve_bytes,
         clock: Arc::clone(&machine.clock),
         slow_read_micros: options.slow_read_micros,
-        buffers: Buffers::new(BUFFER_COUNT_MAX, BUFFER_BYTES_MAX),
-        windows: Arc::new(Buffers::new(WINDOW_COUNT_MAX, WINDOW_BYTES_MAX)),
-        frames: Arc::new(Buffers::new(FRAME_COUNT_MAX, FRAME_BYTES_MAX)),
-        bypass: Bypass::default(),
+        buffers: BufferPool::new(BUFFER_COUNT_MAX, BUFFER_BYTES_MAX),
+        windows: Arc::new(BufferPool::new(WINDOW_COUNT_MAX, WINDOW_BYTES_MAX)),
+        frames: Arc::new(BufferPool::new(FRAME_COUNT_MAX, FRAME_BYTES_MAX)),
+        direct_policy: DirectIoPolicy::default(),
         counters,
+        findings: Mutex::default(),
     };
+    loaded.findings.into_iter().for_each(|finding| store.note_finding(finding));
     let published = store.publish(&mut store.publisher(), roots);
     match published {
         // On a full disk the old manifest will do, so that what is there can be read.
@@ -123,6 +146,10 @@ struct Loaded {
     pages: PageCache,
     packs: Vec<PackEntry>,
     open: Vec<ActivePack>,
+    /// Chunks in frames that are damaged.
+    damaged: Vec<(ChunkHash, FrameDamage)>,
+    /// What is told.
+    findings: Vec<Damage>,
 }
 
 impl Loaded {
@@ -141,6 +168,194 @@ impl Loaded {
         }
     }
 
+    /// Loads a sealed pack by its index, or by another that is made of its frames.
+    fn load_sealed(
+        &mut self,
+        pack: &Pack,
+        entry: &mut PackEntry,
+        manifest: &Manifest,
+    ) -> Result<(), StoreError> {
+        match read_index(pack, entry.bytes) {
+            Ok(chunks) => {
+                self.note_damaged(pack, &chunks, manifest)?;
+                return self.insert_all(pack.number, PackState::Sealed, &chunks);
+            }
+            Err(StoreError::Damaged { file, offset, what }) => {
+                let what = format!("{what}; what is whole is in force");
+                self.findings.push(Damage { file, offset, chunk: None, what });
+            }
+            Err(other) => return Err(other),
+        }
+        let bytes = pack.file.bytes().map_err(|error| pack.io(error))?.min(entry.bytes);
+        // Somebody may have put back a file as it was before its index was made again.
+        if let Ok(chunks) = read_index(pack, bytes) {
+            self.findings.pop();
+            entry.bytes = bytes;
+            self.note_damaged(pack, &chunks, manifest)?;
+            return self.insert_all(pack.number, PackState::Sealed, &chunks);
+        }
+        let has_wrong_header = is_header_damaged(pack)?;
+        if has_wrong_header && let Ok(chunks) = read_index_alone(pack, entry.bytes) {
+            mend_header(pack)?;
+            self.note_damaged(pack, &chunks, manifest)?;
+            return self.insert_all(pack.number, PackState::Sealed, &chunks);
+        }
+        let Recovered { mut entries, gaps, end, before_index } = recover(pack, bytes)?;
+        if end < entry.bytes && !before_index {
+            self.note_hole(&pack.name, end, ENDS_EARLY, HoleOrigin::Damage);
+        }
+        self.note_gaps(pack, gaps, entry.bytes, manifest);
+        if entries.is_empty() {
+            return Ok(());
+        }
+        if has_wrong_header {
+            mend_header(pack)?;
+        }
+        match append_index(pack, entry.bytes, &mut entries) {
+            Ok(end) => {
+                let offset = end - index_bytes(entries.len()) as u64;
+                let offset = u32::try_from(offset).expect("what was written is in reach");
+                pack.table.get_or_init(|| PackTable::new(end, offset, &entries));
+                entry.bytes = end;
+                self.insert_all(pack.number, PackState::Sealed, &entries)
+            }
+            // Until there is room, what it has is known by name.
+            Err(error) if error.is_full() => {
+                self.insert_all(pack.number, PackState::Open, &entries)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Loads the open pack, of which `bytes_durable` were, and makes all that is whole durable.
+    fn load_open(
+        &mut self,
+        pack: &Arc<Pack>,
+        bytes_durable: u64,
+        manifest: &Manifest,
+    ) -> Result<ActivePack, StoreError> {
+        if is_header_damaged(pack)? {
+            let (file, what) = (pack.name.clone(), "the header is wrong; it is written again");
+            self.findings.push(Damage { file, offset: 0, chunk: None, what: what.to_owned() });
+            mend_header(pack)?;
+        }
+        let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
+        let Recovered { mut entries, gaps, end: frames_end, .. } = recover(pack, bytes)?;
+        let end = frames_end.max(bytes_durable.min(bytes));
+        if end < bytes {
+            pack.file.set_bytes(end).map_err(|error| pack.io(error))?;
+        }
+        if frames_end < bytes_durable {
+            self.note_hole(&pack.name, frames_end, ENDS_EARLY, HoleOrigin::Damage);
+        }
+        rewrite(pack, bytes_durable.min(end), end)?;
+        pack.file.sync().map_err(|error| pack.io(error))?;
+        self.note_gaps(pack, gaps, bytes_durable, manifest);
+        let mut names = HashSet::with_hasher(NameHasherBuilder);
+        entries.retain(|entry| names.insert(entry.hash));
+        self.insert_all(pack.number, PackState::Open, &entries)?;
+        Ok(ActivePack { pack: Arc::clone(pack), position: end, entries, torn: false })
+    }
+
+    /// Notes what lies between the whole frames of a pack, of which so many bytes were durable.
+    fn note_gaps(&mut self, pack: &Pack, gaps: Vec<Gap>, bytes_durable: u64, manifest: &Manifest) {
+        for Gap { bytes, what, chunks } in gaps {
+            let offset = u32::try_from(bytes.start).expect("a window has no more of a pack");
+            let place = FrameOffset { offset, bytes: (bytes.end - bytes.start) as u32 };
+            let known = manifest.aside.get(&(pack.number, offset)).map(|aside| aside.why);
+            let is_torn = known == Some(AsideWhy::DamagedOrTorn)
+                || (bytes_durable <= bytes.start && known.is_none());
+            if is_torn {
+                self.note_torn(pack, place, &what);
+                continue;
+            }
+            self.note_gap(pack, place, &what, &chunks);
+        }
+    }
+
+    /// Notes that damage lies at `place`, where by their own word `chunks` should.
+    fn note_gap(&mut self, pack: &Pack, place: FrameOffset, what: &str, chunks: &[PackedChunk]) {
+        self.damaged.extend(chunks.iter().map(|chunk| {
+            let at = chunk.location(pack.number, None);
+            (chunk.hash, FrameDamage { at, what: what.to_owned() })
+        }));
+        let is_named = !chunks.is_empty();
+        let origin = if is_named { HoleOrigin::Named } else { HoleOrigin::Damage };
+        self.index.note_aside(pack.number, place, AsideWhy::Damaged);
+        self.note_hole(&pack.name, u64::from(place.offset), what, origin);
+    }
+
+    /// Notes a place of which nobody knows whether it is damaged, or was never acknowledged.
+    fn note_torn(&mut self, pack: &Pack, place: FrameOffset, what: &str) {
+        self.index.note_aside(pack.number, place, AsideWhy::DamagedOrTorn);
+        self.note_hole(&pack.name, u64::from(place.offset), what, HoleOrigin::DamageOrCrash);
+    }
+
+    fn note_hole(&mut self, file: &str, offset: u64, what: &str, origin: HoleOrigin) {
+        let (file, what) = (file.to_owned(), what.to_owned());
+        let damage = Damage { file, offset, chunk: None, what };
+        if origin == HoleOrigin::Damage {
+            self.findings.push(damage.clone());
+        }
+        self.index.note_hole(Hole { damage, origin });
+    }
+
+    /// Notes which of the frames of `pack` that were set aside are damaged indeed.
+    fn note_damaged(
+        &mut self,
+        pack: &Pack,
+        chunks: &[PackedChunk],
+        manifest: &Manifest,
+    ) -> Result<(), StoreError> {
+        let aside: Vec<_> = manifest.aside_in(pack.number).collect();
+        if aside.is_empty() {
+            return Ok(());
+        }
+        let indexed: HashSet<u32> = chunks.iter().map(|chunk| chunk.place.offset).collect();
+        for (offset, Aside { end, why }) in aside {
+            let place = FrameOffset { offset, bytes: end - offset };
+            if why == AsideWhy::DamagedOrTorn {
+                self.note_torn(pack, place, NO_FRAME);
+            } else if !indexed.contains(&offset) {
+                // It was damaged already when the index was made.
+                let chunks = claimed_by_frame(pack, u64::from(offset)).unwrap_or_default();
+                self.note_gap(pack, place, NO_FRAME, &chunks);
+            }
+        }
+        for (position, chunk) in (0..).zip(chunks) {
+            if !manifest.aside.contains_key(&(pack.number, chunk.place.offset)) {
+                continue;
+            }
+            match read_frame(pack, chunk.place, Naming::ByHash) {
+                Ok(_) => {}
+                Err(StoreError::Damaged { what, .. }) => {
+                    let at = chunk.location(pack.number, Some(position));
+                    self.damaged.push((chunk.hash, FrameDamage { at, what }));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_damaged(&self, pack: PackNumber, place: FrameOffset) -> bool {
+        self.damaged.iter().any(|(_, damage)| damage.at.pack == pack && damage.at.place == place)
+    }
+
+    /// Sets aside what is damaged, once all packs are there. What is nowhere else is lost.
+    fn set_aside_damaged(&mut self) -> Result<(), StoreError> {
+        for (hash, damage) in std::mem::take(&mut self.damaged) {
+            if self.holds(hash, None)? {
+                let FrameDamage { at, .. } = damage;
+                self.index.note_aside(at.pack, at.place, AsideWhy::Damaged);
+            } else {
+                self.findings.push(damage.of(hash));
+                self.index.note_lost(hash, damage);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the chunks of a pack, which ascend by name if it is sealed. A chunk that is there already keeps
     /// its place: either is right.
     fn insert_all(
@@ -151,6 +366,11 @@ impl Loaded {
     ) -> Result<(), StoreError> {
         let mut last = None;
         for chunk in chunks {
+            if self.is_damaged(pack, chunk.place) {
+                // Its name isn't to be found there, through an equal pair of another either.
+                self.index.insert_sealed(chunk.hash, pack, false);
+                continue;
+            }
             if state == PackState::Sealed && last.replace(chunk.hash) == Some(chunk.hash) {
                 continue;
             }
@@ -173,22 +393,30 @@ fn load(
     pages: PageCache,
     counters: &Counters,
 ) -> Result<Loaded, StoreError> {
-    let index = Index::default();
-    let mut loaded = Loaded { index, pages, packs: Vec::new(), open: Vec::new() };
+    let mut loaded = Loaded {
+        index: Index::default(),
+        pages,
+        packs: Vec::new(),
+        open: Vec::new(),
+        damaged: Vec::new(),
+        findings: Vec::new(),
+    };
     for entry in &manifest.packs {
-        let pack = open_pack(disk, entry)?;
-        loaded.index.add_pack(Arc::clone(&pack));
         let mut entry = entry.clone();
+        let Some(pack) = open_pack(disk, &entry, manifest)? else {
+            loaded.note_hole(&entry.number.to_string(), 0, "missing", HoleOrigin::Damage);
+            // There may be another open one before it is found again.
+            entry.state = PackState::Sealed;
+            loaded.packs.push(entry);
+            continue;
+        };
+        loaded.index.add_pack(Arc::clone(&pack));
         match entry.state {
-            PackState::Sealed => {
-                let chunks = read_index(&pack, entry.bytes)?;
-                loaded.insert_all(pack.number, PackState::Sealed, &chunks)?;
-            }
+            PackState::Sealed => loaded.load_sealed(&pack, &mut entry, manifest)?,
             PackState::Open => {
-                let active = recover(Arc::clone(&pack), entry.bytes)?;
+                let active = loaded.load_open(&pack, entry.bytes, manifest)?;
                 counters.syncs.add(1);
                 entry.bytes = active.position;
-                loaded.insert_all(entry.number, PackState::Open, &active.entries)?;
                 loaded.open.push(active);
             }
         }
@@ -196,8 +424,11 @@ fn load(
         counters.bytes_stored.add(entry.bytes);
         loaded.packs.push(entry);
     }
+    loaded.set_aside_damaged()?;
     for (name, hash) in &manifest.roots {
-        if !loaded.holds(*hash, None)? {
+        // Of what is lost, who reads it is told.
+        let is_lost = loaded.index.damage(*hash).is_some() || !loaded.index.holes().is_empty();
+        if !is_lost && !loaded.holds(*hash, None)? {
             let what = format!("root {name:?} names chunk {hash}, which is not stored");
             return Err(StoreError::damaged(MANIFEST_NAME, 0, &what));
         }
@@ -205,31 +436,61 @@ fn load(
     Ok(loaded)
 }
 
-fn open_pack(disk: &dyn Disk, entry: &PackEntry) -> Result<Arc<Pack>, StoreError> {
+/// The pack's file, if there is one.
+fn open_pack(
+    disk: &dyn Disk,
+    entry: &PackEntry,
+    manifest: &Manifest,
+) -> Result<Option<Arc<Pack>>, StoreError> {
     let name = entry.number.to_string();
-    let file = disk.open(&name).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => StoreError::damaged(&name, 0, "missing"),
-        _ => StoreError::io(&name, error),
-    })?;
-    let bytes = file.bytes().map_err(|error| StoreError::io(&name, error))?;
-    if bytes < entry.bytes {
-        let what = format!("the file ends here, but {} bytes of it were durable", entry.bytes);
-        return Err(StoreError::damaged(&name, bytes, &what));
+    match disk.open(&name) {
+        Ok(file) => {
+            let pack = Pack::new(entry.number, entry.purpose, file);
+            let aside = manifest.aside_in(entry.number);
+            aside.for_each(|(_, aside)| pack.note_gap_end(u64::from(aside.end)));
+            Ok(Some(Arc::new(pack)))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io(&name, error)),
     }
-    Ok(Arc::new(Pack::new(entry.number, entry.purpose, file)))
 }
 
-/// Finds the frames of the open pack, of which `bytes_durable` were, and makes all of them durable.
-fn recover(pack: Arc<Pack>, bytes_durable: u64) -> Result<ActivePack, StoreError> {
-    let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
-    let found = scan(&pack, bytes)?;
-    if found.end < bytes_durable {
-        return Err(pack.damaged(found.end, found.rest.unwrap_or("frames end too early")));
+/// Whether the header is damaged.
+fn is_header_damaged(pack: &Pack) -> Result<bool, StoreError> {
+    match check_header(pack) {
+        Ok(()) => Ok(false),
+        Err(StoreError::Damaged { .. }) => Ok(true),
+        Err(other) => Err(other),
     }
-    if found.end < bytes {
-        pack.file.set_bytes(found.end).map_err(|error| pack.io(error))?;
+}
+
+/// Writes the header again, which is the same in all packs.
+fn mend_header(pack: &Pack) -> Result<(), StoreError> {
+    pack.file.write_all_at(0, &prefix(PACK_MAGIC)).map_err(|error| pack.io(error))
+}
+
+/// Writes an index of `entries` behind all that the pack has, of which so many bytes should be there. Returns the pack's
+/// length then.
+fn append_index(
+    pack: &Pack,
+    bytes_durable: u64,
+    entries: &mut [PackedChunk],
+) -> Result<u64, StoreError> {
+    let io = |error| pack.io(error);
+    let end = pack.file.bytes().map_err(io)?.max(bytes_durable);
+    let offset = u32::try_from(end).map_err(|_| pack.damaged(end, "too long for an index"))?;
+    let index = encode_index(offset, entries);
+    pack.file.write_all_at(end, &index).map_err(io)?;
+    pack.file.sync().map_err(io)?;
+    Ok(end + index.len() as u64)
+}
+
+impl LocalStore {
+    /// Opens the store in `machine`'s disk, making an empty one where there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::Version`], [`StoreError::Damaged`], [`StoreError::Io`].
+    pub fn open(machine: &Machine, options: LocalOptions) -> Result<Arc<LocalStore>, StoreError> {
+        open(machine, options).map(Arc::new)
     }
-    rewrite(&pack, bytes_durable, found.end)?;
-    pack.file.sync().map_err(|error| pack.io(error))?;
-    Ok(ActivePack { pack, position: found.end, entries: found.entries, torn: false })
 }

@@ -16,17 +16,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::LocalStore;
-use super::collect::Pace;
-use super::mark::{Halt, Marks, pace};
+use super::mark::{Halt, Marks, Pace, pace};
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
-use crate::index::{Location, NameHasherBuilder, PackedChunk};
+use crate::hash::NameHasherBuilder;
+use crate::location::{Location, PackedChunk};
+use crate::location::{PackNumber, Purpose};
+use crate::pack::Pack;
 use crate::pack::codec::Effort;
 use crate::pack::format::Frame;
 use crate::pack::frames::Frames;
 use crate::pack::reader::Naming;
 use crate::pack::writer::Written;
-use crate::pack::{Pack, PackNumber, Purpose};
 
 /// Most uncompressed bytes of a group, but for a chunk that is larger: reading one decompresses all.
 const GROUP_BYTES: usize = 512 << 10;
@@ -123,7 +124,8 @@ impl<'a, 'b> Repack<'a, 'b> {
         Ok(())
     }
 
-    /// Reads the frames of `batch` as they lie. Those that hold other chunks too go to `others`.
+    /// Reads the frames of `batch` as they lie. Those that hold other chunks too go to `others`; so do those that are
+    /// damaged, which may be healed by then.
     fn copy(
         &mut self,
         pack: &Pack,
@@ -135,7 +137,7 @@ impl<'a, 'b> Repack<'a, 'b> {
         for (at, hash) in batch {
             let (offset, stored_bytes) = (u64::from(at.place.offset), at.place.bytes as usize);
             bytes += stored_bytes as u64;
-            self.store.buffers.with(stored_bytes, |stored| {
+            let copied = self.store.buffers.with(stored_bytes, |stored| {
                 pack.read_to(offset, stored)?;
                 let frame = Frame::parse(stored).map_err(|what| pack.damaged(offset, what))?;
                 let mut chunks = frame.chunks().map(|(chunk, _)| chunk);
@@ -144,7 +146,11 @@ impl<'a, 'b> Repack<'a, 'b> {
                     _ => others.push(*hash),
                 }
                 Ok::<(), StoreError>(())
-            })?;
+            });
+            match copied {
+                Err(StoreError::Damaged { .. }) => others.push(*hash),
+                copied => copied?,
+            }
         }
         pace(self.pace, bytes)?;
         Ok(frames)
@@ -163,24 +169,36 @@ impl<'a, 'b> Repack<'a, 'b> {
         while !left.is_empty() {
             let (group, rest) = left.split_at(group_count(left));
             let chunks = self.read(group.iter().map(|sketched| sketched.hash))?;
+            left = rest;
+            if chunks.is_empty() {
+                continue;
+            }
             let from: HashMap<ChunkHash, PackNumber, NameHasherBuilder> =
                 group.iter().map(|sketched| (sketched.hash, sketched.at.pack)).collect();
             let from = |hash| from.get(&hash).copied();
             self.write(Purpose::Packed, Effort::Strong, &[&chunks], from)?;
-            left = rest;
         }
         Ok(())
     }
 
-    /// Reads chunks past the cache, in the order of `hashes`.
+    /// Reads chunks past the cache, in the order of `hashes`; without those that are damaged, which are set aside.
     fn read(&mut self, hashes: impl Iterator<Item = ChunkHash>) -> Result<Vec<Chunk>, Halt> {
         let hashes: Vec<ChunkHash> = hashes.collect();
         let mut found: HashMap<ChunkHash, Chunk, NameHasherBuilder> = HashMap::default();
         let mut take = |chunk: Chunk| drop(found.insert(chunk.hash(), chunk));
         // They get another checksum, so this is the last moment to find that one was wrong.
-        self.store.fetch_many(&hashes, Naming::ByHash, &mut take)?;
-        let take = |hash: &ChunkHash| found.remove(hash).ok_or(StoreError::Missing(*hash));
-        let chunks = hashes.iter().map(take).collect::<Result<Vec<Chunk>, StoreError>>()?;
+        match self.store.fetch_many(&hashes, Naming::ByHash, &mut take) {
+            Err(StoreError::Damaged { .. }) => {
+                for hash in &hashes {
+                    match self.store.fetch_many(&[*hash], Naming::ByHash, &mut take) {
+                        Err(StoreError::Damaged { .. }) => {}
+                        fetched => fetched?,
+                    }
+                }
+            }
+            fetched => fetched?,
+        }
+        let chunks: Vec<Chunk> = hashes.iter().filter_map(|hash| found.remove(hash)).collect();
         pace(self.pace, chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum())?;
         Ok(chunks)
     }
@@ -211,6 +229,7 @@ impl<'a, 'b> Repack<'a, 'b> {
         let bytes = {
             let mut writer = self.store.writer();
             self.store.check_poison()?;
+            self.store.check_room(&frames)?;
             let mut written = Written::default();
             let result = writer.append(purpose, &frames, &mut written);
             let bytes = written.bytes;

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use super::LocalStore;
+use crate::damage::Damage;
 use crate::error::StoreError;
-use crate::index::PackedChunk;
+use crate::location::PackedChunk;
 use crate::manifest::{self, MANIFEST_NAME};
 use crate::pack::Pack;
-use crate::pack::reader::{
-    Naming, Window, check_header, pick, read_frame, read_index, scan_frames,
-};
+use crate::pack::reader::{Naming, check_header, pick, read_frame, read_index};
+use crate::pack::recover::recover;
 
 /// How often `progress` hears of it.
 const CHUNKS_A_REPORT: u64 = 256;
@@ -40,7 +40,7 @@ pub(super) fn verify(
     for hash in roots.into_values() {
         // Damage on the way is found below, once.
         if let Ok(None) = store.find(hash) {
-            note(Err(StoreError::Missing(hash)))?;
+            note(Err(store.absent(hash)))?;
         }
     }
     let mut done = 0;
@@ -59,7 +59,7 @@ pub(super) fn verify(
         };
         chunks.sort_unstable_by_key(|chunk| chunk.place);
         for frame in chunks.chunk_by(|left, right| left.place == right.place) {
-            note(verify_frame(&pack, frame))?;
+            note(verify_frame(store, &pack, frame))?;
             let reports = done / CHUNKS_A_REPORT;
             done += frame.len() as u64;
             if reports < done / CHUNKS_A_REPORT {
@@ -68,6 +68,18 @@ pub(super) fn verify(
         }
     }
     progress(done);
+    // What was set aside was found before, or just now.
+    let is_listed = |damages: &[StoreError], damage: &Damage| {
+        damages.iter().any(|error| {
+            matches!(error, StoreError::Damaged { file, offset, .. }
+                if *file == damage.file && *offset == damage.offset)
+        })
+    };
+    for damage in store.all_damages() {
+        if !is_listed(&damages, &damage) {
+            damages.push(damage.error());
+        }
+    }
     Ok(damages)
 }
 
@@ -90,14 +102,22 @@ fn open_chunks(store: &LocalStore, pack: &Pack) -> Vec<PackedChunk> {
     })
 }
 
-/// The chunks of a pack whose index is damaged, up to the first damaged frame.
+/// The chunks of a pack whose index is damaged.
 fn found_by_scanning(pack: &Pack) -> Result<Vec<PackedChunk>, StoreError> {
     let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
-    Ok(scan_frames(&mut Window::new(pack, bytes), 0)?.entries)
+    Ok(recover(pack, bytes)?.entries)
 }
 
-/// Checks the frame that should hold all of `chunks`.
-fn verify_frame(pack: &Pack, chunks: &[PackedChunk]) -> Result<(), StoreError> {
+/// Checks the frame that should hold all of `chunks`, and sets it aside if it is damaged.
+fn verify_frame(store: &LocalStore, pack: &Pack, chunks: &[PackedChunk]) -> Result<(), StoreError> {
+    let checked = check_chunks(pack, chunks);
+    if let Err(StoreError::Damaged { what, .. }) = &checked {
+        store.set_frame_aside(pack, chunks, what)?;
+    }
+    checked
+}
+
+fn check_chunks(pack: &Pack, chunks: &[PackedChunk]) -> Result<(), StoreError> {
     let place = chunks[0].place;
     let found = read_frame(pack, place, Naming::ByHash)?;
     for PackedChunk { hash, refers, .. } in chunks {
@@ -114,5 +134,16 @@ fn check_manifest(store: &LocalStore) -> Result<(), StoreError> {
     match manifest::read(&*store.disk)? {
         Some(_) => Ok(()),
         None => Err(StoreError::damaged(MANIFEST_NAME, 0, "missing")),
+    }
+}
+
+impl LocalStore {
+    /// Reads everything, past the cache, and returns each damage that it finds. `progress` is told
+    /// how many chunks are done, again and again.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the disk does not answer.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<StoreError>, StoreError> {
+        verify(self, progress)
     }
 }

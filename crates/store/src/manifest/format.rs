@@ -1,21 +1,21 @@
 //! The bytes of the manifest. The authority is docs/format/manifest.md.
 //!
 //! ```text
-//! manifest = prefix generation pack-count root-count pack* root* checksum
+//! manifest = prefix generation pack-count root-count pack* root* aside-count aside* checksum
 //! ```
 
 use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Manifest, PackEntry, PackState, ROOT_NAME_BYTES_MAX};
+use super::{Aside, AsideWhy, Manifest, PackEntry, PackState, ROOT_NAME_BYTES_MAX};
 use crate::chunk::{ChunkHash, HASH_BYTES};
 use crate::error::StoreError;
 use crate::field::{
     Magic, PREFIX_BYTES, array_at, check_prefix, checksum_holds, prefix, u8_at, u16_at, u32_at,
     u64_at,
 };
-use crate::pack::{PackNumber, Purpose};
+use crate::location::{PackNumber, Purpose};
 
 const MAGIC: Magic = *b"FRNDMF\x1A\n";
 
@@ -35,6 +35,13 @@ const _: () = assert!(PACK_ENTRY_BYTES == 16); // Stored: change only with a new
 const OFFSET_ROOT_HASH: usize = 0;
 const OFFSET_ROOT_NAME_BYTES: usize = OFFSET_ROOT_HASH + HASH_BYTES;
 const OFFSET_ROOT_NAME: usize = OFFSET_ROOT_NAME_BYTES + size_of::<u8>();
+
+const OFFSET_ASIDE_PACK: usize = 0;
+const OFFSET_ASIDE_OFFSET: usize = OFFSET_ASIDE_PACK + size_of::<u32>();
+const OFFSET_ASIDE_END: usize = OFFSET_ASIDE_OFFSET + size_of::<u32>();
+const OFFSET_ASIDE_WHY: usize = OFFSET_ASIDE_END + size_of::<u32>();
+const ASIDE_BYTES: usize = OFFSET_ASIDE_WHY + size_of::<u32>();
+const _: () = assert!(ASIDE_BYTES == 16); // Stored: change only with a new version.
 
 /// Returns the manifest's bytes.
 pub(super) fn encode(manifest: &Manifest) -> Vec<u8> {
@@ -56,6 +63,13 @@ pub(super) fn encode(manifest: &Manifest) -> Vec<u8> {
         bytes.extend_from_slice(&hash.0);
         bytes.push(name.len() as u8);
         bytes.extend_from_slice(name.as_bytes());
+    }
+    bytes.extend_from_slice(&count(manifest.aside.len()));
+    for ((pack, offset), Aside { end, why }) in &manifest.aside {
+        bytes.extend_from_slice(&pack.0.to_le_bytes());
+        bytes.extend_from_slice(&offset.to_le_bytes());
+        bytes.extend_from_slice(&end.to_le_bytes());
+        bytes.extend_from_slice(&(*why as u32).to_le_bytes());
     }
     let checksum = xxh3_64(&bytes);
     bytes.extend_from_slice(&checksum.to_le_bytes());
@@ -98,11 +112,27 @@ fn parse_body(bytes: &[u8]) -> Option<Manifest> {
         roots.insert(name.to_owned(), hash);
         rest = after;
     }
+    let aside = parse_aside(rest)?;
+    let is_listed = |number: PackNumber| packs.iter().any(|entry| entry.number == number);
     let sound = ascending
         && one_open_each
-        && rest.is_empty()
-        && roots.len() as u64 == u64::from(root_count);
-    sound.then_some(Manifest { generation, packs, roots })
+        && roots.len() as u64 == u64::from(root_count)
+        && aside.keys().all(|(number, _)| is_listed(*number));
+    sound.then_some(Manifest { generation, packs, roots, aside })
+}
+
+fn parse_aside(bytes: &[u8]) -> Option<BTreeMap<(PackNumber, u32), Aside>> {
+    let (count, entries) = bytes.split_at_checked(size_of::<u32>())?;
+    let entries = entries.chunks(ASIDE_BYTES).map(|entry| {
+        let offset = u32_at(entry, OFFSET_ASIDE_OFFSET)?;
+        let end = u32_at(entry, OFFSET_ASIDE_END).filter(|end| offset < *end)?;
+        let why = AsideWhy::from_stored(u32_at(entry, OFFSET_ASIDE_WHY)?)?;
+        Some(((PackNumber(u32_at(entry, OFFSET_ASIDE_PACK)?), offset), Aside { end, why }))
+    });
+    let aside = entries.collect::<Option<Vec<_>>>()?;
+    let sound = aside.is_sorted_by(|left, right| left.0 < right.0)
+        && Some(aside.len() as u64) == u32_at(count, 0).map(u64::from);
+    sound.then(|| aside.into_iter().collect())
 }
 
 fn parse_pack(entry: &[u8]) -> Option<PackEntry> {
@@ -133,7 +163,13 @@ mod tests {
         ];
         let root = |byte| ChunkHash([byte; HASH_BYTES]);
         let roots = [("engine".to_owned(), root(1)), (String::new(), root(2))].into();
-        Manifest { generation: 7, packs, roots }
+        let (damaged, torn) = (AsideWhy::Damaged, AsideWhy::DamagedOrTorn);
+        let aside =
+            [(4, 16, damaged), (5, 16, torn), (5, 40, damaged)].map(|(number, offset, why)| {
+                ((PackNumber(number), offset), Aside { end: offset + 9, why })
+            });
+        let aside = aside.into();
+        Manifest { generation: 7, packs, roots, aside }
     }
 
     #[test]
@@ -154,8 +190,13 @@ mod tests {
 
     #[test]
     fn contradictions_with_a_right_checksum_are_refused() {
-        let broken: [fn(&mut Manifest); 2] =
-            [|m| m.packs.swap(0, 1), |m| m.packs[2].state = PackState::Open];
+        let aside = |end| Aside { end, why: AsideWhy::Damaged };
+        let broken: [&dyn Fn(&mut Manifest); 4] = [
+            &|m| m.packs.swap(0, 1),
+            &|m| m.packs[2].state = PackState::Open,
+            &|m| m.aside.extend([((PackNumber(7), 16), aside(17))]),
+            &|m| m.aside.extend([((PackNumber(4), 16), aside(16))]),
+        ];
         for make in broken {
             let mut manifest = sample();
             make(&mut manifest);

@@ -17,7 +17,7 @@ use lz4_flex::block::compress_into;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::get_frame_content_size;
 
-use super::lz4::{self, Places};
+use super::lz4::{self, SlotTable};
 use crate::Lifetime;
 use crate::chunk::{Chunk, HASH_BYTES};
 
@@ -91,7 +91,7 @@ impl From<Lifetime> for Effort {
 }
 
 thread_local! {
-    static PLACES: RefCell<Places> = RefCell::new(Places::default());
+    static PLACES: RefCell<SlotTable> = RefCell::new(SlotTable::default());
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }

@@ -98,6 +98,24 @@ pub(crate) fn frame_bytes(header: &[u8]) -> Option<usize> {
     Some(FRAME_HEADER_BYTES + chunk_count * TABLE_ENTRY_BYTES + stored)
 }
 
+/// The chunks of the frame that begins with `header`, by its own word; `read` reads so many bytes of it.
+pub(crate) fn claimed_chunks(
+    header: &[u8],
+    read: impl FnOnce(usize) -> Option<Vec<u8>>,
+) -> Option<Vec<NewChunk>> {
+    let chunk_count = usize::from(u16_at(header, OFFSET_CHUNK_COUNT)?);
+    let head = read(FRAME_HEADER_BYTES + chunk_count * TABLE_ENTRY_BYTES)?;
+    let table = head.get(FRAME_HEADER_BYTES..)?;
+    table.chunks_exact(TABLE_ENTRY_BYTES).map(|entry| table_chunk(entry).map(|it| it.0)).collect()
+}
+
+/// The chunk of an entry of a frame's table, and how long it is.
+fn table_chunk(entry: &[u8]) -> Option<(NewChunk, usize)> {
+    let bytes = u32_at(entry, OFFSET_ENTRY_CHUNK_BYTES)?;
+    let chunk = NewChunk { hash: ChunkHash(array_at(entry, 0)?), refers: bytes & REFERS != 0 };
+    Some((chunk, usize::try_from(bytes & !REFERS).ok()?))
+}
+
 /// The first chunk of the frame that `bytes` begin with, by its own word.
 pub(crate) fn frame_name(bytes: &[u8]) -> Option<ChunkHash> {
     array_at(bytes, FRAME_HEADER_BYTES).map(ChunkHash)
@@ -155,12 +173,7 @@ impl<'a> Frame<'a> {
 
     /// The frame's chunks and how long each is, in the order in which they lie.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (NewChunk, usize)> {
-        self.table.chunks_exact(TABLE_ENTRY_BYTES).filter_map(|entry| {
-            let bytes = u32_at(entry, OFFSET_ENTRY_CHUNK_BYTES)?;
-            let chunk =
-                NewChunk { hash: ChunkHash(array_at(entry, 0)?), refers: bytes & REFERS != 0 };
-            Some((chunk, usize::try_from(bytes & !REFERS).ok()?))
-        })
+        self.table.chunks_exact(TABLE_ENTRY_BYTES).filter_map(table_chunk)
     }
 
     /// Returns the encoded bytes of all the frame's chunks, in the order in which they lie. Of bytes that aren't compressed

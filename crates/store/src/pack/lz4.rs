@@ -41,15 +41,15 @@ const STEP_FIRST: usize = 2 * STEP_PARTS;
 const PIECE_BYTES: usize = 16;
 
 /// Where bytes stood, by their hash; kept for its memory.
-pub(super) struct Places(Box<[u16; 1 << SLOT_BITS]>);
+pub(super) struct SlotTable(Box<[u16; 1 << SLOT_BITS]>);
 
-impl Default for Places {
-    fn default() -> Places {
-        Places(Box::new([0; 1 << SLOT_BITS]))
+impl Default for SlotTable {
+    fn default() -> SlotTable {
+        SlotTable(Box::new([0; 1 << SLOT_BITS]))
     }
 }
 
-impl Places {
+impl SlotTable {
     /// Notes that `bytes` stand at `place`; returns where others of their slot stood, or the first place.
     #[inline]
     fn note(&mut self, bytes: u64, place: usize) -> usize {
@@ -78,7 +78,7 @@ impl Places {
 
 /// Compresses `content`, of at most [`CONTENT_BYTES_MAX`] (asserted), into the beginning of `out`, which has room for
 /// whatever it may become. Returns how long that is.
-pub(super) fn compress(content: &[u8], out: &mut [u8], places: &mut Places) -> usize {
+pub(super) fn compress(content: &[u8], out: &mut [u8], places: &mut SlotTable) -> usize {
     assert!(content.len() <= CONTENT_BYTES_MAX);
     places.0.fill(0);
     let mut block = Block { out, end: 0 };
@@ -149,9 +149,9 @@ impl Block<'_> {
         self.push_byte(lengths);
         self.push_rest(count);
         let pieces = content[literals.start..].first_chunk::<PIECE_BYTES>();
-        let room = self.out[self.end..].first_chunk_mut::<PIECE_BYTES>();
-        match (pieces, room) {
-            (Some(piece), Some(room)) if count <= PIECE_BYTES => *room = *piece,
+        let budget = self.out[self.end..].first_chunk_mut::<PIECE_BYTES>();
+        match (pieces, budget) {
+            (Some(piece), Some(budget)) if count <= PIECE_BYTES => *budget = *piece,
             _ => self.out[self.end..self.end + count].copy_from_slice(&content[literals]),
         }
         self.end += count;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     /// Compresses, and compares with what comes back. Returns how long the block is.
-    fn check(content: &[u8], places: &mut Places) -> usize {
+    fn check(content: &[u8], places: &mut SlotTable) -> usize {
         let mut out = vec![0xaa; compressed_bytes_max(content.len())];
         let bytes = compress(content, &mut out, places);
         let mut back = vec![0x55; content.len()];
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_is_compressed_comes_back() {
-        let (mut state, mut places) = (7, Places::default());
+        let (mut state, mut places) = (7, SlotTable::default());
         for round in 0..4_000 {
             let longest = if round % 20 == 0 { CONTENT_BYTES_MAX + 1 } else { 600 };
             let bytes = random(&mut state, longest);
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn all_lengths_come_back() {
-        let mut places = Places::default();
+        let mut places = SlotTable::default();
         for bytes in (0..700).chain([CONTENT_BYTES_MAX - 1, CONTENT_BYTES_MAX]) {
             let same = vec![b'a'; bytes];
             let once: Vec<u8> = (0..bytes).map(|at| (at * at / 7) as u8).collect();
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_block_is_about_as_long_as_with_each_place_looked_at() {
-        let (mut state, mut places) = (11, Places::default());
+        let (mut state, mut places) = (11, SlotTable::default());
         let mut document = |number: usize| {
             let (name, size) = (random(&mut state, 1 << 30), random(&mut state, 1 << 20));
             format!("_id: {number:08}, name: {name:x}, origin: harbour, size: {size}, kind: leaf; ")

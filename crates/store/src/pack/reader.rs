@@ -12,7 +12,7 @@ use super::table::format::{INDEX_MAGIC, TRAILER_BYTES, parse_index, parse_traile
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::field::{PREFIX_BYTES, check_prefix};
-use crate::index::{FramePlace, PackedChunk};
+use crate::location::{FrameOffset, PackedChunk};
 
 /// A scan reads this much at once, or one frame if that is longer.
 const SCAN_BYTES: usize = 1 << 20;
@@ -34,7 +34,7 @@ pub(crate) enum Naming {
 /// Reads all chunks of the frame at `place`.
 pub(crate) fn read_frame(
     pack: &Pack,
-    place: FramePlace,
+    place: FrameOffset,
     naming: Naming,
 ) -> Result<Vec<Chunk>, StoreError> {
     let offset = u64::from(place.offset);
@@ -107,10 +107,18 @@ pub(crate) fn pick(
     found.ok_or_else(|| pack.damaged(offset, &format!("the frame does not hold chunk {hash}")))
 }
 
-/// Reads the whole index of a sealed pack, which is `pack_bytes` long, and checks it. Afterwards the pack can
-/// be searched.
+/// Reads the whole index of a sealed pack, which is `pack_bytes` long, and checks it and the header. Afterwards the
+/// pack can be searched.
 pub(crate) fn read_index(pack: &Pack, pack_bytes: u64) -> Result<Vec<PackedChunk>, StoreError> {
     check_header(pack)?;
+    read_index_alone(pack, pack_bytes)
+}
+
+/// As `read_index`, whatever the header is.
+pub(crate) fn read_index_alone(
+    pack: &Pack,
+    pack_bytes: u64,
+) -> Result<Vec<PackedChunk>, StoreError> {
     let trailer_offset = pack_bytes.saturating_sub(TRAILER_BYTES as u64);
     let trailer = pack.read(trailer_offset, TRAILER_BYTES)?;
     let (offset, _) = parse_trailer(&trailer, pack_bytes)
@@ -132,12 +140,6 @@ pub(crate) struct Scan {
     pub(crate) rest: Option<&'static str>,
 }
 
-/// Reads the frames of an open pack of `pack_bytes` until one isn't whole.
-pub(crate) fn scan(pack: &Pack, pack_bytes: u64) -> Result<Scan, StoreError> {
-    check_header(pack)?;
-    scan_frames(&mut Window::new(pack, pack_bytes), 0)
-}
-
 /// Reads frames from `offset`, or from where the first one begins, until one isn't whole.
 pub(crate) fn scan_frames(window: &mut Window<'_>, offset: u64) -> Result<Scan, StoreError> {
     let end = offset.max(u64::from(OFFSET_FIRST_FRAME));
@@ -154,7 +156,7 @@ pub(crate) fn scan_frames(window: &mut Window<'_>, offset: u64) -> Result<Scan, 
         let offset = u32::try_from(scan.end).expect("checked against the pack's bytes");
         match Frame::parse(frame) {
             Ok(frame) => {
-                let place = FramePlace { offset, bytes };
+                let place = FrameOffset { offset, bytes };
                 scan.entries.extend(frame.chunks().map(|(chunk, _)| PackedChunk {
                     hash: chunk.hash,
                     place,
@@ -187,6 +189,11 @@ impl<'a> Window<'a> {
         Window { pack, offset: 0, bytes: Vec::new(), pack_bytes }
     }
 
+    /// How much of the pack there is to see.
+    pub(crate) fn pack_bytes(&self) -> u64 {
+        self.pack_bytes
+    }
+
     /// Where to go on behind the damaged frame at `offset`: where it says that it ends, if a frame may
     /// begin there, or else where the next whole frame begins.
     pub(crate) fn next_frame(&mut self, offset: u64) -> Result<Option<u64>, StoreError> {
@@ -197,7 +204,11 @@ impl<'a> Window<'a> {
                 return Ok(Some(end));
             }
         }
-        let mut offset = offset + 1;
+        self.next_whole_frame(offset + 1)
+    }
+
+    /// Where the first whole frame begins at `offset` or behind it, whatever lies before.
+    pub(crate) fn next_whole_frame(&mut self, mut offset: u64) -> Result<Option<u64>, StoreError> {
         while offset + (FRAME_HEADER_BYTES as u64) < self.pack_bytes {
             if self.bytes(offset, FRAME_HEADER_BYTES)?.is_some_and(may_begin_frame)
                 && let Ok(frame) = self.frame(offset)?
@@ -249,8 +260,14 @@ pub(crate) fn rewrite(pack: &Pack, start: u64, end: u64) -> Result<(), StoreErro
     let mut offset = start;
     while offset < end {
         let bytes = (end - offset).min(SCAN_BYTES as u64);
-        let content = pack.read(offset, bytes as usize)?;
-        pack.file.write_all_at(offset, &content).map_err(|error| pack.io(error))?;
+        match pack.read(offset, bytes as usize) {
+            Ok(content) => {
+                pack.file.write_all_at(offset, &content).map_err(|error| pack.io(error))?;
+            }
+            // What the disk can't read it doesn't call clean.
+            Err(StoreError::Damaged { .. }) => {}
+            Err(other) => return Err(other),
+        }
         offset += bytes;
     }
     Ok(())

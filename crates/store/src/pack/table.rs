@@ -14,11 +14,11 @@ use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use self::format::{PAGE_ENTRY_COUNT, check_page, page_place, search_page};
-use super::{Pack, PackNumber};
+use super::Pack;
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
-use crate::index::PackedChunk;
-use crate::near::guess;
+use crate::interpolation::guess;
+use crate::location::{PackNumber, PackedChunk};
 
 /// What an entry of the cache costs beside its bytes.
 const PAGE_ENTRY_COST: u64 = 100;
@@ -61,10 +61,11 @@ fn fence(hash: ChunkHash) -> u64 {
 }
 
 impl Pack {
-    /// Finds a chunk of a sealed pack, and its position in the pack's index.
+    /// Finds a chunk of a sealed pack, and its position in the pack's index. Where a page isn't what was written, the
+    /// frames tell; then the position may be another, and no collection touches the pack.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the page isn't what was written; [`StoreError::Io`].
+    /// [`StoreError::Io`].
     pub(crate) fn search(
         &self,
         pages: &PageCache,
@@ -72,7 +73,14 @@ impl Pack {
     ) -> Result<Option<(u32, PackedChunk)>, StoreError> {
         let table = self.table.get().expect("whoever calls a pack sealed has set its table");
         for page in table.pages(hash).rev() {
-            let entries = self.page(pages, table, page as u32)?;
+            let entries = match self.page(pages, table, page as u32) {
+                Err(StoreError::Damaged { .. }) => {
+                    let rescued = self.rescued()?;
+                    let found = rescued.binary_search_by_key(&hash, |entry| entry.hash).ok();
+                    return Ok(found.map(|position| (position as u32, rescued[position])));
+                }
+                entries => entries?,
+            };
             let guess = |count| table.guess(page, hash, count);
             if let Some((position, found)) = search_page(&entries, hash, guess) {
                 let before = page * PAGE_ENTRY_COUNT;

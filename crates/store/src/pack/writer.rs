@@ -6,23 +6,23 @@
 //! 1. `position` is where the next frame goes: what lies beyond it was never acknowledged.
 //! 2. A pack is in `unsynced` or `active` from its first byte until a sync covered its last.
 //! 3. Nothing here syncs: putting never waits for the disk's cache to be flushed.
-//! 4. `births` tells where the next chunk of each purpose goes, or a later place, whenever a chunk is
-//!    written: see [`Births`].
+//! 4. `positions` tells where the next chunk of each purpose goes, or a later place, whenever a chunk is
+//!    written: see [`WritePositions`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Pack;
 use super::format::{OFFSET_FIRST_FRAME, PACK_MAGIC};
 use super::frames::{Frames, NewChunk, NewFrame};
 use super::table::PackTable;
 use super::table::format::encode_index;
-use super::{PURPOSE_COUNT, Pack, PackNumber, Purpose};
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
 use crate::field::prefix;
-use crate::index::{FramePlace, Location, PackedChunk};
+use crate::gc::session::Sessions;
 use crate::io::Disk;
-use crate::session::Sessions;
+use crate::location::{FrameOffset, Location, PURPOSE_COUNT, PackNumber, PackedChunk, Purpose};
 
 /// A pack is closed when it has grown to so many chunks: those of open packs are known by name, in memory.
 pub(crate) const PACK_CHUNKS_MAX: usize = 16 << 10;
@@ -75,11 +75,11 @@ impl Writer {
         pack_bytes_target: u64,
     ) -> Writer {
         for purpose in Purpose::ALL {
-            sessions.births.set(purpose, PackNumber(next_number), 0);
+            sessions.positions.set(purpose, PackNumber(next_number), 0);
         }
         let mut active: [Option<ActivePack>; PURPOSE_COUNT] = Default::default();
         for pack in open {
-            sessions.births.set(pack.pack.purpose, pack.pack.number, pack.offset());
+            sessions.positions.set(pack.pack.purpose, pack.pack.number, pack.offset());
             let purpose = pack.pack.purpose as usize;
             active[purpose] = Some(pack);
         }
@@ -112,15 +112,18 @@ impl Writer {
             let active =
                 self.active[purpose as usize].as_mut().expect("begun where there was none");
             let (mut end, mut chunk_count) = (active.position, active.entries.len());
+            // One that holds nothing but damage isn't sealed: it takes one frame at least.
+            let mut is_empty = chunk_count == 0;
             let fitting = left.iter().take_while(|frame| {
-                let fits = end < target && chunk_count < PACK_CHUNKS_MAX;
+                let fits = is_empty || end < target && chunk_count < PACK_CHUNKS_MAX;
+                is_empty = false;
                 end += frame.len() as u64;
                 chunk_count += frames.chunks_of(frame).len();
                 fits
             });
             let count = fitting.count();
             active.write(frames, &left[..count], written)?;
-            self.sessions.births.set(purpose, active.pack.number, active.offset());
+            self.sessions.positions.set(purpose, active.pack.number, active.offset());
             left = &left[count..];
         }
         Ok(())
@@ -188,6 +191,13 @@ impl Writer {
         self.sealed.values().cloned().chain(open).collect()
     }
 
+    /// Forgets what the open pack `number` has in the frame at `place`: the pack's index won't name it.
+    pub(crate) fn forget(&mut self, number: PackNumber, place: FrameOffset) {
+        for active in self.active.iter_mut().flatten().filter(|it| it.pack.number == number) {
+            active.entries.retain(|entry| entry.place != place);
+        }
+    }
+
     /// Forgets the sealed packs among `packs`, which are durable now.
     pub(crate) fn synced(&mut self, packs: &[UnsyncedPack]) {
         for pack in packs.iter().filter(|pack| pack.sealed) {
@@ -222,7 +232,7 @@ impl ActivePack {
             written.bytes += bytes.len() as u64;
             let pack = self.pack.number;
             for frame in run {
-                let place = FramePlace {
+                let place = FrameOffset {
                     offset: u32::try_from(offset).expect("a pack's target is below 4 GiB"),
                     bytes: u32::try_from(frame.len()).expect("a frame is below 4 GiB"),
                 };

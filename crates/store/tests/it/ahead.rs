@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::memory::MemoryStore;
-use frond_store::{Chunk, ChunkHash, ChunkStore, CollectOptions, Collection, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkStore, GarbageCollection, GcOptions, StoreError};
 use frond_testkit::SimDisk;
 use frond_testkit::random::for_seeds;
 
@@ -18,11 +18,11 @@ fn pass(
 ) -> Result<(Vec<Chunk>, Vec<usize>), StoreError> {
     let (mut chunks, mut counts) = (Vec::new(), Vec::new());
     while let Some(left) = hashes.get(chunks.len()..).filter(|left| !left.is_empty()) {
-        let ahead = store.read_ahead(left)?;
+        let ahead = store.prefetch(left)?;
         assert!((1..=left.len()).contains(&ahead.len()));
         counts.push(ahead.len());
         for ahead in ahead {
-            chunks.push(store.open_ahead(ahead)?);
+            chunks.push(store.open_prefetched(ahead)?);
         }
     }
     Ok((chunks, counts))
@@ -48,7 +48,7 @@ fn chunks_that_lie_together_come_together() {
     assert_eq!(pass(&*store, &hashes(&some)).unwrap().0, some);
     let back: Vec<Chunk> = chunks.iter().rev().cloned().collect();
     assert_eq!(pass(&*store, &hashes(&back)).unwrap(), (back, vec![1; 20]));
-    assert!(store.read_ahead(&[]).unwrap().is_empty());
+    assert!(store.prefetch(&[]).unwrap().is_empty());
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn whatever_is_asked_for_comes_in_its_order() {
         }
         // Packed: frames of many chunks.
         let roots = hashes(&chunks);
-        let mut collection = Collection {
+        let mut collection = GarbageCollection {
             roots: &mut || Ok(roots.clone()),
             pace: &mut |_| ControlFlow::Continue(()),
-            options: CollectOptions { pack_history: true, ..CollectOptions::default() },
+            options: GcOptions { pack_history: true, ..GcOptions::default() },
         };
         store.collect(&mut collection).unwrap();
         assert_eq!(pass(&*store, &roots).unwrap().0, chunks);
@@ -133,8 +133,8 @@ fn what_is_read_ahead_to_be_replaced_is_not_kept_in_memory_unless_it_was() {
     let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
     // How often the disk was asked by then.
     let replace = || {
-        for (ahead, chunk) in store.read_ahead(&hashes(&chunks)).unwrap().into_iter().zip(&chunks) {
-            assert_eq!(store.open_ahead_to_replace(ahead).unwrap(), *chunk);
+        for (ahead, chunk) in store.prefetch(&hashes(&chunks)).unwrap().into_iter().zip(&chunks) {
+            assert_eq!(store.open_prefetched_to_replace(ahead).unwrap(), *chunk);
         }
         store.counters().chunks_fetched
     };

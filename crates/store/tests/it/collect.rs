@@ -12,23 +12,22 @@ use frond_store::io::Disk;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::memory::MemoryStore;
 use frond_store::{
-    Chunk, ChunkHash, ChunkKind, ChunkStore, CollectOptions, Collected, Collection, Lifetime,
+    Chunk, ChunkHash, ChunkKind, ChunkStore, GarbageCollection, GcOptions, GcReport, Lifetime,
     Session, StoreError,
 };
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
-use crate::{blob, hashes, open};
+use crate::{assert_stored, blob, hashes, open};
 
-const THOROUGH: CollectOptions =
-    CollectOptions { live_percent_min: 50, only_weigh: false, pack_history: true };
+const THOROUGH: GcOptions = GcOptions { live_percent_min: 50, dry_run: false, pack_history: true };
 
 fn collect_with(
     store: &dyn ChunkStore,
     roots: &[ChunkHash],
-    options: CollectOptions,
-) -> Result<Collected, StoreError> {
-    store.collect(&mut Collection {
+    options: GcOptions,
+) -> Result<GcReport, StoreError> {
+    store.collect(&mut GarbageCollection {
         roots: &mut || Ok(roots.to_vec()),
         pace: &mut |_| ControlFlow::Continue(()),
         options,
@@ -121,8 +120,7 @@ fn what_is_reachable_stays_and_the_rest_goes() {
                     store = open(&disk).unwrap();
                 }
                 1 | 2 => {
-                    let options =
-                        if random.one_in(2) { THOROUGH } else { CollectOptions::default() };
+                    let options = if random.one_in(2) { THOROUGH } else { GcOptions::default() };
                     let collected = collect_with(&*store, &pinned, options).unwrap();
                     let roots = pinned.iter().copied().chain(model.root);
                     let expected = reachable(&model.graph, roots);
@@ -206,7 +204,7 @@ fn script(disk: &SimDisk, mut random: Random, model: &mut Model) -> Result<(), S
                 store = open(disk)?;
             }
             1 | 2 => {
-                let options = if random.one_in(2) { THOROUGH } else { CollectOptions::default() };
+                let options = if random.one_in(2) { THOROUGH } else { GcOptions::default() };
                 collect_with(&*store, &[], options)?;
             }
             _ => {
@@ -234,7 +232,7 @@ fn check_after_crash(disk: &SimDisk, model: &mut Model, random: &mut Random) {
     let chunks = model.put(&*store, random).unwrap();
     model.swap(&*store, chunks[0].hash()).unwrap();
     drop(session);
-    collect_with(&*store, &[], CollectOptions::default()).unwrap();
+    collect_with(&*store, &[], GcOptions::default()).unwrap();
     drop(store);
     let store = open(&disk.crash()).unwrap();
     model.assert_there(&*store, model.root);
@@ -323,7 +321,12 @@ fn damage_ends_a_collection_before_anything_goes() {
     disk.flip_bit("00000000.pack", (place as u64 + 40) * 8);
     let error = collect_with(&*store, &[], THOROUGH).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
-    assert_eq!(store.chunk_hashes().unwrap(), before);
+    let mut left = before.clone();
+    left.retain(|hash| *hash != middle.hash());
+    assert_eq!(store.chunk_hashes().unwrap(), left);
+    store.put_many(std::slice::from_ref(&middle)).unwrap();
+    collect_with(&*store, &[], THOROUGH).unwrap();
+    assert_stored(&*store, &[leaf, middle, top]);
     let absent = ChunkHash([1; 32]);
     let whole = open(&SimDisk::new(1)).unwrap();
     let error = collect_with(&*whole, &[absent], THOROUGH).unwrap_err();
@@ -342,7 +345,7 @@ fn a_collection_can_be_stopped_at_any_moment() {
         }
         let mut left = random.below(12);
         let collected = store
-            .collect(&mut Collection {
+            .collect(&mut GarbageCollection {
                 roots: &mut || Ok(Vec::new()),
                 pace: &mut |_| {
                     left = left.saturating_sub(1);
@@ -403,7 +406,7 @@ fn write_alone(store: &LocalStore, seed: u64, done: &AtomicBool) {
 
 /// Ten packs, of the first `sparse_count` of which a quarter is reachable: how many chunks a collection moves, and
 /// what share of the reachable all packs together are then, in hundredths.
-fn moved(sparse_count: usize, options: CollectOptions) -> (u64, u64) {
+fn moved(sparse_count: usize, options: GcOptions) -> (u64, u64) {
     const PACK_CHUNKS: usize = 32;
     let disk = SimDisk::new(0);
     let pack_bytes_target = PACK_CHUNKS as u64 * 4000;
@@ -428,9 +431,9 @@ fn moved(sparse_count: usize, options: CollectOptions) -> (u64, u64) {
 /// What is moved is written again: no more of it than brings all packs to a third above what is reachable.
 #[test]
 fn sparse_packs_are_moved_only_as_far_as_space_demands() {
-    let (none, share) = moved(2, CollectOptions::default());
+    let (none, share) = moved(2, GcOptions::default());
     assert!(none == 0 && (110..125).contains(&share), "{none} {share}");
-    let (some, share) = moved(6, CollectOptions::default());
+    let (some, share) = moved(6, GcOptions::default());
     assert!((25..45).contains(&some) && (115..140).contains(&share), "{some} {share}");
     let (all, share) = moved(6, THOROUGH);
     assert!(60 < all && share < 110, "{all} {share}");
@@ -466,10 +469,10 @@ fn history_is_packed_without_being_asked() {
     let store = LocalStore::open(&disk.machine(), options).unwrap();
     commit_versions(&store, &mut Random::new(1));
     let before: Vec<Chunk> = store.get_many(&store.chunk_hashes().unwrap()).unwrap();
-    let collected = collect_with(&*store, &[], CollectOptions::default()).unwrap();
+    let collected = collect_with(&*store, &[], GcOptions::default()).unwrap();
     assert_eq!((collected.chunks_dead, collected.stopped), (0, false));
     assert!(collected.bytes_after < collected.bytes_before * 7 / 10, "{collected:?}");
-    let again = collect_with(&*store, &[], CollectOptions::default()).unwrap();
+    let again = collect_with(&*store, &[], GcOptions::default()).unwrap();
     assert_eq!(again.chunks_moved, 0, "{again:?}");
     drop(store);
     let store = LocalStore::open(&disk.machine(), options).unwrap();
@@ -491,10 +494,10 @@ fn versions_of_the_same_nodes_are_packed_together() {
     assert_eq!(collected.chunks_dead, 0);
     let again = collect_with(&*store, &[], THOROUGH).unwrap();
     assert_eq!((again.chunks_moved, again.packs_removed), (0, 0), "nothing is left to do");
-    let only_weigh = CollectOptions { only_weigh: true, ..THOROUGH };
+    let dry_run = GcOptions { dry_run: true, ..THOROUGH };
     store.put_many(&[blob(&random.bytes(50_000))]).unwrap();
     let files = disk.list().unwrap();
-    let weighed = collect_with(&*store, &[], only_weigh).unwrap();
+    let weighed = collect_with(&*store, &[], dry_run).unwrap();
     assert_eq!(weighed.chunks_live, again.chunks_live);
     let garbage = weighed.bytes_before - weighed.bytes_live;
     assert!((50_000..60_000).contains(&garbage), "{weighed:?}");

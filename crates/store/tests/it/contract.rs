@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use frond_store::io::Machine;
 use frond_store::local::LocalStore;
 use frond_store::memory::MemoryStore;
-use frond_store::{Chunk, ChunkStore, Glimpse, Kept, PartName, StoreError};
+use frond_store::{Admission, Chunk, ChunkStore, EntryLookup, EntryName, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -48,19 +48,21 @@ fn on_each(property: impl Fn(&dyn ChunkStore)) {
 #[test]
 fn chunks_that_are_glimpsed_stay_what_they_are() {
     on_each(|store| {
-        let mut random = Random::new(7);
+        let mut random = Random::fresh();
         let mut chunks = random_chunks(&mut random, 150);
         chunks.extend((0..10).map(|count| blob(&random.bytes(count * 3_000))));
         store.put_many(&chunks).unwrap();
-        let glimpse = |chunk: &Chunk| {
-            let glimpsed = store.glimpse(chunk.hash(), PartName::of(b"any")).unwrap();
-            let Glimpse::Chunk(glimpsed, _) = glimpsed else { panic!("nothing was kept of it") };
+        let look_up_entry = |chunk: &Chunk| {
+            let glimpsed = store.look_up_entry(chunk.hash(), EntryName::of(b"any")).unwrap();
+            let EntryLookup::Chunk(glimpsed, _) = glimpsed else {
+                panic!("nothing was kept of it")
+            };
             assert_eq!(glimpsed, *chunk);
             glimpsed
         };
-        let held: Vec<_> = chunks.iter().rev().map(glimpse).collect();
+        let held: Vec<_> = chunks.iter().rev().map(look_up_entry).collect();
         for _ in 0..1_000 {
-            glimpse(&chunks[random.below(chunks.len())]);
+            look_up_entry(&chunks[random.below(chunks.len())]);
         }
         for (glimpsed, chunk) in held.iter().zip(chunks.iter().rev()) {
             assert_eq!(glimpsed, chunk);
@@ -256,26 +258,27 @@ fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
     let options = frond_store::local::LocalOptions { cache_bytes: 1 << 20, ..Default::default() };
     let store = LocalStore::open(&disk.machine(), options).unwrap();
     // Whether it is kept, and how often the disk was asked by then.
-    let glimpse = |position: usize| {
-        let glimpse = store.glimpse(chunks[position].hash(), PartName::of(b"a part")).unwrap();
-        let Glimpse::Chunk(chunk, kept) = glimpse else { panic!("nobody kept a part") };
+    let look_up_entry = |position: usize| {
+        let look_up_entry =
+            store.look_up_entry(chunks[position].hash(), EntryName::of(b"a part")).unwrap();
+        let EntryLookup::Chunk(chunk, kept) = look_up_entry else { panic!("nobody kept a part") };
         assert_eq!(chunk, chunks[position]);
-        (kept == Kept::InMemory, store.counters().chunks_fetched)
+        (kept == Admission::InMemory, store.counters().chunks_fetched)
     };
-    assert_eq!([glimpse(0), glimpse(0)], [(true, 1), (true, 1)]);
+    assert_eq!([look_up_entry(0), look_up_entry(0)], [(true, 1), (true, 1)]);
     // Twice as much as there is room for; what comes first stays.
     store.get_many(&chunks.iter().map(Chunk::hash).collect::<Vec<_>>()).unwrap();
     let mut seldom_count = 0;
     for position in 300..400 {
-        let (is_kept, fetched) = glimpse(position);
+        let (is_kept, fetched) = look_up_entry(position);
         if !is_kept {
-            assert_eq!(glimpse(position), (true, fetched + 1));
+            assert_eq!(look_up_entry(position), (true, fetched + 1));
             seldom_count += 1;
         }
     }
     assert!(seldom_count > 50, "{seldom_count}");
     let absent = blob(b"absent").hash();
-    let missing = store.glimpse(absent, PartName::of(b"a part"));
+    let missing = store.look_up_entry(absent, EntryName::of(b"a part"));
     assert!(matches!(missing, Err(StoreError::Missing(_))));
 }
 
@@ -291,21 +294,24 @@ fn a_part_that_is_kept_is_read_without_its_chunk() {
         ..Default::default()
     };
     let store = LocalStore::open(&disk.machine(), options).unwrap();
-    let (name, other) = (PartName::of(b"a part"), PartName::of(b"another"));
+    let (name, other) = (EntryName::of(b"a part"), EntryName::of(b"another"));
     let wanted = chunks.iter().find(|chunk| {
-        let glimpse = store.glimpse(chunk.hash(), name).unwrap();
-        glimpse == Glimpse::Chunk((*chunk).clone(), Kept::PartWanted)
+        let look_up_entry = store.look_up_entry(chunk.hash(), name).unwrap();
+        look_up_entry == EntryLookup::Chunk((*chunk).clone(), Admission::EntryWanted)
     });
     let chunk = wanted.expect("soon parts are wanted");
-    store.keep_part(chunk.hash(), name, &[b"a ", b"part"]);
+    store.keep_entry(chunk.hash(), name, &[b"a ", b"part"]);
     let before = store.counters();
-    assert_eq!(store.glimpse(chunk.hash(), name).unwrap(), Glimpse::Part("a part".into()));
+    assert_eq!(
+        store.look_up_entry(chunk.hash(), name).unwrap(),
+        EntryLookup::Entry("a part".into())
+    );
     let counters = store.counters();
     assert_eq!(counters.chunks_read, before.chunks_read + 1, "a hit like others");
     assert_eq!(counters.chunks_fetched, before.chunks_fetched);
     assert_eq!(store.get(chunk.hash()).unwrap(), *chunk, "who wants all gets all");
-    let all = Glimpse::Chunk(chunk.clone(), Kept::InMemory);
-    assert_eq!(store.glimpse(chunk.hash(), other).unwrap(), all);
+    let all = EntryLookup::Chunk(chunk.clone(), Admission::InMemory);
+    assert_eq!(store.look_up_entry(chunk.hash(), other).unwrap(), all);
 }
 
 #[test]

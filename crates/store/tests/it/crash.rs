@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use frond_store::io::Disk;
-use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -16,7 +16,7 @@ use crate::{assert_stored, open, random_chunks};
 
 /// What the store has acknowledged so far.
 #[derive(Default)]
-struct Notes {
+struct LiveSet {
     put: Vec<Chunk>,
     durable: Vec<Chunk>,
     root: Option<ChunkHash>,
@@ -25,7 +25,7 @@ struct Notes {
 }
 
 /// Puts, syncs, swaps and opens again, until the end or the first error.
-fn script(disk: &SimDisk, mut random: Random, notes: &mut Notes) -> Result<(), StoreError> {
+fn script(disk: &SimDisk, mut random: Random, live_set: &mut LiveSet) -> Result<(), StoreError> {
     let mut store = open(disk)?;
     for _ in 0..10 {
         match random.below(6) {
@@ -35,21 +35,21 @@ fn script(disk: &SimDisk, mut random: Random, notes: &mut Notes) -> Result<(), S
             }
             1 => {
                 store.sync()?;
-                notes.durable = notes.put.clone();
+                live_set.durable = live_set.put.clone();
             }
-            2 if !notes.put.is_empty() => {
-                let new = Some(random.choose(&notes.put).hash());
-                notes.root_wanted = Some(new);
-                store.swap_root("r", notes.root, new)?;
-                notes.root_wanted = None;
-                notes.root = new;
-                notes.durable = notes.put.clone();
+            2 if !live_set.put.is_empty() => {
+                let new = Some(random.choose(&live_set.put).hash());
+                live_set.root_wanted = Some(new);
+                store.swap_root("r", live_set.root, new)?;
+                live_set.root_wanted = None;
+                live_set.root = new;
+                live_set.durable = live_set.put.clone();
             }
             _ => {
                 let count = 1 + random.below(6);
                 let chunks = random_chunks(&mut random, count);
                 store.put_many(&chunks)?;
-                notes.put.extend(chunks);
+                live_set.put.extend(chunks);
             }
         }
     }
@@ -57,15 +57,18 @@ fn script(disk: &SimDisk, mut random: Random, notes: &mut Notes) -> Result<(), S
 }
 
 /// Compares what a restart finds with the notes, and uses the store.
-fn check(disk: &SimDisk, notes: &Notes, random: &mut Random) {
+fn check(disk: &SimDisk, live_set: &LiveSet, random: &mut Random) {
     let store = open(disk).expect("a power cut needs no repair");
     let root = store.root("r").unwrap();
-    assert!(root == notes.root || Some(root) == notes.root_wanted, "old or new, nothing else");
+    assert!(
+        root == live_set.root || Some(root) == live_set.root_wanted,
+        "old or new, nothing else"
+    );
     if let Some(root) = root {
         store.get(root).expect("a root's chunk is durable");
     }
-    assert_stored(&*store, &notes.durable);
-    let by_name: BTreeMap<_, _> = notes.put.iter().map(|chunk| (chunk.hash(), chunk)).collect();
+    assert_stored(&*store, &live_set.durable);
+    let by_name: BTreeMap<_, _> = live_set.put.iter().map(|chunk| (chunk.hash(), chunk)).collect();
     for hash in store.chunk_hashes().unwrap() {
         let chunk = store.get(hash).unwrap();
         assert!(by_name.get(&hash).is_none_or(|put| **put == chunk));
@@ -76,12 +79,12 @@ fn check(disk: &SimDisk, notes: &Notes, random: &mut Random) {
     assert_eq!(store.counters().bytes_stored, bytes, "nothing torn and nothing unknown is left");
     // What a crash may have left is put again, so that wrong answers of `has` show.
     let more = random_chunks(random, 3);
-    store.put_many(&notes.put).unwrap();
+    store.put_many(&live_set.put).unwrap();
     store.put_many(&more).unwrap();
     store.sync().unwrap();
     let after = disk.crash();
     let store = open(&after).unwrap();
-    assert_stored(&*store, &notes.put);
+    assert_stored(&*store, &live_set.put);
     assert_stored(&*store, &more);
 }
 
@@ -101,15 +104,15 @@ fn a_power_cut_at_every_operation_keeps_what_was_acknowledged() {
     for_seeds(300, |mut random| {
         let seed = random.next();
         let whole = SimDisk::new(seed);
-        script(&whole, Random::new(seed), &mut Notes::default()).unwrap();
+        script(&whole, Random::new(seed), &mut LiveSet::default()).unwrap();
         for crash_point in 0..=whole.operations() {
             let disk = SimDisk::new(seed);
             disk.crash_after(crash_point);
-            let mut notes = Notes::default();
-            let result = script(&disk, Random::new(seed), &mut notes);
+            let mut live_set = LiveSet::default();
+            let result = script(&disk, Random::new(seed), &mut live_set);
             assert!(result.is_ok() || crash_point < whole.operations());
             let after = restart(&disk, &mut random);
-            check(&after, &notes, &mut random);
+            check(&after, &live_set, &mut random);
         }
     });
 }
@@ -119,13 +122,13 @@ fn a_killed_process_loses_nothing_that_was_listed_or_synced() {
     for_seeds(100, |mut random| {
         let seed = random.next();
         let whole = SimDisk::new(seed);
-        script(&whole, Random::new(seed), &mut Notes::default()).unwrap();
+        script(&whole, Random::new(seed), &mut LiveSet::default()).unwrap();
         for kill_point in 0..=whole.operations() {
             let disk = SimDisk::new(seed);
             disk.crash_after(kill_point);
-            let mut notes = Notes::default();
-            let _ = script(&disk, Random::new(seed), &mut notes);
-            check(&disk.kill(), &notes, &mut random);
+            let mut live_set = LiveSet::default();
+            let _ = script(&disk, Random::new(seed), &mut live_set);
+            check(&disk.kill(), &live_set, &mut random);
         }
     });
 }
@@ -153,4 +156,72 @@ fn a_failed_sync_before_a_restart_can_not_fool_the_next_process() {
         }
         assert_stored(&*open(&disk.crash()).unwrap(), &chunks);
     });
+}
+
+/// A crash leaves a chunk, and takes what it refers to. Both are put again: the one is durable then, the other isn't.
+#[test]
+fn what_a_crash_left_is_settled_only_with_what_is_put_again_below_it() {
+    let mut met = 0;
+    for_seeds(300, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let store = open(&disk).unwrap();
+        store.put_many(&random_chunks(&mut random, 1)).unwrap();
+        store.sync().unwrap();
+        let below = Chunk::new(ChunkKind::Blob, &[], &random.bytes(300));
+        let above = Chunk::new(ChunkKind::Blob, &[below.hash()], b"above");
+        for chunk in [&below, &above] {
+            store.put_many(std::slice::from_ref(chunk)).unwrap();
+        }
+        let disk = disk.crash();
+        drop(store);
+        let store = open(&disk).unwrap();
+        let there = store.has_many(&[below.hash(), above.hash()]).unwrap();
+        met += u32::from(there == [false, true]);
+        for chunk in [&below, &above] {
+            store.put_many(std::slice::from_ref(chunk)).unwrap();
+        }
+        store.sync_these(&[above.hash()]).unwrap();
+        assert_stored(&*open(&disk.crash()).unwrap(), &[below, above]);
+    });
+    assert!(met > 0 || std::env::var("FROND_SEED").is_ok());
+}
+
+/// A frame lacks its last bytes, and what is put behind it begins with just these: it isn't taken for whole then, and
+/// hides nothing.
+#[test]
+fn what_a_crash_cut_short_is_not_made_whole_by_what_is_put_behind_it() {
+    const PACK: &str = "00000000.pack";
+    const FIRST_FRAME: usize = 16;
+    let mut random = Random::new(3);
+    let behind = Chunk::new(ChunkKind::Blob, &[], &random.bytes(300));
+    for count in 1..4 {
+        let disk = SimDisk::new(1);
+        let store = open(&disk).unwrap();
+        store.put_many(std::slice::from_ref(&behind)).unwrap();
+        let begins = disk.contents(PACK).unwrap()[FIRST_FRAME..][..count].to_vec();
+        drop(store);
+
+        let disk = SimDisk::new(2);
+        let store = open(&disk).unwrap();
+        let first = Chunk::new(ChunkKind::Blob, &[], b"durable");
+        store.put_many(std::slice::from_ref(&first)).unwrap();
+        store.sync().unwrap();
+        let cut = Chunk::new(ChunkKind::Blob, &[], &[random.bytes(300), begins.clone()].concat());
+        store.put_many(&[cut]).unwrap();
+        drop(store);
+        let whole = disk.contents(PACK).unwrap();
+        assert!(whole.ends_with(&begins));
+        disk.set_contents(PACK, &whole[..whole.len() - count]);
+
+        let store = open(&disk).unwrap();
+        store.put_many(std::slice::from_ref(&behind)).unwrap();
+        store.sync().unwrap();
+        let disk = disk.crash();
+        drop(store);
+        for _ in 0..2 {
+            let store = open(&disk).unwrap();
+            assert_stored(&*store, &[first.clone(), behind.clone()]);
+            assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+        }
+    }
 }

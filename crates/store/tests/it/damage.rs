@@ -8,7 +8,7 @@ use frond_store::{Chunk, ChunkStore, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
-use crate::{blob, open, random_chunks};
+use crate::{assert_stored, blob, open, random_chunks};
 
 /// A store with sealed packs and an open one, all listed by the manifest.
 fn sample(random: &mut Random) -> (SimDisk, Vec<Chunk>) {
@@ -55,7 +55,10 @@ fn every_changed_bit_is_found_when_opening_or_verifying() {
                 let damaged = copy(&disk);
                 damaged.flip_bit(&name, bit);
                 let store = match open(&damaged) {
-                    Ok(store) => store,
+                    Ok(store) => {
+                        assert_ne!(name, "MANIFEST");
+                        store
+                    }
                     Err(StoreError::Damaged { file, .. }) => {
                         assert_eq!(file, name);
                         let examined = examine(&damaged.machine(), &mut |_| ()).unwrap();
@@ -72,9 +75,15 @@ fn every_changed_bit_is_found_when_opening_or_verifying() {
                 };
                 some_refused(&*store, &chunks, &name);
                 let found = store.verify(&mut |_| ()).unwrap();
+                let findings = store.take_findings();
                 let names_it = |error: &StoreError| matches!(error, StoreError::Damaged { file, .. } if *file == name);
-                assert!(!found.is_empty(), "{name} bit {bit}");
+                assert!(!findings.is_empty(), "{name} bit {bit}");
+                assert!(findings.iter().all(|finding| finding.file == name));
                 assert!(found.iter().all(names_it));
+                store.put_many(&chunks).unwrap();
+                assert_stored(&*store, &chunks);
+                drop(store);
+                assert_stored(&*open(&damaged).unwrap(), &chunks);
             }
         }
     });
@@ -97,7 +106,7 @@ fn a_bit_that_changes_while_the_store_is_open_is_never_returned() {
 }
 
 #[test]
-fn damage_in_the_listed_part_of_the_open_pack_is_not_cut_off() {
+fn damage_in_the_open_pack_is_not_cut_off() {
     for_seeds(100, |mut random| {
         let disk = SimDisk::new(random.next());
         let listed = blob(&random.bytes(100));
@@ -106,10 +115,33 @@ fn damage_in_the_listed_part_of_the_open_pack_is_not_cut_off() {
         store.swap_root("r", None, Some(listed.hash())).unwrap();
         let pack = disk.list().unwrap().into_iter().find(|name| name.ends_with(".pack")).unwrap();
         let bits_listed = disk.contents(&pack).unwrap().len() * 8;
-        store.put_many(&[blob(&random.bytes(100))]).unwrap();
+        let later: Vec<Chunk> = (0..3).map(|_| blob(&random.bytes(100))).collect();
+        later.iter().for_each(|chunk| store.put_many(std::slice::from_ref(chunk)).unwrap());
         drop(store);
-        disk.flip_bit(&pack, random.below(bits_listed) as u64);
-        assert!(matches!(open(&disk), Err(StoreError::Damaged { file, .. }) if file == pack));
+        let bytes = disk.contents(&pack).unwrap().len();
+        // What was recorded, or what came since: the last of it may be taken for torn, but isn't gone.
+        let first = if random.one_in(2) { 16 * 8 } else { bits_listed };
+        let bits = if first < bits_listed { bits_listed } else { bytes * 8 } - first;
+        let bit = first + random.below(bits);
+        disk.flip_bit(&pack, bit as u64);
+        for _ in 0..2 {
+            let store = open(&disk).unwrap();
+            assert_eq!(disk.contents(&pack).unwrap().len(), bytes);
+            let all: Vec<Chunk> = std::iter::once(&listed).chain(&later).cloned().collect();
+            let lost = all.iter().filter(|chunk| match store.get(chunk.hash()) {
+                Ok(found) => {
+                    assert_eq!(found, **chunk);
+                    false
+                }
+                Err(StoreError::Damaged { file, offset, .. }) => {
+                    assert!(file == pack && offset <= bit as u64 / 8);
+                    true
+                }
+                Err(other) => panic!("{other}"),
+            });
+            assert_eq!(lost.count(), 1);
+            assert_eq!(store.damages().is_empty(), bits_listed <= bit);
+        }
     });
 }
 
@@ -131,7 +163,6 @@ fn an_examination_goes_on_behind_damage() {
     let offsets = lost.map(|lost| place(&chunks[lost]).unwrap() as u64 - 24);
     offsets.iter().for_each(|offset| disk.flip_bit(pack, (offset + 60) * 8));
     disk.flip_bit(pack, (contents.len() as u64 - 30) * 8);
-    assert!(matches!(open(&disk), Err(StoreError::Damaged { .. })));
     let examined = examine(&disk.machine(), &mut |_| ()).unwrap();
     assert_eq!(examined.chunks, chunks.len() as u64 - 3);
     let found = examined.damages.iter().map(|damage| match damage {
@@ -141,6 +172,16 @@ fn an_examination_goes_on_behind_damage() {
     let found: Vec<_> = found.collect();
     assert!(offsets.iter().all(|offset| found.contains(&(pack, *offset))), "{found:?}");
     assert_eq!(found.len(), 4, "{found:?}");
+    // Opening makes another index, and what is left is served.
+    for _ in 0..2 {
+        let store = open(&disk).unwrap();
+        let damages = store.damages();
+        let named = damages.iter().map(|damage| (&damage.file[..], damage.offset));
+        assert!(named.eq(offsets.map(|offset| (pack, offset))), "{damages:?}");
+        for (position, chunk) in chunks.iter().enumerate() {
+            assert_eq!(store.get(chunk.hash()).is_err(), lost.contains(&position));
+        }
+    }
 }
 
 #[test]
@@ -149,13 +190,24 @@ fn missing_and_shortened_files_are_damage() {
     for name in disk.list().unwrap() {
         let without = copy(&disk);
         without.remove(&name).unwrap();
-        assert!(matches!(open(&without), Err(StoreError::Damaged { file, .. }) if file == name));
+        check_told(&without, &name);
         let contents = disk.contents(&name).unwrap();
         for bytes in 0..contents.len() {
             let shorter = copy(&disk);
             shorter.set_contents(&name, &contents[..bytes]);
-            let result = open(&shorter);
-            assert!(matches!(result, Err(StoreError::Damaged { file, .. }) if file == name));
+            check_told(&shorter, &name);
+        }
+    }
+}
+
+/// What is wrong with `name` is told; without the manifest nothing is opened.
+fn check_told(disk: &SimDisk, name: &str) {
+    match open(disk) {
+        Err(StoreError::Damaged { file, .. }) => assert!(file == name && name == "MANIFEST"),
+        Err(other) => panic!("{other}"),
+        Ok(store) => {
+            let findings = store.take_findings();
+            assert!(!findings.is_empty() && findings.iter().all(|it| it.file == name), "{name}");
         }
     }
 }

@@ -50,6 +50,7 @@ fn the_examples_of_a_pack_and_a_manifest() {
         index_cache_bytes: 0,
         slow_read_micros: 0,
         pack_bytes_target: 100,
+        reserve_bytes: 0,
     };
     let store = LocalStore::open(&disk.machine(), options).unwrap();
     let chunks = [blob(b"hello"), blob(&[b'z'; 300])];

@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod faults;
 mod golden;
+mod heal;
 mod many;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ const SMALL: LocalOptions = LocalOptions {
     index_cache_bytes: 4 << 10,
     slow_read_micros: 0,
     pack_bytes_target: 2 << 10,
+    reserve_bytes: 0,
 };
 
 fn open(disk: &SimDisk) -> Result<Arc<LocalStore>, StoreError> {

@@ -134,6 +134,8 @@ pub(super) struct State {
     pub(super) syncs_until_failure: Option<u64>,
     pub(super) name_changes_until_failure: Option<u64>,
     pub(super) bytes_free: Option<u64>,
+    /// What all files together may have; what is freed can be written again.
+    pub(super) capacity: Option<u64>,
     pub(super) dead: bool,
     pub(super) locked: bool,
 }
@@ -153,6 +155,7 @@ impl State {
             syncs_until_failure: None,
             name_changes_until_failure: None,
             bytes_free: None,
+            capacity: None,
             dead: false,
             locked: false,
         }
@@ -210,6 +213,13 @@ impl State {
             result = Err(io::Error::other("simulated failure of a write"));
         }
         let bytes_before = self.file(file).now.len();
+        if let Some(room) = self.room() {
+            let room = usize::try_from(room).unwrap_or(usize::MAX);
+            if (offset + written).saturating_sub(bytes_before) > room {
+                written = (bytes_before + room).saturating_sub(offset);
+                result = Err(io::ErrorKind::StorageFull.into());
+            }
+        }
         if let Some(free) = &mut self.bytes_free {
             let growth = |written: usize| (offset + written).saturating_sub(bytes_before);
             let room = usize::try_from(*free).unwrap_or(usize::MAX);
@@ -224,6 +234,14 @@ impl State {
             self.file(file).change(Change::Write { offset, bytes });
         }
         result
+    }
+
+    /// What files may still grow by, if the disk has a capacity. A file without a name takes no space: nobody
+    /// holds such a one for long.
+    pub(super) fn room(&self) -> Option<u64> {
+        let taken = |file: &FileId| self.files[file].now.len() as u64;
+        let capacity = self.capacity?;
+        Some(capacity.saturating_sub(self.names.values().map(taken).sum()))
     }
 
     pub(super) fn set_bytes(&mut self, file: FileId, bytes: u64) -> io::Result<()> {
@@ -269,6 +287,7 @@ impl State {
             file.settle_by_chance(&mut random);
             after.set_contents(&name, &file.durable);
         }
+        after.capacity = self.capacity;
         after
     }
 
@@ -279,6 +298,7 @@ impl State {
         after.names = self.names.clone();
         after.names_durable = self.names_durable.clone();
         after.names_pending = self.names_pending.clone();
+        after.capacity = self.capacity;
         after
     }
 }

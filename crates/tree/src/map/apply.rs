@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use frond_store::{Ahead, Chunk, ChunkHash, ChunkStore};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Prefetched};
 
 use crate::error::TreeError;
 use crate::map::build::MapBuilder;
@@ -124,7 +124,7 @@ impl Rewrite<'_> {
         &mut self,
         node: &MapNode,
         position: usize,
-        ahead: &mut VecDeque<Ahead>,
+        ahead: &mut VecDeque<Prefetched>,
     ) -> Result<Chunk, TreeError> {
         if ahead.is_empty() {
             self.ahead_count = (self.ahead_count * 2).clamp(1, AHEAD_COUNT_MAX);
@@ -132,11 +132,11 @@ impl Rewrite<'_> {
             let hashes: Vec<ChunkHash> =
                 (position..end).map(|position| node.child_hash(position)).collect();
             if hashes.len() > 1 {
-                *ahead = self.store.read_ahead(&hashes)?.into();
+                *ahead = self.store.prefetch(&hashes)?.into();
             }
         }
         match ahead.pop_front() {
-            Some(leaf) => Ok(self.store.open_ahead_to_replace(leaf)?),
+            Some(leaf) => Ok(self.store.open_prefetched_to_replace(leaf)?),
             None => Ok(self.store.get_to_replace(node.child_hash(position))?),
         }
     }

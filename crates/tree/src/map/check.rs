@@ -6,10 +6,10 @@ use frond_store::{ChunkHash, ChunkStore};
 use crate::boundary::{self, BoundaryRule, Seeded};
 use crate::error::TreeError;
 use crate::format::TreeFormat;
-use crate::map::node::{ContentRef, MapNode};
+use crate::map::node::MapNode;
 use crate::map::{Summary, Tree};
 use crate::sequence::Sequence;
-use crate::value::OWN_LENGTH_FLAG;
+use crate::value::{ContentRef, OWN_LENGTH_FLAG};
 
 impl Tree {
     /// Walks the whole tree and checks every invariant: order, boundaries, counts, flags, sizes,

@@ -10,12 +10,16 @@
 //!
 //! *Reading ahead*: a range asks for its next leaves at once, for more and more of them, but never beyond the bounds or
 //! the parent's last child.
+//!
+//! *Damage* ends a cursor, unless the store says that it is passed over ([`ChunkStore::pass_over`]): then the next
+//! child is gone on with.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use frond_store::{Ahead, ChunkHash, ChunkStore};
+use bytes::Bytes;
+use frond_store::{ChunkHash, ChunkStore, Lost, Prefetched, StoreError};
 
 use crate::error::TreeError;
 use crate::map::node::{EntryRef, MapNode};
@@ -46,7 +50,7 @@ struct Step {
     /// Positions still to come.
     positions: Range<usize>,
     /// The first of them that have been read already.
-    ahead: VecDeque<Ahead>,
+    ahead: VecDeque<Prefetched>,
 }
 
 impl Tree {
@@ -105,8 +109,10 @@ impl Cursor {
     fn step_to_leaf(&mut self) -> Result<bool, TreeError> {
         self.leaf = None;
         if let Some(root) = self.unread_root.take() {
-            let node = MapNode::load(&*self.store, root)?;
-            self.enter(node);
+            match MapNode::load(&*self.store, root) {
+                Ok(node) => self.enter(node),
+                Err(error) => self.pass_over(Some(root), None, error)?,
+            }
         }
         loop {
             if let Some(leaf) = &mut self.leaf {
@@ -121,18 +127,64 @@ impl Cursor {
             };
             if step.ahead.is_empty() && step.node.level() == 1 {
                 self.ahead_count = (self.ahead_count * 2).clamp(AHEAD_COUNT_MIN, AHEAD_COUNT_MAX);
-                step.read_ahead(&*self.store, self.ahead_count, self.direction)?;
+                let read = step.prefetch(&*self.store, self.ahead_count, self.direction);
+                // Each is read alone then, and told if it is the one.
+                read.or_else(|error| if is_damage(&error) { Ok(()) } else { Err(error) })?;
             }
             let Some(position) = next_of(&mut step.positions, self.direction) else {
                 self.path.pop();
                 continue;
             };
             let child = match step.ahead.pop_front() {
-                Some(ahead) => step.node.open_child(self.store.open_ahead(ahead)?)?,
-                None => step.node.load_child(&*self.store, position)?,
+                Some(ahead) => {
+                    let opened = self.store.open_prefetched(ahead).map_err(TreeError::from);
+                    opened.and_then(|chunk| step.node.open_child(chunk))
+                }
+                None => step.node.load_child(&*self.store, position),
             };
-            self.enter(child);
+            match child {
+                Ok(child) => self.enter(child),
+                Err(error) => {
+                    let chunk = step.node.child_hash(position);
+                    self.pass_over(Some(chunk), Some(position), error)?;
+                }
+            }
         }
+    }
+
+    /// Goes on behind the child at `position` of the last interior node, or the root, if the store says so.
+    fn pass_over(
+        &self,
+        chunk: Option<ChunkHash>,
+        position: Option<usize>,
+        error: TreeError,
+    ) -> Result<(), TreeError> {
+        let parent = self.path.last().zip(position);
+        let child = parent.map(|(step, position)| step.node.child(position));
+        let lost = Lost {
+            chunk,
+            after: parent.and_then(|(_, position)| self.key_before(position)),
+            up_to: child.as_ref().map(|child| child.key.clone()),
+            count: child.map(|child| child.summary.count),
+            why: error.to_string(),
+        };
+        if is_damage(&error) && self.store.pass_over(lost) { Ok(()) } else { Err(error) }
+    }
+
+    /// The last key before the child at `position` of the last interior node.
+    fn key_before(&self, mut position: usize) -> Option<Bytes> {
+        for (depth, step) in self.path.iter().enumerate().rev() {
+            if position > 0 {
+                return Some(step.node.key_bytes(position - 1));
+            }
+            // Where the parent stands: at the child that this node is.
+            let above = &self.path.get(depth.checked_sub(1)?)?.positions;
+            position = match self.direction {
+                Direction::Ascending => above.start.checked_sub(1)?,
+                Direction::Descending => above.end,
+            };
+        }
+        None
     }
 
     /// Cuts a node to the bounds and makes it the end of the path.
@@ -152,7 +204,7 @@ impl Cursor {
 
 impl Step {
     /// Reads `count` of the next children, which are leaves, or some of these.
-    fn read_ahead(
+    fn prefetch(
         &mut self,
         store: &dyn ChunkStore,
         count: usize,
@@ -162,10 +214,15 @@ impl Step {
         let next = std::iter::from_fn(|| next_of(&mut positions, direction)).take(count);
         let hashes: Vec<ChunkHash> = next.map(|position| self.node.child_hash(position)).collect();
         if !hashes.is_empty() {
-            self.ahead = store.read_ahead(&hashes)?.into();
+            self.ahead = store.prefetch(&hashes)?.into();
         }
         Ok(())
     }
+}
+
+fn is_damage(error: &TreeError) -> bool {
+    use StoreError::{Damaged, Missing};
+    matches!(error, TreeError::Damaged { .. } | TreeError::Store(Damaged { .. } | Missing(_)))
 }
 
 fn next_of(positions: &mut Range<usize>, direction: Direction) -> Option<usize> {

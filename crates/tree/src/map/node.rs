@@ -16,9 +16,9 @@ use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 
 use crate::error::TreeError;
 use crate::format::KEY_BYTES_MAX;
-use crate::map::heads::{self, Heads};
+use crate::map::key_prefixes::{self, KeyPrefixes};
 use crate::map::{Entry, Summary};
-use crate::value::{Content, Value};
+use crate::value::{Content, ContentRef, Value};
 
 const OFFSET_LEVEL: usize = 0;
 const OFFSET_FLAGS: usize = OFFSET_LEVEL + size_of::<u8>();
@@ -196,38 +196,6 @@ impl<'a> RawEntries<'a> {
     /// The bytes from the first entry's start, so many of them.
     pub(crate) fn bytes(&self, bytes: usize) -> &'a [u8] {
         &self.payload[self.start..self.start + bytes]
-    }
-}
-
-/// Where a borrowed entry's content lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ContentRef<'a> {
-    /// Here.
-    Inline(&'a [u8]),
-    /// As [`Content::Chunk`].
-    Chunk {
-        /// Its name.
-        hash: ChunkHash,
-        /// Bytes of the payload.
-        bytes: u64,
-    },
-    /// As [`Content::Sequence`].
-    Sequence {
-        /// The root of the sequence.
-        root: ChunkHash,
-        /// Bytes of all items.
-        bytes: u64,
-    },
-}
-
-impl ContentRef<'_> {
-    /// The content, copied.
-    pub fn owned(self) -> Content {
-        match self {
-            ContentRef::Inline(bytes) => Content::Inline(Bytes::copy_from_slice(bytes)),
-            ContentRef::Chunk { hash, bytes } => Content::Chunk { hash, bytes },
-            ContentRef::Sequence { root, bytes } => Content::Sequence { root, bytes },
-        }
     }
 }
 
@@ -423,9 +391,9 @@ impl MapNode {
     fn search(&self, key: &[u8]) -> (Keys<'_>, usize) {
         let mut keys = self.keys();
         let mut positions = 0..self.entry_count;
-        if let Some(heads) = self.heads() {
-            positions = heads.around(key);
-            keys.starts = heads.starts();
+        if let Some(prefixes) = self.prefixes() {
+            positions = prefixes.around(key);
+            keys.starts = prefixes.starts();
         }
         let position = keys.lower_bound(key, positions);
         (keys, position)
@@ -433,9 +401,9 @@ impl MapNode {
 
     /// The heads of this node's keys, if they are worth their memory. They are derived when a node is
     /// searched for the second time: many are read for one key.
-    fn heads(&self) -> Option<Heads<'_>> {
+    fn prefixes(&self) -> Option<KeyPrefixes<'_>> {
         if let Some(derived) = self.chunk.derived() {
-            return Some(Heads::new(derived, self.entry_count));
+            return Some(KeyPrefixes::new(derived, self.entry_count));
         }
         let mark = self.chunk.mark();
         if mark & MARK_HEADS_REFUSED != 0 {
@@ -448,16 +416,16 @@ impl MapNode {
         let keys = (0..self.entry_count).map(|position| self.key(position));
         let derived = if self.is_leaf() {
             let starts = (0..self.entry_count).map(|position| self.keys().start(position));
-            heads::of_entries(keys, starts, self.payload().len())
+            key_prefixes::of_entries(keys, starts, self.payload().len())
         } else {
-            Some(heads::of_children(keys))
+            Some(key_prefixes::of_children(keys))
         };
         let Some(derived) = derived else {
             self.chunk.set_mark(MARK_HEADS_REFUSED);
             return None;
         };
         self.chunk.derive(&derived);
-        self.chunk.derived().map(|derived| Heads::new(derived, self.entry_count))
+        self.chunk.derived().map(|derived| KeyPrefixes::new(derived, self.entry_count))
     }
 
     /// As `lower_bound`, where no key before `start` is looked for: cheap if the answer is near.

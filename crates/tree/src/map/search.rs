@@ -8,8 +8,8 @@
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
+use crate::map::entry::{FoundEntry, Glimpsed};
 use crate::map::node::MapNode;
-use crate::map::part::{Found, Glimpsed};
 use crate::map::{Entry, Summary};
 use crate::value::Value;
 
@@ -95,7 +95,7 @@ impl SearchNode {
         self,
         store: &dyn ChunkStore,
         key: &[u8],
-        look: impl FnOnce(Found<'_>) -> T,
+        look: impl FnOnce(FoundEntry<'_>) -> T,
     ) -> Result<Option<T>, TreeError> {
         let mut node = self;
         while !node.is_leaf() {
@@ -108,7 +108,7 @@ impl SearchNode {
             }
             node = node.load_child(store, position)?;
         }
-        Ok(node.0.find_checked(key)?.map(|range| look(Found::InLeaf(&node.0, range))))
+        Ok(node.0.find_checked(key)?.map(|range| look(FoundEntry::InLeaf(&node.0, range))))
     }
 
     /// The node, of whose entries only those are checked that `entry` or `find` gave.

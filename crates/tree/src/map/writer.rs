@@ -10,7 +10,8 @@ use crate::error::TreeError;
 use crate::format::TreeFormat;
 use crate::levels::NodeWriter;
 use crate::map::Summary;
-use crate::map::node::{self, ContentRef, EntryRef, MapChild, MapNode};
+use crate::map::node::{self, EntryRef, MapChild, MapNode};
+use crate::value::ContentRef;
 
 /// A node that grows entry by entry.
 pub(crate) struct MapWriter {

@@ -57,7 +57,7 @@ impl Sequence {
         store: &dyn ChunkStore,
         target: u64,
         measure: impl Fn(&Sums) -> u64,
-    ) -> Result<Option<Found>, TreeError> {
+    ) -> Result<Option<FoundEntry>, TreeError> {
         let mut node = SequenceNode::load(store, self.root)?;
         if target >= measure(&node.sums()) {
             return Ok(None);
@@ -79,7 +79,7 @@ impl Sequence {
                 return Err(TreeError::damaged(node.hash(), "less than its sums say"));
             }
             if node.is_leaf() {
-                return Ok(Some(Found { leaf: node, entry, position, rest }));
+                return Ok(Some(FoundEntry { leaf: node, entry, position, rest }));
             }
             node = node.load_child(store, entry)?;
         }
@@ -132,7 +132,7 @@ fn visit_node(
 }
 
 /// Where `seek` ended.
-struct Found {
+struct FoundEntry {
     leaf: SequenceNode,
     entry: usize,
     /// The entry's position in the sequence.

@@ -10,7 +10,7 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{ChunkStore, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
-use frond_tree::{Edit, Entry, Tree, TreeError, TreeFormat, Trunk, Value};
+use frond_tree::{CachedLevels, Edit, Entry, Tree, TreeError, TreeFormat, Value};
 
 const FORMAT: TreeFormat = TreeFormat { chunk_bytes_target: 1024, inline_bytes_max: 512, salt: 1 };
 const COUNT: u32 = 3000;
@@ -41,8 +41,8 @@ fn build_with(disk: &SimDisk, options: LocalOptions) -> (Arc<LocalStore>, Tree) 
 }
 
 /// Looks up what is there and what isn't, and returns how many chunks were asked for.
-fn check(store: &LocalStore, trunk: &Trunk) -> u64 {
-    let (tree, asked) = (**trunk, || store.counters().chunks_read);
+fn check(store: &LocalStore, cached_levels: &CachedLevels) -> u64 {
+    let (tree, asked) = (**cached_levels, || store.counters().chunks_read);
     let before = asked();
     for number in 0..=COUNT * 2 {
         let expected = tree.get(store, &key(number)).unwrap();
@@ -50,7 +50,7 @@ fn check(store: &LocalStore, trunk: &Trunk) -> u64 {
     }
     let middle = asked();
     for number in 0..=COUNT * 2 {
-        let found = trunk.get(store, &key(number)).unwrap();
+        let found = cached_levels.get(store, &key(number)).unwrap();
         assert_eq!(found, tree.get(store, &key(number)).unwrap(), "{number}");
     }
     // Each was looked up in the tree as often as before.
@@ -60,41 +60,41 @@ fn check(store: &LocalStore, trunk: &Trunk) -> u64 {
 #[test]
 fn what_is_linked_isnt_asked_for() {
     let (store, tree) = build(64 << 20);
-    let trunk = Trunk::new(tree);
-    assert!(!trunk.is_grown());
-    let chunks = check(&store, &trunk) + check(&store, &trunk);
-    assert!(trunk.is_grown());
+    let cached_levels = CachedLevels::new(tree);
+    assert!(!cached_levels.is_grown());
+    let chunks = check(&store, &cached_levels) + check(&store, &cached_levels);
+    assert!(cached_levels.is_grown());
     let all = store.counters().chunks_written;
     assert!(
         chunks <= 2 * all,
         "each once, and once more to tell the cache of its use: {chunks} of {all}"
     );
-    assert_eq!(check(&store, &trunk), 0, "all are linked");
-    assert_eq!(check(&store, &trunk.clone()), 0, "a clone shares the links");
+    assert_eq!(check(&store, &cached_levels), 0, "all are linked");
+    assert_eq!(check(&store, &cached_levels.clone()), 0, "a clone shares the links");
 }
 
 #[test]
 fn reads_are_right_whatever_room_there_is() {
     for cache_bytes in [0, 20 << 10, 100 << 10, 300 << 10, 1 << 20] {
         let (store, tree) = build(cache_bytes);
-        let trunk = Trunk::new(tree);
+        let cached_levels = CachedLevels::new(tree);
         for _ in 0..3 {
-            check(&store, &trunk);
+            check(&store, &cached_levels);
         }
-        assert_eq!(trunk.is_grown(), cache_bytes > 0);
+        assert_eq!(cached_levels.is_grown(), cache_bytes > 0);
     }
 }
 
 #[test]
 fn a_dropped_trunk_gives_its_room_back() {
     let (store, tree) = build(1 << 20);
-    let room = store.room().unwrap();
-    assert!(room.take((1 << 20) / 4).is_some());
-    let trunk = Trunk::new(tree);
-    check(&store, &trunk);
-    assert!(room.take((1 << 20) / 4).is_none());
-    drop(trunk);
-    assert!(room.take((1 << 20) / 4).is_some());
+    let budget = store.link_budget().unwrap();
+    assert!(budget.take((1 << 20) / 4).is_some());
+    let cached_levels = CachedLevels::new(tree);
+    check(&store, &cached_levels);
+    assert!(budget.take((1 << 20) / 4).is_none());
+    drop(cached_levels);
+    assert!(budget.take((1 << 20) / 4).is_some());
 }
 
 /// The cache is too small for the leaves, which are linked again and again.
@@ -102,9 +102,9 @@ fn a_dropped_trunk_gives_its_room_back() {
 fn links_take_room_once() {
     const CACHE_BYTES: u64 = 1 << 20;
     let (store, tree) = build(CACHE_BYTES);
-    let room = store.room().unwrap();
+    let budget = store.link_budget().unwrap();
     let left = || {
-        let fits = |bytes: &u64| room.take(*bytes).is_some();
+        let fits = |bytes: &u64| budget.take(*bytes).is_some();
         (0..20)
             .rev()
             .map(|bit| 1 << bit)
@@ -112,23 +112,24 @@ fn links_take_room_once() {
     };
     let all = left();
     assert_eq!(all, CACHE_BYTES / 4);
-    let trunk = Trunk::new(tree);
-    check(&store, &trunk);
+    let cached_levels = CachedLevels::new(tree);
+    check(&store, &cached_levels);
     let taken = all - left();
     // No leaf is longer than four times the target.
     let leaves_min = u64::from(COUNT) * 50 / (4 * 1024);
     assert!(leaves_min * CHUNK_FIELDS_BYTES < taken && taken < all, "{taken}");
-    check(&store, &trunk);
+    check(&store, &cached_levels);
     assert_eq!(all - left(), taken);
 }
 
 #[test]
 fn trees_without_interior_nodes_are_read_too() {
     let (store, _) = build(1 << 20);
-    let empty = Trunk::new(Tree::empty(&*store, FORMAT).unwrap());
+    let empty = CachedLevels::new(Tree::empty(&*store, FORMAT).unwrap());
     assert_eq!(empty.get(&*store, b"key").unwrap(), None);
     let entry = Entry { key: key(1), value: value(1) };
-    let one = Trunk::new(Tree::build(&*store, FORMAT, &mut [Ok(entry)].into_iter()).unwrap());
+    let one =
+        CachedLevels::new(Tree::build(&*store, FORMAT, &mut [Ok(entry)].into_iter()).unwrap());
     assert_eq!(one.get(&*store, &key(1)).unwrap(), Some(value(1)));
     assert_eq!(one.get(&*store, &key(2)).unwrap(), None);
     assert!(!one.is_grown());
@@ -141,13 +142,14 @@ fn leaves_that_are_read_again_and_again_are_pinned() {
     const READS: u32 = 40;
     let options = LocalOptions { cache_bytes: CACHE_BYTES, ..LocalOptions::default() };
     let (store, tree) = build_with(&SimDisk::new(1), options);
-    let room = store.leaf_room().unwrap();
-    let is_free = || room.take(CACHE_BYTES / 4).is_some();
-    let trunk = Trunk::new(tree);
+    let budget = store.pin_budget().unwrap();
+    let is_free = || budget.take(CACHE_BYTES / 4).is_some();
+    let cached_levels = CachedLevels::new(tree);
     let read = |number| {
-        let seen = trunk.look(&*store, &key(number * 2), |entry| entry.content.owned()).unwrap();
+        let seen =
+            cached_levels.look(&*store, &key(number * 2), |entry| entry.content.owned()).unwrap();
         assert_eq!(seen, tree.get(&*store, &key(number * 2)).unwrap().map(|value| value.content));
-        assert_eq!(trunk.look(&*store, &key(number * 2 + 1), |_| ()).unwrap(), None);
+        assert_eq!(cached_levels.look(&*store, &key(number * 2 + 1), |_| ()).unwrap(), None);
     };
     let busy = [10, 1010, 2010];
     assert!(is_free());
@@ -155,13 +157,14 @@ fn leaves_that_are_read_again_and_again_are_pinned() {
     assert!(!is_free());
     (0..COUNT).for_each(read);
     let asked = store.counters().chunks_read;
-    busy.into_iter().for_each(|number| _ = trunk.look(&*store, &key(number * 2), |_| ()).unwrap());
+    busy.into_iter()
+        .for_each(|number| _ = cached_levels.look(&*store, &key(number * 2), |_| ()).unwrap());
     assert_eq!(store.counters().chunks_read, asked, "they are there after all others were read");
     for _ in 0..READS {
         (0..COUNT).for_each(read);
     }
-    assert!(room.take_refused(), "not all were pinned");
-    drop(trunk);
+    assert!(budget.take_refused(), "not all were pinned");
+    drop(cached_levels);
     assert!(is_free());
 }
 
@@ -174,11 +177,11 @@ fn entries_are_read_again_without_their_leaves() {
     let format = TreeFormat { chunk_bytes_target: 8192, inline_bytes_max: 4096, salt: 1 };
     let entry = |number| Entry { key: key(number), value: Value::inline(vec![7; 500]) };
     let entries = &mut (0..COUNT).map(|number| Ok(entry(number)));
-    let trunk = Trunk::new(Tree::build(&*store, format, entries).unwrap());
+    let cached_levels = CachedLevels::new(Tree::build(&*store, format, entries).unwrap());
     let read = || {
         let before = store.counters().chunks_fetched;
         for number in (0..COUNT).step_by(50) {
-            assert!(trunk.get(&*store, &key(number)).unwrap().is_some());
+            assert!(cached_levels.get(&*store, &key(number)).unwrap().is_some());
         }
         store.counters().chunks_fetched - before
     };
@@ -186,7 +189,7 @@ fn entries_are_read_again_without_their_leaves() {
     (0..20).for_each(|_| _ = read());
     let later = read();
     assert!(later < first / 2, "{first} chunks were fetched, and {later} when all was read before");
-    assert!(store.leaf_room().unwrap().take(1).is_none(), "nothing is pinned then");
+    assert!(store.pin_budget().unwrap().take(1).is_none(), "nothing is pinned then");
 }
 
 /// Several trees that share most leaves, as versions and folds make them; a cache in which leaves and single entries come
@@ -198,17 +201,17 @@ fn entries_are_those_of_their_tree() {
         let (store, tree) = build(cache_bytes);
         let model: BTreeMap<Bytes, Value> =
             (0..COUNT).map(|number| (key(number * 2), value(number))).collect();
-        let mut versions = vec![(Trunk::new(tree), model)];
+        let mut versions = vec![(CachedLevels::new(tree), model)];
         for _ in 0..6_000 {
-            let (trunk, model) = &versions[random.below(versions.len())];
+            let (cached_levels, model) = &versions[random.below(versions.len())];
             // A tenth of the keys are busy.
             let number = random.below(COUNT as usize * 2) as u32;
             let key = key(if random.one_in(4) { number } else { number / 20 * 20 });
             let expected = model.get(&key).map(|value| value.read(&*store).unwrap());
             let found = match random.below(3) {
-                0 => trunk.get(&*store, &key).unwrap(),
-                1 => (**trunk).get(&*store, &key).unwrap(),
-                _ => trunk
+                0 => cached_levels.get(&*store, &key).unwrap(),
+                1 => (**cached_levels).get(&*store, &key).unwrap(),
+                _ => cached_levels
                     .look(&*store, &key, |entry| Value {
                         flags: entry.flags,
                         content: entry.content.owned(),
@@ -217,7 +220,7 @@ fn entries_are_those_of_their_tree() {
             };
             assert_eq!(found.map(|value| value.read(&*store).unwrap()), expected);
             if random.one_in(300) {
-                let (tree, mut model) = (**trunk, model.clone());
+                let (tree, mut model) = (**cached_levels, model.clone());
                 let edit = |random: &mut Random| {
                     let number = random.below(COUNT as usize * 2) as u32;
                     (self::key(number), (!random.one_in(3)).then(|| value(number ^ 50)))
@@ -236,7 +239,7 @@ fn entries_are_those_of_their_tree() {
                 if versions.len() > 3 {
                     versions.remove(0);
                 }
-                versions.push((Trunk::new(tree), model));
+                versions.push((CachedLevels::new(tree), model));
             }
         }
     });
@@ -248,8 +251,8 @@ fn damage_beside_a_kept_entry_is_found() {
     const CACHE_BYTES: u64 = 30 << 10;
     let disk = SimDisk::new(1);
     let (store, tree) = build_on(&disk, CACHE_BYTES);
-    let trunk = Trunk::new(tree);
-    let read = |number| trunk.get(&*store, &key(number * 2));
+    let cached_levels = CachedLevels::new(tree);
+    let read = |number| cached_levels.get(&*store, &key(number * 2));
     // The cache is full, and the second read is one of a part.
     (0..COUNT).for_each(|number| _ = read(number).unwrap());
     (0..2).for_each(|_| assert_eq!(read(120).unwrap(), Some(value(120))));

@@ -5,7 +5,7 @@
 //! may cover it. A leading `$geoNear` is a search for the nearest.
 
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
-use frond_query::pipeline::{Pipeline, told};
+use frond_query::pipeline::{Pipeline, explained};
 
 use super::{Effort, Purpose};
 use crate::collection::aggregate::geo_path;
@@ -28,7 +28,7 @@ impl Database {
         let reader = self.reader();
         let found = self.find_collection(&reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-        let variables = self.parse_variables(request.variables.as_ref())?;
+        let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
         let variables = variables.with_collation(collation.clone());
         let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
         let near = pipeline.take_geo_near();
@@ -57,7 +57,8 @@ impl Database {
             None => Vec::new(),
         };
         let access = self.access(&reader, found, search())?;
-        let (asked, rest) = split(told(stages, &collation)?, request, order.pattern().is_some());
+        let (asked, rest) =
+            split(explained(stages, &collation)?, request, order.pattern().is_some());
         let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
         let query = Query { collection: access, filter, order, projection: None, rejected };
         let purpose = Purpose::Stages;

@@ -8,7 +8,7 @@
 use frond_query::index::FieldKind;
 use frond_query::planner::{self, Plan, Question};
 use frond_query::search::{TextMatcher, TextSearch};
-use frond_query::{Code, TextPlace};
+use frond_query::{Code, TextPosition};
 use frond_tree::Bounds;
 
 use super::{Access, Found, Hint, Order, OwnFacts, Request, asked, count_ranges, facts_of};
@@ -26,7 +26,7 @@ pub(super) fn choose(
     collection: &Collection,
     own: &OwnFacts,
     request: Request<'_>,
-    (search, place): (&TextSearch, TextPlace),
+    (search, place): (&TextSearch, TextPosition),
 ) -> Result<Access, Error> {
     let refuse = |message: &str| Err(Error::invalid(Code::BadValue, message));
     if request.hint.is_some() {
@@ -48,8 +48,8 @@ pub(super) fn choose(
     let (position, spec) = text.ok_or_else(no_index)?;
     let matcher = TextMatcher::new(search, spec)?;
     let (matcher, candidates) = match place {
-        TextPlace::Top => (matcher.found_by_index(), vec![position]),
-        TextPlace::Branch => (matcher, visible().collect()),
+        TextPosition::Top => (matcher.found_by_index(), vec![position]),
+        TextPosition::Branch => (matcher, visible().collect()),
     };
     let filter = request.filter.clone().with_text(matcher);
     let request = Request { filter: &filter, ..request };
@@ -59,7 +59,7 @@ pub(super) fn choose(
     let found = Found { indexes, candidates: &candidates, facts: &facts, needs: &needs };
     let sort = request.order.pattern();
     let plan = match place {
-        TextPlace::Top => {
+        TextPosition::Top => {
             let is_fixed =
                 planner::fixes_fields_before_terms(&filter, &collection.indexes[position].shape);
             let scan = facts.first().filter(|_| is_fixed);
@@ -71,7 +71,7 @@ pub(super) fn choose(
                 )
             })?
         }
-        TextPlace::Branch => {
+        TextPosition::Branch => {
             let mut failure = None;
             let mut range_count = |candidate: Option<usize>, ranges: &[Bounds]| {
                 let index = candidate.and_then(|candidate| candidates.get(candidate));

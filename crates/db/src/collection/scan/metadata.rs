@@ -5,7 +5,7 @@ use frond_query::index::decode;
 use frond_query::metadata::{self, MetadataKind};
 use frond_tree::Entry;
 
-use super::{Fetch, Found, Scores, text_scores};
+use super::{Fetch, Row, Scores, text_scores};
 use crate::catalog::index_entry;
 use crate::collection::walk::Walk;
 use crate::error::Error;
@@ -56,20 +56,20 @@ impl Fetch<'_> {
     /// What was found, with the metadata that is asked for; `key` is that of its index, `score` what its entry tells.
     pub(super) fn with_metadata(
         &self,
-        found: Found,
+        row: Row,
         key: Option<DocumentBuf>,
         score: Option<f64>,
-    ) -> Found {
+    ) -> Row {
         if self.metadata.is_empty() {
-            return found;
+            return row;
         }
-        let document = found.document.view();
+        let document = row.asked();
         let mut values: Vec<(MetadataKind, ValueBuf)> = Vec::new();
         if self.metadata.contains(MetadataKind::TextScore)
             && let Some(matcher) = self.filter.text_matcher()
         {
             let score = match &self.scores {
-                Scores::Entries(scores) => scores.of(&found.id_key),
+                Scores::Entries(scores) => scores.of(&row.id_key),
                 Scores::Entry | Scores::Texts => score,
             };
             let score = score.unwrap_or_else(|| matcher.score(document));
@@ -77,7 +77,7 @@ impl Fetch<'_> {
             values.push((MetadataKind::TextScore, score));
         }
         if self.metadata.contains(MetadataKind::RecordId) {
-            let key = Binary { subtype: 0, bytes: &found.id_key };
+            let key = Binary { subtype: 0, bytes: &row.id_key };
             values.push((MetadataKind::RecordId, Value::Binary(key).to_buf()));
         }
         if let Some(key) = &key {
@@ -88,7 +88,6 @@ impl Fetch<'_> {
             values.push((MetadataKind::GeoNearPoint, place));
         }
         let values: Vec<_> = values.iter().map(|(kind, value)| (*kind, value.as_value())).collect();
-        let document = metadata::append(document, &values);
-        Found { document, ..found }
+        row.with_read(|document| metadata::append(document, &values))
     }
 }

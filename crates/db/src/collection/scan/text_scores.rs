@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use frond_doc::{Value, ValueBuf};
 use frond_query::index::{FieldKind, IndexField, decode};
-use frond_query::pipeline::Lease;
+use frond_store::budget::Reservation;
 use frond_tree::Entry;
 
 use super::CHECK_COUNT;
@@ -31,19 +31,19 @@ const DOCUMENT_BYTES: usize = 64;
 pub(super) struct TextScores {
     by_id: HashMap<Box<[u8]>, f64>,
     bytes: usize,
-    lease: Lease,
+    reservation: Reservation,
 }
 
 impl TextScores {
-    /// Reads the entries of `walk`, which is along a text index; `None` if the sums take more memory than `lease`
+    /// Reads the entries of `walk`, which is along a text index; `None` if the sums take more memory than `reservation`
     /// allows.
     pub(super) fn read(
         mut walk: Walk,
         reader: &Reader<'_>,
         interrupt: &Interrupt,
-        lease: Lease,
+        reservation: Reservation,
     ) -> Result<Option<TextScores>, Error> {
-        let mut scores = TextScores { by_id: HashMap::new(), bytes: 0, lease };
+        let mut scores = TextScores { by_id: HashMap::new(), bytes: 0, reservation };
         while let Some(entry) = walk.next(reader)? {
             if walk.keys_examined.is_multiple_of(CHECK_COUNT) {
                 interrupt.check()?;
@@ -65,7 +65,7 @@ impl TextScores {
         }
         self.bytes += DOCUMENT_BYTES + id_key.len();
         self.by_id.insert(id_key[..].into(), score);
-        Ok(self.lease.hold(self.bytes).is_ok())
+        Ok(self.reservation.hold(self.bytes).is_ok())
     }
 
     /// What a document scores, if it has one of the terms.

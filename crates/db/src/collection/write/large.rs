@@ -13,13 +13,13 @@ use frond_tree::{Content, Value};
 use super::{CollectionWriter, checked_key};
 use crate::catalog::adopt;
 use crate::collection::duplicate;
-use crate::collection::scan::Found;
+use crate::collection::scan::{Found, Row};
 use crate::collection::update::ParsedUpdate;
 use crate::error::Error;
 use crate::large::recorder::{Recorder, all_chunks};
 use crate::large::stages::OutermostStages;
 use crate::large::{self, damaged};
-use crate::reader::TreePlace;
+use crate::reader::TreeRef;
 
 /// From so many bytes on that the store has already, it is synced instead of logging them again: a
 /// sync takes as long as writing about that much.
@@ -82,7 +82,7 @@ impl CollectionWriter<'_> {
     /// large, or the update, or a validator, needs the whole document.
     pub fn update_large(
         &mut self,
-        found: &Found,
+        found: &Row,
         update: &ParsedUpdate,
         filter: &Filter,
     ) -> Result<Option<bool>, Error> {
@@ -90,8 +90,10 @@ impl CollectionWriter<'_> {
         if self.validator.is_some() {
             return Ok(None); // It looks at whole documents, before and after.
         }
-        let context = update.context_of(filter, found);
+        let context = update.context_of(filter, found.asked());
         let Some((after, chunks)) = self.pieces_after(&before, update, &context)? else {
+            // Before the whole document is read: it may be that it only was to stop.
+            filter.memory().check()?;
             return Ok(None);
         };
         if after.hash() == before.hash() {
@@ -115,10 +117,11 @@ impl CollectionWriter<'_> {
     }
 
     /// The document with all its fields.
-    pub fn whole(&self, found: Found) -> Result<Found, Error> {
-        let Some(large) = &found.large else { return Ok(found) };
-        let document = large::read(&self.transaction.store(), large)?;
-        Ok(Found { document, ..found })
+    pub fn whole(&self, row: Row) -> Result<Found, Error> {
+        match self.documents() {
+            Some(documents) => row.into_whole(&self.reader(), documents),
+            None => Err(Error::internal("a document of no collection")),
+        }
     }
 
     /// The head after an update, and the chunks that are new.
@@ -129,8 +132,8 @@ impl CollectionWriter<'_> {
         context: &UpdateContext,
     ) -> Result<Option<(LargeDocument, Vec<Chunk>)>, Error> {
         let format = match self.documents() {
-            Some(TreePlace::Live(tree)) => self.transaction.format(tree)?,
-            Some(TreePlace::Committed(tree)) => tree.format,
+            Some(TreeRef::Live(tree)) => self.transaction.format(tree)?,
+            Some(TreeRef::Committed(tree)) => tree.format,
             None => return Err(Error::internal("a document of no collection")),
         };
         let store = self.transaction.store();
@@ -139,8 +142,8 @@ impl CollectionWriter<'_> {
         let after = match update.source.as_value() {
             BsonValue::Document(operators) => {
                 let filters = update.array_filters();
-                let collation = update.update.collation();
-                large::update::apply(&recorder, &opened, operators, filters, context, collation)
+                let Some(variables) = update.update.variables() else { return Ok(None) };
+                large::update::apply(&recorder, &opened, operators, filters, context, variables)
                     .map_err(|error| damaged(&before.value(), error))?
             }
             BsonValue::Array(stages) => match OutermostStages::of(stages) {
@@ -160,7 +163,7 @@ impl CollectionWriter<'_> {
     }
 
     /// The outermost fields that decide about entries of indexes; the whole document if all may.
-    fn indexed(&self, large: &LargeDocument) -> Result<DocumentBuf, Error> {
+    pub(super) fn indexed(&self, large: &LargeDocument) -> Result<DocumentBuf, Error> {
         let mut names: Vec<&[u8]> = vec![b"_id"];
         for index in self.live.iter().flat_map(|live| &live.collection.indexes) {
             let Some(more) = index.outermost_names() else {
@@ -178,15 +181,15 @@ impl CollectionWriter<'_> {
 }
 
 /// The chunks that must travel with the transaction. Those that the store has may not be durable;
-/// where they are many, syncing the store costs less than logging them again. The transaction keeps
-/// them from being collected.
+/// where they are many, reading them again and syncing the store costs less than logging them again: what is damaged
+/// there travels. The transaction keeps them from being collected.
 fn without_stored(store: &dyn ChunkStore, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Error> {
     let bytes = |chunks: &[Chunk]| chunks.iter().map(|it| it.encoded().len()).sum::<usize>();
     if bytes(&chunks) < STORED_BYTES_MIN {
         return Ok(chunks);
     }
     let hashes: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
-    let has = store.has_many(&hashes)?;
+    let has = store.has_whole(&hashes)?;
     let is_new = chunks.iter().zip(has).filter(|(_, has)| !has);
     let new: Vec<Chunk> = is_new.map(|(chunk, _)| chunk.clone()).collect();
     if bytes(&chunks) - bytes(&new) < STORED_BYTES_MIN {

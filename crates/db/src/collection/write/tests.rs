@@ -8,6 +8,7 @@ use frond_testkit::SimDisk;
 
 use super::*;
 use crate::catalog::IndexSpec;
+use crate::collection::FindRequest;
 use crate::frond::{Frond, FrondOptions};
 
 type Change = fn(&Database);
@@ -90,7 +91,7 @@ fn writes_of_different_documents_do_not_conflict() {
     let database = open();
     insert(&database, 1);
     assert!(!conflicts(&database, |database| insert(database, 2)));
-    assert_eq!(database.count("things", None, 0, None, None).expect("a count"), 3);
+    assert_eq!(database.count("things", &FindRequest::default()).expect("a count"), 3);
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl History {
             Ok(self.load(hash))
         };
         let (ours, theirs) = (History::hash(ours), History::hash(theirs));
-        let bases = merge_bases(ours, theirs, &mut load).expect("nothing fails in memory");
+        let bases = merge_bases(&[ours], theirs, &mut load).expect("nothing fails in memory");
         assert!(reads.values().all(|count| *count == 1), "a commit was read twice");
         bases
     }

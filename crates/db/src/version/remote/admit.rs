@@ -28,7 +28,7 @@ use crate::name;
 use crate::version::diff::changed_collections;
 use crate::version::format::Commit;
 use crate::version::history;
-use crate::version::remote::transfer::{Lane, Transfer};
+use crate::version::remote::transfer::{Endpoint, Transfer};
 
 /// Most bytes of a large document.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
@@ -36,7 +36,7 @@ const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
 /// A transfer from here to here, which moves nothing and finds out what is missing.
 struct Here<'a>(&'a dyn ChunkStore);
 
-impl Lane for Here<'_> {
+impl Endpoint for Here<'_> {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         let there = self.0.has_many(hashes)?;
         match hashes.iter().zip(&there).find(|(_, there)| !**there) {

@@ -14,12 +14,13 @@ use crate::contention::Outcome;
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::frond::Frond;
-use crate::reader::{Reader, TreePlace};
+use crate::reader::{Reader, TreeRef};
 use crate::system::{self, BranchRef, Repository};
 use crate::version::adopt::Adoption;
 use crate::version::format::Commit;
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::remote::admit;
+use crate::version::remote::mend::has_whole;
 use crate::version::remote::{RefUpdate, Remote, RemoteState};
 use crate::version::state::BranchState;
 use crate::version::{format, history, tag};
@@ -115,7 +116,7 @@ impl Remote for DataRemote {
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        Ok(self.frond.engine().store().has_many(hashes)?)
+        has_whole(&**self.frond.engine().store(), hashes)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
@@ -166,7 +167,7 @@ pub(crate) fn ensure_repository(
     let repository = Repository {
         salt,
         uuid: frond.new_uuid(),
-        created_millis: frond.now_millis(),
+        created_millis: frond.time_millis(),
         default_branch: default_branch.to_owned(),
     };
     let record = TreeValue::inline(repository.encode());
@@ -208,7 +209,7 @@ fn move_branch(
     let key = system::branch_key(name, &update.branch);
     let is_there = {
         let reader = Reader::within(engine, transaction);
-        reader.get(TreePlace::Live(TreeId::SYSTEM), &key)?.is_some()
+        reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?.is_some()
     };
     if !is_there {
         let record = TreeValue::inline(BranchRef::default().encode());
@@ -227,7 +228,7 @@ fn move_branch(
     debug_assert_eq!(catalog.format, TreeFormat::new(update.salt));
     let adoption = Adoption { head: catalog, before, after: catalog };
     state.adopt(engine, transaction, &adoption)?;
-    let why = RefWhy::replacing("push", database.frond().now_millis(), before);
+    let why = RefWhy::replacing("push", database.frond().time_millis(), before);
     let record = BranchRef { commit: Some(format::id_of(update.new)) };
     let key = system::branch_key(name, &update.branch);
     transaction.put(TreeId::SYSTEM, key, TreeValue::inline(record.encode()))?;

@@ -13,7 +13,7 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use frond_tree::{TreeFormat, Value as TreeValue};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
@@ -22,7 +22,8 @@ use crate::version::format::Commit;
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::remote::admit;
 use crate::version::remote::data::{ensure_repository, other_lineage, register};
-use crate::version::remote::transfer::{Lane, Moved, Transfer};
+use crate::version::remote::mend::has_whole;
+use crate::version::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::version::remote::{ORIGIN, Remote, RemoteState, remote_record};
 use crate::version::{CommitId, MergeOutcome, MergeRequest, TagInfo, branch, format, shallow, tag};
 
@@ -59,6 +60,8 @@ pub struct FetchReport {
     pub branches: Vec<FetchedBranch>,
     /// Tags that came.
     pub tags: Vec<String>,
+    /// Tags of the remote whose names are those of other commits here, which stay.
+    pub tags_kept: Vec<String>,
     /// How much moved.
     pub moved: Moved,
 }
@@ -69,9 +72,9 @@ struct Inwards<'a> {
     store: Arc<dyn ChunkStore>,
 }
 
-impl Lane for Inwards<'_> {
+impl Endpoint for Inwards<'_> {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        Ok(self.store.has_many(hashes)?)
+        has_whole(&*self.store, hashes)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
@@ -170,7 +173,7 @@ impl Database {
         };
         let (moved, commits) = self.bring(remote, &state, depth, progress)?;
         let scope = Scope::branch(name, &state.default_branch);
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 database::repository(&reader, name)?.is_some()
@@ -188,7 +191,7 @@ impl Database {
                 let key = system::branch_key(name, &state.default_branch);
                 transaction.put(TreeId::SYSTEM, key, record)?;
                 let why = format!("clone: from {url}");
-                let why = RefWhy::plain(&why, self.frond().now_millis());
+                let why = RefWhy::plain(&why, self.frond().time_millis());
                 let change = RefChange { from: None, to: commit, why };
                 change.log(transaction, name, &state.default_branch)?;
             }
@@ -211,7 +214,16 @@ impl Database {
     ) -> Result<(FetchReport, MergeOutcome), Error> {
         let own = self.writable_branch()?.to_owned();
         let report = self.fetch(name, remote, progress)?;
-        let merge_in = format!("{name}/{}", branch.unwrap_or(&own));
+        let tracked = format!("{name}/{}", branch.unwrap_or(&own));
+        let found = self.remote_branches(Some(name))?.into_iter().find(|tag| tag.name == tracked);
+        let Some(found) = found else {
+            let message = format!("the remote {name} has no branch {}", branch.unwrap_or(&own));
+            return Err(Error::invalid(Code::BadValue, message));
+        };
+        // By the commit: a branch or tag of this repository may have the same name.
+        let merge_in = found.commit.to_string();
+        let message = request.message.or_else(|| Some(format!("Merge {tracked} into {own}")));
+        let request = MergeRequest { message, ..request };
         let outcome = self.merge(&MergeRequest { merge_in, ..request })?;
         Ok((report, outcome))
     }
@@ -303,9 +315,9 @@ impl Database {
         moved: Moved,
     ) -> Result<FetchReport, Error> {
         let name = self.repository_name();
-        let time_millis = self.frond().now_millis();
+        let time_millis = self.frond().time_millis();
         let scope = Scope::branch(name, "");
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let mut report = FetchReport { moved, ..FetchReport::default() };
             let known = {
                 let reader = Reader::within(self.frond().engine(), transaction);
@@ -331,12 +343,14 @@ impl Database {
                 transaction.delete(TreeId::SYSTEM, system::tracking_key(name, &tracked))?;
             }
             for (tag, _) in state.tags.values() {
-                let is_taken = {
+                let (target, is_branch) = {
                     let reader = Reader::within(self.frond().engine(), transaction);
-                    tag::target(&reader, name, &tag.name)?.is_some()
-                        || database::branch_ref(&reader, name, &tag.name)?.is_some()
+                    let branch = database::branch_ref(&reader, name, &tag.name)?;
+                    (tag::target(&reader, name, &tag.name)?, branch.is_some())
                 };
-                if !is_taken && branch::check_name(&tag.name).is_ok() {
+                if is_branch || target.is_some_and(|target| target != tag.commit) {
+                    report.tags_kept.push(tag.name.clone());
+                } else if target.is_none() && branch::check_name(&tag.name).is_ok() {
                     tag.put(transaction, name)?;
                     report.tags.push(tag.name.clone());
                 }

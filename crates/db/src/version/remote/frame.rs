@@ -139,6 +139,22 @@ pub fn decode(file: &str, frame: &[u8]) -> Result<Vec<Chunk>, Error> {
     }
 }
 
+/// Reads the frame that `bytes` begins with. Returns its chunks, and how long it is; `None` if there is none.
+pub(crate) fn decode_here(file: &str, bytes: &[u8]) -> Option<(Vec<Chunk>, usize)> {
+    // An empty frame is never written, and zeros look like one.
+    let count = number(bytes, OFFSET_CHUNK_COUNT);
+    let plain_bytes = number(bytes, OFFSET_PLAIN_BYTES);
+    let is_likely = FRAME_HEADER_BYTES <= bytes.len()
+        && matches!(bytes[0], CODEC_RAW | CODEC_ZSTD)
+        && count != 0
+        && count.checked_mul(LENGTH_BYTES).is_some_and(|table| table <= plain_bytes);
+    if !is_likely {
+        return None;
+    }
+    let (chunks, rest) = decode_first(file, bytes).ok()?;
+    Some((chunks, bytes.len() - rest.len()))
+}
+
 /// Reads frames that follow one another. Their chunks take at most `bytes_max`.
 ///
 /// # Errors

@@ -7,13 +7,17 @@
 //! Readers take no lock: a pack that a ref needs was durable before the ref. What a cut push leaves are packs
 //! that nothing refers to; the next push finds their chunks there, and goes on, or `reclaim` removes them.
 //!
-//! Where the files lie is a [`PlainPlace`]: a directory here, a bucket of an object store in a crate of its own.
+//! What a place is believed to hold is read again, by and by: see `reread`.
+//!
+//! Where the files lie is a [`PlainStorage`]: a directory here, a bucket of an object store in a crate of its own.
 
+mod examine;
 pub(crate) mod format;
 pub(crate) mod packs;
-pub(crate) mod place;
 mod reclaim;
-
+mod reread;
+pub(crate) mod storage;
+mod verify;
 use std::sync::{Arc, Mutex};
 
 use frond_store::io::{Chance, Machine};
@@ -23,13 +27,16 @@ use crate::error::Error;
 use crate::version::remote::data::{moved_on, other_lineage};
 use crate::version::remote::{RefUpdate, Remote, RemoteState};
 
-use format::Refs;
+use format::{PackId, Refs};
 use packs::Packs;
-use place::DirectoryPlace;
+use storage::DirectoryStorage;
 
+pub use examine::StorageDamage;
 pub use format::BackupInfo;
-pub use place::{FilePart, FileVersion, PlainPlace};
 pub use reclaim::PlainReclaimed;
+pub use reread::Reread;
+pub use storage::{FilePart, FileVersion, PlainStorage};
+pub use verify::{PlaceReport, StoragePart};
 
 /// The file of refs.
 const REFS_NAME: &str = "REFS";
@@ -38,11 +45,13 @@ const SWAP_ATTEMPTS_MAX: u32 = 1_000;
 
 /// A repository, or backups, in a plain place.
 pub struct PlainRemote {
-    place: Arc<dyn PlainPlace>,
+    place: Arc<dyn PlainStorage>,
     packs: Packs,
     /// How often the place had been collected when the packs were looked at first: what was found there
     /// may be gone if it was collected since.
     collections: Mutex<u64>,
+    /// The pack that we reread last.
+    reread: Mutex<Option<PackId>>,
 }
 
 impl PlainRemote {
@@ -51,7 +60,7 @@ impl PlainRemote {
     /// # Errors
     /// `Damaged` if a pack is; `Unavailable` if the disk doesn't answer.
     pub fn open(machine: &Machine) -> Result<PlainRemote, Error> {
-        PlainRemote::open_in(Arc::new(DirectoryPlace::new(machine)), machine.chance.clone())
+        PlainRemote::open_in(Arc::new(DirectoryStorage::new(machine)), machine.chance.clone())
     }
 
     /// Opens the repository in `place`, which may be empty.
@@ -59,11 +68,12 @@ impl PlainRemote {
     /// # Errors
     /// As `open`.
     pub fn open_in(
-        place: Arc<dyn PlainPlace>,
+        place: Arc<dyn PlainStorage>,
         chance: Arc<dyn Chance>,
     ) -> Result<PlainRemote, Error> {
         let packs = Packs::new(place.clone(), chance);
-        let remote = PlainRemote { place, packs, collections: Mutex::new(0) };
+        let remote =
+            PlainRemote { place, packs, collections: Mutex::new(0), reread: Mutex::new(None) };
         let refs = remote.refresh()?;
         *remote.collections.lock().expect("no panic while the lock is held") = refs.collections;
         Ok(remote)
@@ -78,7 +88,11 @@ impl PlainRemote {
 
     fn read_refs(&self) -> Result<(Refs, Option<FileVersion>), Error> {
         match self.place.load(REFS_NAME, format::REFS_BYTES_MAX)? {
-            Some((bytes, version)) => Ok((format::decode_refs(&bytes)?, Some(version))),
+            Some((bytes, version)) => {
+                let (refs, damage) = format::decode_refs(&bytes)?;
+                damage.into_iter().for_each(|error| self.note_refs(error));
+                Ok((refs, Some(version)))
+            }
             None => Ok((Refs::default(), None)),
         }
     }
@@ -104,8 +118,9 @@ impl PlainRemote {
         Err(Error::unavailable("the remote's refs are being changed by many others: try again"))
     }
 
-    /// Makes all that was put durable, then changes the refs, which may refer to it.
+    /// Makes all that was put durable, then changes the refs, which may refer to it. Damaged packs are set aside.
     fn publish(&self, change: &mut dyn FnMut(&mut Refs) -> Result<(), Error>) -> Result<(), Error> {
+        let aside = self.packs.rewrite_damaged()?;
         self.packs.flush()?;
         let known = *self.collections.lock().expect("no panic while the lock is held");
         let done = self.change_refs(&mut |refs| {
@@ -113,9 +128,28 @@ impl PlainRemote {
                 let message = "the remote was collected meanwhile: run it again";
                 return Err(Error::unavailable(message));
             }
+            self.note_packs(refs, &aside)?;
             change(refs)
         });
-        done.map(drop)
+        let refs = done?;
+        *self.collections.lock().expect("no panic while the lock is held") = refs.collections;
+        if aside.is_empty() { Ok(()) } else { self.packs.refresh(&refs.doomed) }
+    }
+
+    /// Chunks that are there and whole, and nothing in the place of the others.
+    fn get_found(&self, hashes: &[ChunkHash]) -> Result<Vec<Option<Chunk>>, Error> {
+        self.reading(&|packs| packs.get_found(hashes))
+    }
+
+    /// Reads from the packs, again if one of them went meanwhile.
+    fn reading<T>(&self, read: &dyn Fn(&Packs) -> Result<Option<T>, Error>) -> Result<T, Error> {
+        if let Some(found) = read(&self.packs)? {
+            return Ok(found);
+        }
+        // A collection moved what is wanted to other packs.
+        self.refresh()?;
+        let gone = || Error::unavailable("packs of the remote went while it was read: try again");
+        read(&self.packs)?.ok_or_else(gone)
     }
 
     /// The backups that lie there, the oldest first.
@@ -123,12 +157,20 @@ impl PlainRemote {
         Ok(self.refresh()?.backups)
     }
 
-    /// Adds a backup, whose chunks were put before.
+    /// Adds a backup, whose chunks were put before. What the others lack was tried to be brought; they still lack
+    /// `lacking`.
     ///
     /// # Errors
     /// `NamespaceExists` if there is one of that name.
-    pub fn add_backup(&self, backup: &BackupInfo) -> Result<(), Error> {
+    pub(super) fn add_backup(
+        &self,
+        backup: &BackupInfo,
+        lacking: &[ChunkHash],
+    ) -> Result<(), Error> {
         self.publish(&mut |refs| {
+            for known in refs.backups.iter_mut().filter(|known| !known.lost.is_empty()) {
+                known.lost = lacking.to_vec();
+            }
             if refs.backups.iter().any(|known| known.name == backup.name) {
                 let message = format!("a backup {} is there", backup.name);
                 return Err(Error::invalid(frond_query::Code::NamespaceExists, message));
@@ -161,18 +203,22 @@ impl Remote for PlainRemote {
         Ok(self.refresh()?.repository)
     }
 
+    /// What is there was read and is whole.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        Ok(self.packs.has_many(hashes))
+        let mut there = self.packs.has_many(hashes);
+        let is_stored = |(position, there): (usize, &bool)| {
+            (*there && !self.packs.is_new(&hashes[position])).then_some(position)
+        };
+        let stored: Vec<usize> = there.iter().enumerate().filter_map(is_stored).collect();
+        let names: Vec<ChunkHash> = stored.iter().map(|position| hashes[*position]).collect();
+        for (position, found) in stored.into_iter().zip(self.get_found(&names)?) {
+            there[position] = found.is_some();
+        }
+        Ok(there)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
-        if let Some(chunks) = self.packs.get_many(hashes)? {
-            return Ok(chunks);
-        }
-        // A collection moved what is wanted to other packs.
-        self.refresh()?;
-        let gone = || Error::unavailable("packs of the remote went while it was read: try again");
-        self.packs.get_many(hashes)?.ok_or_else(gone)
+        self.reading(&|packs| packs.get_many(hashes))
     }
 
     fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
@@ -201,4 +247,15 @@ impl Remote for PlainRemote {
             Ok(())
         })
     }
+
+    fn reread(&self) -> Result<(), Error> {
+        PlainRemote::reread(self, Reread::Little, &mut |_| {})
+    }
+
+    fn damages(&self) -> Vec<StorageDamage> {
+        self.packs.damages()
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,15 +11,16 @@ use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 
-use crate::contention::{Outcome, Role, Scope};
+use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::{Error, ErrorKind};
 use crate::reader::Reader;
 use crate::system;
 use crate::version::format::Commit;
 use crate::version::remote::data::{moved_on, other_lineage};
-use crate::version::remote::transfer::{Lane, Moved, Transfer};
-use crate::version::remote::{RefUpdate, Remote, RemoteState};
+use crate::version::remote::mend::mend;
+use crate::version::remote::transfer::{Endpoint, Moved, Transfer};
+use crate::version::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
 use crate::version::walk::Walk;
 use crate::version::{CommitId, TagInfo, format, history, merge_base, shallow, tag};
 
@@ -50,6 +51,10 @@ pub struct PushReport {
     pub tags: Vec<String>,
     /// How much moved.
     pub moved: Moved,
+    /// What was found damaged there.
+    pub damages: Vec<StorageDamage>,
+    /// Of that, chunks that were put there again.
+    pub mended: u64,
 }
 
 /// Chunks go from this directory to a remote.
@@ -58,7 +63,7 @@ struct Outwards<'a> {
     store: Arc<dyn ChunkStore>,
 }
 
-impl Lane for Outwards<'_> {
+impl Endpoint for Outwards<'_> {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         self.remote.has_many(hashes)
     }
@@ -143,11 +148,12 @@ impl Database {
             commits,
             tags,
         };
-        let moved = self.send(remote, &update, progress)?;
+        let (moved, mended) = self.send(remote, &update, progress)?;
         self.note_pushed(name, &branch, head)?;
         let tags = update.tags.into_iter().map(|(tag, _)| tag.name).collect();
         let (from, to) = (there.map(format::id_of), format::id_of(head));
-        Ok(PushReport { branch, from, to, tags, moved })
+        let damages = remote.damages();
+        Ok(PushReport { branch, from, to, tags, moved, damages, mended })
     }
 
     /// Sends the commits of `update` and has the remote change its refs.
@@ -156,18 +162,29 @@ impl Database {
         remote: &dyn Remote,
         update: &RefUpdate,
         progress: &mut dyn FnMut(&Moved),
-    ) -> Result<Moved, Error> {
+    ) -> Result<(Moved, u64), Error> {
         let store = self.frond().engine().store().clone();
-        let chunks: Vec<Chunk> = store.get_many(&update.commits)?;
-        let absent = check_absent(&*store, remote, &chunks)?;
+        let commits: Vec<Chunk> = store.get_many(&update.commits)?;
+        let absent = check_absent(&*store, remote, &commits)?;
         let lane = Outwards { remote, store };
         let mut sent = Moved::default();
+        let is_there = update.expected == Some(update.new) && update.tags.is_empty();
+        let (mended, is_sure) = if is_there { (0, true) } else { self.mend(&lane)? };
         for attempt in 1.. {
             let mut transfer = Transfer::new(&lane, progress);
-            transfer.commits(&chunks, &absent)?;
-            let bytes = sent.bytes + transfer.moved.bytes;
-            sent = Moved { chunks: sent.chunks + transfer.moved.chunks, bytes, ..transfer.moved };
-            if update.expected == Some(update.new) && update.tags.is_empty() {
+            transfer.commits(&commits, &absent)?;
+            let mut moved = transfer.moved;
+            if !is_sure {
+                // What the parents have may be damaged there.
+                let catalog = history::load(&*lane.store, update.new)?.catalog;
+                let mut transfer = Transfer::new(&lane, progress);
+                transfer.tree(vec![catalog.root], Vec::new())?;
+                moved.chunks += transfer.moved.chunks;
+                moved.bytes += transfer.moved.bytes;
+            }
+            let (chunks, bytes) = (sent.chunks + moved.chunks, sent.bytes + moved.bytes);
+            sent = Moved { chunks, bytes, ..moved };
+            if is_there {
                 break;
             }
             match remote.update(update) {
@@ -179,7 +196,23 @@ impl Database {
                 }
             }
         }
-        Ok(sent)
+        Ok((sent, mended))
+    }
+
+    /// Has the remote look at a share of what it holds, and puts there again what is damaged. Returns how many
+    /// chunks, and whether that was all.
+    fn mend(&self, lane: &Outwards<'_>) -> Result<(u64, bool), Error> {
+        lane.remote.reread()?;
+        let damages = lane.remote.damages();
+        let mut lost: Vec<ChunkHash> =
+            damages.iter().flat_map(|damage| &damage.chunks).copied().collect();
+        let there = lane.remote.has_many(&lost)?;
+        let mut there = there.into_iter();
+        lost.retain(|_| there.next() == Some(false));
+        let get = |hashes: &[ChunkHash]| lane.get_many(hashes);
+        let (mended, lost) = mend(&lost, &get, &|chunks| lane.put_many(chunks))?;
+        let is_sure = lost.is_empty() && !damages.iter().any(|damage| damage.may_hold_more);
+        Ok((mended, is_sure))
     }
 
     fn check_forward(
@@ -265,14 +298,14 @@ impl Database {
     fn note_pushed(&self, remote: &str, branch: &str, head: ChunkHash) -> Result<(), Error> {
         let name = self.repository_name();
         let scope = Scope::branch(name, "");
-        self.transact_alone(scope, Role::Writer, Durability::Synced, |transaction| {
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             transaction.validate(TreeId::SYSTEM, system::repository_key(name));
             let tracked = TagInfo {
                 name: format!("{remote}/{branch}"),
                 commit: format::id_of(head),
                 message: None,
                 author: None,
-                time_millis: self.frond().now_millis(),
+                time_millis: self.frond().time_millis(),
             };
             tracked.put_tracking(transaction, name)?;
             Ok(Outcome::Commit(()))

@@ -9,6 +9,13 @@
 //! 3. Of what is new, in batches, several at once: what the other side has already (a transfer that
 //!    was cut) isn't sent again, but what it refers to is looked at, since it may have come without that.
 //!
+//! What the other side *has* was read there and is whole (`Endpoint::has_many`): a name in an index is no proof. What the
+//! two have in common is looked at only to pass it over, so a node of it that can't be read is left out, and more
+//! is asked for.
+//!
+//! *Damage* where chunks come from ends a transfer, unless it is told to save the rest ([`Transfer::saving`]): then
+//! what can't be read is listed, and what only it leads to isn't reached.
+//!
 //! The order of a level is that of the trees, commit by commit: so versions of the same data, and what lies
 //! side by side in a tree, are sent together, and compress well together.
 //!
@@ -22,7 +29,7 @@ use std::sync::mpsc;
 
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::version::format::Commit;
 
 /// Chunks that are asked for and put together.
@@ -54,8 +61,8 @@ pub struct Moved {
 }
 
 /// Moves chunks between two places.
-pub(crate) trait Lane: Sync {
-    /// Tells for each of `hashes` whether the place that chunks are sent to has it.
+pub(crate) trait Endpoint: Sync {
+    /// Tells for each of `hashes` whether the place that chunks are sent to has it, whole: it was read.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
     /// Gets chunks from the place that they are sent from.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
@@ -67,13 +74,23 @@ pub(crate) trait Lane: Sync {
 
 /// A transfer on its way.
 pub(crate) struct Transfer<'a> {
-    lane: &'a dyn Lane,
+    lane: &'a dyn Endpoint,
     progress: &'a mut dyn FnMut(&Moved),
     pub moved: Moved,
     /// What was looked at.
     seen: HashSet<ChunkHash>,
+    how: How,
+    /// What can't be read where it comes from, and why.
+    pub lost: Vec<(ChunkHash, Error)>,
+}
+
+/// What may move, and what is done where it can't.
+#[derive(Clone, Copy, Default)]
+struct How {
     /// Whether an engine's state may move: in a backup, never to or from somebody else's repository.
     with_engine_state: bool,
+    /// Whether damage where chunks come from is passed over.
+    is_saving: bool,
 }
 
 /// What became of a batch.
@@ -83,18 +100,25 @@ struct Batch {
     sent: u64,
     bytes: u64,
     known: u64,
+    lost: Vec<(ChunkHash, Error)>,
 }
 
 impl<'a> Transfer<'a> {
     /// Nothing moved yet.
-    pub fn new(lane: &'a dyn Lane, progress: &'a mut dyn FnMut(&Moved)) -> Transfer<'a> {
-        let (moved, seen) = (Moved::default(), HashSet::new());
-        Transfer { lane, progress, moved, seen, with_engine_state: false }
+    pub fn new(lane: &'a dyn Endpoint, progress: &'a mut dyn FnMut(&Moved)) -> Transfer<'a> {
+        let (moved, seen, lost) = (Moved::default(), HashSet::new(), Vec::new());
+        Transfer { lane, progress, moved, seen, how: How::default(), lost }
     }
 
     /// The same, for a whole data directory.
-    pub fn of_engine(lane: &'a dyn Lane, progress: &'a mut dyn FnMut(&Moved)) -> Transfer<'a> {
-        Transfer { with_engine_state: true, ..Transfer::new(lane, progress) }
+    pub fn of_engine(lane: &'a dyn Endpoint, progress: &'a mut dyn FnMut(&Moved)) -> Transfer<'a> {
+        let how = How { with_engine_state: true, ..How::default() };
+        Transfer { how, ..Transfer::new(lane, progress) }
+    }
+
+    /// The same, which lists in `lost` what can't be read, and moves the rest.
+    pub fn saving(self) -> Transfer<'a> {
+        Transfer { how: How { is_saving: true, ..self.how }, ..self }
     }
 
     /// Moves commits that the other side lacks, the oldest first. Their chunks are `chunks`; those of
@@ -142,7 +166,7 @@ impl<'a> Transfer<'a> {
             old = if fresh.is_empty() {
                 Vec::new()
             } else {
-                references(self.lane, &old, self.with_engine_state)?
+                references(self.lane, &old, self.how, Passed::Over)?
             };
         }
         Err(Error::damaged("the repository's trees are deeper than any can be"))
@@ -151,7 +175,7 @@ impl<'a> Transfer<'a> {
     /// Moves what of a level is missing, several batches at once; returns what all of it refers to.
     fn level(&mut self, hashes: &[ChunkHash]) -> Result<Vec<ChunkHash>, Error> {
         let batches: Vec<&[ChunkHash]> = hashes.chunks(BATCH).collect();
-        let (lane, with_engine_state) = (self.lane, self.with_engine_state);
+        let (lane, how) = (self.lane, self.how);
         let next = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::channel();
         let mut below: Vec<Vec<ChunkHash>> = vec![Vec::new(); batches.len()];
@@ -163,7 +187,7 @@ impl<'a> Transfer<'a> {
                     loop {
                         let position = next.fetch_add(1, Ordering::Relaxed);
                         let Some(batch) = batches.get(position) else { return };
-                        let done = move_batch(lane, batch, with_engine_state);
+                        let done = move_batch(lane, batch, how);
                         if done.is_err() {
                             next.store(batches.len(), Ordering::Relaxed);
                         }
@@ -180,6 +204,7 @@ impl<'a> Transfer<'a> {
                         self.moved.chunks += batch.sent;
                         self.moved.bytes += batch.bytes;
                         self.moved.known += batch.known;
+                        self.lost.extend(batch.lost);
                         (self.progress)(&self.moved);
                         below[position] = batch.below;
                     }
@@ -195,11 +220,7 @@ impl<'a> Transfer<'a> {
 }
 
 /// Sends what of a batch is missing.
-fn move_batch(
-    lane: &dyn Lane,
-    hashes: &[ChunkHash],
-    with_engine_state: bool,
-) -> Result<Batch, Error> {
+fn move_batch(lane: &dyn Endpoint, hashes: &[ChunkHash], how: How) -> Result<Batch, Error> {
     let there = lane.has_many(hashes)?;
     if there.len() != hashes.len() {
         return Err(Error::damaged("an answer for each chunk was expected"));
@@ -208,20 +229,53 @@ fn move_batch(
     for (hash, is_there) in hashes.iter().zip(&there) {
         if *is_there { known.push(*hash) } else { missing.push(*hash) }
     }
-    let chunks = if missing.is_empty() { Vec::new() } else { lane.get_many(&missing)? };
-    if !missing.iter().copied().eq(chunks.iter().map(Chunk::hash)) {
-        return Err(Error::damaged("other chunks came than were asked for"));
-    }
+    let mut lost = Vec::new();
+    let get = |hashes: &[ChunkHash]| lane.get_many(hashes);
+    let chunks = match get_many(&missing, &get) {
+        Err(error) if how.is_saving && error.kind == ErrorKind::Damaged => {
+            each(&missing, &get, &mut |hash, error| lost.push((hash, error)))?
+        }
+        chunks => chunks?,
+    };
     for chunk in &chunks {
-        check(chunk, with_engine_state)?;
+        check(chunk, how.with_engine_state)?;
     }
     if !chunks.is_empty() {
         lane.put_many(&chunks)?;
     }
     let mut lower: Vec<ChunkHash> = chunks.iter().flat_map(below).collect();
-    lower.extend(references(lane, &known, with_engine_state)?);
+    lower.extend(references(lane, &known, how, Passed::Through)?);
     let (sent, known) = (chunks.len() as u64, known.len() as u64);
-    Ok(Batch { below: lower, sent, bytes: bytes_of(&chunks), known })
+    Ok(Batch { below: lower, sent, bytes: bytes_of(&chunks), known, lost })
+}
+
+/// Gets chunks by their names, in their order.
+pub(crate) type Getting<'a> = dyn Fn(&[ChunkHash]) -> Result<Vec<Chunk>, Error> + 'a;
+
+/// Gets chunks, and compares their names with those that were asked for.
+fn get_many(hashes: &[ChunkHash], get: &Getting<'_>) -> Result<Vec<Chunk>, Error> {
+    let chunks = if hashes.is_empty() { Vec::new() } else { get(hashes)? };
+    match hashes.iter().copied().eq(chunks.iter().map(Chunk::hash)) {
+        true => Ok(chunks),
+        false => Err(Error::damaged("other chunks came than were asked for")),
+    }
+}
+
+/// Gets chunks one by one; `lose` is told of those that are damaged or missing.
+pub(crate) fn each(
+    hashes: &[ChunkHash],
+    get: &Getting<'_>,
+    lose: &mut dyn FnMut(ChunkHash, Error),
+) -> Result<Vec<Chunk>, Error> {
+    let mut found = Vec::with_capacity(hashes.len());
+    for hash in hashes {
+        match get_many(std::slice::from_ref(hash), get) {
+            Ok(chunks) => found.extend(chunks),
+            Err(error) if error.kind == ErrorKind::Damaged => lose(*hash, error),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
 }
 
 /// Refuses what has no place below a commit.
@@ -251,16 +305,33 @@ fn below(chunk: &Chunk) -> impl Iterator<Item = ChunkHash> + '_ {
     chunk.references().take(count)
 }
 
+/// Why chunks are read that both places have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passed {
+    /// What they lead to needn't move: one that can't be read only makes more be looked at.
+    Over,
+    /// What they lead to may be missing yet: all of them must be read.
+    Through,
+}
+
 /// What chunks that both places have refer to.
 fn references(
-    lane: &dyn Lane,
+    lane: &dyn Endpoint,
     hashes: &[ChunkHash],
-    with_engine_state: bool,
+    how: How,
+    passed: Passed,
 ) -> Result<Vec<ChunkHash>, Error> {
     let mut found = Vec::new();
+    let read = |hashes: &[ChunkHash]| lane.read_many(hashes);
     for batch in hashes.chunks(BATCH) {
-        for chunk in lane.read_many(batch)? {
-            check(&chunk, with_engine_state)?;
+        let chunks = match read(batch) {
+            Err(error) if passed == Passed::Over && error.kind == ErrorKind::Damaged => {
+                each(batch, &read, &mut |_, _| ())?
+            }
+            chunks => chunks?,
+        };
+        for chunk in chunks {
+            check(&chunk, how.with_engine_state)?;
             found.extend(below(&chunk));
         }
     }

@@ -6,7 +6,7 @@ use frond_store::{Chunk, ChunkHash};
 
 use crate::collection::Interrupt;
 use crate::error::Error;
-use crate::version::remote::{RefUpdate, Remote, RemoteState};
+use crate::version::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
 
 /// A [`Remote`] with an [`Interrupt`].
 pub struct WatchedRemote {
@@ -45,5 +45,14 @@ impl Remote for WatchedRemote {
     fn update(&self, update: &RefUpdate) -> Result<(), Error> {
         self.interrupt.check()?;
         self.remote.update(update)
+    }
+
+    fn reread(&self) -> Result<(), Error> {
+        self.interrupt.check()?;
+        self.remote.reread()
+    }
+
+    fn damages(&self) -> Vec<StorageDamage> {
+        self.remote.damages()
     }
 }

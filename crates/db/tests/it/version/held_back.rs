@@ -7,7 +7,7 @@ use frond_db::version::{
     ConflictKind, MergeOutcome, MergeRequest, MergeRules, MergeSide, Resolution,
 };
 use frond_db::{Database, Frond};
-use frond_doc::{DocumentBuf, document};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Code;
 use frond_testkit::random::for_seeds;
 
@@ -220,4 +220,77 @@ fn uniqueness_holds_whatever_is_merged() {
         }
         frond.engine().check().unwrap();
     });
+}
+
+/// Document 1 with `a` and `b`.
+fn pair(a: Value<'_>, b: Value<'_>) -> DocumentBuf {
+    let mut document = DocumentBuilder::new();
+    document.append("_id", Value::Int32(1)).append("a", a).append("b", b);
+    document.build()
+}
+
+/// Each side's document can be filed, and what both make of it can't.
+#[test]
+fn a_merged_document_that_an_index_can_not_file() {
+    let mut list = DocumentBuilder::new();
+    list.begin_array("list").push(Value::Int32(1)).push(Value::Int32(2)).end();
+    let list = list.build();
+    let list = list.get("list").unwrap();
+    let long = "x".repeat(5_000);
+    let long = Value::String(&long);
+    for value in [list, long] {
+        for resolution in [Resolution::Ours, Resolution::Theirs] {
+            let none = Value::Int32(0);
+            let frond = new();
+            let main = shop(&frond, "");
+            insert(&main, "things", &[pair(none, none)]);
+            index(&main, "things", document! { "a": 1_i32, "b": 1_i32 }, false);
+            main.commit("first", "").unwrap();
+            main.create_branch("side", None).unwrap();
+            let side = shop(&frond, "side");
+            put(&side, "things", &pair(none, value)).unwrap();
+            insert(&side, "things", &[document! { "_id": 2_i32, "a": 7_i32 }]);
+            side.commit("theirs", "").unwrap();
+            put(&main, "things", &pair(value, none)).unwrap();
+            main.commit("ours", "").unwrap();
+            assert_eq!(waits(merge(&main, "side").unwrap()), 1);
+            let conflict = main.conflicts(None).unwrap().remove(0);
+            assert_eq!(conflict.kind, ConflictKind::IndexKey);
+            assert_eq!(conflict.paths, ["a", "b"]);
+            assert_eq!(all(&main, "things")[0], pair(value, none));
+            assert_eq!(all(&main, "things").len(), 2, "what merged cleanly is there");
+            let error = main.resolve_conflict(&conflict.id, &resolution);
+            if matches!(resolution, Resolution::Theirs) {
+                // Theirs on both paths is what can't be.
+                error.unwrap_err();
+                let value = Resolution::Value(Some(pair(none, value)));
+                main.resolve_conflict(&conflict.id, &value).unwrap();
+            }
+            main.merge_continue(None, None).unwrap();
+            let checked = main.check_collection("things", &Default::default()).unwrap();
+            assert!(checked.is_valid());
+        }
+    }
+}
+
+/// Theirs has a new index, and ours a document that it can't file: the index is the conflict.
+#[test]
+fn an_index_that_can_not_file_our_document() {
+    let long = "x".repeat(5_000);
+    let long = Value::String(&long);
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[pair(Value::Int32(0), Value::Int32(0))]);
+    main.commit("first", "").unwrap();
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    index(&side, "things", document! { "a": 1_i32, "b": 1_i32 }, false);
+    side.commit("theirs", "").unwrap();
+    put(&main, "things", &pair(long, long)).unwrap();
+    main.commit("ours", "").unwrap();
+    assert_eq!(waits(merge(&main, "side").unwrap()), 1);
+    let conflict = main.conflicts(None).unwrap().remove(0);
+    assert_eq!(conflict.kind, ConflictKind::Index);
+    main.resolve_conflict(&conflict.id, &Resolution::Ours).unwrap();
+    assert!(matches!(main.merge_continue(None, None).unwrap(), MergeOutcome::Merged { .. }));
 }

@@ -236,9 +236,9 @@ fn conflicts_are_data_and_are_resolved() {
 fn a_merge_is_given_up() {
     for hard_reset in [false, true] {
         let (_frond, main, _side) = conflicting();
-        put(&main, "things", &thing(30, 0, 0)).unwrap();
-        insert(&main, "new", &[thing(1, 1, 1)]);
         if hard_reset {
+            put(&main, "things", &thing(30, 0, 0)).unwrap();
+            insert(&main, "new", &[thing(1, 1, 1)]);
             main.reset(None, true).unwrap();
         } else {
             main.merge_abort().unwrap();

@@ -6,7 +6,7 @@ use frond_db::version::remote::{
     DataRemote, Depth, Moved, ORIGIN, PlainRemote, PushRequest, RefUpdate, Remote, RemoteState,
 };
 use frond_db::version::{LogRequest, MergeOutcome, MergeRequest};
-use frond_db::{Database, Error, Frond};
+use frond_db::{Database, Error, Frond, ReclaimOptions};
 use frond_doc::{DocumentBuf, document};
 use frond_store::{Chunk, ChunkHash};
 
@@ -137,6 +137,22 @@ fn a_push_loses_nobodys_commits() {
     let (other, _) = origin_on(&SimDisk::new(2));
     assert!(clone.fetch("other", &data(&other), &mut quiet()).is_err());
     assert!(push(&clone, &data(&other)).is_err());
+}
+
+#[test]
+fn a_tag_of_another_commit_stays_and_is_told() {
+    let (frond, main) = origin();
+    let (_there, clone) = clone_of(&data(&frond));
+    let before = clone.list_tags().unwrap();
+    main.delete_tag("v1").unwrap();
+    put(&main, "things", &document! { "_id": 9_i32, "a": 99_i32 }).unwrap();
+    main.commit("second", "Ada").unwrap();
+    main.create_tag("v1", None, None, false).unwrap();
+    let report = clone.fetch(ORIGIN, &data(&frond), &mut quiet()).unwrap();
+    assert_eq!((report.tags_kept, report.tags), (vec!["v1".to_owned()], Vec::new()));
+    assert_eq!(clone.list_tags().unwrap(), before);
+    let again = clone_of(&data(&frond)).1.fetch(ORIGIN, &data(&frond), &mut quiet()).unwrap();
+    assert!(again.tags_kept.is_empty(), "the same tag is no news");
 }
 
 #[test]
@@ -383,4 +399,124 @@ fn a_shallow_clone_ends_cleanly_and_is_deepened() {
         .reclaim(0, frond_db::ReclaimOptions { thorough: true, bytes_a_second: None, purge: false })
         .unwrap();
     there.close().unwrap();
+}
+
+/// A remote that is collected whenever somebody has put chunks there, and before its refs change.
+struct GcReport<'a> {
+    remote: DataRemote,
+    frond: &'a Frond,
+    count: AtomicUsize,
+}
+
+impl GcReport<'_> {
+    fn collect(&self) {
+        // Twice: what is kept from the first by chance goes with the second.
+        for _ in 0..2 {
+            let thorough = ReclaimOptions { thorough: true, ..ReclaimOptions::default() };
+            self.frond.reclaim(0, thorough).expect("a collection");
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Remote for GcReport<'_> {
+    fn state(&self) -> Result<Option<RemoteState>, Error> {
+        self.remote.state()
+    }
+
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+        let found = self.remote.has_many(hashes);
+        // What was found there, and isn't sent for that, mustn't go any more.
+        self.collect();
+        found
+    }
+
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        self.remote.get_many(hashes)
+    }
+
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
+        self.remote.put_many(chunks)?;
+        self.collect();
+        Ok(())
+    }
+
+    fn update(&self, update: &RefUpdate) -> Result<(), Error> {
+        self.collect();
+        self.remote.update(update)
+    }
+}
+
+#[test]
+fn a_collection_beside_a_push_takes_nothing_that_it_put_or_found() {
+    let (there, _) = origin();
+    let (_here, clone) = clone_of(&data(&there));
+    // What is there, and belongs to nobody any more when the push finds it.
+    let documents: Vec<DocumentBuf> = (10_000..12_000)
+        .map(|id: i32| document! { "_id": id, "a": id % 10, "text": "new" })
+        .collect();
+    insert(&clone, "things", &documents);
+    clone.commit("more", "Ada").unwrap();
+    let cut = GcReport { remote: data(&there), frond: &there, count: AtomicUsize::new(0) };
+    let found = clone.push(ORIGIN, &Dropped(&cut), &PushRequest::default(), &mut quiet());
+    found.expect_err("its refs don't change");
+    drop(cut);
+    let remote = GcReport { remote: data(&there), frond: &there, count: AtomicUsize::new(0) };
+    push(&clone, &remote).expect("nothing of it went");
+    assert!(remote.count.load(Ordering::Relaxed) > 2);
+    drop(remote);
+    assert_eq!(everything(&shop(&there, "")), everything(&clone));
+    there.engine().check().unwrap();
+}
+
+/// A remote that takes chunks and then no refs.
+struct Dropped<'a>(&'a GcReport<'a>);
+
+impl Remote for Dropped<'_> {
+    fn state(&self) -> Result<Option<RemoteState>, Error> {
+        self.0.remote.state()
+    }
+
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+        self.0.remote.has_many(hashes)
+    }
+
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        self.0.remote.get_many(hashes)
+    }
+
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
+        self.0.remote.put_many(chunks)
+    }
+
+    fn update(&self, _: &RefUpdate) -> Result<(), Error> {
+        Err(Error::invalid(frond_query::Code::BadValue, "no"))
+    }
+}
+
+/// A branch of this repository that is called as one of the remote's can't take its place.
+#[test]
+fn names_that_would_be_taken_for_a_remotes_branch() {
+    let (frond, main) = origin();
+    let remote = data(&frond);
+    let (there, clone) = clone_of(&remote);
+    assert_eq!(
+        clone.create_branch("origin/mine", None).unwrap_err().code.name(),
+        "NamespaceExists"
+    );
+    let tagged = clone.create_tag("origin/mine", None, None, false);
+    assert_eq!(tagged.unwrap_err().code.name(), "NamespaceExists");
+    clone.create_branch("up/main", None).unwrap();
+    let added = clone.add_remote("up", "elsewhere");
+    assert_eq!(added.unwrap_err().code.name(), "NamespaceExists");
+    // One that is there nevertheless is not what a pull merges.
+    let up = shop(&there, "up%2Fmain");
+    insert(&up, "things", &[document! { "_id": "mine" }]);
+    up.commit("mine", "").unwrap();
+    insert(&main, "things", &[document! { "_id": "theirs" }]);
+    main.commit("theirs", "").unwrap();
+    clone.pull("up", &remote, Some("main"), MergeRequest::default(), &mut quiet()).unwrap();
+    assert_eq!(everything(&clone), everything(&main));
+    let none = clone.pull("up", &remote, Some("none"), MergeRequest::default(), &mut quiet());
+    assert_eq!(none.unwrap_err().code.name(), "BadValue");
 }

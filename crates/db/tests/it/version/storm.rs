@@ -7,7 +7,7 @@ use std::thread;
 
 use frond_db::catalog::IndexSpec;
 use frond_db::version::{MergeOutcome, Resolution};
-use frond_db::{Database, DeleteStatement, Durability, Error, ErrorKind, Frond};
+use frond_db::{Database, DeleteStatement, Durability, Error, ErrorKind, FindRequest, Frond};
 use frond_doc::{DocumentBuf, Value, document};
 use frond_testkit::{Random, SimDisk};
 
@@ -74,7 +74,7 @@ fn merge_and_resolve(database: &Database, from: &str, random: &mut Random) {
 fn check(database: &Database) {
     for collection in database.list_collections().unwrap() {
         let documents = by_id(all(database, &collection.name));
-        let count = database.count(&collection.name, None, 0, None, None).unwrap();
+        let count = database.count(&collection.name, &FindRequest::default()).unwrap();
         assert_eq!(count as usize, documents.len());
         for index in database.list_indexes(&collection.name).unwrap() {
             let found = find(database, &collection.name, None, Some(&index.name));
@@ -164,7 +164,7 @@ fn storm(frond: &Frond, seed: u64) {
 
 #[test]
 fn everything_at_once() {
-    for seed in 1..=STORMS {
+    for seed in frond_testkit::random::seeds(STORMS) {
         let disk = SimDisk::new(seed);
         let frond = open(&disk);
         let main = shop(&frond, "");

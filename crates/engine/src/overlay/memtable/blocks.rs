@@ -26,7 +26,7 @@ use crossbeam_epoch::{Guard, default_collector, pin};
 use crossbeam_skiplist::SkipList;
 
 use crate::ids::Sequence;
-use crate::overlay::recycle::Recycler;
+use crate::overlay::recycled::Recycler;
 use crate::overlay::stored::Stored;
 
 /// Entries of a full block: with 32 searching takes longer, with 128 inserting.

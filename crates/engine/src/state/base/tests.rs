@@ -14,10 +14,10 @@ use frond_testkit::random::for_seeds;
 use frond_tree::{Bounds, Direction, Edit, Entry, TreeFormat, Value};
 
 use super::*;
+use crate::compaction_progress::CompactionProgress;
+use crate::entry::OverlayEntry;
 use crate::overlay::interleave::{Interleave, Source};
-use crate::overlay::memtable::OverlayEntry;
 use crate::overlay::run::RunCursor;
-use crate::rounds::Rounds;
 
 type Map = BTreeMap<Bytes, Value>;
 
@@ -26,7 +26,7 @@ struct World {
     /// Every edit, its place being its Sequence.
     edits: Vec<(Bytes, Option<Value>)>,
     base: Base,
-    ready: Vec<Improvement>,
+    ready: Vec<VersionEdit>,
     /// How many runs steps dropped, and edits that nobody need look at any more.
     dropped: usize,
     passed: usize,
@@ -105,7 +105,7 @@ impl World {
         let mut entries = self.edits(after, upto).into_iter().map(Ok);
         let format = self.base.tree.format;
         let run = Run::build(&*self.store, format, (after, upto), &mut entries).unwrap();
-        self.ready.extend(run.map(|run| Improvement::Flushed(Arc::new(run))));
+        self.ready.extend(run.map(|run| VersionEdit::Flushed(Arc::new(run))));
     }
 
     fn merge(&mut self, random: &mut Random) {
@@ -116,20 +116,20 @@ impl World {
         let mut entries = self.overlay(&runs, &Bounds::all());
         let format = self.base.tree.format;
         let into = Run::build(&*self.store, format, times, &mut entries).unwrap();
-        self.ready.push(Improvement::Merged { runs, into: Arc::new(into.unwrap()) });
+        self.ready.push(VersionEdit::Merged { runs, into: Arc::new(into.unwrap()) });
     }
 
     /// The next step of folding, as it is done: its result is laid over the base at once or later.
     fn step_fold(&mut self, random: &mut Random) {
-        let start = self.base.rounds.cursor().cloned();
+        let start = self.base.progress.cursor().cloned();
         let ahead = 1 + random.below(6);
         let end = (0..KEY_COUNT).map(key).filter(|key| Some(key) > start.as_ref()).nth(ahead);
         let bounds = Bounds { start, end: end.clone() };
         let edits = Interleave::new(self.left(&self.base, &bounds), Direction::Ascending);
         let tree = self.apply_edits(&self.base.tree, edits);
         let (from, upto) = (self.base.tree.root, self.base.folded_to);
-        let (rounds, whole_to) = self.base.rounds.stepped(upto, end.as_ref(), 0);
-        self.ready.push(Improvement::Stepped { from, tree, upto, whole_to, rounds });
+        let (progress, whole_to) = self.base.progress.stepped(upto, end.as_ref(), 0);
+        self.ready.push(VersionEdit::Stepped { from, tree, upto, whole_to, progress });
         if random.one_in(2) {
             self.end_work(self.ready.len() - 1);
         }
@@ -140,7 +140,7 @@ impl World {
         let ascending = Direction::Ascending;
         let source =
             |(run, bounds)| Source::Run(RunCursor::new(run, &self.store, bounds, ascending));
-        let left = |run: &'_ Arc<Run>| base.rounds.left(run.upto, bounds).collect::<Vec<_>>();
+        let left = |run: &'_ Arc<Run>| base.progress.left(run.upto, bounds).collect::<Vec<_>>();
         let runs =
             base.runs.iter().flat_map(|run| left(run).into_iter().map(move |left| (&**run, left)));
         runs.map(source).collect()
@@ -173,12 +173,12 @@ impl World {
 
     /// Lays over the base what is ready at `position`.
     fn end_work(&mut self, position: usize) {
-        let improvement = self.ready.swap_remove(position);
+        let edit = self.ready.swap_remove(position);
         let (before, run_count) = (self.base.folded_to, self.base.runs.len());
-        if let Some(improved) = self.base.improved(&improvement) {
+        if let Some(improved) = self.base.improved(&edit) {
             self.base = improved;
         }
-        if matches!(improvement, Improvement::Stepped { .. }) {
+        if matches!(edit, VersionEdit::Stepped { .. }) {
             self.dropped += run_count - self.base.runs.len();
         }
         assert!(before <= self.base.folded_to);
@@ -197,7 +197,7 @@ impl World {
             7 if random.one_in(4) => {
                 let upto = Sequence(random.below(self.edits.len() + 1) as u64);
                 let tree = self.build(self.content(upto));
-                self.ready.push(Improvement::Folded { tree, upto });
+                self.ready.push(VersionEdit::Folded { tree, upto });
             }
             8..=11 => self.step_fold(random),
             12 | 13 => self.check_left(random),
@@ -236,18 +236,18 @@ fn what_wins_nothing_is_not_taken() {
         assert_eq!(world.base.improved(&flushed), None, "a run that is there already");
     }
     let tree = *world.base.tree;
-    let folded = |upto| Improvement::Folded { tree, upto: Sequence(upto) };
+    let folded = |upto| VersionEdit::Folded { tree, upto: Sequence(upto) };
     assert_eq!(world.base.improved(&folded(0)), None);
     let half = world.base.improved(&folded(2)).unwrap();
     assert_eq!((half.runs.len(), half.folded_to), (2, Sequence(4)));
     assert_eq!(half.improved(&folded(half.whole_to().0)), None, "no further than it is");
     let runs = world.base.runs.clone();
-    let merged = Improvement::Merged { runs: runs[2..].to_vec(), into: Arc::clone(&runs[2]) };
+    let merged = VersionEdit::Merged { runs: runs[2..].to_vec(), into: Arc::clone(&runs[2]) };
     assert_eq!(half.improved(&merged), None, "runs that are gone");
     let upto = world.newest();
     let (from, whole_to) = (ChunkHash([1; 32]), Sequence::ZERO);
-    let rounds = Rounds::default();
-    let stepped = Improvement::Stepped { from, tree, upto, whole_to, rounds };
+    let progress = CompactionProgress::default();
+    let stepped = VersionEdit::Stepped { from, tree, upto, whole_to, progress };
     assert_eq!(half.improved(&stepped), None, "another tree");
     let all = half.improved(&folded(9)).unwrap();
     assert_eq!((all.runs.len(), all.folded_to), (0, Sequence(9)));
@@ -267,12 +267,12 @@ fn a_step_is_not_laid_over_a_tree_that_went_and_came_back() {
     let tree = world.apply(&world.base.runs, &Bounds::all());
     // Meanwhile the key is deleted again, and a version commit folds that: the tree is `from` again.
     world.edits.push((key(1), None));
-    let folded = Improvement::Folded { tree: from, upto: world.newest() };
+    let folded = VersionEdit::Folded { tree: from, upto: world.newest() };
     world.base = world.base.improved(&folded).unwrap();
     assert_eq!(*world.base.tree, from);
     for whole_to in [Sequence::ZERO, upto] {
-        let (from, rounds) = (from.root, Rounds::default());
-        let stepped = Improvement::Stepped { from, tree, upto, whole_to, rounds };
+        let (from, progress) = (from.root, CompactionProgress::default());
+        let stepped = VersionEdit::Stepped { from, tree, upto, whole_to, progress };
         assert_eq!(world.base.improved(&stepped), None, "the deleted key would be back");
     }
     world.check();

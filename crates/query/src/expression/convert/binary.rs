@@ -9,6 +9,7 @@ use super::super::node::Answer;
 use super::failed;
 use super::target::Subtype;
 use crate::error::QueryError;
+use crate::memory::RequestMemory;
 
 /// The subtype of UUIDs.
 pub(super) const UUID: u8 = 4;
@@ -82,12 +83,17 @@ fn is_uuid(value: Binary<'_>) -> bool {
     value.subtype == UUID && value.bytes.len() == 16
 }
 
-fn binary(subtype: u8, bytes: &[u8]) -> Answer<'static> {
-    Ok(Evaluated::copy(Value::Binary(Binary { subtype, bytes })))
+fn binary(subtype: u8, bytes: &[u8], memory: &RequestMemory) -> Answer<'static> {
+    Evaluated::copy(Value::Binary(Binary { subtype, bytes }), memory)
 }
 
 /// The bytes that a string stands for.
-pub(super) fn from_string(text: &str, subtype: u8, format: Format) -> Answer<'static> {
+pub(super) fn from_string(
+    text: &str,
+    subtype: u8,
+    format: Format,
+    memory: &RequestMemory,
+) -> Answer<'static> {
     if (format == Format::Uuid) != (subtype == UUID) {
         let message = format!(
             "Input string in $convert with no onError value: the uuid format goes with subtype \
@@ -107,13 +113,17 @@ pub(super) fn from_string(text: &str, subtype: u8, format: Format) -> Answer<'st
     let bytes = bytes.ok_or_else(|| {
         failed(format!("Input string '{text}' is not valid in $convert with no onError value"))
     })?;
-    binary(subtype, &bytes)
+    binary(subtype, &bytes, memory)
 }
 
 /// The string that stands for bytes.
-pub(super) fn to_string(value: Binary<'_>, format: Format) -> Answer<'static> {
+pub(super) fn to_string(
+    value: Binary<'_>,
+    format: Format,
+    memory: &RequestMemory,
+) -> Answer<'static> {
     let refuse = |why: &str| failed(format!("{why} in $convert with no onError value"));
-    Evaluated::string(match format.chosen(value) {
+    let text = match format.chosen(value) {
         Format::Utf8 => std::str::from_utf8(value.bytes)
             .map_err(|_| refuse("BinData does not represent a valid UTF-8 string"))?
             .to_owned(),
@@ -129,11 +139,17 @@ pub(super) fn to_string(value: Binary<'_>, format: Format) -> Answer<'static> {
         Format::Uuid => return Err(refuse("BinData is not a UUID")),
         Format::Base64Url => to_base64(value.bytes, b"-_", false),
         _ => to_base64(value.bytes, b"+/", true),
-    })
+    };
+    Evaluated::string(&text, memory)
 }
 
 /// The bytes of a number.
-pub(super) fn from_number(value: Value<'_>, subtype: Subtype, order: ByteOrder) -> Answer<'static> {
+pub(super) fn from_number(
+    value: Value<'_>,
+    subtype: Subtype,
+    order: ByteOrder,
+    memory: &RequestMemory,
+) -> Answer<'static> {
     // No number is a UUID.
     let subtype = subtype.number()?;
     let mut bytes = match value {
@@ -146,7 +162,7 @@ pub(super) fn from_number(value: Value<'_>, subtype: Subtype, order: ByteOrder) 
     if order == ByteOrder::Big {
         bytes.reverse();
     }
-    binary(subtype, &bytes)
+    binary(subtype, &bytes, memory)
 }
 
 /// The number that bytes are.

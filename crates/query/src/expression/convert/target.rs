@@ -4,10 +4,10 @@ use frond_doc::{ElementType, Value};
 
 use super::super::evaluated::Evaluated;
 use super::super::failure;
-use super::super::number::as_i32;
 use super::binary::{ByteOrder, Format};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::number::any_type::as_i32;
 
 /// The types that something is converted to.
 const CONVERTIBLE: [ElementType; 9] = [

@@ -9,7 +9,6 @@ use frond_doc::Value;
 use super::super::evaluated::Evaluated;
 use super::super::failure;
 use super::super::node::{Answer, Node, Operation};
-use super::super::number::Number;
 use super::super::parse::Parser;
 use super::super::scope::Scope;
 use super::calendar::{DAY_MILLIS, Moment, days_from_civil, days_in_month, month_of};
@@ -18,6 +17,7 @@ use super::zone::{Zone, ZoneArgument, not_a_zone};
 use super::{as_millis, date};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::number::any_type::Number;
 
 /// As many days as 64 bits of milliseconds hold, and one more.
 const DAYS_MAX: i64 = 213_503_982_335;

@@ -96,7 +96,7 @@ impl Operation for DateToString {
         let (Some(zone), true) = (zone, text.is_some() == format.is_some()) else {
             return Ok(Evaluated::NULL);
         };
-        Evaluated::string(format_with(text, millis(&date)?, &zone)?)
+        Evaluated::string(&format_with(text, millis(&date)?, &zone)?, scope.memory())
     }
 }
 

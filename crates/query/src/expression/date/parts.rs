@@ -1,12 +1,11 @@
 //! Parts of dates: `$year`, `$month`, `$dayOfMonth`, `$hour`, ..., `$dateToParts`, and
 //! `$dateFromParts`, whose parts may be beyond their ranges and carry over.
 
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::Value;
 
-use super::super::evaluated::Evaluated;
+use super::super::evaluated::{Evaluated, Fields};
 use super::super::failure;
 use super::super::node::{Answer, Node, Operation};
-use super::super::number::Number;
 use super::super::parse::{Parser, has_names, named};
 use super::super::scope::Scope;
 use super::calendar::{DAY_MILLIS, Moment, days_from_civil, days_from_iso, month_of};
@@ -14,6 +13,7 @@ use super::zone::{ZoneArgument, not_a_zone};
 use super::{date, millis};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::number::any_type::Number;
 
 #[derive(Debug)]
 struct Part {
@@ -124,11 +124,11 @@ impl Operation for ToParts {
             ("second", moment.second()),
             ("millisecond", moment.millisecond()),
         ];
-        let mut builder = DocumentBuilder::new();
+        let mut made = Fields::new(scope.memory());
         for (name, part) in names.into_iter().zip(parts).chain(times) {
-            builder.append(name, i32::try_from(part).map_or(Value::Int64(part), Value::Int32));
+            made.append(name, i32::try_from(part).map_or(Value::Int64(part), Value::Int32))?;
         }
-        Evaluated::document(builder.build())
+        made.finish()
     }
 }
 

@@ -8,7 +8,6 @@ use frond_doc::Value;
 use super::super::evaluated::Evaluated;
 use super::super::failure;
 use super::super::node::{Answer, Node, Operation};
-use super::super::number::Number;
 use super::super::parse::{Parser, named};
 use super::super::scope::Scope;
 use super::calendar::{DAY_MILLIS, Moment, days_from_civil, month_of};
@@ -18,6 +17,7 @@ use super::zone::{Zone, ZoneArgument, not_a_zone};
 use super::{as_millis, date};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::number::any_type::Number;
 
 const OPERATOR: &str = "$dateTrunc";
 /// 2000-01-01 in days from 1970.

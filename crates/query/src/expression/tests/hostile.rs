@@ -1,9 +1,15 @@
 //! Expressions that want too much: nesting, memory.
 
+use std::sync::Arc;
+
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_store::budget::{MemoryBudget, Reservation};
 
 use super::super::{Expression, Variables};
 use super::{check, evaluate, json};
+use crate::code::Code;
+use crate::error::QueryError;
+use crate::memory::RequestMemory;
 
 #[test]
 fn a_small_expression_makes_no_large_value() {
@@ -172,4 +178,110 @@ fn texts_that_are_no_dates_are_refused_and_never_panic() {
             }
         }
     });
+}
+
+/// Evaluates in `memory`.
+fn evaluate_in(expression: &str, memory: &RequestMemory) -> Result<(), i32> {
+    let document = json(&format!(r#"{{"v": {expression}}}"#));
+    let parsed = Expression::parse(document.get("v").unwrap()).unwrap();
+    let variables = Variables::default().with_memory(memory.clone());
+    match parsed.evaluate(Document::empty(), &variables) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.code.number()),
+    }
+}
+
+const RANGE: &str = r#"{"$range": [0, 100000]}"#;
+
+#[test]
+fn all_values_of_a_request_are_charged_while_they_live() {
+    let budget = MemoryBudget::new(16 << 20);
+    let memory = RequestMemory::new(Reservation::new(16 << 20, Some(budget.clone())), None);
+    let texts = format!(r#"{{"$map": {{"input": {RANGE}, "in": {{"$toString": "$$this"}}}}}}"#);
+    let pairs = format!(
+        r#"{{"$map": {{"input": {RANGE}, "in": {{"k": {{"$toString": "$$this"}}, "v": 1}}}}}}"#
+    );
+    let doubled = |seed: &str, operator: &str, times: usize| {
+        format!(
+            r#"{{"$reduce": {{"input": {{"$range": [0, {times}]}}, "initialValue": {seed},
+                "in": {{"{operator}": ["$$value", "$$value"]}}}}}}"#
+        )
+    };
+    let many = |count: usize| vec![RANGE; count].join(", ");
+    let vars: Vec<String> = (0..30).map(|n| format!(r#""v{n}": {RANGE}"#)).collect();
+    for (expression, expected) in [
+        (RANGE.to_owned(), Ok(())),
+        // One after the other they fit, side by side they don't.
+        (
+            r#"{"$map": {"input": {"$range": [0, 50]}, "in": {"$size": {"$range": [0, 90000]}}}}"#
+                .to_owned(),
+            Ok(()),
+        ),
+        (format!(r#"{{"$zip": {{"inputs": [{}]}}}}"#, many(30)), Err(146)),
+        (format!(r#"{{"$let": {{"vars": {{{}}}, "in": 1}}}}"#, vars.join(",")), Err(146)),
+        (format!(r#"{{"$concatArrays": [{}]}}"#, many(20)), Err(146)),
+        (format!("[{}]", many(20)), Err(146)),
+        (format!(r#"{{"a": [{}], "b": [{}]}}"#, many(5), many(5)), Err(146)),
+        (format!(r#"{{"$setUnion": [{RANGE}]}}"#), Err(146)),
+        (format!(r#"{{"$setDifference": [{RANGE}, []]}}"#), Err(146)),
+        (format!(r#"{{"$setEquals": [{RANGE}, {RANGE}]}}"#), Err(146)),
+        (format!(r#"{{"$arrayToObject": {pairs}}}"#), Err(146)),
+        (format!(r#"{{"$sortArray": {{"input": {texts}, "sortBy": 1}}}}"#), Ok(())),
+        (
+            format!(
+                r#"{{"$sortArray": {{"input": {{"$concatArrays": [{}]}}, "sortBy": 1}}}}"#,
+                many(3)
+            ),
+            Err(146),
+        ),
+        (format!(r#"{{"$reverseArray": {{"$concatArrays": [{}]}}}}"#, many(3)), Err(146)),
+        (doubled("[1]", "$concatArrays", 40), Err(146)),
+        (doubled(r#""ab""#, "$concat", 40), Err(146)),
+        (format!(r#"{{"$split": [{}, "a"]}}"#, doubled(r#""ab""#, "$concat", 20)), Err(146)),
+        (
+            format!(
+                r#"{{"$regexFindAll": {{"input": {}, "regex": "a"}}}}"#,
+                doubled(r#""ab""#, "$concat", 18)
+            ),
+            Err(146),
+        ),
+        (
+            format!(
+                r#"{{"$replaceAll": {{"input": {0}, "find": "a", "replacement": {0}}}}}"#,
+                doubled(r#""ab""#, "$concat", 12)
+            ),
+            Err(146),
+        ),
+    ] {
+        assert_eq!(evaluate_in(&expression, &memory), expected, "{expression}");
+        assert_eq!(memory.bytes(), 0, "{expression}");
+        assert!(budget.bytes() <= 1 << 18, "{expression}: {}", budget.bytes());
+    }
+    drop(memory);
+    assert_eq!(budget.bytes(), 0);
+}
+
+#[test]
+fn evaluating_stops_when_it_is_told_to() {
+    let stop = || Err(QueryError::new(Code::MaxTimeMSExpired, "it is time"));
+    let array = r#"{"$range": [0, 7000]}"#;
+    for expression in [
+        format!(r#"{{"$map": {{"input": {array}, "in": {{"$add": ["$$this", 1]}}}}}}"#),
+        format!(r#"{{"$filter": {{"input": {array}, "cond": {{"$in": ["$$this", {array}]}}}}}}"#),
+        format!(
+            r#"{{"$reduce": {{"input": {array}, "initialValue": 0,
+                "in": {{"$reduce": {{"input": [1, 2], "initialValue": 0, "in": 1}}}}}}}}"#
+        ),
+        format!(r#"{{"$setUnion": [{array}, {array}]}}"#),
+        format!(r#"{{"$setIntersection": [{array}, {array}]}}"#),
+        format!(r#"{{"$setIsSubset": [{array}, {array}]}}"#),
+        format!(r#"{{"$sortArray": {{"input": {array}, "sortBy": -1}}}}"#),
+        format!(r#"{{"$maxN": {{"input": {array}, "n": 3}}}}"#),
+        format!(r#"{{"$zip": {{"inputs": [{array}, {array}]}}}}"#),
+        r#"{"$map": {"input": [1, 2, 3], "in": {"$regexMatch": {"input": "aab", "regex": "(?=(a+))b"}}}}"#
+            .to_owned(),
+    ] {
+        let memory = RequestMemory::new(Reservation::new(1 << 30, None), Some(Arc::new(stop)));
+        assert_eq!(evaluate_in(&expression, &memory), Err(50), "{expression}");
+    }
 }

@@ -3,14 +3,20 @@
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::{Dependency, Rule, Schema, Test};
+use crate::filter::evaluate::Run;
 
 impl Schema {
     /// The `details` of a document that doesn't match.
-    pub(crate) fn details(&self, document: Document<'_>) -> DocumentBuf {
+    pub(crate) fn details(&self, document: Document<'_>, run: &Run<'_>) -> DocumentBuf {
         let mut details = DocumentBuilder::new();
         details.append("operatorName", Value::String("$jsonSchema"));
         self.append_annotations(&mut details);
-        self.append_failures(&mut details, "schemaRulesNotSatisfied", Value::Document(document));
+        self.append_failures(
+            &mut details,
+            "schemaRulesNotSatisfied",
+            Value::Document(document),
+            run,
+        );
         details.build()
     }
 
@@ -23,11 +29,17 @@ impl Schema {
     }
 
     /// Appends the rules that aren't kept, as an array.
-    fn append_failures(&self, out: &mut DocumentBuilder, name: &str, value: Value<'_>) {
+    fn append_failures(
+        &self,
+        out: &mut DocumentBuilder,
+        name: &str,
+        value: Value<'_>,
+        run: &Run<'_>,
+    ) {
         out.begin_array(name);
-        for rule in self.rules.iter().filter(|rule| !rule.test.is_kept(value)) {
+        for rule in self.rules.iter().filter(|rule| !rule.test.is_kept(value, run)) {
             out.push_begin_document();
-            rule.append_failure(out, value);
+            rule.append_failure(out, value, run);
             out.end();
         }
         out.end();
@@ -35,7 +47,7 @@ impl Schema {
 }
 
 impl Rule {
-    fn append_failure(&self, out: &mut DocumentBuilder, value: Value<'_>) {
+    fn append_failure(&self, out: &mut DocumentBuilder, value: Value<'_>, run: &Run<'_>) {
         out.append("operatorName", Value::String(&self.keyword));
         if !matches!(
             self.test,
@@ -57,9 +69,9 @@ impl Rule {
             (Test::Properties(properties), Value::Document(document)) => {
                 out.begin_array("propertiesNotSatisfied");
                 for (name, schema) in properties {
-                    let found = document.get(name).filter(|value| !schema.matches(*value));
+                    let found = document.get(name).filter(|value| !schema.matches(*value, run));
                     if let Some(value) = found {
-                        append_property(out, name, schema, value);
+                        append_property(out, name, schema, value, run);
                     }
                 }
                 out.end();
@@ -68,8 +80,8 @@ impl Rule {
                 out.begin_array("details");
                 for (name, value) in document.iter() {
                     for (pattern, schema) in patterns {
-                        if super::names(pattern, name) && !schema.matches(value) {
-                            append_property(out, name, schema, value);
+                        if super::names(pattern, name, run) && !schema.matches(value, run) {
+                            append_property(out, name, schema, value, run);
                         }
                     }
                 }
@@ -77,7 +89,7 @@ impl Rule {
             }
             (Test::OtherProperties { .. }, Value::Document(document)) => {
                 out.begin_array("additionalProperties");
-                for (name, _) in document.iter().filter(|(name, _)| self.test.is_other(name)) {
+                for (name, _) in document.iter().filter(|(name, _)| self.test.is_other(name, run)) {
                     out.push(Value::String(name));
                 }
                 out.end();
@@ -94,7 +106,7 @@ impl Rule {
             (Test::Dependencies(dependencies), Value::Document(document)) => {
                 out.begin_array("failingDependencies");
                 for (name, dependency) in dependencies {
-                    if document.get(name).is_none() || dependency.is_kept(document) {
+                    if document.get(name).is_none() || dependency.is_kept(document, run) {
                         continue;
                     }
                     out.push_begin_document();
@@ -103,21 +115,24 @@ impl Rule {
                         Dependency::Properties(names) => {
                             append_missing(out, "missingProperties", names, document);
                         }
-                        Dependency::Schema(schema) => schema.append_failures(out, "details", value),
+                        Dependency::Schema(schema) => {
+                            schema.append_failures(out, "details", value, run)
+                        }
                     }
                     out.end();
                 }
                 out.end();
             }
             (Test::Items(schema), Value::Array(array)) => {
-                let failing = array.iter().enumerate().find(|(_, item)| !schema.matches(*item));
-                append_item(out, schema, failing);
+                let failing =
+                    array.iter().enumerate().find(|(_, item)| !schema.matches(*item, run));
+                append_item(out, schema, failing, run);
             }
             (Test::ItemsInOrder(schemas), Value::Array(array)) => {
                 let mut pairs = array.iter().zip(schemas).enumerate();
-                let failing = pairs.find(|(_, (item, schema))| !schema.matches(*item));
+                let failing = pairs.find(|(_, (item, schema))| !schema.matches(*item, run));
                 if let Some((place, (item, schema))) = failing {
-                    append_item(out, schema, Some((place, item)));
+                    append_item(out, schema, Some((place, item)), run);
                 }
             }
             (Test::OtherItems(after, _), Value::Array(array)) => {
@@ -129,7 +144,7 @@ impl Rule {
                 out.end();
             }
             (Test::All(schemas) | Test::Any(schemas) | Test::One(schemas), _) => {
-                append_branches(out, schemas, matches!(self.test, Test::One(_)), value);
+                append_branches(out, schemas, matches!(self.test, Test::One(_)), value, run);
             }
             _ => self.append_reason(out, value),
         }
@@ -168,11 +183,17 @@ impl Rule {
     }
 }
 
-fn append_property(out: &mut DocumentBuilder, name: &str, schema: &Schema, value: Value<'_>) {
+fn append_property(
+    out: &mut DocumentBuilder,
+    name: &str,
+    schema: &Schema,
+    value: Value<'_>,
+    run: &Run<'_>,
+) {
     out.push_begin_document();
     out.append("propertyName", Value::String(name));
     schema.append_annotations(out);
-    schema.append_failures(out, "details", value);
+    schema.append_failures(out, "details", value, run);
     out.end();
 }
 
@@ -189,18 +210,29 @@ fn append_missing(
     out.end();
 }
 
-fn append_item(out: &mut DocumentBuilder, schema: &Schema, failing: Option<(usize, Value<'_>)>) {
+fn append_item(
+    out: &mut DocumentBuilder,
+    schema: &Schema,
+    failing: Option<(usize, Value<'_>)>,
+    run: &Run<'_>,
+) {
     let Some((place, item)) = failing else { return };
     out.append("reason", Value::String("At least one item did not match the sub-schema"));
     out.append("itemIndex", Value::Int32(i32::try_from(place).unwrap_or(i32::MAX)));
-    schema.append_failures(out, "details", item);
+    schema.append_failures(out, "details", item, run);
 }
 
 /// The branches of `allOf`, `anyOf` or `oneOf`: of the last, several may have matched.
-fn append_branches(out: &mut DocumentBuilder, schemas: &[Schema], is_one: bool, value: Value<'_>) {
+fn append_branches(
+    out: &mut DocumentBuilder,
+    schemas: &[Schema],
+    is_one: bool,
+    value: Value<'_>,
+    run: &Run<'_>,
+) {
     let number = |place: usize| Value::Int32(i32::try_from(place).unwrap_or(i32::MAX));
     let matching: Vec<usize> =
-        (0..schemas.len()).filter(|place| schemas[*place].matches(value)).collect();
+        (0..schemas.len()).filter(|place| schemas[*place].matches(value, run)).collect();
     if is_one && !matching.is_empty() {
         out.append("reason", Value::String("more than one subschema matched"));
         out.begin_array("matchingSchemaIndexes");
@@ -211,9 +243,11 @@ fn append_branches(out: &mut DocumentBuilder, schemas: &[Schema], is_one: bool, 
         return;
     }
     out.begin_array("schemasNotSatisfied");
-    for (place, schema) in schemas.iter().enumerate().filter(|(_, schema)| !schema.matches(value)) {
+    for (place, schema) in
+        schemas.iter().enumerate().filter(|(_, schema)| !schema.matches(value, run))
+    {
         out.push_begin_document().append("index", number(place));
-        schema.append_failures(out, "details", value);
+        schema.append_failures(out, "details", value, run);
         out.end();
     }
     out.end();

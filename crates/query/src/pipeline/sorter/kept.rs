@@ -4,7 +4,7 @@
 //! *Invariant*: of two entries the one that came first lies before the other in the blocks. So entries of equal
 //! keys are told apart by where they lie, and sorting needs no second copy of the list to be stable.
 
-use crate::pipeline::memory::{Exceeded, Lease};
+use frond_store::budget::{Exceeded, Reservation};
 
 /// A block's bytes, unless an entry alone has more. The first ones are smaller.
 const BLOCK_BYTES_MAX: usize = 256 << 10;
@@ -28,25 +28,25 @@ pub(super) struct Kept {
     places: Vec<Place>,
     /// Of keys and documents.
     bytes: usize,
-    lease: Lease,
+    reservation: Reservation,
 }
 
 impl Kept {
-    /// Holds nothing, and then what `lease` allows.
-    pub(super) fn new(lease: Lease) -> Kept {
-        Kept { blocks: Vec::new(), places: Vec::new(), bytes: 0, lease }
+    /// Holds nothing, and then what `reservation` allows.
+    pub(super) fn new(reservation: Reservation) -> Kept {
+        Kept { blocks: Vec::new(), places: Vec::new(), bytes: 0, reservation }
     }
 
     /// Whether they may stay in memory.
     pub(super) fn check(&mut self) -> Result<(), Exceeded> {
         let bytes = self.bytes();
-        self.lease.hold(bytes)
+        self.reservation.hold(bytes)
     }
 
     /// Gives all memory back.
     pub(super) fn clear(&mut self) {
         (self.blocks, self.places, self.bytes) = (Vec::new(), Vec::new(), 0);
-        self.lease.release();
+        self.reservation.release();
     }
 
     /// How many there are.
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn sorts_as_keys_compare_and_keeps_what_is_equal_in_order() {
         let keys: [&[u8]; 8] = [b"b", b"", b"\0", b"abcdefgh", b"abcdefghi", b"a", b"b", b"\0\0"];
-        let mut kept = Kept::new(Resources::default().lease());
+        let mut kept = Kept::new(Resources::default().reservation());
         for (position, key) in keys.iter().enumerate() {
             kept.push(key, &[position as u8; 3000]);
         }

@@ -6,8 +6,8 @@ use super::bounds::Bounds;
 use super::{Column, Partition};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::number::Number;
 use crate::expression::{Evaluated, Expression, failure};
+use crate::number::any_type::Number;
 use crate::pipeline::time_unit::TimeUnit;
 
 /// A sort value as a number; a date in units of time.

@@ -17,13 +17,13 @@ use super::edge::{Edge, Trail};
 use super::{Kind, WindowFunction, series, whole};
 use crate::accumulator::{Accumulator, Window};
 use crate::error::QueryError;
-use crate::expression::number::Number;
 use crate::expression::{Evaluated, Expression, Scope, Variables, failure};
-use crate::pipeline::memory::{Exceeded, Lease};
+use crate::number::any_type::Number;
 use crate::pipeline::spill::Resources;
 use crate::pipeline::spool::{Spool, SpoolReader};
 use crate::pipeline::time_unit::TimeUnit;
 use crate::sort::SortPattern;
+use frond_store::budget::{Exceeded, Reservation};
 
 /// A function's values, one document after the other.
 pub(in crate::pipeline) struct Stream {
@@ -60,7 +60,7 @@ struct Moving {
     trailing: Edge,
     /// What all values took that ever entered.
     entered_bytes: usize,
-    lease: Lease,
+    reservation: Reservation,
 }
 
 /// Where a `$linearFill` is.
@@ -100,7 +100,7 @@ impl WindowFunction {
                 leading: Edge::new(spool),
                 trailing: Edge::new(spool),
                 entered_bytes: 0,
-                lease: resources.lease(),
+                reservation: resources.reservation(),
             })),
             Kind::DocumentNumber => State::Number,
             Kind::Rank { .. } => State::Rank { before: None, rank: 0 },
@@ -183,7 +183,7 @@ impl Stream {
                 let shifted = if is_before { None } else { reader.next_document()? };
                 match shifted {
                     Some(shifted) => evaluate(output, &shifted, variables),
-                    None => Ok(Evaluated::copy(default.as_value())),
+                    None => Evaluated::copy(default.as_value(), variables.memory()),
                 }
             }
             (Kind::MovingAverage { input, alpha }, State::Average(average)) => {
@@ -198,7 +198,7 @@ impl Stream {
                 if !value.is_nullish() {
                     *last = value;
                 }
-                Ok(last.clone())
+                last.borrow().detach(variables.memory())
             }
             _ => unreachable!("a function's state was made for it"),
         }
@@ -210,7 +210,8 @@ fn evaluate(
     document: &DocumentBuf,
     variables: &Variables,
 ) -> Result<Evaluated<'static>, QueryError> {
-    Ok(expression.evaluate_in(&Scope::new(document.view(), variables))?.detach())
+    let value = expression.evaluate_in(&Scope::new(document.view(), variables))?;
+    value.detach(variables.memory())
 }
 
 /// The error of a window that is too large.
@@ -246,7 +247,7 @@ impl Moving {
             // Those that are in take their share.
             let end = self.leading.position();
             let bytes = self.entered_bytes / end * end.saturating_sub(self.trailing.position());
-            self.lease.hold(bytes).map_err(|exceeded| too_large(bytes, exceeded))?;
+            self.reservation.hold(bytes).map_err(|exceeded| too_large(bytes, exceeded))?;
         }
         loop {
             let position = self.trailing.position();

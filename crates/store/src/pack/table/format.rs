@@ -14,8 +14,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::chunk::{CHUNK_BYTES_MAX, ChunkHash, HASH_BYTES};
 use crate::field::{Magic, array_at, checksum_holds, u32_at, u64_at};
-use crate::index::{FramePlace, PackedChunk};
-use crate::near::count_before;
+use crate::interpolation::count_before;
+use crate::location::{FrameOffset, PackedChunk};
 use crate::pack::format::OFFSET_FIRST_FRAME;
 
 /// No frame begins like this: there is no such codec.
@@ -79,7 +79,8 @@ pub(crate) fn encode_index(offset: u32, entries: &mut [PackedChunk]) -> Vec<u8> 
     index
 }
 
-fn index_bytes(entry_count: usize) -> usize {
+/// Bytes of an index of so many entries.
+pub(crate) fn index_bytes(entry_count: usize) -> usize {
     let pages = entry_count.div_ceil(PAGE_ENTRY_COUNT);
     OFFSET_PAGES + entry_count * ENTRY_BYTES + pages * CHECKSUM_BYTES + TRAILER_BYTES
 }
@@ -141,7 +142,7 @@ pub(crate) fn search_page(
 fn parse_entry(entry: &[u8]) -> Option<PackedChunk> {
     let bytes = u32_at(entry, OFFSET_ENTRY_FRAME_BYTES)?;
     let place =
-        FramePlace { offset: u32_at(entry, OFFSET_ENTRY_FRAME_OFFSET)?, bytes: bytes & !REFERS };
+        FrameOffset { offset: u32_at(entry, OFFSET_ENTRY_FRAME_OFFSET)?, bytes: bytes & !REFERS };
     Some(PackedChunk { hash: ChunkHash(array_at(entry, 0)?), place, refers: bytes & REFERS != 0 })
 }
 

@@ -6,20 +6,30 @@
 //! - Chunks are read by the frame. Those that lie side by side are asked for together, and what was read
 //!   last is kept: a transfer asks for them in about the order in which another one wrote them.
 //!
+//! *Damage*: what can't be read where it lies counts as not being there. So whoever has it puts it again, and a
+//! chunk that lies twice is read from where it is whole. All that is found is noted ([`StorageDamage`]).
+//!
 //! *Bounds*: an entry a chunk of the remote (about 60 bytes), a pack or two in memory, and
 //! [`RECENT_BYTES_MAX`] of chunks that were read.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+pub(super) mod check;
+mod state;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use bytes::Bytes;
 use frond_store::io::Chance;
 use frond_store::{Chunk, ChunkHash, StoreError};
 
-use super::format::{self, Place};
-use super::place::{FilePart, PlainPlace};
-use crate::error::Error;
+use super::examine::{self, StorageDamage};
+use super::format;
+use crate::error::{Error, ErrorKind};
 use crate::version::CommitId;
-use crate::version::remote::frame::{self, FRAME_BYTES_TARGET, FrameBuilder, FrameEffort};
+use crate::version::remote::frame::{self, FRAME_BYTES_TARGET, FrameEffort};
+use crate::version::remote::plain::storage::{FilePart, PlainStorage};
+
+use state::{Pending, State, bytes_of};
 
 /// What lies for long is worth some time.
 pub(crate) const EFFORT: FrameEffort = FrameEffort::Thorough;
@@ -35,110 +45,23 @@ const INDEX_BATCH: usize = 64;
 const GAP_BYTES_MAX: u64 = 64 << 10;
 /// No more than this is read at once.
 const READ_BYTES_MAX: u64 = 8 << 20;
-/// Most uncompressed bytes of chunks that were read and are kept.
-const RECENT_BYTES_MAX: usize = 48 << 20;
 
 /// A frame in a pack: (number of the pack, offset), bytes.
 type PlacedFrame = ((u32, u32), u32);
 /// Frames that are asked for at once: each slice lies in one piece.
 type Reads<'f> = Vec<&'f [PlacedFrame]>;
 
-/// Where a chunk lies.
-#[derive(Clone, Copy)]
-struct Location {
-    /// A position in `names`.
-    pack: u32,
-    place: Place,
-}
-
 /// The packs of a plain remote.
 ///
 /// *Locks*: one, never held while the place is asked.
 pub(crate) struct Packs {
-    place: Arc<dyn PlainPlace>,
+    place: Arc<dyn PlainStorage>,
     chance: Arc<dyn Chance>,
     state: Mutex<State>,
 }
 
-#[derive(Default)]
-struct State {
-    /// Names of packs, in the order in which they were found; one that is gone keeps its place.
-    names: Vec<String>,
-    opened: HashSet<String>,
-    chunks: HashMap<ChunkHash, Location>,
-    pending: Pending,
-    /// Chunks in packs that are being written.
-    in_writing: HashSet<ChunkHash>,
-    recent: Recent,
-}
-
-/// A pack that is being filled.
-struct Pending {
-    builder: FrameBuilder,
-    pack: Vec<u8>,
-    places: Vec<(ChunkHash, Place)>,
-    chunks: HashSet<ChunkHash>,
-}
-
-impl Default for Pending {
-    fn default() -> Pending {
-        let (builder, pack) = (FrameBuilder::default(), format::begin_pack());
-        Pending { builder, pack, places: Vec::new(), chunks: HashSet::new() }
-    }
-}
-
-impl Pending {
-    fn append(&mut self, frames: &[u8], places: &[(usize, usize, Vec<ChunkHash>)]) {
-        let small = |number: usize| u32::try_from(number).expect("a pack is smaller than 4 GiB");
-        let start = self.pack.len();
-        self.pack.extend_from_slice(frames);
-        for (offset, bytes, hashes) in places {
-            let place = Place { offset: small(start + offset), bytes: small(*bytes) };
-            self.places.extend(hashes.iter().map(|hash| (*hash, place)));
-        }
-    }
-
-    fn end_frame(&mut self) {
-        if !self.builder.is_empty() {
-            let mut frame = Vec::new();
-            let hashes = self.builder.end(EFFORT, &mut frame);
-            let bytes = frame.len();
-            self.append(&frame, &[(0, bytes, hashes)]);
-        }
-    }
-}
-
-/// Frames that were read last.
-#[derive(Default)]
-struct Recent {
-    frames: HashMap<(u32, u32), Vec<Chunk>>,
-    order: VecDeque<(u32, u32)>,
-    bytes: usize,
-}
-
-impl Recent {
-    fn add(&mut self, key: (u32, u32), chunks: Vec<Chunk>) {
-        self.bytes += bytes_of(&chunks);
-        if let Some(before) = self.frames.insert(key, chunks) {
-            self.bytes -= bytes_of(&before);
-        } else {
-            self.order.push_back(key);
-        }
-        while self.bytes > RECENT_BYTES_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            let gone = self.frames.remove(&oldest).unwrap_or_default();
-            self.bytes -= bytes_of(&gone);
-        }
-    }
-}
-
-fn bytes_of(chunks: &[Chunk]) -> usize {
-    chunks.iter().map(|chunk| chunk.encoded().len()).sum()
-}
-
 impl Packs {
-    pub fn new(place: Arc<dyn PlainPlace>, chance: Arc<dyn Chance>) -> Packs {
+    pub fn new(place: Arc<dyn PlainStorage>, chance: Arc<dyn Chance>) -> Packs {
         Packs { place, chance, state: Mutex::new(State::default()) }
     }
 
@@ -173,7 +96,8 @@ impl Packs {
         let Some(mut tails) = self.place.read_many(&parts)? else { return self.open_each(packs) };
         let mut longer = Vec::new();
         for (position, (name, bytes)) in packs.iter().enumerate() {
-            let needed = format::index_bytes(name, *bytes, &tails[position])?;
+            // One that is damaged is read as a whole below.
+            let needed = format::index_bytes(name, *bytes, &tails[position]).unwrap_or_default();
             if needed > tails[position].len() as u64 {
                 longer.push((position, part(name, *bytes, needed)));
             }
@@ -184,9 +108,27 @@ impl Packs {
             tails[*position] = tail;
         }
         for ((name, bytes), tail) in packs.iter().zip(&tails) {
-            let places = format::read_index(name, *bytes, tail)?;
-            self.state().add_pack(name.clone(), places);
+            match format::read_index(name, *bytes, tail) {
+                Ok(places) => self.state().add_pack(name.clone(), places),
+                Err(error) => self.open_without_index(name, *bytes, error)?,
+            }
         }
+        Ok(())
+    }
+
+    /// Reads a pack whose index is damaged as a whole, and takes what is in it.
+    fn open_without_index(&self, name: &str, bytes: u64, error: Error) -> Result<(), Error> {
+        let whole = FilePart { name: name.to_owned(), range: 0..bytes };
+        let Some(read) = self.place.read_many(&[whole])? else { return Ok(()) };
+        let scanned = examine::scan(name, read.first().map_or(&[], |pack| &pack[..]), &mut |_| {});
+        let mut state = self.state();
+        state.note(StorageDamage {
+            file: name.to_owned(),
+            what: error.message,
+            chunks: scanned.lost,
+            may_hold_more: scanned.may_hold_more,
+        });
+        state.add_pack(name.to_owned(), scanned.places);
         Ok(())
     }
 
@@ -203,39 +145,66 @@ impl Packs {
         hashes.iter().map(|hash| state.has(hash)).collect()
     }
 
+    /// Tells for each of `hashes` whether it was put by us, and needs no rereading yet.
+    pub fn is_new(&self, hash: &ChunkHash) -> bool {
+        let state = self.state();
+        state.pending.chunks.contains(hash) || state.in_writing.contains(hash)
+    }
+
     /// Returns the chunks of `hashes`, in their order; `None` if a pack is gone.
+    ///
+    /// # Errors
+    /// `Damaged` if one of them isn't there, or isn't whole.
     pub fn get_many(&self, hashes: &[ChunkHash]) -> Result<Option<Vec<Chunk>>, Error> {
+        let Some(found) = self.get_found(hashes)? else { return Ok(None) };
+        let wrong = |hash: &ChunkHash| {
+            let state = self.state();
+            let damage = state.damages.iter().find(|damage| damage.chunks.contains(hash));
+            let what = damage.map(|damage| damage.what.clone());
+            what.map_or_else(|| StoreError::Missing(*hash).into(), Error::damaged)
+        };
+        let chunks = found.into_iter().zip(hashes);
+        let chunks = chunks.map(|(chunk, hash)| chunk.ok_or_else(|| wrong(hash)));
+        chunks.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// As `get_many`, with nothing in the place of a chunk that isn't there or can't be read.
+    pub fn get_found(&self, hashes: &[ChunkHash]) -> Result<Option<Vec<Option<Chunk>>>, Error> {
         if hashes.iter().any(|hash| self.state().pending.chunks.contains(hash)) {
             self.flush()?;
         }
         let mut wanted: HashSet<ChunkHash> = hashes.iter().copied().collect();
         let mut found: HashMap<ChunkHash, Chunk> = HashMap::new();
-        // Frames by pack and offset, so that neighbours are read together.
-        let mut frames: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-        {
-            let state = self.state();
-            for hash in hashes {
-                let at = state.chunks.get(hash).ok_or(StoreError::Missing(*hash))?;
-                let key = (at.pack, at.place.offset);
-                match state.recent.frames.get(&key) {
-                    Some(chunks) => take(chunks, &mut wanted, &mut found),
-                    None => drop(frames.insert(key, at.place.bytes)),
+        loop {
+            // Frames by pack and offset, so that neighbours are read together.
+            let mut frames: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+            {
+                let state = self.state();
+                for hash in hashes {
+                    if found.contains_key(hash) {
+                        continue;
+                    }
+                    let Some(at) = state.chunks.get(hash) else { continue };
+                    let key = (at.pack, at.place.offset);
+                    if let Some(chunks) = state.recent.frames.get(&key) {
+                        take(chunks, &mut wanted, &mut found);
+                    }
+                    if !found.contains_key(hash) {
+                        frames.insert(key, at.place.bytes);
+                    }
+                }
+            }
+            if frames.is_empty() {
+                return Ok(Some(hashes.iter().map(|hash| found.get(hash).cloned()).collect()));
+            }
+            // What isn't where it should be is forgotten there: it lies elsewhere, or nowhere.
+            let frames: Vec<((u32, u32), u32)> = frames.into_iter().collect();
+            for run in self.runs(&frames) {
+                if !self.read_run(run, &mut wanted, &mut found)? {
+                    return Ok(None);
                 }
             }
         }
-        let frames: Vec<((u32, u32), u32)> = frames.into_iter().collect();
-        for run in self.runs(&frames) {
-            if !self.read_run(run, &mut wanted, &mut found)? {
-                return Ok(None);
-            }
-        }
-        let mut chunks = Vec::with_capacity(hashes.len());
-        for hash in hashes {
-            let chunk = found.get(hash).cloned();
-            let wrong = || Error::damaged(format!("remote: chunk {hash} is not in its frame"));
-            chunks.push(chunk.ok_or_else(wrong)?);
-        }
-        Ok(Some(chunks))
     }
 
     /// Groups of frames that are read together: several reads, each of neighbours.
@@ -290,21 +259,74 @@ impl Packs {
             };
             reads.iter().map(part).collect()
         };
-        let Some(bytes) = self.place.read_many(&parts)? else { return Ok(false) };
+        let Some(bytes) = self.read_parts(&parts)? else { return Ok(false) };
         for ((read, part), bytes) in reads.iter().zip(&parts).zip(bytes) {
             for (key, frame_bytes) in *read {
                 let start = u64::from(key.1) - part.range.start;
                 let start = usize::try_from(start).unwrap_or(usize::MAX);
                 let end = start.saturating_add(*frame_bytes as usize);
-                let cut = || Error::damaged(format!("remote: {}: is cut", part.name));
-                let frame = bytes.get(start..end).ok_or_else(cut)?;
                 let place = format!("{}, frame at {}", part.name, key.1);
-                let chunks = frame::decode(&place, frame)?;
+                let bytes = bytes.as_ref().ok().and_then(|bytes| bytes.get(start..end));
+                let frame = bytes.and_then(|frame| frame::decode(&place, frame).ok());
+                let chunks = match frame {
+                    Some(chunks) if self.state().are_all_of(*key, &chunks, wanted) => chunks,
+                    _ => match self.reread_frame(*key, *frame_bytes, &place)? {
+                        Some(chunks) => chunks,
+                        None => return Ok(false),
+                    },
+                };
                 take(&chunks, wanted, found);
                 self.state().recent.add(*key, chunks);
             }
         }
         Ok(true)
+    }
+
+    /// Reads parts; of what is damaged the others are read yet.
+    fn read_parts(&self, parts: &[FilePart]) -> Result<Option<Vec<Result<Bytes, Error>>>, Error> {
+        let read = match self.place.read_many(parts) {
+            Err(error) if error.kind == ErrorKind::Damaged => None,
+            read => match read? {
+                Some(read) => Some(read),
+                None => return Ok(None),
+            },
+        };
+        if let Some(read) = read {
+            return Ok(Some(read.into_iter().map(Ok).collect()));
+        }
+        let mut each = Vec::with_capacity(parts.len());
+        for part in parts {
+            match self.place.read_many(std::slice::from_ref(part)) {
+                Err(error) if error.kind == ErrorKind::Damaged => each.push(Err(error)),
+                read => match read?.and_then(|mut read| read.pop()) {
+                    Some(bytes) => each.push(Ok(bytes)),
+                    None => return Ok(None),
+                },
+            }
+        }
+        Ok(Some(each))
+    }
+
+    /// Reads a frame once more, alone: it wasn't what it should be. What isn't there this time, too, is damage.
+    /// `None` if the pack is gone.
+    fn reread_frame(
+        &self,
+        key: (u32, u32),
+        bytes: u32,
+        place: &str,
+    ) -> Result<Option<Vec<Chunk>>, Error> {
+        let name = self.state().names[key.0 as usize].clone();
+        let range = u64::from(key.1)..u64::from(key.1) + u64::from(bytes);
+        let Some(read) = self.read_parts(&[FilePart { name, range }])? else { return Ok(None) };
+        let read = read.into_iter().next().unwrap_or_else(|| Ok(Bytes::new()));
+        let decoded = read.and_then(|frame| frame::decode(place, &frame));
+        let (chunks, what) = match decoded {
+            Ok(chunks) => (chunks, format!("remote: {place}: a chunk isn't what its name says")),
+            Err(error) if error.kind == ErrorKind::Damaged => (Vec::new(), error.message),
+            Err(error) => return Err(error),
+        };
+        self.state().forget_frame(key, &chunks, what);
+        Ok(Some(chunks))
     }
 
     /// Adds chunks that are not there yet.
@@ -385,48 +407,5 @@ fn take(chunks: &[Chunk], wanted: &mut HashSet<ChunkHash>, found: &mut HashMap<C
         if wanted.remove(&chunk.hash()) {
             found.insert(chunk.hash(), chunk.clone());
         }
-    }
-}
-
-impl State {
-    fn has(&self, hash: &ChunkHash) -> bool {
-        self.chunks.contains_key(hash)
-            || self.pending.chunks.contains(hash)
-            || self.in_writing.contains(hash)
-    }
-
-    fn add_pack(&mut self, name: String, places: Vec<(ChunkHash, Place)>) {
-        if !self.opened.insert(name.clone()) {
-            return;
-        }
-        let pack = u32::try_from(self.names.len()).expect("packs are far fewer");
-        self.names.push(name);
-        let located = places.into_iter().map(|(hash, place)| (hash, Location { pack, place }));
-        self.chunks.extend(located);
-    }
-
-    /// Forgets packs that are gone.
-    fn forget_except(&mut self, there: &HashSet<&String>) {
-        let gone: HashSet<String> =
-            self.opened.iter().filter(|name| !there.contains(name)).cloned().collect();
-        if gone.is_empty() {
-            return;
-        }
-        self.opened.retain(|name| !gone.contains(name));
-        let names = &self.names;
-        self.chunks.retain(|_, at| !gone.contains(&names[at.pack as usize]));
-    }
-
-    fn take_full(&mut self) -> Option<Pending> {
-        (self.pending.pack.len() >= PACK_BYTES_TARGET).then(|| {
-            self.pending.end_frame();
-            self.take_pending()
-        })
-    }
-
-    fn take_pending(&mut self) -> Pending {
-        let pending = std::mem::take(&mut self.pending);
-        self.in_writing.extend(&pending.chunks);
-        pending
     }
 }

@@ -6,6 +6,7 @@
 //! 3. The refs are swapped, if they are what they were: now they count one collection more, and name the
 //!    doomed packs, in which nobody finds anything from now on. A push that began before is refused when it
 //!    ends, and run again: what it had found there may be gone.
+//!    Packs that are damaged are doomed in any case, once all that is needed was found whole.
 //! 4. The doomed packs are removed. Whoever is just reading one finds it gone, and looks for its chunks
 //!    where they were put in step 2.
 
@@ -17,6 +18,7 @@ use super::format::Refs;
 use super::{PlainRemote, REFS_NAME};
 use crate::error::Error;
 use crate::version::remote::Remote;
+use crate::version::remote::plain::packs::check::id_of_pack;
 
 /// Chunks that are read together.
 const BATCH: usize = 256;
@@ -53,6 +55,8 @@ impl PlainRemote {
         let live = self.mark(&refs, progress)?;
         let contents = self.packs.contents();
         let total: usize = contents.values().map(Vec::len).sum();
+        let damaged: HashSet<String> =
+            self.packs.damages().into_iter().map(|damage| damage.file).collect();
         let mut doomed = Vec::new();
         let is_small = |hashes: &[ChunkHash]| hashes.len() < SMALL_COUNT_MAX;
         let small_count = contents.values().filter(|hashes| is_small(hashes)).count();
@@ -62,6 +66,7 @@ impl PlainRemote {
             let is_mostly_dead = needed.len() < hashes.len().div_ceil(2);
             if needed.is_empty()
                 || is_mostly_dead
+                || damaged.contains(name)
                 || (is_small(hashes) && small_count > SMALL_PACKS_MAX)
             {
                 for batch in needed.chunks(BATCH) {
@@ -76,6 +81,10 @@ impl PlainRemote {
         refs.doomed.retain(|name| there.iter().any(|(found, _)| found == name));
         refs.doomed.extend(doomed);
         refs.collections += 1;
+        // All that is needed was read: what isn't there is needed by nobody.
+        let there = self.packs.list()?.into_iter().map(|(name, _)| name);
+        let there = there.filter(|name| !refs.doomed.contains(name));
+        refs.packs = there.filter_map(|name| id_of_pack(&name)).collect();
         let bytes = super::format::encode_refs(&refs).into();
         if !self.place.swap(REFS_NAME, version.as_ref(), bytes)? {
             let message = "the remote's refs were changed while it was collected: run it again";
@@ -128,7 +137,7 @@ impl PlainRemote {
                 let mut references: Vec<ChunkHash> = chunk.references().collect();
                 if chunk.kind() == ChunkKind::Commit {
                     // A backup of a shallow clone has commits whose parents are elsewhere.
-                    let there = self.has_many(&references)?;
+                    let there = self.packs.has_many(&references);
                     let mut there = there.iter().enumerate();
                     references.retain(|_| there.next().is_some_and(|(at, is)| at == 0 || *is));
                 }

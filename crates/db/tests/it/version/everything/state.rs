@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use frond_db::version::CommitId;
-use frond_db::{Database, Error, Frond};
+use frond_db::{Database, Error, FindRequest, Frond};
 use frond_doc::DocumentBuf;
 
 use super::REPOSITORIES;
@@ -163,7 +163,7 @@ pub fn check_branch(version: &Database, expected: &Whole) -> Result<(), Error> {
         let found = try_find(version, name, None, None)?;
         let difference = difference(&found, &documents(collection));
         assert!(difference.is_none(), "{name}: {}", difference.unwrap_or_default());
-        assert_eq!(version.count(name, None, 0, None, None)?, collection.len() as u64);
+        assert_eq!(version.count(name, &FindRequest::default())?, collection.len() as u64);
         check_indexes(version, name)?;
     }
     Ok(())

@@ -242,7 +242,7 @@ impl World {
         let changed = after.0.get_mut(branch).expect("it is there");
         changed.working = Rc::new(self.history.whole(changed.head));
         (changed.is_merging, changed.replaced) = (false, self.log.len());
-        self.act(after, Durability::Synced, |frond| frond.database(branch)?.merge_abort())
+        self.act(after, Durability::Synced, |frond| frond.database(branch)?.merge_abort().map(drop))
     }
 
     /// Decides what was dropped on one side and changed on the other; then the rest is merged.

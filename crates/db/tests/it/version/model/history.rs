@@ -60,8 +60,13 @@ impl History {
 
     /// The best common ancestors, by the definition and in the order of the rule for ties.
     pub fn bases(&self, ours: usize, theirs: usize) -> Vec<usize> {
-        let common: BTreeSet<usize> =
-            self.ancestors(ours).intersection(&self.ancestors(theirs)).copied().collect();
+        self.bases_of(&[ours], theirs)
+    }
+
+    /// The same of what would be made from several commits, and another one.
+    fn bases_of(&self, ours: &[usize], theirs: usize) -> Vec<usize> {
+        let ours: BTreeSet<usize> = ours.iter().flat_map(|ours| self.ancestors(*ours)).collect();
+        let common: BTreeSet<usize> = ours.intersection(&self.ancestors(theirs)).copied().collect();
         let is_best = |commit: &&usize| {
             !common.iter().any(|other| other != *commit && self.ancestors(*other).contains(commit))
         };
@@ -77,8 +82,8 @@ impl History {
     /// What a merge compares with: the best common ancestors, merged.
     pub fn base_whole(&self, bases: &[usize]) -> Whole {
         let mut merged = self.whole(bases.first().copied());
-        for other in bases.iter().skip(1) {
-            let before = self.whole(self.bases(bases[0], *other).first().copied());
+        for (done, other) in bases.iter().enumerate().skip(1) {
+            let before = self.base_whole(&self.bases_of(&bases[..done], *other));
             let sides = [&before, &merged, &self.0[*other].whole];
             if let Some((found, _)) = merge_wholes(sides, BASE, Some(BASE)) {
                 merged = found;

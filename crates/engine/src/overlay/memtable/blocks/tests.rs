@@ -87,8 +87,8 @@ fn threads_insert_side_by_side_while_others_read() {
     (0..1000u64).for_each(|key| blocks.insert(versioned(&(key * 97).to_be_bytes(), 1)));
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mut rounds = 0;
-            while rounds == 0 || !stop.load(Atomic::Relaxed) {
+            let mut progress = 0;
+            while progress == 0 || !stop.load(Atomic::Relaxed) {
                 let (mut up, mut down) = (Vec::new(), Vec::new());
                 blocks.ascend(None, |entry| {
                     up.push(name(entry));
@@ -105,7 +105,7 @@ fn threads_insert_side_by_side_while_others_read() {
                     let first = found.iter().filter(|(_, sequence)| sequence.0 == Sequence(1));
                     assert!(in_order && first.count() == 1000);
                 }
-                rounds += 1;
+                progress += 1;
             }
         });
         let writers: Vec<_> = (0..WRITERS)

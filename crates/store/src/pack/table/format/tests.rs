@@ -6,7 +6,7 @@ use super::*;
 fn entries(count: u32) -> (Vec<PackedChunk>, u32) {
     let entry = |number: u32| PackedChunk {
         hash: ChunkHash(*blake3::hash(&number.to_le_bytes()).as_bytes()),
-        place: FramePlace { offset: OFFSET_FIRST_FRAME + 10 * number, bytes: 10 },
+        place: FrameOffset { offset: OFFSET_FIRST_FRAME + 10 * number, bytes: 10 },
         refers: number.is_multiple_of(3),
     };
     ((0..count).map(entry).collect(), OFFSET_FIRST_FRAME + 10 * count)

@@ -59,28 +59,47 @@ fn refs() -> Refs {
         time_millis: 7,
         databases: vec!["shop".to_owned(), "other".to_owned()],
         absent: vec![ChunkHash([8; HASH_BYTES])],
+        lost: vec![ChunkHash([7; HASH_BYTES])],
     };
     Refs {
         repository: Some(state),
         backups: vec![backup],
         collections: 3,
         doomed: vec!["pack-x".to_owned()],
+        packs: BTreeSet::from([CommitId([5; 20]), CommitId([6; 20])]),
+        reread: Some(CommitId([5; 20])),
     }
 }
 
 #[test]
-fn refs_come_back_and_damage_is_refused() {
+fn refs_come_back_and_one_damage_takes_nothing_away() {
     for refs in [Refs::default(), refs()] {
         let bytes = encode_refs(&refs);
-        assert_eq!(decode_refs(&bytes).expect("what was encoded"), refs);
-        for end in 0..bytes.len() {
-            assert!(decode_refs(&bytes[..end]).is_err(), "cut at {end}");
-        }
-        for position in PREFIX_BYTES..bytes.len() {
+        let (found, damage) = decode_refs(&bytes).expect("what was encoded");
+        assert_eq!((found, damage.is_none()), (refs.clone(), true));
+        for position in 0..bytes.len() {
             let mut bad = bytes.clone();
             bad[position] ^= 1;
-            assert!(decode_refs(&bad).is_err(), "a bit of byte {position}");
+            let (found, damage) = decode_refs(&bad).expect("the other copy");
+            assert_eq!((found, damage.is_some()), (refs.clone(), true), "byte {position}");
+            // A sector that is gone, too.
+            let end = bad.len().min(position + 512);
+            bad[position..end].fill(0);
+            let (found, damage) = decode_refs(&bad).expect("the other copy");
+            assert!(found == refs && (damage.is_some() || bad == bytes), "zeros at {position}");
         }
+        for end in 0..bytes.len() {
+            let found = decode_refs(&bytes[..end]).ok();
+            let found = found.map(|(found, damage)| (found, damage.is_some()));
+            let length = number(&bytes, PREFIX_BYTES + HASH_BYTES) as usize;
+            let is_whole = PREFIX_BYTES + COPY_HEAD_BYTES + length <= end;
+            assert_eq!(found, is_whole.then(|| (refs.clone(), true)), "cut at {end}");
+        }
+        let (first, last) = (PREFIX_BYTES + 3, bytes.len() - 30);
+        let mut bad = bytes.clone();
+        bad[first] ^= 1;
+        bad[last] ^= 1;
+        assert!(decode_refs(&bad).is_err(), "both");
     }
 }
 

@@ -1,0 +1,143 @@
+//! `frond salvage`: what can be read of a damaged data directory, in a new one.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use frond_db::{LostPart, SalvageReport, SalvagedCollection};
+
+use crate::commands::transfer::{Progress, failure};
+use crate::directory::check_usable;
+use crate::failure::Failure;
+use crate::output::{counted, plain};
+use crate::terminal::{Style, Terminal};
+
+/// So many lost parts of a collection, and damages of files, are shown; the rest is counted.
+const SHOWN_MAX: usize = 20;
+
+const EXAMPLES: &str = "\
+Examples:
+  frond salvage --data ./frond-data --to ./saved
+  frond fsck --data ./saved                         what was made is whole
+
+Reads every chunk of a damaged directory, whatever its manifest and indexes say, and its log, and writes a
+new directory with all that can be read: commits that are whole, with their ids; of each branch every document
+of its working state, with indexes built anew. It tells which documents are lost. The damaged directory is only
+read; keep it: a later version may read more of it. Takes twice the room of the
+data for a while.
+
+  0   everything is there
+  1   something is lost, or nothing could be saved: it is told";
+
+/// Write what can be read of a damaged data directory into a new one
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Salvage {
+    /// Damaged data directory; no server may be using it
+    #[arg(long, value_name = "DIR", default_value = "./frond-data")]
+    data: PathBuf,
+
+    /// Directory to make
+    #[arg(long, value_name = "NEWDIR")]
+    to: PathBuf,
+}
+
+impl Salvage {
+    /// Salvages.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let (from, to) = (self.data.display(), self.to.display());
+        // It may lack its manifest.
+        if !self.data.is_dir() {
+            return Err(Failure::failed(format!(
+                "there is no directory {from}: name it with --data"
+            )));
+        }
+        check_usable(&self.to)?;
+        let progress = Progress::new();
+        let report = frond_db::salvage(&self.data, &self.to, &mut |chunks| progress.look(chunks));
+        progress.end();
+        let report = report.map_err(failure)?;
+        tell(terminal, &report)?;
+        terminal.finish()?;
+        if report.is_whole() {
+            return Ok(());
+        }
+        Err(Failure::failed(format!("not all of {from} could be read: {to} has the rest")))
+    }
+}
+
+/// Tells what was saved and what is lost.
+pub fn tell(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
+    show(terminal, "damaged: ", &report.damages)?;
+    for collection in &report.collections {
+        tell_collection(terminal, collection)?;
+    }
+    tell_rest(terminal, report)?;
+    let (chunks, commits) = (counted(report.chunks, "chunk"), counted(report.commits, "commit"));
+    writeln!(terminal, "{chunks} read, {commits} saved")?;
+    Ok(())
+}
+
+/// Tells what is lost.
+pub fn tell_lost(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
+    for SalvagedCollection { database, name, documents, lost, .. } in &report.collections {
+        let strong = terminal.paint(Style::Strong, format!("{}.{}", plain(database), plain(name)));
+        let documents = counted(*documents, "document");
+        writeln!(terminal, "  {strong}: {documents} can be read")?;
+        show(terminal, "    lost: ", &lost.iter().map(told).collect::<Vec<_>>())?;
+    }
+    tell_rest(terminal, report)
+}
+
+/// Tells which commits are lost, and what else.
+fn tell_rest(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
+    let lost: Vec<String> = report
+        .commits_lost
+        .iter()
+        .map(|(database, id)| format!("{}: commit {id} isn't whole", plain(database)))
+        .collect();
+    show(terminal, "lost: ", &lost)?;
+    show(terminal, "", &report.notes)
+}
+
+fn tell_collection(
+    terminal: &mut Terminal,
+    collection: &SalvagedCollection,
+) -> Result<(), Failure> {
+    let SalvagedCollection { database, name, documents, from_commit, lost, indexes } = collection;
+    let name = format!("{}.{}", plain(database), plain(name));
+    let strong = terminal.paint(Style::Strong, &name);
+    let older = match from_commit {
+        0 => String::new(),
+        count => format!(", {} of them as the last commit has them", counted(*count, "document")),
+    };
+    writeln!(terminal, "{strong}: {} saved{older}", counted(*documents, "document"))?;
+    let lost: Vec<String> = lost.iter().map(told).collect();
+    show(terminal, "  lost: ", &lost)?;
+    show(terminal, "  ", indexes)
+}
+
+fn told(part: &LostPart) -> String {
+    let bound = |id: &Option<String>, none: &str| id.clone().unwrap_or_else(|| none.to_owned());
+    match part {
+        LostPart::Document(id) => format!("the document with _id {id}"),
+        LostPart::Range(after, up_to, count) => {
+            let count = match count {
+                Some(count) => counted(*count, "document"),
+                None => "documents".to_owned(),
+            };
+            let (after, up_to) = (bound(after, "the first"), bound(up_to, "the last"));
+            format!("{count}, _id from {after} (not it) to {up_to}")
+        }
+        LostPart::Whole(why) => format!("all of it: {why}"),
+    }
+}
+
+fn show(terminal: &mut Terminal, before: &str, lines: &[String]) -> Result<(), Failure> {
+    for line in lines.iter().take(SHOWN_MAX) {
+        writeln!(terminal, "{before}{}", terminal.paint(Style::Removed, plain(line)))?;
+    }
+    if SHOWN_MAX < lines.len() {
+        writeln!(terminal, "{before}and {} more", lines.len() - SHOWN_MAX)?;
+    }
+    Ok(())
+}

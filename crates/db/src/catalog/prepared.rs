@@ -1,0 +1,329 @@
+//! Indexes that are being built while writers go on, until a transaction publishes them.
+//!
+//! 1. *Build*: the documents are folded as they are now, and the indexes built from that tree in bounded memory
+//!    ([`Builder`]).
+//! 2. *Rounds*: each brings the indexes from the last round's snapshot to one of now. Which documents were written in
+//!    between the memtables tell; if part of it was flushed, both moments are folded and compared. What changes of an index
+//!    lies beside its tree, and goes into it when there is much of it. A round has to do what was written during the
+//!    one before, so they become shorter, until [`WRITES_LEFT`] are left.
+//! 3. Where a round isn't half of the one before, writers come faster than rounds: they are slowed
+//!    ([`Throttle`]), twice as much each time.
+//! 4. *The last round* is made by the transaction that publishes, with the collection's latch closed: it has a few hundred
+//!    documents to read at most, and puts what lies beside the trees over them as ordinary writes. If there is more to do
+//!    it gives up, opens the latch and another round comes first.
+//!
+//! *Unique indexes*: each round looks at all documents as they were at one moment. Two that have one key at such a
+//! moment end the build, though one of them may be gone later.
+//!
+//! What is prepared belongs to nobody: whatever ends a build, nothing of it is seen.
+
+use bytes::Bytes;
+use frond_engine::{Snapshot, TreeId};
+use frond_tree::{Bounds, Change, Direction, Tree};
+
+use crate::catalog::build::{Builder, Progress};
+use crate::catalog::indexes::missing_indexes;
+use crate::catalog::view::{Collection, Index};
+use crate::catalog::{CatalogView, IndexSpec};
+use crate::collection::{Interrupt, view};
+use crate::contention::Throttle;
+use crate::database::Database;
+use crate::error::Error;
+use crate::large::read_document;
+use crate::reader::{Reader, TreeRef};
+use crate::version::merge_index::{self, Edited, Filed};
+
+/// When a round had no more documents to look at than this, the next is the last.
+const WRITES_LEFT: u64 = 256;
+/// The last round reads no more documents than this: some milliseconds.
+const WRITES_LAST_MAX: usize = 512;
+/// More writes than this are found by comparing trees: names of so many keys take some 10 MB.
+const WRITES_BY_KEY_MAX: usize = 100_000;
+/// With more entries than this beside the trees, those go into them: the rest is written with the latch closed.
+const ENTRIES_BESIDE_MAX: usize = 1_024;
+/// Whether to stop is asked once for so many documents.
+const CHECK_COUNT: u64 = 256;
+
+/// Indexes that are being built.
+pub(crate) struct Prepared {
+    /// The collection's.
+    pub uuid: [u8; 16],
+    documents: Documents,
+    indexes: Vec<Growing>,
+    /// Whether the trees are durable.
+    is_synced: bool,
+}
+
+/// The documents that were filed.
+enum Documents {
+    /// All of a tree.
+    Whole(Tree),
+    /// Those of a tree of the engine, at a moment.
+    At(Snapshot, TreeId),
+}
+
+/// An index that is being built.
+pub(crate) struct Growing {
+    pub spec: IndexSpec,
+    pub tree: Tree,
+    /// What lies over the tree.
+    pub over: Edited,
+}
+
+impl Prepared {
+    /// The index that `spec` defines.
+    pub fn index(&self, spec: &IndexSpec) -> Option<&Growing> {
+        self.indexes.iter().find(|growing| growing.spec == *spec)
+    }
+
+    /// Whether these are the indexes `wanted` of `collection`.
+    pub fn is_of(&self, collection: &Collection, wanted: &[IndexSpec]) -> bool {
+        self.uuid == collection.uuid && wanted.iter().all(|spec| self.index(spec).is_some())
+    }
+}
+
+impl Database {
+    /// Builds those of `specs` that are missing, unless `prepared` has them, and catches up with writers. `None` if there
+    /// is no collection, or nothing to build.
+    pub(super) fn prepare(
+        &self,
+        name: &str,
+        specs: &[IndexSpec],
+        prepared: Option<Prepared>,
+        throttle: &mut Throttle<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Prepared>, Error> {
+        let mut prepared = prepared;
+        let mut last = None;
+        loop {
+            interrupt.check()?;
+            let snapshot = self.frond().engine().snapshot();
+            let reader = Reader::at(self.frond().engine(), snapshot.clone());
+            let Some(found) = CatalogView::open(&reader, self)?.collection(name)? else {
+                return Ok(None);
+            };
+            drop(reader);
+            view::refuse(found.options.view(), &self.namespace(name))?;
+            let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
+            if wanted.is_empty() {
+                return Ok(None);
+            }
+            let Some(built) = prepared.as_mut().filter(|built| built.is_of(&found, &wanted)) else {
+                prepared = Some(self.build(name, &found, wanted, snapshot, interrupt)?);
+                continue;
+            };
+            let count = self.round(name, built, &snapshot, found.documents, interrupt)?;
+            if count <= WRITES_LEFT && built.is_synced {
+                return Ok(prepared);
+            }
+            if last.is_some_and(|last| last < 2 * count) && count > WRITES_LEFT {
+                throttle.tighten();
+            }
+            last = Some(count);
+            self.lower(built)?;
+        }
+    }
+
+    /// Builds indexes of the documents as they are in `snapshot`.
+    fn build(
+        &self,
+        name: &str,
+        collection: &Collection,
+        specs: Vec<IndexSpec>,
+        snapshot: Snapshot,
+        interrupt: &Interrupt,
+    ) -> Result<Prepared, Error> {
+        let documents = self.whole(&snapshot, collection.documents)?;
+        drop(snapshot);
+        let count = documents.count(&**self.frond().engine().store())?;
+        let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
+        let described = names.join(", ");
+        let total = count.saturating_mul(specs.len() as u64);
+        let namespace = self.namespace(name);
+        self.frond().notice(&format!("index build of {namespace}: {described}: {count} documents"));
+        let running = self.frond().builds().begin(namespace.clone(), names, total);
+        let mut indexes = Vec::new();
+        for spec in specs {
+            let progress = Some(&*running.progress);
+            let tree = self.build_index(name, documents, &spec, interrupt, progress)?;
+            indexes.push(Growing { spec, tree, over: Edited::new() });
+        }
+        self.frond().notice(&format!("index build of {namespace}: {described}: built"));
+        let documents = Documents::Whole(documents);
+        Ok(Prepared { uuid: collection.uuid, documents, indexes, is_synced: false })
+    }
+
+    /// The documents in `snapshot`, as a tree.
+    fn whole(&self, snapshot: &Snapshot, documents: TreeRef) -> Result<Tree, Error> {
+        match documents {
+            TreeRef::Committed(tree) => Ok(tree),
+            TreeRef::Live(id) => {
+                let folded = self.frond().engine().fold(snapshot, &[id])?;
+                Ok(*folded.first().expect("one tree was asked for"))
+            }
+        }
+    }
+
+    /// Brings indexes to what `snapshot` shows; tells how many documents had to be looked at.
+    fn round(
+        &self,
+        name: &str,
+        prepared: &mut Prepared,
+        snapshot: &Snapshot,
+        documents: TreeRef,
+        interrupt: &Interrupt,
+    ) -> Result<u64, Error> {
+        if let Some(count) =
+            self.round_by_key(name, prepared, snapshot, documents, WRITES_BY_KEY_MAX)?
+        {
+            return Ok(count);
+        }
+        let before = match &prepared.documents {
+            Documents::Whole(tree) => *tree,
+            Documents::At(before, id) => self.whole(before, TreeRef::Live(*id))?,
+        };
+        let after = self.whole(snapshot, documents)?;
+        let mut count: u64 = 0;
+        let changes = before.diff(self.frond().engine().store(), &after).map(|change| {
+            count += 1;
+            if count.is_multiple_of(CHECK_COUNT) {
+                interrupt.check()?;
+            }
+            Ok::<Change, Error>(change?)
+        });
+        self.file(name, prepared, changes)?;
+        prepared.documents = match documents {
+            TreeRef::Committed(tree) => Documents::Whole(tree),
+            TreeRef::Live(id) => Documents::At(snapshot.clone(), id),
+        };
+        Ok(count)
+    }
+
+    /// As `round`, if memtables tell what was written and that isn't more than `count_max`.
+    fn round_by_key(
+        &self,
+        name: &str,
+        prepared: &mut Prepared,
+        snapshot: &Snapshot,
+        documents: TreeRef,
+        count_max: usize,
+    ) -> Result<Option<u64>, Error> {
+        let (before, id) = match (&prepared.documents, documents) {
+            (Documents::At(before, id), TreeRef::Live(now)) if *id == now => (before.clone(), now),
+            (Documents::Whole(before), TreeRef::Committed(now)) if *before == now => {
+                return Ok(Some(0));
+            }
+            _ => return Ok(None),
+        };
+        let Some(keys) = snapshot.keys_written_since(&before, id, count_max)? else {
+            return Ok(None);
+        };
+        let count = keys.len() as u64;
+        let changes = keys.into_iter().map(|key: Bytes| {
+            let (from, to) = (before.get(id, &key)?, snapshot.get(id, &key)?);
+            Ok::<Change, Error>(Change { key, from, to })
+        });
+        self.file(name, prepared, changes)?;
+        prepared.documents = Documents::At(snapshot.clone(), id);
+        Ok(Some(count))
+    }
+
+    /// Files what changed, beside the trees.
+    fn file(
+        &self,
+        name: &str,
+        prepared: &mut Prepared,
+        changes: impl Iterator<Item = Result<Change, Error>>,
+    ) -> Result<(), Error> {
+        let indexes: Vec<Filed<'_>> = prepared
+            .indexes
+            .iter()
+            .map(|growing| Filed { spec: &growing.spec, tree: growing.tree, over: &growing.over })
+            .collect();
+        let store = self.frond().engine().store();
+        let (edited, duplicates) =
+            merge_index::edits(store, &indexes, changes, &self.namespace(name))?;
+        if let Some(duplicate) = duplicates.into_iter().next() {
+            return Err(duplicate.error);
+        }
+        for (growing, edited) in prepared.indexes.iter_mut().zip(edited) {
+            growing.over.extend(edited);
+        }
+        Ok(())
+    }
+
+    /// Puts what lies beside the trees into them, if that is much, and makes them durable: neither is left to
+    /// whoever publishes them.
+    fn lower(&self, prepared: &mut Prepared) -> Result<(), Error> {
+        let store = self.frond().engine().store();
+        let beside: usize = prepared.indexes.iter().map(|growing| growing.over.len()).sum();
+        if beside > ENTRIES_BESIDE_MAX {
+            let changed = prepared.indexes.iter_mut().map(|growing| {
+                let over = std::mem::take(&mut growing.over);
+                (growing.tree, merge_index::as_edits(over))
+            });
+            let trees = Tree::apply_many(&**store, changed.collect())?;
+            for (growing, tree) in prepared.indexes.iter_mut().zip(trees) {
+                growing.tree = tree;
+            }
+            prepared.is_synced = false;
+        }
+        if !prepared.is_synced {
+            store.sync()?;
+            prepared.is_synced = true;
+        }
+        Ok(())
+    }
+
+    /// The last round, at the snapshot of the transaction that publishes. False: there is more to do than writers should
+    /// wait for.
+    pub(super) fn last_round(
+        &self,
+        name: &str,
+        prepared: &mut Prepared,
+        snapshot: &Snapshot,
+        documents: TreeRef,
+    ) -> Result<bool, Error> {
+        let done = self.round_by_key(name, prepared, snapshot, documents, WRITES_LAST_MAX)?;
+        Ok(done.is_some())
+    }
+
+    /// Builds the tree of an index over `documents`.
+    pub(super) fn build_index(
+        &self,
+        name: &str,
+        documents: Tree,
+        spec: &IndexSpec,
+        interrupt: &Interrupt,
+        progress: Option<&Progress>,
+    ) -> Result<Tree, Error> {
+        let store = self.frond().engine().store();
+        let index = Index::new(spec.clone(), TreeRef::Committed(documents));
+        let mut documents_read =
+            documents.range(store, Bounds::all(), Direction::Ascending).map(|entry| {
+                let entry = entry?;
+                Ok((entry.key, read_document(&**store, &entry.value)?))
+            });
+        let find = |id_key: &[u8]| {
+            let value = documents.get(&**store, id_key)?;
+            Ok(value.map(|value| read_document(&**store, &value)).transpose()?)
+        };
+        let namespace = &self.namespace(name);
+        let (frond, format) = (self.frond(), documents.format);
+        let builder = Builder { frond, format, namespace, interrupt, progress };
+        builder.index_tree(&index, &mut documents_read, &find)
+    }
+}
+
+/// The definitions as indexes of the collection have them.
+pub(super) fn in_collection(
+    specs: &[IndexSpec],
+    collection: &Collection,
+) -> Result<Vec<IndexSpec>, Error> {
+    let collation = collection.collation()?;
+    let specs: Vec<IndexSpec> = specs.iter().map(|spec| spec.in_collection(&collation)).collect();
+    for spec in &specs {
+        spec.shape()?;
+    }
+    Ok(specs)
+}

@@ -1,0 +1,140 @@
+//! Updates and deletes of many documents: in parts, each a transaction of bounded size.
+//!
+//! MongoDB writes each document by itself and not all of them at once; so may we, where the statement belongs to no
+//! transaction.
+//!
+//! 1. A statement is first run within the transaction of its command, as long as what it finds and writes is little:
+//!    then it is done as a whole ([`CollectionWriter::matching_few`]).
+//! 2. Else it is run here: what passes is looked for at one snapshot, so that no document is met twice, however an
+//!    update moves it in the index that is walked.
+//! 3. What was found is written some at a time, each time in a new transaction, which looks whether a document that
+//!    was changed meanwhile still passes. A part that conflicts is run again, as any transaction.
+//! 4. A document that is refused (a unique index, a validator) ends the statement; what came before it stays, also
+//!    when the statement is told to stop.
+
+use frond_doc::ValueBuf;
+use frond_engine::{Durability, Transaction};
+use frond_query::{Collation, Filter};
+
+use crate::catalog::cache::CatalogEpoch;
+use crate::collection::find::Search;
+use crate::collection::plan::Order;
+use crate::collection::scan::{FoundRows, Row, Scan};
+use crate::collection::write::CollectionWriter;
+use crate::contention::{Outcome, Scope};
+use crate::database::Database;
+use crate::error::Error;
+use crate::retry::StatementDone;
+
+/// What a part did.
+#[derive(Default)]
+struct Part {
+    done: StatementDone,
+    /// How many of the documents that were found were looked at.
+    taken: usize,
+    failed: Option<Error>,
+}
+
+impl Database {
+    /// Calls `change`, which tells whether it changed something, with each document that passes `filter`.
+    ///
+    /// # Errors
+    /// The first error; what was done before stays done.
+    pub(crate) fn change_in_parts(
+        &self,
+        collection: &str,
+        (filter, hint): (&Filter, Option<&ValueBuf>),
+        durability: Durability,
+        change: &dyn Fn(&mut CollectionWriter<'_>, Row) -> Result<bool, Error>,
+    ) -> Result<StatementDone, Error> {
+        let mut done = StatementDone::default();
+        let reader = self.reader();
+        let found = self.find_collection(&reader, collection)?;
+        let Some((found, access)) = self.access(&reader, found, Search::of(filter, hint))? else {
+            return Ok(done);
+        };
+        let scan = Scan::new(reader, &found, access, filter.clone(), &Order::Any);
+        let mut scan = scan.for_update(std::iter::empty()).interrupted_by(self.interrupt());
+        // Of a `$text` the scan's own knows by what it is asked.
+        let filter = scan.passing_filter().clone();
+        loop {
+            let mut found = FoundRows::default();
+            while !found.is_full()
+                && let Some(row) = scan.next()
+            {
+                found.push(row?);
+            }
+            let mut rest = &found.rows[..];
+            if rest.is_empty() {
+                return Ok(done);
+            }
+            while !rest.is_empty() {
+                let part = self.change_part(collection, rest, &filter, durability, change)?;
+                done.count += part.done.count;
+                done.modified += part.done.modified;
+                if let Some(error) = part.failed {
+                    return Err(error);
+                }
+                rest = &rest[part.taken..];
+            }
+        }
+    }
+
+    /// Changes the first of `rows`, in one transaction.
+    fn change_part(
+        &self,
+        collection: &str,
+        rows: &[Row],
+        filter: &Filter,
+        durability: Durability,
+        change: &dyn Fn(&mut CollectionWriter<'_>, Row) -> Result<bool, Error>,
+    ) -> Result<Part, Error> {
+        self.write_once(collection, durability, |writer| {
+            let mut part = Part::default();
+            for row in rows {
+                self.interrupt().check()?;
+                part.taken += 1;
+                let Some(row) = writer.as_it_is_now(row, filter)? else { continue };
+                match change(writer, row) {
+                    Ok(modified) => {
+                        part.done.count += 1;
+                        part.done.modified += u64::from(modified);
+                    }
+                    Err(error) if error.is_of_statement() => {
+                        part.failed = Some(error);
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+                if writer.is_full_since(0) {
+                    break;
+                }
+            }
+            Ok(part)
+        })
+    }
+
+    /// Writes to a collection in one transaction, which is run again while it conflicts.
+    pub(crate) fn write_once<T>(
+        &self,
+        collection: &str,
+        durability: Durability,
+        write: impl Fn(&mut CollectionWriter<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let branch = self.writable_branch()?;
+        let scope = Scope::collection(self.repository_name(), branch, collection);
+        let body = |transaction: &mut Transaction, moment: Option<CatalogEpoch>| {
+            let mut writer =
+                CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
+            let answer = write(&mut writer)?;
+            Ok(Outcome::commit_if(writer.changed(), answer))
+        };
+        self.transact_noted(scope, durability, body)
+    }
+
+    /// How strings compare in a collection where a statement doesn't say.
+    pub(crate) fn collation_of_collection(&self, collection: &str) -> Result<Collation, Error> {
+        let found = self.find_collection(&self.reader(), collection)?;
+        found.map_or(Ok(Collation::SIMPLE), |found| found.collation())
+    }
+}

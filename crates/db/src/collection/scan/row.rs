@@ -1,0 +1,163 @@
+//! What a scan comes to, and what of it was read.
+//!
+//! A scan may have read of a document no more than it was asked for: the filter's fields of a large one, the
+//! parts of an index's keys, or nothing where only the count matters. So a [`Row`] doesn't show what it has
+//! without being told which is meant: *Invariant*: nothing but [`Row::into_whole`] makes a [`Found`] of a row,
+//! and a `Found` has all of its document's fields.
+
+use bytes::Bytes;
+use frond_doc::pieces::LargeDocument;
+use frond_doc::{Document, DocumentBuf};
+use frond_query::metadata;
+use frond_tree::Value;
+
+use crate::error::Error;
+use crate::large;
+use crate::reader::{Reader, TreeRef};
+
+/// A part holds no more documents than this, or than have so many bytes, or one.
+const PART_COUNT_MAX: usize = 10_000;
+const PART_BYTES_MAX: usize = 1 << 20;
+
+/// A whole document that was found, and the key of its `_id`.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// Its key in the documents' tree.
+    pub id_key: Bytes,
+    /// The document, with all its fields.
+    pub document: DocumentBuf,
+    /// The document's pieces, if it is large.
+    pub large: Option<LargeDocument>,
+}
+
+impl Found {
+    /// Takes what the search left in the document.
+    pub fn take_metadata(&mut self) -> DocumentBuf {
+        take_metadata(&mut self.document)
+    }
+}
+
+/// A document that a scan came to: the key of its `_id`, and what was read of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Its key in the documents' tree.
+    pub id_key: Bytes,
+    /// The document's pieces, if it is large and they are known.
+    pub large: Option<LargeDocument>,
+    read: Read,
+}
+
+#[derive(Clone, Debug)]
+enum Read {
+    Whole(DocumentBuf),
+    /// The fields that were asked for, and perhaps more.
+    Part(DocumentBuf),
+}
+
+impl Row {
+    /// A row that was read wholly.
+    pub fn whole(id_key: Bytes, document: DocumentBuf, large: Option<LargeDocument>) -> Row {
+        Row { id_key, large, read: Read::Whole(document) }
+    }
+
+    /// A row of which only these fields were read.
+    pub fn part(id_key: Bytes, fields: DocumentBuf, large: Option<LargeDocument>) -> Row {
+        Row { id_key, large, read: Read::Part(fields) }
+    }
+
+    /// The fields that the scan was asked for: others may be absent that the document has.
+    pub fn asked(&self) -> Document<'_> {
+        match &self.read {
+            Read::Whole(document) | Read::Part(document) => document.view(),
+        }
+    }
+
+    /// As [`Row::asked`].
+    pub fn into_asked(self) -> DocumentBuf {
+        match self.read {
+            Read::Whole(document) | Read::Part(document) => document,
+        }
+    }
+
+    /// The document with all its fields: read now, from the tree of `documents`, unless it was before. What the
+    /// search left in what it read ([`Row::take_metadata`]) is not in what is read now.
+    pub fn into_whole(self, reader: &Reader<'_>, documents: TreeRef) -> Result<Found, Error> {
+        let Row { id_key, large, read } = self;
+        let (document, large) = match (read, large) {
+            (Read::Whole(document), large) => (document, large),
+            (Read::Part(_), Some(large)) => (reader.large_document(&large)?, Some(large)),
+            (Read::Part(_), None) => match reader.get(documents, &id_key)? {
+                Some(value) => reader.document_and_pieces(&value)?,
+                None => return Err(Error::damaged("a document that was found is absent")),
+            },
+        };
+        Ok(Found { id_key, document, large })
+    }
+
+    /// Whether its document is what `value` holds.
+    pub fn is_of(&self, reader: &Reader<'_>, value: &Value) -> Result<bool, Error> {
+        match (large::head(value), &self.large, &self.read) {
+            (Some(now), Some(before), _) => Ok(now == *before),
+            (None, None, Read::Whole(document)) => Ok(reader.read(value)? == document.as_bytes()),
+            _ => Ok(false),
+        }
+    }
+
+    /// Takes what the search left in what it read.
+    pub fn take_metadata(&mut self) -> DocumentBuf {
+        match &mut self.read {
+            Read::Whole(document) | Read::Part(document) => take_metadata(document),
+        }
+    }
+
+    /// This row, with other fields in the place of those that were read.
+    pub(super) fn with_read(self, change: impl FnOnce(Document<'_>) -> DocumentBuf) -> Row {
+        let read = match self.read {
+            Read::Whole(document) => Read::Whole(change(document.view())),
+            Read::Part(fields) => Read::Part(change(fields.view())),
+        };
+        Row { read, ..self }
+    }
+
+    /// Whether all of the document was read.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self.read, Read::Whole(_))
+    }
+}
+
+impl From<Found> for Row {
+    fn from(found: Found) -> Row {
+        Row::whole(found.id_key, found.document, found.large)
+    }
+}
+
+/// Documents that were found and are kept until they are written.
+#[derive(Default)]
+pub(crate) struct FoundRows {
+    pub rows: Vec<Row>,
+    bytes: usize,
+}
+
+impl FoundRows {
+    /// Adds a document.
+    pub fn push(&mut self, row: Row) {
+        self.bytes += size_of::<Row>() + row.id_key.len() + row.asked().as_bytes().len();
+        self.rows.push(row);
+    }
+
+    /// What they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether they are as many as a part holds.
+    pub fn is_full(&self) -> bool {
+        PART_COUNT_MAX <= self.rows.len() || PART_BYTES_MAX <= self.bytes
+    }
+}
+
+fn take_metadata(document: &mut DocumentBuf) -> DocumentBuf {
+    let carried = metadata::split(document.view());
+    *document = metadata::strip(document.clone());
+    carried
+}

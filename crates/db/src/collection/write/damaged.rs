@@ -1,0 +1,199 @@
+//! Deleting and replacing documents that can't be read.
+//!
+//! 1. A filter that asks for nothing but `_id` is decided by the key under which a document lies. Any other finds a
+//!    damaged document only if what it asks for can be read.
+//! 2. Nobody can tell by which entries indexes file such a document. They are searched for its `_id`, each index as a
+//!    whole: afterwards each is as if it were built anew.
+//! 3. Where the leaf itself can't be read in which a document of one `_id` would lie, nobody can tell whether it is there. It
+//!    is taken to be: what is written lies above the leaf, and can be read.
+//!
+//! An update by operators needs the old document, and fails.
+
+use bytes::Bytes;
+use frond_doc::pieces::LargeDocument;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue, ValueBuf, key};
+use frond_query::Filter;
+use frond_tree::{Bounds, Direction, Value};
+
+use super::CollectionWriter;
+use crate::catalog::index_entry::{id_key_of, id_of};
+use crate::collection::plan::{Order, Source};
+use crate::collection::scan::Row;
+use crate::collection::update::ParsedUpdate;
+use crate::collection::walk::Walk;
+use crate::error::{Error, ErrorKind};
+use crate::large;
+use crate::reader::{Reader, TreeRef};
+
+/// Whether to stop is asked once for so many entries.
+const CHECK_COUNT: usize = 256;
+
+/// What a statement found that needs nothing of it but its place.
+pub(crate) enum Met {
+    /// A document that was read, at least in part.
+    Row(Row),
+    /// The key of one that can't be read.
+    Damaged(Bytes),
+}
+
+impl Met {
+    /// The document that `value` is. Of a large one nothing is read.
+    pub fn of(id_key: Bytes, value: &Value, reader: &Reader<'_>) -> Result<Met, Error> {
+        if let Some(large) = large::head(value) {
+            return Ok(Met::Row(Row::part(id_key, DocumentBuf::empty(), Some(large))));
+        }
+        match reader.document(value) {
+            Err(error) if error.kind == ErrorKind::Damaged => Ok(Met::Damaged(id_key)),
+            read => Ok(Met::Row(Row::whole(id_key, read?, None))),
+        }
+    }
+}
+
+impl CollectionWriter<'_> {
+    /// As [`CollectionWriter::matching_in_part`], for who deletes or replaces what is found: what can't be read is
+    /// found, too, if the filter asks for its `_id` only.
+    pub fn matching_or_damaged(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&ValueBuf>,
+        limit: Option<usize>,
+    ) -> Result<Vec<Met>, Error> {
+        let is_by_id = || filter.paths().is_some_and(|paths| paths.iter().all(|it| *it == "_id"));
+        match self.matching_in_part(filter, order, hint, limit) {
+            Err(error) if error.kind == ErrorKind::Damaged && is_by_id() => {
+                self.met_by_id(filter, order, hint, limit)?.ok_or(error)
+            }
+            found => Ok(found?.into_iter().map(Met::Row).collect()),
+        }
+    }
+
+    /// What a filter that asks for `_id` only finds by keys; `None` if there is another order, or an index that says which.
+    fn met_by_id(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&ValueBuf>,
+        limit: Option<usize>,
+    ) -> Result<Option<Vec<Met>>, Error> {
+        let (Some(now), Order::Any) = (&self.now, order) else { return Ok(None) };
+        let access = self.access(now, filter, order, hint, limit)?;
+        if access.paths.iter().any(|it| !matches!(it.source, Source::Id | Source::Collection)) {
+            return Ok(None);
+        }
+        let reader = self.reader();
+        if let Some(id) = filter.id_equality()?.filter(|_| filter.collation().is_simple()) {
+            let id_key = key::of_value(id);
+            if let Err(Error { kind: ErrorKind::Damaged, .. }) = reader.get(now.documents, &id_key)
+            {
+                return Ok(Some(vec![Met::Damaged(id_key)]));
+            }
+        }
+        let mut met = Vec::new();
+        for path in access.paths {
+            let mut walk = Walk::new(now, path);
+            while met.len() < limit.unwrap_or(usize::MAX)
+                && let Some(entry) = walk.next(&reader)?
+            {
+                if !filter.try_matches(only_id(&entry.key)?.view())? {
+                    continue;
+                }
+                met.push(Met::of(entry.key, &entry.value, &reader)?);
+                if met.len().is_multiple_of(CHECK_COUNT) {
+                    self.database.interrupt().check()?;
+                }
+            }
+        }
+        Ok(Some(met))
+    }
+
+    /// Removes what was met.
+    pub fn remove_met(&mut self, met: Met) -> Result<(), Error> {
+        let id_key = match met {
+            Met::Damaged(id_key) => id_key,
+            Met::Row(row) => {
+                let id_key = row.id_key.clone();
+                match self.remove_row(row) {
+                    Err(error) if error.kind == ErrorKind::Damaged => id_key,
+                    removed => return removed,
+                }
+            }
+        };
+        self.ensure()?;
+        self.undoing(|writer| {
+            writer.remove_entries_of(&id_key)?;
+            let documents = writer.live()?.documents;
+            writer.transaction.delete(documents, id_key.clone())?;
+            writer.note_removed(&id_key)
+        })
+    }
+
+    /// Puts the replacement that `update` is in the place of a document that can't be read.
+    pub fn replace_damaged(&mut self, id_key: &Bytes, update: &ParsedUpdate) -> Result<(), Error> {
+        let before = self.id_of_damaged(id_key, update)?;
+        let after = update.update.apply(before.view(), &update.context)?.unwrap_or(before);
+        self.check_result(after.as_bytes().len() as u64)?;
+        self.check_valid(None, after.view())?;
+        self.ensure()?;
+        self.undoing(|writer| {
+            writer.remove_entries_of(id_key)?;
+            let documents = writer.live()?.documents;
+            let value = writer.store_document(&after, None)?;
+            writer.transaction.put(documents, id_key.clone(), value)?;
+            writer.note_replaced(id_key, after.as_bytes().len() as u64)?;
+            writer.change_indexes(id_key, None, Some(after.view()))
+        })
+    }
+
+    /// A document of nothing but the `_id`, with the number's type that the replacement says, or else the damaged
+    /// document, or else the key: which tells numbers, and not their types.
+    fn id_of_damaged(&self, id_key: &Bytes, update: &ParsedUpdate) -> Result<DocumentBuf, Error> {
+        let said = match update.source.as_value() {
+            BsonValue::Document(replacement) => replacement.get("_id"),
+            _ => None,
+        };
+        if let Some(said) = said.filter(|id| key::of_value(*id) == id_key) {
+            return Ok(with_id(said));
+        }
+        let reader = self.reader();
+        let value = self.documents().and_then(|documents| reader.get(documents, id_key).ok()?);
+        let large: Option<LargeDocument> = value.as_ref().and_then(large::head);
+        match large.and_then(|large| reader.project(&large, &[b"_id"]).ok()) {
+            Some(read) => Ok(read),
+            None => only_id(id_key),
+        }
+    }
+
+    /// Removes the entries of a document from all indexes, whichever they are.
+    fn remove_entries_of(&mut self, id_key: &Bytes) -> Result<(), Error> {
+        let live = self.live.as_ref().expect("the collection was adopted before the write");
+        let mut found = Vec::new();
+        let reader = self.reader();
+        for (index, tree) in live.collection.indexes.iter().zip(&live.indexes) {
+            let entries =
+                reader.range(TreeRef::Live(*tree), Bounds::all(), Direction::Ascending)?;
+            for (position, entry) in entries.enumerate() {
+                let entry = entry?;
+                let content = reader.read(&entry.value)?;
+                if id_key_of(index, &entry.key, &content)? == id_key {
+                    found.push((*tree, entry.key));
+                }
+                if position.is_multiple_of(CHECK_COUNT) {
+                    self.database.interrupt().check()?;
+                }
+            }
+        }
+        found.into_iter().try_for_each(|(tree, key)| Ok(self.transaction.delete(tree, key)?))
+    }
+}
+
+/// A document of nothing but the `_id` whose key this is.
+fn only_id(id_key: &[u8]) -> Result<DocumentBuf, Error> {
+    Ok(with_id(id_of(id_key, &mut &[][..])?.as_value()))
+}
+
+fn with_id(id: BsonValue<'_>) -> DocumentBuf {
+    let mut out = DocumentBuilder::new();
+    out.append("_id", id);
+    out.build()
+}

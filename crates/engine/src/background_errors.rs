@@ -1,0 +1,194 @@
+//! What fails in the background, where nobody waits for an answer.
+//!
+//! 1. A failure is counted, and the last one is kept for whoever asks.
+//! 2. It is told to whoever wanted that: once, until that work succeeds again.
+//! 3. What failed is tried again after a [`Backoff`], which doubles each time: the disk may have room by then, and a
+//!    damaged chunk is found anew only after all that lies before it was read and written.
+//!
+//! *Locks*: its own is held for a few operations on strings, never while somebody is told.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+use crate::error::EngineError;
+
+/// After its first failure work is tried again so soon.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// So many different lines are told; with more of them some are told again.
+const TOLD_COUNT_MAX: usize = 100;
+
+/// Takes a line for the log.
+type Sink = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Something that failed in the background.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// What was done: a flush, a fold, a merge, a sync or a collection.
+    pub work: &'static str,
+    /// What went wrong.
+    pub message: String,
+    /// When, by the machine's clock: microseconds since 1970.
+    pub at_micros: i64,
+}
+
+/// What failed so far.
+#[derive(Default)]
+pub(crate) struct BackgroundErrors {
+    count: AtomicU64,
+    known: Mutex<Known>,
+    sink: OnceLock<Sink>,
+}
+
+#[derive(Default)]
+struct Known {
+    last: Option<Failure>,
+    told: BTreeSet<(&'static str, String)>,
+}
+
+impl BackgroundErrors {
+    /// Has `sink` told from now on, unless another is told already.
+    pub fn tell(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
+        drop(self.sink.set(Box::new(sink)));
+    }
+
+    /// Whether somebody is told.
+    pub fn is_told(&self) -> bool {
+        self.sink.get().is_some()
+    }
+
+    /// Tells a line that is no failure of work.
+    pub fn tell_line(&self, line: &str) {
+        if let Some(sink) = self.sink.get() {
+            sink(line);
+        }
+    }
+
+    /// How many failures there were.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// The last of them.
+    pub fn last(&self) -> Option<Failure> {
+        self.known().last.clone()
+    }
+
+    /// Notes that `compaction` failed. That the engine was closed is no failure.
+    pub fn note(&self, work: &'static str, error: &EngineError, at_micros: i64) {
+        if matches!(error, EngineError::Closed(_) | EngineError::Unknown(_)) {
+            return;
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let message = error.to_string();
+        let mut known = self.known();
+        known.last = Some(Failure { work, message: message.clone(), at_micros });
+        let Some(sink) = self.sink.get() else { return };
+        if TOLD_COUNT_MAX <= known.told.len() {
+            known.told.clear();
+        }
+        let is_new = known.told.insert((work, message.clone()));
+        drop(known);
+        if is_new {
+            sink(&format!("a {work} in the background failed, and is tried again: {message}"));
+        }
+    }
+
+    /// Notes that no `compaction` fails any more.
+    pub fn end(&self, work: &'static str) {
+        let was_told = {
+            let mut known = self.known();
+            let before = known.told.len();
+            known.told.retain(|(told, _)| *told != work);
+            known.told.len() < before
+        };
+        if was_told && let Some(sink) = self.sink.get() {
+            sink(&format!("no {work} in the background fails any more"));
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().expect("no panic while the lock is held")
+    }
+}
+
+/// When to try again what failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backoff {
+    length: Duration,
+    end: Instant,
+}
+
+impl Backoff {
+    /// After a failure, `before` being the pause before it: twice as long, `at_most` though.
+    pub fn after(before: Option<Backoff>, at_most: Duration) -> Backoff {
+        let length = before.map_or(PAUSE_MIN, |before| (before.length * 2).min(at_most));
+        Backoff { length, end: Instant::now() + length }
+    }
+
+    /// What is left of it; nothing once it is over.
+    pub fn left(&self) -> Option<Duration> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// How long it is.
+    pub fn length(&self) -> Duration {
+        self.length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use frond_store::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_most() {
+        let most = Duration::from_secs(1);
+        let mut pause = None;
+        let mut lengths = Vec::new();
+        for _ in 0..6 {
+            let next = Backoff::after(pause, most);
+            lengths.push(next.length().as_millis());
+            assert!(next.left().is_some_and(|left| left <= next.length()));
+            pause = Some(next);
+        }
+        assert_eq!(lengths, [100, 200, 400, 800, 1000, 1000]);
+    }
+
+    #[test]
+    fn a_failure_is_told_once_until_its_work_succeeds() {
+        let background_errors = BackgroundErrors::default();
+        let error = |offset| EngineError::Store(StoreError::damaged("pack", offset, "gone"));
+        background_errors.note("fold", &error(1), 5);
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let told = Arc::clone(&lines);
+        background_errors.tell(move |line| told.lock().unwrap().push(line.to_owned()));
+        let check = |expected: usize| assert_eq!(lines.lock().unwrap().len(), expected);
+        background_errors.end("fold");
+        check(0);
+        for (work, offset, expected) in
+            [("fold", 1, 1), ("fold", 2, 2), ("fold", 1, 2), ("flush", 1, 3), ("fold", 2, 3)]
+        {
+            background_errors.note(work, &error(offset), 7);
+            check(expected);
+        }
+        background_errors.end("merge");
+        check(3);
+        background_errors.end("fold");
+        check(4);
+        background_errors.note("fold", &error(1), 9);
+        check(5);
+        background_errors.note("fold", &EngineError::Closed("done".to_owned()), 9);
+        check(5);
+        assert_eq!(background_errors.count(), 7);
+        let last = background_errors.last().unwrap();
+        assert_eq!((last.work, last.at_micros), ("fold", 9));
+        assert!(last.message.contains("gone") && lines.lock().unwrap()[0].contains("gone"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Goal: what a leader tells is what the next opening finds, also where the disk is full. Method: the moment between
+//! taking the writer and leading, in which others line up, is made to last, by taking the writer from the queue.
+
+use std::thread;
+
+use bytes::Bytes;
+use frond_testkit::SimDisk;
+use frond_tree::Value;
+
+use super::*;
+use crate::engine::Engine;
+use crate::options::EngineOptions;
+
+const SMALL: usize = 100;
+const LARGE: usize = 60_000;
+
+fn open(disk: &SimDisk, memtable_bytes_max: u64) -> Engine {
+    let options = EngineOptions {
+        relaxed_sync_millis: 3_600_000,
+        memtable_bytes_max,
+        ..EngineOptions::default()
+    };
+    Engine::open(&disk.machine(), options).expect("the disk opens")
+}
+
+fn commit(
+    engine: &Engine,
+    name: &'static str,
+    bytes: usize,
+    durability: Durability,
+) -> Result<Sequence, EngineError> {
+    let mut transaction = engine.begin();
+    let value = Value::inline(name.repeat(bytes));
+    transaction.put(TreeId::SYSTEM, Bytes::from_static(name.as_bytes()), value).expect("fits");
+    transaction.commit(durability)
+}
+
+fn has(engine: &Engine, name: &str) -> bool {
+    engine.snapshot().get(TreeId::SYSTEM, name.as_bytes()).expect("readable").is_some()
+}
+
+/// Lets synced transactions line up, one after the other; a leader for relaxed ones writes them when `free` bytes are
+/// left on the disk. Returns what became of each.
+fn lead_relaxed(
+    disk: &SimDisk,
+    engine: &Engine,
+    transactions: &[(&'static str, usize)],
+    free: u64,
+) -> Vec<Result<Sequence, EngineError>> {
+    let shared = engine.shared();
+    let writer = shared.queue().writer.take().expect("nobody leads");
+    thread::scope(|scope| {
+        let mut waiting = Vec::new();
+        for (position, (name, bytes)) in transactions.iter().enumerate() {
+            waiting.push(scope.spawn(|| commit(engine, name, *bytes, Durability::Synced)));
+            while shared.queue().members.len() <= position {
+                thread::yield_now();
+            }
+        }
+        disk.fill_after(free);
+        shared.lead(writer, Durability::Relaxed, &mut Stopwatch::start());
+        waiting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+fn is_refused(result: &Result<Sequence, EngineError>) -> bool {
+    matches!(result, Err(EngineError::Store(error)) if error.is_full())
+}
+
+#[test]
+fn what_was_refused_comes_back_after_no_crash() {
+    for seed in 0..64 {
+        let disk = SimDisk::new(seed);
+        let engine = open(&disk, 64 << 20);
+        commit(&engine, "first", SMALL, Durability::Synced).expect("there is room");
+        // The first fits into what is left, the second doesn't: one write, which is cut back.
+        let told = lead_relaxed(&disk, &engine, &[("one", SMALL), ("two", LARGE)], 20_000);
+        assert!(told.iter().all(is_refused), "seed {seed}: {told:?}");
+        let restarted = open(&disk.crash(), 64 << 20);
+        drop(engine);
+        assert!(has(&restarted, "first"), "seed {seed}");
+        assert!(!has(&restarted, "one") && !has(&restarted, "two"), "seed {seed}");
+    }
+}
+
+#[test]
+fn what_is_visible_behind_a_refusal_between_segments_survives_a_crash() {
+    for seed in 0..64 {
+        let disk = SimDisk::new(seed);
+        let engine = open(&disk, 20_000);
+        commit(&engine, "first", SMALL, Durability::Synced).expect("there is room");
+        commit(&engine, "relaxed", SMALL, Durability::Relaxed).expect("there is room");
+        // The first ends its segment; the next one's can't be made, or not be written.
+        let told = lead_relaxed(&disk, &engine, &[("one", 8_000), ("two", LARGE)], 30_000 + seed);
+        assert!(is_refused(&told[1]), "seed {seed}: {told:?}");
+        let visible = ["first", "relaxed", "one"].map(|name| has(&engine, name));
+        assert_eq!(visible, [true; 3], "seed {seed}: {told:?}");
+        assert!(told[0].is_ok(), "seed {seed}: {told:?}");
+        let restarted = open(&disk.crash(), 20_000);
+        drop(engine);
+        assert!(has(&restarted, "first") && has(&restarted, "one"), "seed {seed}");
+        assert!(!has(&restarted, "two"), "seed {seed}");
+    }
+}

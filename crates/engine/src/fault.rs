@@ -1,0 +1,87 @@
+//! The failure that closed the engine for writing: a write or sync of log or packs after which nobody knows what is on the
+//! disk, or a panic in the midst of one.
+//!
+//! 1. The first one is kept; nothing leads back but opening the directory again. Reads go on.
+//! 2. It is told once, to whoever wanted that, with no lock held. It is kept before any member of the group that
+//!    failed is told, so who learns of the outcome of its transaction finds the fault there.
+//! 3. That the engine was closed by its owner is no fault.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Takes the fault.
+type Sink = Box<dyn Fn(&Fault) + Send + Sync>;
+
+/// Why an engine takes no more writes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// What failed, on which file, and what the disk said.
+    pub message: String,
+    /// When, by the machine's clock: microseconds since 1970.
+    pub at_micros: i64,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct FaultCell {
+    fault: OnceLock<Fault>,
+    sink: OnceLock<Sink>,
+    is_told: AtomicBool,
+}
+
+impl FaultCell {
+    /// Keeps the first fault; it is to be told by [`FaultCell::tell`] when no lock is held.
+    pub fn set(&self, message: &str, at_micros: i64) {
+        drop(self.fault.set(Fault { message: message.to_owned(), at_micros }));
+    }
+
+    /// The fault, if there is one.
+    pub fn get(&self) -> Option<&Fault> {
+        self.fault.get()
+    }
+
+    /// Has `sink` told, at once if there is a fault by now. Only the first sink is.
+    pub fn on_fault(&self, sink: impl Fn(&Fault) + Send + Sync + 'static) {
+        drop(self.sink.set(Box::new(sink)));
+        self.tell();
+    }
+
+    /// Tells a fault that wasn't told yet. The caller holds no lock.
+    pub fn tell(&self) {
+        let (Some(fault), Some(sink)) = (self.fault.get(), self.sink.get()) else { return };
+        if !self.is_told.swap(true, Ordering::AcqRel) {
+            sink(fault);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn the_first_fault_is_told_once_whoever_comes_first() {
+        for sink_comes_first in [false, true] {
+            let cell = FaultCell::default();
+            let told: Arc<Mutex<Vec<String>>> = Arc::default();
+            let sink = {
+                let told = Arc::clone(&told);
+                move |fault: &Fault| told.lock().unwrap().push(fault.message.clone())
+            };
+            if sink_comes_first {
+                cell.on_fault(sink.clone());
+            }
+            cell.set("first", 1);
+            cell.set("second", 2);
+            cell.tell();
+            if !sink_comes_first {
+                cell.on_fault(sink);
+            }
+            cell.tell();
+            assert_eq!(*told.lock().unwrap(), ["first"]);
+            assert_eq!(cell.get(), Some(&Fault { message: "first".to_owned(), at_micros: 1 }));
+        }
+    }
+}

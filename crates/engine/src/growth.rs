@@ -1,0 +1,77 @@
+//! What grows is let in, or refused while the disk is as full as it may be ([`crate::space`]).
+
+use std::io;
+use std::sync::PoisonError;
+
+use frond_store::StoreError;
+
+use crate::error::EngineError;
+use crate::shared::Shared;
+use crate::space::{DiskRoom, LOG_SHARE, WAITING_SHARE};
+
+impl Shared {
+    /// Lets growth by about so many bytes begin. What waits in memtables will be written once more before the log gives
+    /// its space back, so where that comes near the reserve it is written first.
+    ///
+    /// # Errors
+    /// The disk is as full as it may be.
+    pub fn admit_growth(&self, bytes: u64) -> Result<(), EngineError> {
+        let Some(room) = self.space.for_growth(bytes) else { return Ok(()) };
+        if room.has_beside_reserve(self.waiting_bytes()) {
+            return Ok(());
+        }
+        self.write_what_waits(room.reserve / WAITING_SHARE)?;
+        match self.space.room() {
+            Some(room) if room.is_short() => Err(refusal(room).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets a record of about so many bytes into the log that gives space back, unless it took what is left free for
+    /// flushing and publishing it.
+    ///
+    /// # Errors
+    /// The disk is too full even for that.
+    pub fn admit_giving_back(&self, bytes: u64) -> Result<(), EngineError> {
+        self.space.make_way();
+        let is_full =
+            |room: &DiskRoom| room.free < (room.reserve / LOG_SHARE).saturating_add(bytes);
+        if !self.space.for_growth(bytes).is_some_and(|room| is_full(&room)) {
+            return Ok(());
+        }
+        self.write_what_waits(0)?;
+        match self.space.room().filter(is_full) {
+            Some(room) => Err(refusal(room).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of memtables that aren't flushed.
+    fn waiting_bytes(&self) -> u64 {
+        let (view, _) = self.current.view();
+        view.state.memtables().map(|memtable| memtable.bytes()).sum()
+    }
+
+    fn write_what_waits(&self, waiting_max: u64) -> Result<(), EngineError> {
+        let _one = self.space.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.waiting_bytes() <= waiting_max {
+            return Ok(()); // Another has just seen to it.
+        }
+        let no_spares = self.recycled.none();
+        let _no_spares = no_spares.map_err(|error| StoreError::io("a spare of the log", error))?;
+        match self.flush() {
+            Err(error) if !error.is_full() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refusal(room: DiskRoom) -> StoreError {
+    let message = format!(
+        "{} MB are free on the disk, and {} MB are held back for giving space back: delete or drop \
+         something and collect (frond gc), or make room",
+        room.free.saturating_add(room.held) >> 20,
+        room.reserve >> 20
+    );
+    StoreError::io("the data directory", io::Error::new(io::ErrorKind::StorageFull, message))
+}

@@ -1,0 +1,66 @@
+//! How far a cursor has come: what of its range has been read.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use frond_tree::{Bounds, Direction};
+
+/// How far a cursor has come: shared by it and the list.
+pub(crate) struct Reach {
+    bounds: Bounds,
+    direction: Direction,
+    come: Mutex<Come>,
+}
+
+/// How far.
+#[derive(Default)]
+struct Come {
+    /// The last key, if there was one.
+    key: Option<Vec<u8>>,
+    /// Whether there is nothing behind it.
+    ended: bool,
+}
+
+impl Reach {
+    /// Nothing was read yet.
+    pub fn new(bounds: Bounds, direction: Direction) -> Reach {
+        Reach { bounds, direction, come: Mutex::default() }
+    }
+
+    /// The cursor stands at `key`, or at its end.
+    pub fn note(&self, key: Option<&[u8]>) {
+        let mut come = self.come();
+        match key {
+            Some(key) => {
+                let last = come.key.get_or_insert_default();
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            None => come.ended = true,
+        }
+    }
+
+    fn come(&self) -> MutexGuard<'_, Come> {
+        self.come.lock().expect("no panic while the lock is held")
+    }
+
+    /// What of its bounds was read; `None`: nothing.
+    pub fn read(self: &Arc<Reach>) -> Option<Bounds> {
+        let come = self.come();
+        // A cursor that is still there may go on.
+        if come.ended || Arc::strong_count(self) > 1 {
+            return Some(self.bounds.clone());
+        }
+        let key = come.key.as_ref()?;
+        let mut bounds = self.bounds.clone();
+        match self.direction {
+            Direction::Ascending => {
+                // The least key behind it.
+                let end: Vec<u8> = key.iter().copied().chain([0]).collect();
+                bounds.end = Some(Bytes::from(end));
+            }
+            Direction::Descending => bounds.start = Some(Bytes::copy_from_slice(key)),
+        }
+        Some(bounds)
+    }
+}

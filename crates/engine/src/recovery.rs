@@ -1,0 +1,326 @@
+//! Opening: what is published, then what the log says happened since. What was born in the log's transactions is
+//! again, as it was in the process before.
+
+mod old_values;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, RwLock};
+
+use bytes::Bytes;
+use frond_store::io::{Chance, Disk, Machine};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lost, StoreError};
+use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
+
+use crate::background_errors::BackgroundErrors;
+use crate::backpressure::Backpressure;
+use crate::compaction_scheduler::CompactionScheduler;
+use crate::current::Current;
+use crate::error::EngineError;
+use crate::fault::FaultCell;
+use crate::ids::{Sequence, TreeId};
+use crate::key_locks::KeyLocks;
+use crate::log::decode::{Before, DecodeError, Decoded};
+use crate::log::format::{LogOffset, SegmentNumber, damaged};
+use crate::log::recovery::{LogEnd, Replay, replay};
+use crate::log::recycled::RecycledSegments;
+use crate::log::writer::Writer;
+use crate::open_transactions::OpenTransactions;
+use crate::options::EngineOptions;
+use crate::overlay::memtable::Memtable;
+use crate::overlay::pending::{NewChunks, StoreWithPending};
+use crate::overlay::recycled::Recycler;
+use crate::publish::{ROOT_NAME, swap_root};
+use crate::queue::Queue;
+use crate::shared::{Counters, Publisher, Shared, Signals};
+use crate::slow::Slowest;
+use crate::space::Space;
+use crate::state::format::{
+    EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
+};
+use crate::state::{Base, State, TreeGeneration};
+use old_values::OldValues;
+
+/// Base chunks are read in batches of this.
+const BASES_BATCH: usize = 256;
+/// With more segments than this to replay, they are flushed at once: each opening adds one.
+const SEGMENT_COUNT_MAX: u64 = 16;
+
+/// Opens an engine without its background threads.
+pub(crate) fn open(
+    machine: &Machine,
+    store: Arc<dyn ChunkStore>,
+    options: EngineOptions,
+) -> Result<Shared, EngineError> {
+    let (root, published) = match store.root(ROOT_NAME)? {
+        Some(root) => (root, EngineState::decode(&store.get(root)?)?),
+        None => create(machine, &*store)?,
+    };
+    let pending = StoreWithPending::new(store);
+    let store: Arc<dyn ChunkStore> = Arc::clone(&pending) as Arc<dyn ChunkStore>;
+    let recycler = Arc::new(Recycler::new(options.memtable_bytes_max));
+    let active = Arc::new(Memtable::new(&recycler, pending.all()));
+    let mut replayed = Replayed::new(&store, active, &published)?;
+    let end = replay(machine, published.segment, &mut replayed)?;
+    let (parts, publisher) =
+        (replayed.parts, Publisher { root, published, first_segment: published.segment });
+    Ok(assemble(machine, (pending, recycler), options, publisher, parts, &end))
+}
+
+/// Makes an empty engine: the system tree alone.
+fn create(
+    machine: &Machine,
+    store: &dyn ChunkStore,
+) -> Result<(ChunkHash, EngineState), EngineError> {
+    check_no_log(&*machine.disk)?;
+    let format = TreeFormat::new(random(&*machine.chance));
+    let tree = Tree::empty(store, format)?;
+    let chunk = encode_base(&Base::whole(tree, Sequence::ZERO));
+    let edit = (base_key(TreeId::SYSTEM), Edit::Put(base_value(&chunk)));
+    store.put_many(std::slice::from_ref(&chunk))?;
+    let published = EngineState {
+        bases: tree.apply(store, &mut std::iter::once(Ok(edit)))?,
+        horizon: Sequence::ZERO,
+        segment: SegmentNumber(1),
+        next_tree_id: TreeId(TreeId::SYSTEM.0 + 1),
+    };
+    let chunk = published.encode();
+    store.put_many(std::slice::from_ref(&chunk))?;
+    swap_root(store, None, &chunk)?;
+    Ok((chunk.hash(), published))
+}
+
+/// A log without an engine state means that the store was lost.
+fn check_no_log(disk: &dyn Disk) -> Result<(), StoreError> {
+    let names = disk.list().map_err(|error| StoreError::io("the directory", error))?;
+    match names.iter().find_map(|name| SegmentNumber::of_file_name(name)) {
+        Some(number) => Err(damaged(number, LogOffset(0), "a log, but no engine state")),
+        None => Ok(()),
+    }
+}
+
+fn random(chance: &dyn Chance) -> u64 {
+    let mut bytes = [0; size_of::<u64>()];
+    chance.fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+/// What the published state and the log's records amount to.
+struct Replayed<'a> {
+    store: &'a Arc<dyn ChunkStore>,
+    parts: ReplayedParts,
+    /// Of the record that is being read.
+    sequence: Sequence,
+    /// The chunks from which its own are made.
+    origins: Vec<ChunkHash>,
+    ahead: OldValues,
+}
+
+struct ReplayedParts {
+    state: State,
+    unpublished: BTreeSet<TreeId>,
+    logged_bases: Vec<(Sequence, ChunkHash)>,
+    next_tree_id: u64,
+    last: Sequence,
+}
+
+impl<'a> Replayed<'a> {
+    fn new(
+        store: &'a Arc<dyn ChunkStore>,
+        active: Arc<Memtable>,
+        published: &EngineState,
+    ) -> Result<Self, EngineError> {
+        let mut parts = ReplayedParts {
+            state: State { active, ..State::default() },
+            unpublished: BTreeSet::new(),
+            logged_bases: Vec::new(),
+            next_tree_id: published.next_tree_id.0,
+            last: published.horizon,
+        };
+        for (tree, base) in read_bases(store, &published.bases)? {
+            parts.last = parts.last.max(base.folded_to);
+            let generation = TreeGeneration { from: Sequence::ZERO, base: Some(base) };
+            parts.state.trees.modify(tree, |generations| generations.push(generation));
+        }
+        let (sequence, origins, ahead) = (Sequence::ZERO, Vec::new(), OldValues::default());
+        Ok(Replayed { store, parts, sequence, origins, ahead })
+    }
+
+    /// The bytes of the value that `key` had before the record that is being read.
+    fn value_before(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        let wanted = self.ahead.take(&**self.store, &self.parts.state, (self.sequence, tree, key));
+        let before = self.sequence.preceding();
+        let generation = self.parts.state.generation(tree, before);
+        let Some((generation, base)) =
+            generation.and_then(|generation| Some((generation, generation.base.as_ref()?)))
+        else {
+            return Ok(None);
+        };
+        if self.sequence <= base.folded_to {
+            return Ok(None); // Nobody asks the memtable for it any more.
+        }
+        let state = &self.parts.state;
+        let written = state.find_recent((tree, base), key, before);
+        let value = match (written, wanted) {
+            (None, Some(old)) if old.generation == generation.from => return Ok(Some(old.bytes)),
+            (None, _) => base.get(&**self.store, key)?,
+            (Some(written), _) => written,
+        };
+        let Some(value) = value else { return Ok(Some(Bytes::new())) };
+        Ok(Some(value.read(&**self.store)?))
+    }
+}
+
+impl Replay for Replayed<'_> {
+    fn expect(&mut self, sequence: Sequence, payload: &Bytes) {
+        self.ahead.expect(sequence, payload);
+    }
+
+    fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError> {
+        self.sequence = sequence;
+        let decoded = Decoded::new(payload, self).and_then(|decoded| {
+            let origins = std::mem::take(&mut self.origins);
+            let new_chunks = NewChunks::of(&decoded.record, origins, &**self.store);
+            Ok((new_chunks.map_err(|error| DecodeError::Before(error.into()))?, decoded))
+        });
+        let (new_chunks, Decoded { record, for_memtable }) = match decoded {
+            // What it changed can't be read: only whoever saves what is left goes on without it.
+            Err(DecodeError::Before(error)) if self.store.pass_over(lost(sequence, &error)) => {
+                return Ok(());
+            }
+            decoded => decoded?,
+        };
+        let parts = &mut self.parts;
+        parts.next_tree_id = parts.next_tree_id.max(record.next_tree_id);
+        parts.last = parts.last.max(sequence);
+        for (tree, base) in record.bases {
+            parts.state.begin_generation(tree, TreeGeneration::begun(sequence, base), sequence);
+            parts.logged_bases.extend(base.map(|base| (sequence, base.root)));
+            parts.unpublished.insert(tree);
+        }
+        parts.state.active.add_new_chunks(&new_chunks);
+        parts.state.active.insert(sequence, &for_memtable);
+        Ok(())
+    }
+}
+
+impl Before for Replayed<'_> {
+    fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError> {
+        self.value_before(tree, key).map_err(DecodeError::Before)
+    }
+
+    fn chunk(&mut self, old: ChunkHash) -> Result<Chunk, DecodeError> {
+        self.origins.push(old);
+        self.store.get(old).map_err(|error| DecodeError::Before(error.into()))
+    }
+}
+
+/// Reads the published bases of all trees.
+fn read_bases(
+    store: &Arc<dyn ChunkStore>,
+    bases: &Tree,
+) -> Result<Vec<(TreeId, Base)>, EngineError> {
+    let mut named: Vec<(TreeId, ChunkHash)> = Vec::new();
+    for entry in bases.range(store, Bounds::all(), Direction::Ascending) {
+        let entry = entry?;
+        named.push((decode_base_key(&entry.key)?, decode_base_value(&entry.value)?));
+    }
+    let mut found = Vec::with_capacity(named.len());
+    for batch in named.chunks(BASES_BATCH) {
+        let hashes: Vec<ChunkHash> = batch.iter().map(|(_, hash)| *hash).collect();
+        let chunks = match store.get_many(&hashes) {
+            Ok(chunks) => chunks.into_iter().map(Some).collect(),
+            Err(_) => readable(&**store, &hashes)?,
+        };
+        for ((tree, hash), chunk) in batch.iter().zip(chunks) {
+            debug_assert!(chunk.as_ref().is_none_or(|chunk| chunk.hash() == *hash));
+            if let Some(chunk) = chunk {
+                found.push((*tree, decode_base(&chunk)?));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The chunks of `hashes`, and nothing in the place of those that are passed over.
+fn readable(
+    store: &dyn ChunkStore,
+    hashes: &[ChunkHash],
+) -> Result<Vec<Option<Chunk>>, EngineError> {
+    let mut chunks = Vec::with_capacity(hashes.len());
+    for hash in hashes {
+        match store.get(*hash) {
+            Ok(chunk) => chunks.push(Some(chunk)),
+            Err(error) => {
+                let why = format!("the base of a tree: {error}");
+                let (after, up_to, count) = (None, None, None);
+                if !store.pass_over(Lost { chunk: Some(*hash), after, up_to, count, why }) {
+                    return Err(error.into());
+                }
+                chunks.push(None);
+            }
+        }
+    }
+    Ok(chunks)
+}
+
+/// A transaction whose record tells changes of what can't be read.
+fn lost(sequence: Sequence, error: &EngineError) -> Lost {
+    let why = format!("the transaction {} in the log: {error}", sequence.0);
+    Lost { chunk: None, after: None, up_to: None, count: None, why }
+}
+
+fn assemble(
+    machine: &Machine,
+    (pending, recycler): (Arc<StoreWithPending>, Arc<Recycler>),
+    options: EngineOptions,
+    publisher: Publisher,
+    parts: ReplayedParts,
+    end: &LogEnd,
+) -> Shared {
+    let recycled = Arc::new(RecycledSegments::new(&machine.disk));
+    let writer = Writer::new(machine, &recycled, end.next, end.previous);
+    let active = Arc::clone(&parts.state.active);
+    let mut queue = Queue::new(writer, end.next, active, parts.last);
+    queue.segment_bytes = end.bytes;
+    let store: Arc<dyn ChunkStore> = Arc::clone(&pending) as Arc<dyn ChunkStore>;
+    let shared = Shared {
+        machine: machine.clone(),
+        space: Space::open(machine, options.reserve),
+        local_format: publisher.published.bases.format,
+        current: Current::new(Arc::clone(&store), parts.state, parts.last),
+        store,
+        pending,
+        options,
+        recycled,
+        next_tree_id: AtomicU64::new(parts.next_tree_id),
+        queue: Mutex::new(queue),
+        queue_changed: Condvar::new(),
+        conflict_seed: random(&*machine.chance),
+        transactions: OpenTransactions::default(),
+        key_locks: KeyLocks::default(),
+        recycler,
+        flusher: Mutex::new(Vec::new()),
+        publisher: Mutex::new(publisher),
+        work: Mutex::new(CompactionScheduler::default()),
+        unpublished: Mutex::new(parts.unpublished),
+        logged_bases: Mutex::new(parts.logged_bases),
+        signals: Mutex::new(Signals::default()),
+        signalled: Condvar::new(),
+        backpressure: Backpressure::default(),
+        throttle: Arc::default(),
+        at_work: RwLock::default(),
+        counters: Counters::default(),
+        background_errors: BackgroundErrors::default(),
+        fault: FaultCell::default(),
+        slowest: Slowest::default(),
+    };
+    shared.note_all_runs();
+    let mut queue = shared.queue();
+    let is_full = queue.active.bytes().max(end.bytes) >= options.memtable_bytes_max;
+    if is_full || end.segment_count > SEGMENT_COUNT_MAX {
+        shared.seal(&mut queue);
+    }
+    drop(queue);
+    shared
+}

@@ -1,0 +1,63 @@
+//! Reading everything again in the background, so slowly that nobody notices, and telling what is found damaged.
+//!
+//! 1. A pass takes three weeks, or as long as the rate allows at most; little data takes less, and then nothing is read until
+//!    three weeks are over. A pass begins at a pack by chance: a server that is started often comes to all.
+//! 2. What a scrub finds, or who reads, puts or moves chunks, is told to the log once. What is damaged counts as
+//!    absent from then on: the store heals it from its cache, and from the next put of the same content.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::reclaim::GcThrottle;
+use crate::shared::Shared;
+use crate::shared::wait;
+
+/// How often the log is told what was found.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A pass takes about so long.
+const PASS: Duration = Duration::from_secs(21 * 24 * 3600);
+/// Slower isn't worth a pass of its own.
+const BYTES_A_SECOND_MIN: u64 = 64 << 10;
+
+/// The background thread.
+pub(crate) fn scrub_until_stopped(shared: &Shared) {
+    shared.throttle.begin();
+    for pass in 0u64.. {
+        let begun = Instant::now();
+        if let Some(most) = shared.options.scrub_bytes_a_second {
+            let stored = shared.store.counters().bytes_stored;
+            let rate = (stored / PASS.as_secs()).max(BYTES_A_SECOND_MIN).min(most);
+            let mut pacer = GcThrottle::new(shared, Some(rate));
+            let mut pace = |bytes: u64| {
+                shared.tell_findings();
+                shared.counters.scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
+                pacer.throttle(bytes)
+            };
+            match shared.store.scrub(shared.conflict_seed.wrapping_add(pass), &mut pace) {
+                Ok(scrubbed) if scrubbed.stopped => return,
+                Ok(_) => shared.background_errors.end("scrub"),
+                Err(error) => shared.note_failure("scrub", &error.into()),
+            }
+        }
+        while shared.options.scrub_bytes_a_second.is_none() || begun.elapsed() < PASS {
+            shared.tell_findings();
+            if !wait(shared, Some(LOOK_EVERY), |_| false) {
+                return;
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Tells the log what was found damaged since the last call, if there is one.
+    pub fn tell_findings(&self) {
+        if !self.background_errors.is_told() {
+            return;
+        }
+        for finding in self.store.take_findings() {
+            let chunk = finding.chunk.map(|hash| format!(" (chunk {hash})")).unwrap_or_default();
+            self.background_errors
+                .tell_line(&format!("stored data are damaged: {}{chunk}", finding.error()));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Disk space that is held back, so that deleting always works.
+//!
+//! 1. *Growth*, which is any transaction that isn't known to give space back, is refused while less than the reserve is
+//!    free. What gives space back (deletes, drops, expiry, collections), and what is done with what was acknowledged
+//!    before (flushes, folds), goes on into the reserve.
+//! 2. What is acknowledged has to be written once more, from memtables into packs. Where that and the reserve are more
+//!    than is free, growth waits for it first.
+//! 3. A part of the reserve is *held*: a file that takes its space, so that it is there even if others fill the
+//!    disk to the last byte. It is let go when something that gives space back, or an opening, finds less free than it
+//!    holds, and made again when there is room ([`Space::hold`]).
+//!
+//! What is free is asked of the disk every [`LOOK_MICROS`], or [`LOOK_BYTES`] of growth, and always where it was little:
+//! what is written in between is a part of what the reserve is for. A disk that can't tell what is free has no reserve.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use frond_store::io::{Clock, Disk, DiskSpace, Machine};
+
+/// The file that holds space.
+pub(crate) const NAME: &str = "RESERVE";
+/// Others write, too: at 500 MB a second, 10 MB meanwhile.
+const LOOK_MICROS: i64 = 20_000;
+const LOOK_BYTES: u64 = 1 << 20;
+/// Little is free where it is less than so many times what is held back.
+const LITTLE_TIMES: u64 = 2;
+/// The share of a disk that is held back by itself.
+const SHARE: u64 = 50;
+/// Recent writes are flushed with so much, and a delete of some hundred thousand documents logged.
+const BYTES_MIN: u64 = 64 << 20;
+/// More than all that can wait to be written.
+const BYTES_MAX: u64 = 1 << 30;
+/// Of a small disk less is held back than [`BYTES_MIN`].
+const SMALL_DISK_SHARE: u64 = 8;
+/// The part of the reserve that is held, and its limit: a drop and a collection take some hundred KB.
+const HELD_SHARE: u64 = 4;
+const HELD_BYTES_MAX: u64 = 16 << 20;
+/// Memtables wait with this part of the reserve at most where it is near.
+pub(crate) const WAITING_SHARE: u64 = 4;
+/// This part of the reserve the log leaves free (`frond_store::Headroom` has the other parts).
+pub(crate) const LOG_SHARE: u64 = 16;
+
+/// How much of its disk a data directory keeps for giving space back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Reserve {
+    /// A fiftieth of the disk, but 64 MB at least and 1 GB at most; an eighth of a disk that is small.
+    #[default]
+    Share,
+    /// So many bytes; none: what grows goes on until the disk is full.
+    Bytes(u64),
+}
+
+impl Reserve {
+    /// How much that is of a disk of so many bytes.
+    pub fn of(self, disk_bytes: u64) -> u64 {
+        match self {
+            Reserve::Bytes(bytes) => bytes,
+            Reserve::Share => {
+                (disk_bytes / SHARE).clamp(BYTES_MIN, BYTES_MAX).min(disk_bytes / SMALL_DISK_SHARE)
+            }
+        }
+    }
+}
+
+/// How the disk is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DiskRoom {
+    /// Bytes of the disk.
+    pub disk: u64,
+    /// Bytes that are free, what is held not counted.
+    pub free: u64,
+    /// Bytes that are held back.
+    pub reserve: u64,
+    /// Bytes of these that a file holds.
+    pub held: u64,
+}
+
+impl DiskRoom {
+    /// Whether growth is refused.
+    pub fn is_short(&self) -> bool {
+        !self.has_beside_reserve(0)
+    }
+
+    pub(crate) fn has_beside_reserve(&self, bytes: u64) -> bool {
+        self.reserve.saturating_add(bytes) <= self.free.saturating_add(self.held)
+    }
+}
+
+/// The disk space of a data directory.
+pub(crate) struct Space {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    reserve: Reserve,
+    /// When the disk was asked last, and what it said; nothing: it doesn't know.
+    looked: AtomicI64,
+    /// Bytes that have grown since.
+    grown: AtomicU64,
+    free: AtomicU64,
+    size: AtomicU64,
+    /// What the file holds. Changed with `changing` held.
+    held: AtomicU64,
+    changing: Mutex<()>,
+    /// Held by whoever flushes so that growth may go on.
+    pub flushing: Mutex<()>,
+}
+
+impl Space {
+    /// Looks at the disk of a data directory, which this process has locked. Lets go of what is held if
+    /// nothing else is free: an opening writes.
+    pub fn open(machine: &Machine, reserve: Reserve) -> Space {
+        let held = machine.disk.open(NAME).and_then(|file| file.bytes()).unwrap_or(0);
+        let space = Space {
+            disk: Arc::clone(&machine.disk),
+            clock: Arc::clone(&machine.clock),
+            reserve,
+            looked: AtomicI64::new(0),
+            grown: AtomicU64::new(0),
+            free: AtomicU64::new(0),
+            size: AtomicU64::new(0),
+            held: AtomicU64::new(held),
+            changing: Mutex::default(),
+            flushing: Mutex::default(),
+        };
+        space.look();
+        space.make_way();
+        space
+    }
+
+    /// How the disk is; `None` if it doesn't tell.
+    pub fn room(&self) -> Option<DiskRoom> {
+        self.look();
+        self.known()
+    }
+
+    /// How much is held back; `None`: nothing.
+    pub fn reserve_bytes(&self) -> Option<u64> {
+        self.known().map(|room| room.reserve).filter(|bytes| *bytes > 0)
+    }
+
+    /// How the disk was when it was asked last, which isn't long ago.
+    fn recent(&self) -> Option<DiskRoom> {
+        let passed = self.clock.steady_micros().saturating_sub(self.looked.load(Ordering::Relaxed));
+        let known = self.known()?;
+        let is_recent = passed < LOOK_MICROS
+            && self.grown.load(Ordering::Relaxed) < LOOK_BYTES
+            && known.reserve.saturating_mul(LITTLE_TIMES) <= known.free;
+        if is_recent { Some(known) } else { self.room() }
+    }
+
+    fn known(&self) -> Option<DiskRoom> {
+        let disk = self.size.load(Ordering::Relaxed);
+        let room = DiskRoom {
+            disk,
+            free: self.free.load(Ordering::Relaxed),
+            reserve: self.reserve.of(disk),
+            held: self.held.load(Ordering::Relaxed),
+        };
+        (disk > 0).then_some(room)
+    }
+
+    fn look(&self) {
+        self.grown.store(0, Ordering::Relaxed);
+        self.looked.store(self.clock.steady_micros(), Ordering::Relaxed);
+        let told = self.disk.space().ok().flatten().unwrap_or(DiskSpace { bytes: 0, free: 0 });
+        self.free.store(told.free, Ordering::Relaxed);
+        self.size.store(told.bytes, Ordering::Relaxed);
+    }
+
+    /// How the disk is for growth by about so many bytes.
+    pub fn for_growth(&self, bytes: u64) -> Option<DiskRoom> {
+        self.grown.fetch_add(bytes, Ordering::Relaxed);
+        self.recent().filter(|room| room.reserve > 0)
+    }
+
+    /// Sees to it that there is room for what gives space back, or for what was acknowledged.
+    pub fn make_way(&self) {
+        let is_low = |room: DiskRoom| room.free < room.held;
+        if self.held.load(Ordering::Relaxed) == 0 || !self.recent().is_some_and(is_low) {
+            return;
+        }
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        // What can't be let go now is tried again by the next who needs it.
+        if self.disk.remove(NAME).is_ok() {
+            self.held.store(0, Ordering::Relaxed);
+            let _ = self.disk.sync_directory();
+        }
+        self.look();
+    }
+
+    /// Holds a part of the reserve again, if it isn't held and there is room enough beside the reserve.
+    pub fn hold(&self) {
+        let Some(room) = self.room() else { return };
+        let wanted = (room.reserve / HELD_SHARE).min(HELD_BYTES_MAX);
+        let has_room = room.reserve.saturating_add(wanted) <= room.free;
+        if wanted == 0 || room.held > 0 || !has_room {
+            return;
+        }
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.held.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        let made = self.disk.create(NAME).and_then(|file| file.allocate(wanted));
+        match made.and_then(|()| self.disk.sync_directory()) {
+            Ok(()) => self.held.store(wanted, Ordering::Relaxed),
+            Err(_) => drop(self.disk.remove(NAME)),
+        }
+        self.look();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_a_disk_has_a_floor_and_a_ceiling() {
+        const MB: u64 = 1 << 20;
+        for (disk, expected) in [
+            (0, 0),
+            (80 * MB, 10 * MB),
+            (300 * MB, 300 * MB / 8),
+            (1 << 30, 64 * MB),
+            (10 << 30, (10 << 30) / 50),
+            (100 << 30, 1 << 30),
+            (u64::MAX, 1 << 30),
+        ] {
+            assert_eq!(Reserve::Share.of(disk), expected, "{disk}");
+        }
+        assert_eq!(Reserve::Bytes(7).of(3), 7);
+    }
+}

@@ -1,0 +1,93 @@
+//! Where a writer is stalled: before its commit while memory is at its limit, and behind it for what is left of the
+//! time that the pressure demands ([`crate::backpressure`]).
+
+use std::time::{Duration, Instant};
+
+use crate::backpressure::{FOLD_PRESSURE_URGENT, PRESSURE_URGENT, SEALED_COUNT_MAX};
+use crate::error::EngineError;
+use crate::shared::Shared;
+use crate::slow::{Stage, Stopwatch};
+
+/// Less is not slept: the next commit's turn begins where this one's ends.
+const DELAY_MIN: Duration = Duration::from_micros(300);
+/// How often a writer that was stopped looks again.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Until when a commit is to last, if it is to be delayed.
+#[must_use]
+pub(crate) struct Delay(Option<Instant>);
+
+impl Shared {
+    /// Lets a commit of `bytes` begin as soon as there is room for it; tells how long it is to take, as the pressure
+    /// demands.
+    pub fn stall(&self, bytes: u64, watch: &mut Stopwatch) -> Result<Delay, EngineError> {
+        if self.options.fold_threads == 0 {
+            while self.flush_sealed()? {}
+            loop {
+                match self.work_once() {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    // As in the background: what is written lies above what is damaged.
+                    Err(error) if error.is_damage() => {
+                        self.note_failure("fold", &error);
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            return Ok(Delay(None));
+        }
+        let (view, _) = self.current.view();
+        let waiting: u64 = view.state.memtables().map(|memtable| memtable.bytes()).sum();
+        let allowed = self.options.memtable_bytes_max.max(1) * SEALED_COUNT_MAX as u64;
+        drop(view);
+        let pressure = waiting.saturating_mul(1000) / allowed;
+        let is_urgent = PRESSURE_URGENT <= pressure
+            || FOLD_PRESSURE_URGENT <= self.backpressure.fold_pressure();
+        self.throttle.set_urgent(is_urgent);
+        let delay = self.backpressure.delay(bytes, pressure);
+        let turn = (!delay.is_zero()).then(|| self.backpressure.line_up(delay));
+        if SEALED_COUNT_MAX <= self.sealed_count() {
+            self.wait_for_flush()?;
+            self.counters.delay_micros.add(micros(watch.lap(Stage::Stop)));
+        }
+        Ok(Delay(turn))
+    }
+
+    /// Waits for the end of a commit's turn, which it has come to by itself.
+    pub fn delay(&self, turn: Delay, watch: &mut Stopwatch) {
+        let Delay(Some(end)) = turn else { return };
+        let left = end.saturating_duration_since(Instant::now());
+        if DELAY_MIN <= left {
+            std::thread::sleep(left);
+        }
+        self.counters.delay_micros.add(micros(watch.lap(Stage::Delay)));
+    }
+
+    fn sealed_count(&self) -> usize {
+        self.current.view().0.state.sealed.len()
+    }
+
+    /// Waits until fewer memtables are sealed than may be.
+    fn wait_for_flush(&self) -> Result<(), EngineError> {
+        let failures_before = self.signals().flush_failure_count;
+        while SEALED_COUNT_MAX <= self.sealed_count() {
+            let signals = self.signals();
+            // One that failed before, or was under way then, may be out of date: there may be room by now.
+            let is_new = failures_before + 1 < signals.flush_failure_count;
+            let refusal = signals.flush_failure.clone().filter(|_| is_new);
+            drop(self.signalled.wait_timeout(signals, LOOK_EVERY));
+            self.queue().check_open()?;
+            if let Some(refusal) = refusal
+                && SEALED_COUNT_MAX <= self.sealed_count()
+            {
+                return Err(refusal.error());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,429 @@
+//! What a transaction has written so far, and how to take it back to a savepoint.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
+use std::ops::Bound;
+
+use bytes::Bytes;
+use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
+use frond_tree::{Bounds, Content, Direction, Tree, Value};
+
+use crate::difference::Difference;
+use crate::entry::OverlayEntry;
+use crate::ids::TreeId;
+use crate::log::record::Record;
+use crate::overlay::interleave::Source;
+use crate::overlay::memtable::entry_bytes;
+
+type TreeWrites = BTreeMap<Bytes, StagedWrite>;
+
+/// What became of a key.
+#[derive(Clone)]
+pub(crate) struct StagedWrite {
+    /// Its value; `None`: it was deleted.
+    pub value: Option<Value>,
+    /// What differs from what it was before the transaction, if that is little. Most have none: a pointer is all
+    /// that it takes then.
+    pub difference: Option<Box<Difference>>,
+}
+
+/// The writes of an open transaction.
+#[derive(Default)]
+pub(crate) struct WriteSet {
+    writes: BTreeMap<TreeId, TreeWrites>,
+    /// Trees that get another base, or go. `writes` lie over these bases.
+    bases: BTreeMap<TreeId, Option<Tree>>,
+    validated: BTreeSet<(TreeId, Bytes)>,
+    /// The same, in the order in which it was asked.
+    validated_order: Vec<(TreeId, Bytes)>,
+    /// Trees of which no key must change.
+    validated_trees: BTreeSet<TreeId>,
+    /// Whether a tree got a base whose chunks may not be durable.
+    has_unsynced_base: bool,
+    chunks: BTreeMap<ChunkHash, Chunk>,
+    event: Option<Bytes>,
+    /// Whether a value was written that refers to chunks.
+    has_references: bool,
+    /// How to undo each change since the first savepoint, which begins the list.
+    undo: Vec<Undo>,
+    has_savepoint: bool,
+    bytes: u64,
+}
+
+/// What a change replaced.
+enum Undo {
+    Write { tree: TreeId, key: Bytes, old: Option<StagedWrite> },
+    Base { tree: TreeId, old: Option<Option<Tree>>, writes: Option<TreeWrites> },
+    Chunk(ChunkHash),
+    Event(Option<Bytes>),
+}
+
+impl WriteSet {
+    /// About how much memory the transaction takes, and how long its log record will be.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether committing has any effect.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+            && self.bases.is_empty()
+            && self.chunks.is_empty()
+            && self.event.is_none()
+    }
+
+    /// The base that the transaction gave the tree; `Some(None)` if it dropped it.
+    pub fn base(&self, tree: TreeId) -> Option<Option<Tree>> {
+        self.bases.get(&tree).copied()
+    }
+
+    /// What the transaction did to `key`; `Some(None)` if it deleted it.
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Option<Option<Value>> {
+        Some(self.writes.get(&tree)?.get(key)?.value.clone())
+    }
+
+    /// Whether a key within `bounds` was written.
+    pub fn wrote(&self, tree: TreeId, bounds: &Bounds) -> bool {
+        self.within(tree, bounds).is_some_and(|mut writes| writes.next().is_some())
+    }
+
+    fn within(
+        &self,
+        tree: TreeId,
+        bounds: &Bounds,
+    ) -> Option<btree_map::Range<'_, Bytes, StagedWrite>> {
+        let writes = self.writes.get(&tree)?;
+        if let (Some(start), Some(end)) = (&bounds.start, &bounds.end)
+            && start >= end
+        {
+            return None;
+        }
+        let start = bounds.start.as_deref().map_or(Bound::Unbounded, Bound::Included);
+        let end = bounds.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        Some(writes.range::<[u8], _>((start, end)))
+    }
+
+    /// Copies the writes within `bounds`.
+    pub fn source(&self, tree: TreeId, bounds: &Bounds, direction: Direction) -> Option<Source> {
+        let range = self.within(tree, bounds)?;
+        let copy = |(key, own): (&Bytes, &StagedWrite)| (key.clone(), own.value.clone());
+        let copied: VecDeque<OverlayEntry> = match direction {
+            Direction::Ascending => range.map(copy).collect(),
+            Direction::Descending => range.rev().map(copy).collect(),
+        };
+        (!copied.is_empty()).then_some(Source::Copied(copied))
+    }
+
+    /// Gives `key` a value, or deletes it.
+    pub fn write(&mut self, tree: TreeId, key: Bytes, write: StagedWrite) {
+        self.bytes += write_bytes(&key, &write);
+        let value = write.value.as_ref();
+        self.has_references |= value.is_some_and(|it| !matches!(it.content, Content::Inline(_)));
+        // Sharing a key costs: only a savepoint needs it.
+        let noted = self.has_savepoint.then(|| key.clone());
+        let old = match self.writes.entry(tree).or_default().entry(key) {
+            btree_map::Entry::Vacant(vacant) => {
+                vacant.insert(write);
+                None
+            }
+            btree_map::Entry::Occupied(mut written) => {
+                self.bytes -= write_bytes(written.key(), written.get());
+                Some(written.insert(write))
+            }
+        };
+        self.undo.extend(noted.map(|key| Undo::Write { tree, key, old }));
+    }
+
+    /// Gives the tree another base, or drops it. Its writes so far are gone.
+    pub fn set_base(&mut self, tree: TreeId, base: Option<Tree>) {
+        self.has_unsynced_base |= base.is_some();
+        self.set_synced_base(tree, base);
+    }
+
+    /// As `set_base`, of a base whose chunks are durable.
+    pub fn set_synced_base(&mut self, tree: TreeId, base: Option<Tree>) {
+        let writes = self.writes.remove(&tree);
+        self.bytes -= writes.as_ref().map_or(0, writes_bytes);
+        let old = self.bases.insert(tree, base);
+        self.note(Undo::Base { tree, old, writes });
+    }
+
+    /// Whether a base was given whose chunks may not be durable.
+    pub fn has_unsynced_base(&self) -> bool {
+        self.has_unsynced_base
+    }
+
+    /// Asks that `key` be unchanged. Not undone by a rollback: what was read may have been used.
+    pub fn validate(&mut self, tree: TreeId, key: Bytes) {
+        if self.validated.insert((tree, key.clone())) {
+            self.validated_order.push((tree, key));
+        }
+    }
+
+    /// Asks that no key of `tree` change.
+    pub fn validate_tree(&mut self, tree: TreeId) {
+        self.validated_trees.insert(tree);
+    }
+
+    /// How much was asked to be unchanged so far.
+    pub fn validated_count(&self) -> usize {
+        self.validated_order.len()
+    }
+
+    /// What was asked to be unchanged after the first `count`.
+    pub fn validated_since(&self, count: usize) -> &[(TreeId, Bytes)] {
+        &self.validated_order[count..]
+    }
+
+    /// Asks only what the first `count` asked: nobody was told what came of the others.
+    pub fn forget_validated_since(&mut self, count: usize) {
+        for asked in self.validated_order.drain(count..) {
+            self.validated.remove(&asked);
+        }
+    }
+
+    /// Takes a chunk.
+    pub fn put_chunk(&mut self, chunk: &Chunk) {
+        if self.chunks.insert(chunk.hash(), chunk.clone()).is_none() {
+            self.bytes += chunk.encoded().len() as u64;
+            self.note(Undo::Chunk(chunk.hash()));
+        }
+    }
+
+    /// Attaches the event.
+    pub fn set_event(&mut self, event: Bytes) {
+        self.bytes += event.len() as u64;
+        let old = self.event.replace(event);
+        self.bytes -= event_bytes(&old);
+        self.note(Undo::Event(old));
+    }
+
+    /// Marks this point: the count of changes that can be undone.
+    pub fn savepoint(&mut self) -> usize {
+        self.has_savepoint = true;
+        self.undo.len()
+    }
+
+    /// Forgets how to undo what was done so far: it would be remembered until the end, and counts
+    /// nowhere.
+    pub fn forget_savepoints(&mut self) {
+        self.undo.clear();
+        self.has_savepoint = false;
+    }
+
+    /// Undoes all changes since there were `undo_count`.
+    pub fn rollback_to(&mut self, undo_count: usize) {
+        while self.undo.len() > undo_count {
+            match self.undo.pop() {
+                Some(Undo::Write { tree, key, old }) => self.undo_write(tree, key, old),
+                Some(Undo::Base { tree, old, writes }) => {
+                    match old {
+                        Some(base) => self.bases.insert(tree, base),
+                        None => self.bases.remove(&tree),
+                    };
+                    if let Some(writes) = writes {
+                        self.bytes += writes_bytes(&writes);
+                        self.writes.insert(tree, writes);
+                    }
+                }
+                Some(Undo::Chunk(hash)) => {
+                    let chunk = self.chunks.remove(&hash);
+                    self.bytes -= chunk.map_or(0, |chunk| chunk.encoded().len() as u64);
+                }
+                Some(Undo::Event(old)) => {
+                    self.bytes += event_bytes(&old);
+                    self.bytes -= event_bytes(&self.event);
+                    self.event = old;
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn undo_write(&mut self, tree: TreeId, key: Bytes, old: Option<StagedWrite>) {
+        let Some(writes) = self.writes.get_mut(&tree) else { return };
+        let undone = match old {
+            Some(old) => {
+                self.bytes += write_bytes(&key, &old);
+                writes.insert(key.clone(), old)
+            }
+            None => writes.remove(&key),
+        };
+        if let Some(undone) = undone {
+            self.bytes -= write_bytes(&key, &undone);
+        }
+        if writes.is_empty() {
+            self.writes.remove(&tree);
+        }
+    }
+
+    /// Without a savepoint nothing can be undone, and nothing is remembered.
+    fn note(&mut self, undo: Undo) {
+        if self.has_savepoint {
+            self.undo.push(undo);
+        }
+    }
+
+    /// The chunk, if this transaction brought it.
+    pub fn chunk(&self, hash: ChunkHash) -> Option<Chunk> {
+        self.chunks.get(&hash).cloned()
+    }
+
+    /// The chunks that this transaction didn't bring, and that are referred to by values that don't come in the place of
+    /// others: those of the value before are there whatever happens.
+    pub fn foreign(&self) -> Vec<ChunkHash> {
+        if !self.has_references {
+            return Vec::new();
+        }
+        let writes = self.writes.values().flat_map(BTreeMap::values);
+        let mut open: Vec<ChunkHash> = Vec::new();
+        for value in
+            writes.filter(|write| write.difference.is_none()).filter_map(|it| it.value.as_ref())
+        {
+            match value.content {
+                Content::Inline(_) => {}
+                Content::Chunk { hash, .. } => open.push(hash),
+                Content::Sequence { root, .. } => open.push(root),
+            }
+        }
+        let (mut foreign, mut known) = (Vec::new(), BTreeSet::new());
+        while let Some(hash) = open.pop() {
+            match self.chunks.get(&hash) {
+                None => foreign.push(hash),
+                Some(chunk) if known.insert(hash) => open.extend(chunk.references()),
+                Some(_) => {}
+            }
+        }
+        foreign
+    }
+
+    /// What was asked to be unchanged.
+    pub fn validated(&self) -> impl Iterator<Item = (TreeId, &[u8])> {
+        self.validated.iter().map(|(tree, key)| (*tree, &key[..]))
+    }
+
+    /// The trees that were asked to be unchanged as a whole.
+    pub fn validated_trees(&self) -> impl Iterator<Item = TreeId> {
+        self.validated_trees.iter().copied()
+    }
+
+    /// The trees with writes.
+    pub fn written_trees(&self) -> impl Iterator<Item = TreeId> {
+        self.writes.keys().copied()
+    }
+
+    /// The trees that get another base, or go.
+    pub fn based_trees(&self) -> impl Iterator<Item = TreeId> {
+        self.bases.keys().copied()
+    }
+
+    /// Turns the writes into what the log and the memtable take.
+    pub fn into_record(self, next_tree_id: u64) -> Record {
+        let mut record = Record {
+            next_tree_id,
+            bases: self.bases.into_iter().collect(),
+            chunks: self.chunks.into_values().collect(),
+            event: self.event,
+            ..Record::default()
+        };
+        let mut position = 0;
+        record.writes.reserve(self.writes.len());
+        for (tree, writes) in self.writes.into_iter().filter(|(_, writes)| !writes.is_empty()) {
+            let mut entries: Vec<OverlayEntry> = Vec::with_capacity(writes.len());
+            for (key, StagedWrite { value, difference }) in writes {
+                if let Some(difference) = difference {
+                    let Difference { value, chunks } = *difference;
+                    record.patches.values.extend(value.map(|patch| (position, patch)));
+                    record.patches.chunks.extend(chunks);
+                }
+                entries.push((key, value));
+                position += 1;
+            }
+            record.writes.push((tree, entries));
+        }
+        record.find_repeats();
+        record
+    }
+}
+
+fn event_bytes(event: &Option<Bytes>) -> u64 {
+    event.as_ref().map_or(0, |event| event.len() as u64)
+}
+
+fn writes_bytes(writes: &TreeWrites) -> u64 {
+    writes.iter().map(|(key, write)| write_bytes(key, write)).sum()
+}
+
+fn write_bytes(key: &[u8], write: &StagedWrite) -> u64 {
+    entry_bytes(key, write.value.as_ref())
+}
+
+/// The store as a transaction sees it: with the chunks that it brought.
+pub(crate) struct StoreWithOwn<'a> {
+    /// The transaction's.
+    pub own: &'a WriteSet,
+    /// Everybody's.
+    pub store: &'a dyn ChunkStore,
+}
+
+impl StoreLayer for StoreWithOwn<'_> {
+    fn inner(&self) -> &dyn ChunkStore {
+        self.store
+    }
+
+    fn own(&self, hash: ChunkHash) -> Option<Chunk> {
+        self.own.chunk(hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_store::ChunkKind;
+
+    use super::*;
+
+    fn whole(value: Option<Value>) -> StagedWrite {
+        StagedWrite { value, difference: None }
+    }
+
+    #[test]
+    fn a_rollback_gives_back_every_byte_and_every_write() {
+        let mut own = WriteSet::default();
+        let key = || Bytes::from("key");
+        own.write(TreeId(2), key(), whole(Some(Value::inline("old"))));
+        own.set_event(Bytes::from("old event"));
+        let before = own.bytes();
+        let savepoint = own.savepoint();
+        own.write(TreeId(2), key(), whole(None));
+        own.write(TreeId(3), key(), whole(Some(Value::inline("new"))));
+        own.set_event(Bytes::from("event"));
+        own.put_chunk(&Chunk::new(ChunkKind::Blob, &[], b"chunk"));
+        own.set_base(TreeId(2), None);
+        own.set_base(TreeId(3), None);
+        own.rollback_to(savepoint);
+        assert_eq!(own.bytes(), before);
+        let record = own.into_record(9);
+        assert_eq!(record.writes, [(TreeId(2), vec![(key(), Some(Value::inline("old")))])]);
+        assert_eq!((record.bases.len(), record.chunks.len()), (0, 0));
+        assert_eq!(record.event.as_deref(), Some(&b"old event"[..]));
+    }
+
+    #[test]
+    fn what_is_not_undone_any_more_takes_no_memory() {
+        let mut own = WriteSet::default();
+        let key = || Bytes::from("key");
+        for number in 0..3 {
+            let savepoint = own.savepoint();
+            own.write(TreeId(2), key(), whole(Some(Value::inline(format!("kept {number}")))));
+            assert_eq!(own.undo.len(), 1);
+            own.forget_savepoints();
+            assert!(own.undo.is_empty());
+            let after = own.savepoint();
+            own.write(TreeId(2), key(), whole(None));
+            own.rollback_to(after);
+            let kept = own.get(TreeId(2), b"key").flatten();
+            assert_eq!(kept, Some(Value::inline(format!("kept {number}"))));
+            assert_eq!(savepoint, after);
+            own.forget_savepoints();
+        }
+    }
+}

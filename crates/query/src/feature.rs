@@ -1,0 +1,37 @@
+//! How a part of the query language stands beside MongoDB's: what the parsers' tables say of each entry.
+
+/// How a feature stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It works as MongoDB documents it.
+    Works,
+    /// It works, but for what is said.
+    Differs(&'static str),
+    /// It is refused, with this code.
+    Refused(&'static str),
+    /// It is refused with this code, by a MongoDB of one server without Atlas and Enterprise too.
+    Elsewhere(&'static str),
+    /// It is Frond's own.
+    Own,
+}
+
+/// One operator, stage, option and so on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Feature {
+    /// Its name, as a client writes it.
+    pub name: &'static str,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+impl Feature {
+    /// A feature that stands so.
+    pub const fn new(name: &'static str, standing: Standing) -> Feature {
+        Feature { name, standing }
+    }
+
+    /// A feature that works.
+    pub const fn works(name: &'static str) -> Feature {
+        Feature::new(name, Standing::Works)
+    }
+}

@@ -1,0 +1,186 @@
+//! The stages of a pipeline as they run, as documents: what `explain` tells.
+//!
+//! A `$match` is taken apart into the conditions that are written beside one another, and each goes as far to the
+//! front as [`forward`](super::forward) lets it; then neighbours are one `$match` again. Which documents come to the
+//! planner's notice is decided by the parsed stages alone: this is their shape for readers.
+
+use std::sync::Arc;
+
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+
+use super::forward::{CONDITIONS_MAX, may_pass};
+use super::parse::StageParser;
+use super::stage::Stage;
+use crate::collation::Collation;
+use crate::error::QueryError;
+use crate::filter::Filter;
+
+/// A stage on its way.
+enum ExplainedStage {
+    Match(DocumentBuf),
+    /// As it was written, and what it is parsed to.
+    Other(DocumentBuf, Vec<Arc<dyn Stage>>),
+}
+
+/// The stages in the order in which they run. They were parsed before.
+///
+/// # Errors
+/// As [`Pipeline::parse_collated`](super::Pipeline::parse_collated).
+pub fn explained(stages: Array<'_>, collation: &Collation) -> Result<Vec<DocumentBuf>, QueryError> {
+    let mut told: Vec<ExplainedStage> = Vec::new();
+    for stage in stages.iter().filter_map(|stage| stage.as_document()) {
+        if let Some(filter) = stage.get("$match").and_then(|filter| filter.as_document()) {
+            advance(&mut told, filter)?;
+            continue;
+        }
+        let mut alone = DocumentBuilder::new();
+        alone.begin_array("").push(Value::Document(stage)).end();
+        let alone = alone.build();
+        let alone = alone.get("").and_then(|alone| alone.as_array());
+        let mut parser = StageParser::with_collation(collation);
+        let parsed = alone.map_or(Ok(Vec::new()), |alone| parser.stages(alone))?;
+        told.push(ExplainedStage::Other(stage.to_buf(), parsed));
+    }
+    let mut documents = Vec::new();
+    let mut told = told.into_iter().peekable();
+    while let Some(stage) = told.next() {
+        let ExplainedStage::Match(first) = stage else {
+            let ExplainedStage::Other(document, _) = stage else { continue };
+            documents.push(document);
+            continue;
+        };
+        let mut conditions = vec![first];
+        while let Some(ExplainedStage::Match(next)) =
+            told.next_if(|next| matches!(next, ExplainedStage::Match(_)))
+        {
+            conditions.push(next);
+        }
+        let mut whole = DocumentBuilder::new();
+        whole.append("$match", Value::from(&together(&conditions)));
+        documents.push(whole.build());
+    }
+    Ok(documents)
+}
+
+/// Places the conditions of a `$match` that stands behind `told`.
+fn advance(told: &mut Vec<ExplainedStage>, filter: Document<'_>) -> Result<(), QueryError> {
+    let mut conditions = Vec::new();
+    take_apart(filter, &mut conditions);
+    if conditions.is_empty() || CONDITIONS_MAX < conditions.len() {
+        told.push(ExplainedStage::Match(filter.to_buf()));
+        return Ok(());
+    }
+    let end = told.len();
+    let mut placed: Vec<(usize, DocumentBuf)> = Vec::new();
+    for condition in conditions {
+        let parsed = Filter::parse_search(condition.view())?;
+        let mut place = end;
+        for before in (0..end).rev() {
+            match &told[before] {
+                ExplainedStage::Match(_) => {}
+                ExplainedStage::Other(_, stages) => {
+                    if !stages.iter().all(|stage| may_pass(stage.as_ref(), &parsed)) {
+                        break;
+                    }
+                    place = before;
+                }
+            }
+        }
+        placed.push((place, condition));
+    }
+    // From behind, so that places stay what they are.
+    placed.sort_by_key(|(place, _)| *place);
+    for (place, condition) in placed.into_iter().rev() {
+        told.insert(place, ExplainedStage::Match(condition));
+    }
+    Ok(())
+}
+
+/// The conditions that all must hold, as they are written beside one another. Recursion follows the document's
+/// nesting, which parsing has bounded.
+fn take_apart(filter: Document<'_>, conditions: &mut Vec<DocumentBuf>) {
+    for (name, value) in filter.iter() {
+        match value {
+            Value::Array(several) if name == "$and" => {
+                several
+                    .iter()
+                    .filter_map(|inner| inner.as_document())
+                    .for_each(|inner| take_apart(inner, conditions));
+            }
+            _ => {
+                let mut condition = DocumentBuilder::new();
+                condition.append(name, value);
+                conditions.push(condition.build());
+            }
+        }
+    }
+}
+
+/// One filter of several: their fields, if no name comes twice, else an `$and`.
+fn together(conditions: &[DocumentBuf]) -> DocumentBuf {
+    if let [only] = conditions {
+        return only.clone();
+    }
+    let mut names: Vec<&str> =
+        conditions.iter().flat_map(|condition| condition.iter().map(|(name, _)| name)).collect();
+    names.sort_unstable();
+    let mut whole = DocumentBuilder::new();
+    if names.windows(2).all(|pair| pair[0] != pair[1]) {
+        for (name, value) in conditions.iter().flat_map(DocumentBuf::iter) {
+            whole.append(name, value);
+        }
+    } else {
+        whole.begin_array("$and");
+        for condition in conditions.iter().filter(|condition| !condition.view().is_empty()) {
+            whole.push(Value::from(condition));
+        }
+        whole.end();
+    }
+    whole.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::extended_json;
+
+    use super::*;
+
+    #[test]
+    fn stages_are_told_in_the_order_in_which_they_run() {
+        for (written, expected) in [
+            (
+                r#"[{"$match": {"a": 1}}, {"$match": {"b": 2}}]"#,
+                r#"[{"$match": {"a": 1, "b": 2}}]"#,
+            ),
+            (
+                r#"[{"$match": {"a": 1}}, {"$match": {"a": {"$gt": 0}}}]"#,
+                r#"[{"$match": {"$and": [{"a": 1}, {"a": {"$gt": 0}}]}}]"#,
+            ),
+            (
+                r#"[{"$sort": {"c": 1}}, {"$set": {"b": 3}}, {"$match": {"$and": [{"a": 1}, {"b": 3}]}}]"#,
+                r#"[{"$match": {"a": 1}}, {"$sort": {"c": 1}}, {"$set": {"b": 3}}, {"$match": {"b": 3}}]"#,
+            ),
+            (
+                r#"[{"$group": {"_id": "$a"}}, {"$match": {"_id": 1}}]"#,
+                r#"[{"$group": {"_id": "$a"}}, {"$match": {"_id": 1}}]"#,
+            ),
+            (
+                r#"[{"$limit": 2}, {"$match": {"a": 1}}, {"$match": {}}]"#,
+                r#"[{"$limit": 2}, {"$match": {"a": 1}}]"#,
+            ),
+        ] {
+            let parse =
+                |text: &str| extended_json::parse(&format!("{{\"v\": {text}}}")).expect("an array");
+            let (written, expected) = (parse(written), parse(expected));
+            let stages = written.get("v").and_then(|stages| stages.as_array()).expect("stages");
+            let found = explained(stages, &Collation::SIMPLE).expect("right");
+            let mut array = DocumentBuilder::new();
+            array.begin_array("v");
+            found.iter().for_each(|stage| {
+                array.push(Value::from(stage));
+            });
+            array.end();
+            assert_eq!(array.build(), expected);
+        }
+    }
+}

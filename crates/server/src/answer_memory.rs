@@ -1,0 +1,96 @@
+//! The memory of one answer while it is made.
+//!
+//! 1. The first [`FREE_BYTES`] are everybody's.
+//! 2. What is more comes from the budget of answers, a step at a time. If there is none, a batch that has
+//!    something ends there: the client asks for more, and the server waits for nobody.
+//! 3. Who can't do with less waits: for its first document, or for a whole batch that has to be single.
+//!    It waits once and holds nothing meanwhile, so that those who hold some can always go on.
+
+use std::cell::RefCell;
+
+use frond_db::Error;
+
+use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES, ROOM_STEP_BYTES};
+use crate::memory_queue::{MemoryQueue, MemoryShare};
+use crate::operations::Operation;
+
+/// The memory of one answer.
+pub struct AnswerMemory<'a> {
+    /// Whose memory it is.
+    pub answers: &'a MemoryQueue,
+    /// What documents take that were read and didn't go into a batch.
+    pub cursors: &'a MemoryQueue,
+    /// What the answer holds, to be kept until the client has it.
+    pub share: &'a RefCell<Option<MemoryShare>>,
+    /// The command that waits, until it is told to stop.
+    pub operation: &'a Operation,
+}
+
+impl AnswerMemory<'_> {
+    /// Whether the answer may have so many bytes now.
+    pub fn fits(&self, bytes: usize) -> bool {
+        if bytes <= FREE_BYTES {
+            return true;
+        }
+        // One that is larger than all there is has all there is.
+        let needed = bytes.min(self.answers.bytes());
+        let wanted = bytes.next_multiple_of(ROOM_STEP_BYTES).min(self.answers.bytes());
+        let mut share = self.share.borrow_mut();
+        match &mut *share {
+            Some(share) => {
+                needed <= share.bytes() || share.try_grow(wanted) || share.try_grow(needed)
+            }
+            None => {
+                *share = self.answers.try_take(wanted).or_else(|| self.answers.try_take(needed));
+                share.is_some()
+            }
+        }
+    }
+
+    /// Waits until the answer may have so many bytes.
+    ///
+    /// # Errors
+    /// What ends the command meanwhile.
+    pub fn wait_for(&self, bytes: usize) -> Result<(), Error> {
+        if self.fits(bytes) {
+            return Ok(());
+        }
+        // Not while it is waited for: whoever waits holds nothing.
+        drop(self.share.take());
+        let share = self.answers.take(bytes, || self.operation.check())?;
+        *self.share.borrow_mut() = Some(share);
+        Ok(())
+    }
+
+    /// Waits until the answer may have a whole batch, of which `bytes` are needed at once.
+    ///
+    /// # Errors
+    /// What ends the command meanwhile.
+    pub fn wait_for_batch(&self, bytes: usize) -> Result<(), Error> {
+        match bytes <= FREE_BYTES {
+            true => Ok(()),
+            false => self.wait_for(bytes.max(BATCH_BYTES_MAX)),
+        }
+    }
+
+    /// Gives back what an answer of so many bytes doesn't need.
+    pub fn finish(&self, bytes: usize) {
+        if let Some(share) = &mut *self.share.borrow_mut() {
+            share.shrink(bytes);
+        }
+    }
+
+    /// Whether a cursor could keep a document of so many bytes.
+    pub fn can_keep(&self, bytes: usize) -> bool {
+        self.keep(bytes).is_some()
+    }
+
+    /// Takes what a cursor needs to keep a document of so many bytes: nothing for a small one. `None` if
+    /// there isn't so much.
+    pub fn keep(&self, bytes: usize) -> Option<Option<MemoryShare>> {
+        match bytes <= FREE_BYTES {
+            true => Some(None),
+            false => self.cursors.try_take(bytes).map(Some),
+        }
+    }
+}

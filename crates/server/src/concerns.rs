@@ -1,0 +1,196 @@
+//! Which commands take which read and write concerns, as MongoDB has it: what a command doesn't take is refused, never
+//! passed over.
+//!
+//! - Each command reads at a snapshot of its own, which is newer than all that a client was told. So the levels `local`,
+//!   `available`, `majority` and `linearizable` are met by all that take a level.
+//! - `snapshot` promises that commands which name one moment see the same. That is so within a transaction; outside of
+//!   one, moments are not kept, and a session that asks for them is told so instead of being shown what is newer.
+//! - `afterClusterTime` is a moment that the client was told of. What lines up before it is waited for; one that
+//!   lies ahead of every clock here is refused, since it would never come.
+
+pub mod transactions;
+
+use frond_db::Error;
+use frond_doc::Timestamp;
+use frond_query::Code;
+
+use crate::commands::{Command, Run};
+use crate::common::Part;
+use crate::common::{Common, Level};
+use crate::shared::Shared;
+
+/// Commands that take every level but `snapshot`; the others take `local` alone.
+const WITH_LEVEL: &[&str] = &["aggregate", "count", "distinct", "explain", "find"];
+/// Commands that MongoDB lets read at a moment.
+const WITH_SNAPSHOT: &[&str] = &["aggregate", "distinct", "find"];
+/// Commands that take a write concern, beside those of versions. `aggregate` takes one whether it writes or not:
+/// drivers send a collection's with every pipeline.
+const WITH_WRITE_CONCERN: &[&str] = &[
+    "abortTransaction",
+    "aggregate",
+    "bulkWrite",
+    "cloneCollectionAsCapped",
+    "collMod",
+    "commitTransaction",
+    "convertToCapped",
+    "create",
+    "createIndexes",
+    "delete",
+    "drop",
+    "dropDatabase",
+    "dropIndexes",
+    "findAndModify",
+    "insert",
+    "renameCollection",
+    "update",
+];
+
+/// Checks the concerns of a command.
+///
+/// # Errors
+/// `InvalidOptions` where it doesn't take one; `SnapshotUnavailable` where the snapshot isn't kept.
+pub fn check(command: &Command, common: &Common) -> Result<(), Error> {
+    if matches!(command.run, Run::Refused(_)) {
+        return Ok(()); // It says why itself.
+    }
+    // What a transaction's commands take is told in `transactions`.
+    if !matches!(common.part, Some(Part::Statement { .. })) {
+        check_level(command.name, common)?;
+        if common.has_write_concern && !takes_write_concern(command.name) {
+            let message = format!("Command {} does not support writeConcern", command.name);
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
+    } else if common.is_at_time {
+        let message = "readConcern 'atClusterTime' is not supported by Frond in a transaction, \
+                       which reads at the moment of its first command";
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
+    Ok(())
+}
+
+fn check_level(name: &str, common: &Common) -> Result<(), Error> {
+    let takes = match common.level {
+        Level::Local => return Ok(()),
+        Level::Snapshot => WITH_SNAPSHOT,
+        Level::Available | Level::Majority | Level::Linearizable => WITH_LEVEL,
+    };
+    if !takes.contains(&name) {
+        let message = format!(
+            "Command {name} does not support {{ readConcern: {{ level: \"{}\" }} }} :: caused by \
+             :: read concern not supported",
+            common.level.name()
+        );
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
+    if common.level == Level::Snapshot {
+        let message = "readConcern level 'snapshot', and so a snapshot session, is not supported \
+                       by Frond outside of transactions: read in a transaction, or commit a \
+                       version and read database@version";
+        return Err(Error::invalid(Code::SnapshotUnavailable, message));
+    }
+    Ok(())
+}
+
+fn takes_write_concern(name: &str) -> bool {
+    WITH_WRITE_CONCERN.binary_search(&name).is_ok() || name.starts_with("frond")
+}
+
+/// Waits until what lies before `after` is visible.
+///
+/// # Errors
+/// `InvalidOptions` if no clock here has come to it.
+pub fn wait_for(server: &Shared, after: Timestamp) -> Result<(), Error> {
+    let now = server.operation_time();
+    if after.0 <= now.0 {
+        return Ok(());
+    }
+    let seconds = server.frond.now_millis().div_euclid(1_000);
+    if seconds < i64::try_from(after.0 >> 32).unwrap_or(i64::MAX) {
+        let show = |time: Timestamp| format!("Timestamp({}, {})", time.0 >> 32, time.0 as u32);
+        let message = format!(
+            "readConcern afterClusterTime value must not be greater than the current \
+             clusterTime. Requested clusterTime: {}; current clusterTime: {}",
+            show(after),
+            show(now)
+        );
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
+    server.frond.await_visible(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+
+    use super::*;
+    use crate::commands;
+
+    fn check(command: &DocumentBuf) -> Option<i32> {
+        let common = match Common::read(command.view()) {
+            Ok(common) => common,
+            Err(error) => return Some(error.code.number()),
+        };
+        let (name, _) = command.iter().next().expect("a name");
+        let command_of = commands::find(name).expect("a command");
+        super::check(command_of, &common).err().map(|error| error.code.number())
+    }
+
+    fn command_with(name: &str, concern: &str, value: DocumentBuf) -> DocumentBuf {
+        let mut command = DocumentBuilder::new();
+        command.append(name, Value::String("c")).append(concern, Value::from(&value));
+        command.build()
+    }
+
+    #[test]
+    fn every_command_takes_local_and_only_some_take_more() {
+        assert!(WITH_WRITE_CONCERN.is_sorted());
+        for command in commands::COMMANDS.iter().filter(|it| matches!(it.run, Run::Handler(_))) {
+            for level in ["local", "available", "majority", "linearizable", "snapshot"] {
+                let sent = command_with(command.name, "readConcern", document! { "level": level });
+                let expected = match level {
+                    "local" => None,
+                    "snapshot" if WITH_SNAPSHOT.contains(&command.name) => Some(246),
+                    "snapshot" => Some(72),
+                    _ if WITH_LEVEL.contains(&command.name) => None,
+                    _ => Some(72),
+                };
+                assert_eq!(check(&sent), expected, "{} {level}", command.name);
+            }
+        }
+    }
+
+    #[test]
+    fn moments_are_refused() {
+        let time = Value::Timestamp(Timestamp(1 << 32));
+        for (concern, expected) in [
+            (document! { "level": "snapshot", "atClusterTime": time }, Some(246)),
+            (document! { "level": "majority", "atClusterTime": time }, Some(72)),
+            (document! { "atClusterTime": time }, Some(72)),
+            (document! { "level": "snapshot", "atClusterTime": 1_i32 }, Some(14)),
+            (document! { "afterClusterTime": time }, None),
+            (document! { "level": "linearizable", "afterClusterTime": time }, Some(72)),
+            (document! { "afterClusterTime": Value::Timestamp(Timestamp(0)) }, Some(72)),
+            (document! { "afterClusterTime": 1_i32 }, Some(14)),
+        ] {
+            let sent = document! { "find": "c", "readConcern": &concern };
+            assert_eq!(check(&sent), expected, "{concern:?}");
+        }
+    }
+
+    #[test]
+    fn reads_take_no_write_concern() {
+        let concern = document! { "w": 0_i32 };
+        for (name, expected) in [
+            ("find", Some(72)),
+            ("count", Some(72)),
+            ("ping", Some(72)),
+            ("aggregate", None),
+            ("insert", None),
+            ("dropIndexes", None),
+            ("frondCommit", None),
+        ] {
+            let sent = command_with(name, "writeConcern", concern.clone());
+            assert_eq!(check(&sent), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! An answer on its way to the client.
+
+use std::io::{self, IoSlice, Write};
+
+use bytes::Bytes;
+
+use crate::memory_queue::MemoryShare;
+
+/// Bodies up to this are copied behind their head: cheaper than telling the system of two pieces.
+const COPIED_BYTES_MAX: usize = 16 << 10;
+
+/// An answer, and how far it was written.
+pub struct Outgoing {
+    head: Vec<u8>,
+    body: Bytes,
+    written: usize,
+    share: Option<MemoryShare>,
+}
+
+impl Outgoing {
+    /// An answer of two pieces, of which nothing was written.
+    pub fn new(mut head: Vec<u8>, body: Bytes, share: Option<MemoryShare>) -> Outgoing {
+        if body.len() <= COPIED_BYTES_MAX {
+            head.extend_from_slice(&body);
+            return Outgoing { head, body: Bytes::new(), written: 0, share };
+        }
+        Outgoing { head, body, written: 0, share }
+    }
+
+    /// Writes the rest.
+    ///
+    /// # Errors
+    /// `WouldBlock` where `stream` takes no more: the next call goes on there. Others if it is broken.
+    pub fn write(&mut self, stream: &mut impl Write) -> io::Result<()> {
+        while self.written < self.bytes() {
+            let written = match self.written.checked_sub(self.head.len()) {
+                Some(begun) => stream.write(&self.body[begun..]),
+                None if self.body.is_empty() => stream.write(&self.head[self.written..]),
+                None => {
+                    let pieces = [&self.head[self.written..], &self.body];
+                    stream.write_vectored(&pieces.map(IoSlice::new))
+                }
+            };
+            match written {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+
+    /// How much it holds of a budget.
+    pub fn share_bytes(&self) -> usize {
+        self.share.as_ref().map_or(0, MemoryShare::bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes at most so many bytes at a time, and is not ready each time in between.
+    struct Slow {
+        taken: Vec<u8>,
+        step: usize,
+        is_ready: bool,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.is_ready = !self.is_ready;
+            if !self.is_ready {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let count = bytes.len().min(self.step);
+            self.taken.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn all_arrives_in_its_order_whatever_a_write_takes() {
+        for body_bytes in [0, 100, COPIED_BYTES_MAX, COPIED_BYTES_MAX + 1, 100_000] {
+            for step in [7, 1_000, 1 << 20] {
+                let body: Vec<u8> = (0..body_bytes).map(|byte| byte as u8).collect();
+                let expected = [b"the head", &body[..]].concat();
+                let mut outgoing = Outgoing::new(b"the head".to_vec(), body.into(), None);
+                assert_eq!(outgoing.bytes(), expected.len());
+                let mut slow = Slow { taken: Vec::new(), step, is_ready: false };
+                while let Err(error) = outgoing.write(&mut slow) {
+                    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                }
+                assert_eq!(slow.taken, expected);
+            }
+        }
+    }
+}

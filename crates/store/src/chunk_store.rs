@@ -1,0 +1,206 @@
+//! What a store of chunks can do.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::cache::admission::{Admission, EntryLookup};
+use crate::cache::budget::CacheBudget;
+use crate::chunk::{Chunk, ChunkHash};
+use crate::counters::StoreCounters;
+use crate::damage::{Damage, Scrubbed};
+use crate::entry_name::EntryName;
+use crate::error::StoreError;
+use crate::gc::session::Session;
+use crate::gc::{GarbageCollection, GcReport};
+use crate::lifetime::Lifetime;
+use crate::lost::Lost;
+#[cfg(doc)]
+use crate::manifest::ROOT_NAME_BYTES_MAX;
+use crate::read::prefetch::{Prefetched, State};
+
+/// A set of chunks named by their content, and the named roots that keep some of them alive.
+///
+/// *Thread safety*: every method may be called from any number of threads at once.
+///
+/// *Invariants*
+/// 1. A chunk that `put_many` returned for is readable at once by every thread.
+/// 2. It is durable once a later `sync` has returned. A root never names a chunk that isn't.
+/// 3. Every chunk read from a disk is the one that was asked for, or damage is found: a checksum binds
+///    its bytes to its name.
+pub trait ChunkStore: Send + Sync {
+    /// Returns the chunk named `hash`.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] if no such chunk is stored; [`StoreError::Damaged`] if the stored
+    /// bytes don't hash to their name.
+    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError>;
+
+    /// As `get`, for a chunk that the caller replaces: it isn't kept in memory for the next who asks.
+    ///
+    /// # Errors
+    /// As there.
+    fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        self.get(hash)
+    }
+
+    /// As `get`, for a caller that wants a small part of the chunk: it is kept in memory only if there is room, or if it
+    /// was wanted lately. If not, the caller may have the part [kept](ChunkStore::keep_entry) instead, under the name
+    /// `entry_name`; then its bytes are what the next one gets. Parts of one chunk may happen to have the same name.
+    ///
+    /// # Errors
+    /// As there.
+    fn look_up_entry(&self, hash: ChunkHash, _part: EntryName) -> Result<EntryLookup, StoreError> {
+        Ok(EntryLookup::Chunk(self.get(hash)?, Admission::InMemory))
+    }
+
+    /// Keeps what the caller wants of the chunk named `hash` in memory, where there is a cache: all `pieces`, one after the
+    /// other.
+    fn keep_entry(&self, _hash: ChunkHash, _part: EntryName, _pieces: &[&[u8]]) {}
+
+    /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
+        hashes.iter().map(|hash| self.get(*hash)).collect()
+    }
+
+    /// Reads for who passes by the chunks named by `hashes` in their order, and hardly comes back: the first, and as many of
+    /// those that follow as come with it at little cost. At least one, if any is wanted. To read more than are
+    /// [opened](ChunkStore::open_prefetched) later costs little, too.
+    ///
+    /// # Errors
+    /// As `get`, of any of the chunks.
+    fn prefetch(&self, hashes: &[ChunkHash]) -> Result<Vec<Prefetched>, StoreError> {
+        Ok(self.get_many(hashes)?.into_iter().map(Prefetched::from).collect())
+    }
+
+    /// The chunk that this store has read ahead. In memory it is kept for others only if there is room, or if it was wanted
+    /// lately.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`], as `get`.
+    fn open_prefetched(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
+        match ahead.0 {
+            State::Chunk(chunk) => Ok(chunk),
+            State::Stored(stored) => self.get(stored.hash),
+        }
+    }
+
+    /// As `open_prefetched`, for a chunk that the caller replaces: it isn't kept in memory for the next who asks.
+    ///
+    /// # Errors
+    /// As there.
+    fn open_prefetched_to_replace(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
+        self.open_prefetched(ahead)
+    }
+
+    /// Tells for each of `hashes` whether its chunk is stored. That says nothing of the chunks that it
+    /// refers to: it may be garbage, of which a part is gone.
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError>;
+
+    /// As `has_many`, of chunks whose stored bytes were read again and are what was written. What isn't is set aside: it
+    /// isn't there until it is put again, which heals it. Whoever throws a good copy away since the store has one asks
+    /// this, not `has_many`. Costs a read of each chunk that is there, from the system's cache mostly.
+    ///
+    /// # Errors
+    /// As `has_many`. Damage is none.
+    fn has_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        self.has_many(hashes)
+    }
+
+    /// What was found damaged and not put again since, by file and offset.
+    fn damages(&self) -> Vec<Damage> {
+        Vec::new()
+    }
+
+    /// What was found damaged since the last call, what was healed at once and indexes that were made again among it. For
+    /// who writes a log.
+    fn take_findings(&self) -> Vec<Damage> {
+        Vec::new()
+    }
+
+    /// Adds chunks. Those already present and [whole](ChunkStore::has_whole) are not written again.
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
+        self.put_many_for(Lifetime::Working, chunks)
+    }
+
+    /// As `put_many`, with a hint about how long they will be needed.
+    fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError>;
+
+    /// Makes every chunk put before this call durable.
+    fn sync(&self) -> Result<(), StoreError>;
+
+    /// Makes the chunks named `hashes` durable: as `sync`, unless all of them are. With a chunk that was put
+    /// after what it refers to that is durable too, also where the chunk itself was there already.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] if one of them isn't stored.
+    fn sync_these(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
+        let is_stored = self.has_many(hashes)?;
+        match hashes.iter().zip(is_stored).find(|(_, is_stored)| !is_stored) {
+            Some((hash, _)) => Err(StoreError::Missing(*hash)),
+            None => self.sync(),
+        }
+    }
+
+    /// Returns the chunk that the root `name` names, if there is such a root.
+    fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError>;
+
+    /// Replaces the root `name` if it is `expected` now; `None` stands for an absent root.
+    /// Syncs first, then replaces atomically and durably.
+    ///
+    /// `name` is at most [`ROOT_NAME_BYTES_MAX`] long (asserted).
+    ///
+    /// # Errors
+    /// [`StoreError::RootChanged`] if the root is not `expected`; [`StoreError::Missing`] if no chunk
+    /// `new` is stored.
+    fn swap_root(
+        &self,
+        name: &str,
+        expected: Option<ChunkHash>,
+        new: Option<ChunkHash>,
+    ) -> Result<(), StoreError>;
+
+    /// Protects from collection what is put, or found by `has_many` or `put_many`, from now until the
+    /// result is dropped. Whoever puts chunks holds one until something lasting refers to them.
+    fn session(&self) -> Session;
+
+    /// Reads everything again from the disk, and sets aside what is damaged; heals it where the cache has it. Begins at the
+    /// pack of number `first`, counted round and round. `pace` is told how many bytes were read since it was asked last,
+    /// and may say that it is enough.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the disk doesn't answer. Damage is none.
+    fn scrub(
+        &self,
+        _first: u64,
+        _pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Scrubbed, StoreError> {
+        Ok(Scrubbed::default())
+    }
+
+    /// Removes chunks that can't be reached from the named roots, from the roots that `gc`
+    /// gives, or from what sessions protect. Readers and writers go on. One runs at a time.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] or [`StoreError::Damaged`] if something reachable can't be read: nothing
+    /// was removed that isn't garbage. [`StoreError::Io`] with a full disk: likewise.
+    fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError>;
+
+    /// Whether whoever walks a tree goes on behind a part that can't be read, instead of failing. Only a store that is
+    /// read to save what is left of it says yes, and notes the loss.
+    fn pass_over(&self, _lost: Lost) -> bool {
+        false
+    }
+
+    /// The memory for what readers keep of chunks beside the store's cache, where it has one.
+    fn link_budget(&self) -> Option<&Arc<CacheBudget>> {
+        None
+    }
+
+    /// How much of the store's cache readers may [pin](Chunk::pin), where it has one.
+    fn pin_budget(&self) -> Option<&Arc<CacheBudget>> {
+        None
+    }
+
+    /// Returns what the store has done since it was opened.
+    fn counters(&self) -> StoreCounters;
+}

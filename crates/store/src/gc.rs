@@ -1,0 +1,63 @@
+//! Giving space back: what a caller asks of [`crate::ChunkStore::collect`], and what it is told.
+
+pub(crate) mod bitmap;
+pub(crate) mod live_set;
+pub(crate) mod session;
+
+use std::ops::ControlFlow;
+
+use crate::chunk::ChunkHash;
+use crate::error::StoreError;
+
+/// A collection to be made.
+pub struct GarbageCollection<'a> {
+    /// Asked once, after the collection has begun: what must be kept besides the store's named roots
+    /// and what sessions protect. All that these refer to is kept, too.
+    pub roots: &'a mut dyn FnMut() -> Result<Vec<ChunkHash>, StoreError>,
+    /// Told again and again how many bytes were read or written since the last time; may take its time
+    /// before it answers, and may stop the collection. What was done so far stays done.
+    pub pace: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+    /// How thorough it is.
+    pub options: GcOptions,
+}
+
+/// How thorough a collection is.
+#[derive(Clone, Copy, Debug)]
+pub struct GcOptions {
+    /// A pack of which less than this share is reachable is rewritten: at 50, packs take at most twice
+    /// what is reachable. Without `pack_history` no more of them than bring all packs together to a third above that.
+    pub live_percent_min: u8,
+    /// Only find out what is reachable: nothing is changed.
+    pub dry_run: bool,
+    /// Whether all history that isn't packed yet is packed in groups of related chunks, small packs are
+    /// put together, and the working state is compressed harder. Without it, only packs that version
+    /// commits wrote and of which most is history by now are packed, some of them each time.
+    pub pack_history: bool,
+}
+
+impl Default for GcOptions {
+    fn default() -> Self {
+        GcOptions { live_percent_min: 50, dry_run: false, pack_history: false }
+    }
+}
+
+/// What a collection found and did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GcReport {
+    /// Chunks that were found reachable.
+    pub chunks_live: u64,
+    /// About how many bytes of packs these take; told by `dry_run`.
+    pub bytes_live: u64,
+    /// Chunks that are gone.
+    pub chunks_dead: u64,
+    /// Chunks that moved to another pack.
+    pub chunks_moved: u64,
+    /// Packs that are gone.
+    pub packs_removed: u64,
+    /// Bytes of all packs before and after.
+    pub bytes_before: u64,
+    /// See `bytes_before`.
+    pub bytes_after: u64,
+    /// Stopped by whoever paces it.
+    pub stopped: bool,
+}

@@ -1,0 +1,58 @@
+//! How far who may fill the disk, so that a full one is never a trap.
+//!
+//! What gives space back has to write first: a record of the log, a flush, a manifest. So each kind of work stops
+//! writing chunks while a part of the reserve is still free, and what it is needed for goes on below that:
+//!
+//! | work | stops with so much of the reserve free |
+//! |---|---|
+//! | ordinary: loads, folds, merges of runs | a half |
+//! | a collection, and the folds that it asks for | an eighth |
+//! | records of the log that give space back | a sixteenth (`engine::growth`) |
+//! | essential: flushes and what publishes | a 32nd |
+//! | manifests | nothing |
+//!
+//! The thread says what it is at ([`Headroom::enter`]): what puts chunks is called through many layers.
+
+use std::cell::Cell;
+
+/// What a thread is at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Headroom {
+    /// Anything that can be put off.
+    #[default]
+    Ordinary,
+    /// A collection: it gives back more than it takes.
+    Collection,
+    /// What everything else that gives space back waits for.
+    Essential,
+}
+
+thread_local! {
+    static AT: Cell<Headroom> = const { Cell::new(Headroom::Ordinary) };
+}
+
+impl Headroom {
+    /// Says what this thread is at until the answer is dropped.
+    #[must_use]
+    pub fn enter(self) -> Entered {
+        Entered(AT.replace(self))
+    }
+
+    /// The part of `reserve_bytes` that this thread leaves free.
+    pub(crate) fn of_thread(reserve_bytes: u64) -> u64 {
+        match AT.get() {
+            Headroom::Ordinary => reserve_bytes / 2,
+            Headroom::Collection => reserve_bytes / 8,
+            Headroom::Essential => reserve_bytes / 32,
+        }
+    }
+}
+
+/// While it lives the thread is at what [`Headroom::enter`] said.
+pub struct Entered(Headroom);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        AT.set(self.0);
+    }
+}

@@ -1,0 +1,230 @@
+//! Presence is no proof: frames are read again before a good copy of what they hold is thrown away, and what is found
+//! damaged is set aside.
+//!
+//! 1. Who would drop a chunk because its name is in the index asks [`LocalStore::find_whole`] first. It reads the frames from
+//!    their files, those that lie near each other by one read, and looks at their checksums. A checksum binds a frame's
+//!    bytes to the names of its chunks, so nothing is decompressed.
+//! 2. A damaged frame is *set aside* ([`crate::index`], invariant 3): its chunks are absent. So the put goes on and writes
+//!    them, which is all that healing takes. Readers, moves and scrubbing set aside what they meet, too.
+//! 3. The manifest lists the frames that were set aside, from the next sync on at the latest: a sync that makes the new copy
+//!    durable doesn't return before. So no opening takes the old frame for the chunk's place. Each opening reads these
+//!    frames again, and takes back those that are whole after all.
+//! 4. If the cache of decompressed chunks has what was lost, it is put from there at once. If what lies in its place turns out
+//!    to be whole when it is read again, it is put from there.
+//!
+//! What was read from a disk comes through the system's cache, if that has it: what isn't seen so is found by a scrub, which
+//! reads past it.
+
+use std::sync::Arc;
+
+use super::LocalStore;
+use super::find::Found;
+use crate::chunk::{Chunk, ChunkHash};
+use crate::damage::{Damage, FrameDamage, Hole, HoleOrigin};
+use crate::error::StoreError;
+use crate::location::Location;
+use crate::pack::Pack;
+use crate::pack::format::Frame;
+use crate::pack::reader::{Naming, pick, read_frame};
+use crate::{ChunkStore, Lifetime};
+
+/// So many findings wait for who asks; of more there is only the count.
+const FINDINGS_MAX: usize = 1000;
+
+/// A chunk that is to be looked at, and where it was among those that were asked for.
+type Wanted = (Arc<Pack>, Location, usize);
+
+impl LocalStore {
+    /// Tells for each of `hashes` whether its chunk is there and whole, and notes that this was told. What isn't whole is
+    /// set aside.
+    pub(super) fn find_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        loop {
+            let found = self.find_and_touch(hashes)?;
+            let is_there = found.iter().map(Option::is_some).collect();
+            if !self.set_aside_damaged(hashes, found)? {
+                return Ok(is_there);
+            }
+        }
+    }
+
+    /// Reads the frames that were found, and sets those aside that aren't whole. Returns whether there were any.
+    fn set_aside_damaged(
+        &self,
+        hashes: &[ChunkHash],
+        found: Vec<Option<Found>>,
+    ) -> Result<bool, StoreError> {
+        let wanted = found.into_iter().enumerate();
+        let mut wanted: Vec<Wanted> = wanted
+            .filter_map(|(position, found)| Some((found?, position)))
+            .map(|((pack, at), position)| (pack, at, position))
+            .collect();
+        wanted.sort_unstable_by_key(|(_, at, position)| (*at, *position));
+        let mut damaged = Vec::new();
+        for run in super::fetch::runs(&wanted, |(_, at, _)| at) {
+            self.check_run(hashes, run, &mut damaged)?;
+        }
+        let any = !damaged.is_empty();
+        for (hash, pack, damage) in damaged {
+            self.set_aside(hash, &pack, damage);
+        }
+        Ok(any)
+    }
+
+    /// Checks the frames of `run`, which lie near each other in one pack.
+    fn check_run(
+        &self,
+        hashes: &[ChunkHash],
+        run: &[Wanted],
+        damaged: &mut Vec<(ChunkHash, Arc<Pack>, FrameDamage)>,
+    ) -> Result<(), StoreError> {
+        let [(pack, first, _), ..] = run else { return Ok(()) };
+        let start = u64::from(first.place.offset);
+        let end = run.last().map_or(start, |(_, last, _)| last.place.end());
+        self.buffers.with((end - start) as usize, |bytes| {
+            let all = pack.read_to(start, bytes);
+            for (_, at, position) in run {
+                let offset = u64::from(at.place.offset);
+                let stored =
+                    &mut bytes[(offset - start) as usize..(at.place.end() - start) as usize];
+                let read = match &all {
+                    Ok(()) => Ok(()),
+                    // Perhaps only some of them can't be read.
+                    Err(_) => pack.read_to(offset, stored),
+                };
+                let checked =
+                    read.and_then(|()| check_frame(pack, offset, stored, hashes[*position]));
+                match checked {
+                    Ok(()) => {}
+                    Err(StoreError::Damaged { what, .. }) => {
+                        let damage = FrameDamage { at: *at, what };
+                        damaged.push((hashes[*position], Arc::clone(pack), damage));
+                    }
+                    Err(other) => return Err(other),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Sets a damaged frame aside, as far as `hash` goes, and heals that if the cache has it.
+    pub(super) fn set_aside(&self, hash: ChunkHash, pack: &Pack, damage: FrameDamage) {
+        let lay_there = {
+            let mut writer = self.writer();
+            let mut index = self.index_mut();
+            let lay_there = index.set_aside(hash, damage.clone());
+            if lay_there {
+                writer.forget(pack.number, damage.at.place);
+            }
+            lay_there
+        };
+        if !lay_there {
+            return;
+        }
+        let mut finding = damage.of(hash);
+        if let Some(chunk) = self.cached_whole(hash)
+            && self.put_many_for(Lifetime::Working, &[chunk]).is_ok()
+        {
+            finding.what.push_str("; it is healed, from memory");
+        }
+        self.note_finding(finding);
+    }
+
+    /// Notes what is to be told to who asks for it.
+    pub(super) fn note_finding(&self, finding: Damage) {
+        self.counters.damages_found.add(1);
+        let mut findings = self.findings.lock().expect("no panic while the lock is held");
+        if findings.len() < FINDINGS_MAX {
+            findings.push(finding);
+        }
+    }
+
+    /// As `note_finding`, of a pack of which more than one chunk is concerned.
+    pub(super) fn note_pack_finding(&self, error: StoreError) {
+        if let StoreError::Damaged { file, offset, what } = error {
+            self.note_finding(Damage { file, offset, chunk: None, what });
+        }
+    }
+
+    /// What was found since the last call.
+    pub(super) fn new_findings(&self) -> Vec<Damage> {
+        std::mem::take(&mut *self.findings.lock().expect("no panic while the lock is held"))
+    }
+
+    /// The chunk, if the cache has it and it hashes to its name.
+    fn cached_whole(&self, hash: ChunkHash) -> Option<Chunk> {
+        let cached = self.cache.get(hash)?;
+        let again = Chunk::from_encoded(cached.encoded().clone(), ("the cache", 0)).ok()?;
+        (again.hash() == hash).then_some(again)
+    }
+
+    /// Does `read` with where `hash` lies. What it finds damaged there is set aside; if that heals it, it is read once more.
+    pub(super) fn read_whole<T>(
+        &self,
+        hash: ChunkHash,
+        read: impl Fn(&Arc<Pack>, &Location) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut last = None;
+        loop {
+            let Some((pack, at)) = self.find(hash)? else {
+                if last.is_none() && self.heal_in_place(hash) {
+                    continue;
+                }
+                return Err(last.unwrap_or_else(|| self.absent(hash)));
+            };
+            match read(&pack, &at) {
+                Err(StoreError::Damaged { file, offset, what }) => {
+                    let damage = FrameDamage { at, what: what.clone() };
+                    self.set_aside(hash, &pack, damage);
+                    last = Some(StoreError::Damaged { file, offset, what });
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Puts a chunk that was lost again, if what lies in its place is whole now: what was wrong was the way there. Returns
+    /// whether it is stored.
+    pub(super) fn heal_in_place(&self, hash: ChunkHash) -> bool {
+        let lost = self.index(|index| {
+            let damage = index.damage(hash)?;
+            Some((Arc::clone(index.packs().get(&damage.at.pack)?), damage.at.place))
+        });
+        let Some((pack, place)) = lost else { return false };
+        let read = read_frame(&pack, place, Naming::ByHash);
+        let chunk = read.and_then(|chunks| pick(&pack, u64::from(place.offset), &chunks, hash));
+        chunk.is_ok_and(|chunk| self.put_many_for(Lifetime::Working, &[chunk]).is_ok())
+    }
+
+    /// Why the chunk named `hash` can't be read, which isn't stored.
+    pub(super) fn absent(&self, hash: ChunkHash) -> StoreError {
+        self.index(|index| match (index.damage(hash), index.holes()) {
+            (Some(damage), _) => damage.of(hash).error(),
+            (None, [Hole { damage, .. }, ..]) => {
+                let what =
+                    format!("chunk {hash} isn't found, and may have lain here: {}", damage.what);
+                StoreError::damaged(&damage.file, damage.offset, &what)
+            }
+            (None, []) => StoreError::Missing(hash),
+        })
+    }
+
+    /// What is lost until it is put again, by file and offset.
+    pub(super) fn all_damages(&self) -> Vec<Damage> {
+        let mut all: Vec<Damage> = self.index(|index| {
+            let lost = index.lost().map(|(hash, damage)| damage.of(*hash));
+            let holes = index.holes().iter().filter(|hole| hole.origin == HoleOrigin::Damage);
+            lost.chain(holes.map(|hole| hole.damage.clone())).collect()
+        });
+        all.sort_unstable();
+        all
+    }
+}
+
+/// Checks that `stored`, which lies at `offset`, is the frame of the chunk `hash`.
+fn check_frame(pack: &Pack, offset: u64, stored: &[u8], hash: ChunkHash) -> Result<(), StoreError> {
+    let frame = Frame::parse(stored).map_err(|what| pack.damaged(offset, what))?;
+    match frame.chunks().any(|(chunk, _)| chunk.hash == hash) {
+        true => Ok(()),
+        false => Err(pack.damaged(offset, &format!("the frame does not hold chunk {hash}"))),
+    }
+}

@@ -1,0 +1,131 @@
+//! A scrub: everything is read again from the disk while the store serves, so that damage is found while there still is a
+//! good copy: in the cache of decompressed chunks, in the log, at a remote, in a backup.
+//!
+//! 1. Pack by pack, beginning at one that the caller chooses: who is stopped often comes to all so.
+//! 2. Each frame is read past the system's cache, which may have what the disk lost, and its checksum compared. That of an
+//!    open pack is read through the cache: the disk may not have it yet.
+//! 3. What is damaged is set aside ([`super::heal`]), and told to who asks for findings.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::LocalStore;
+use super::mark::Pace;
+use crate::Scrubbed;
+use crate::chunk::ChunkHash;
+use crate::damage::FrameDamage;
+use crate::error::StoreError;
+use crate::location::PackedChunk;
+use crate::pack::Pack;
+use crate::pack::format::Frame;
+use crate::pack::reader::{check_header, read_index};
+
+/// Who paces is told after so many bytes.
+const BYTES_A_PACE: u64 = 256 << 10;
+
+impl LocalStore {
+    pub(super) fn scrub_all(&self, first: u64, pace: Pace<'_>) -> Result<Scrubbed, StoreError> {
+        let mut scrubbed = Scrubbed::default();
+        let mut packs: Vec<Arc<Pack>> =
+            self.index(|index| index.packs().values().cloned().collect());
+        if !packs.is_empty() {
+            let first = (first % packs.len() as u64) as usize;
+            packs.rotate_left(first);
+        }
+        let before = self.counters.now().damages_found;
+        for pack in packs {
+            if self.scrub_pack(&pack, &mut scrubbed, pace)?.is_break() {
+                scrubbed.stopped = true;
+                break;
+            }
+        }
+        scrubbed.damaged = self.counters.now().damages_found.saturating_sub(before);
+        Ok(scrubbed)
+    }
+
+    fn scrub_pack(
+        &self,
+        pack: &Arc<Pack>,
+        scrubbed: &mut Scrubbed,
+        pace: Pace<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let mut chunks = self.chunks_in_force(pack)?;
+        chunks.sort_unstable_by_key(|chunk| chunk.place);
+        let mut buffer = Vec::new();
+        let mut unpaced = 0;
+        for frame in chunks.chunk_by(|left, right| left.place == right.place) {
+            let place = frame[0].place;
+            let (offset, bytes) = (u64::from(place.offset), place.bytes as usize);
+            let is_sealed = pack.table.get().is_some();
+            let read = match is_sealed {
+                true => pack.read_past_cache(offset, bytes, &mut buffer),
+                false => pack.read(offset, bytes).map(|read| {
+                    buffer = read;
+                    0..bytes
+                }),
+            };
+            let checked = read.and_then(|part| {
+                let frame = Frame::parse(&buffer[part]);
+                frame.map(drop).map_err(|what| pack.damaged(offset, what))
+            });
+            match checked {
+                Ok(()) => {}
+                Err(StoreError::Damaged { what, .. }) => {
+                    self.set_frame_aside(pack, frame, &what)?
+                }
+                Err(other) => return Err(other),
+            }
+            scrubbed.chunks += frame.len() as u64;
+            scrubbed.bytes += bytes as u64;
+            unpaced += bytes as u64;
+            if BYTES_A_PACE <= unpaced {
+                if pace(unpaced).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                unpaced = 0;
+            }
+        }
+        Ok(pace(unpaced))
+    }
+
+    /// What lies in `pack`, as far as it is in force. A damaged index or header is told.
+    fn chunks_in_force(&self, pack: &Pack) -> Result<Vec<PackedChunk>, StoreError> {
+        let Some(table) = pack.table.get() else {
+            if let Err(error @ StoreError::Damaged { .. }) = check_header(pack) {
+                self.note_pack_finding(error);
+            }
+            return Ok(self.index(|index| {
+                let here = index.open_chunks().filter(|(_, at)| at.pack == pack.number);
+                let chunk =
+                    |hash: &ChunkHash, refers, place| PackedChunk { hash: *hash, place, refers };
+                here.map(|(hash, at)| chunk(hash, at.refers, at.place)).collect()
+            }));
+        };
+        let mut chunks = match read_index(pack, table.pack_bytes) {
+            Err(error @ StoreError::Damaged { .. }) => {
+                self.note_pack_finding(error);
+                pack.rescued()?.to_vec()
+            }
+            chunks => chunks?,
+        };
+        self.index(|index| chunks.retain(|chunk| index.lies_in(chunk.hash, pack.number)));
+        Ok(chunks)
+    }
+
+    /// Sets aside all of a frame, which holds `chunks`, as far as they still lie there.
+    pub(super) fn set_frame_aside(
+        &self,
+        pack: &Pack,
+        chunks: &[PackedChunk],
+        what: &str,
+    ) -> Result<(), StoreError> {
+        for hash in chunks.iter().map(|chunk| chunk.hash) {
+            if let Some((found, at)) = self.find(hash)?
+                && found.number == pack.number
+            {
+                self.set_aside(hash, pack, FrameDamage { at, what: what.to_owned() });
+            }
+        }
+        Ok(())
+    }
+}

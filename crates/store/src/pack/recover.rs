@@ -1,0 +1,184 @@
+//! Finds all that is whole in a pack of which an index tells nothing: an open one, or one whose index is damaged.
+//!
+//! 1. Frames are read one after the other by their own lengths; a frame is whole if its checksum is right.
+//! 2. Behind one that isn't, the next whole one is searched for byte by byte: what a damaged frame says of its length isn't
+//!    believed. What is found may be a part of what somebody stored, so its chunks are hashed: it is right for its name.
+//! 3. What lies between whole frames is a *gap*. A gap is never cut off: nothing tells for sure whether a crash left it of
+//!    a write that was never acknowledged, or whether it is damage to one that was.
+//!
+//! A gap tells by its own word which chunks lie in it. That may be wrong, and is used for nothing but to tell who asks for
+//! one of these.
+
+use std::ops::Range;
+
+use super::Pack;
+use super::format::{
+    FRAME_HEADER_BYTES, Frame, OFFSET_FIRST_FRAME, claimed_chunks, frame_bytes, may_begin_frame,
+};
+use super::frames::NewChunk;
+use super::reader::{Naming, Window, read_frame, scan_frames};
+use crate::error::StoreError;
+use crate::location::{FrameOffset, PackedChunk};
+
+/// Zeros aren't written, and a crash leaves many: so much is looked at together.
+const ZEROS_BYTES: usize = 64 << 10;
+/// Behind a place that a disk can't read, reading goes on at the next multiple of this.
+const UNREADABLE_BYTES: u64 = 4 << 10;
+
+/// Bytes of a pack that are no whole frame.
+#[derive(Debug)]
+pub(crate) struct Gap {
+    pub(crate) bytes: Range<u64>,
+    pub(crate) what: String,
+    /// The chunks of the frame that begins there, by its own word.
+    pub(crate) chunks: Vec<PackedChunk>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    /// In the order in which they lie.
+    pub(crate) entries: Vec<PackedChunk>,
+    pub(crate) gaps: Vec<Gap>,
+    /// Where the last whole frame ends, or the last gap that isn't all zeros.
+    pub(crate) end: u64,
+    /// Whether an index begins there.
+    pub(crate) before_index: bool,
+}
+
+/// Looks for whole frames in the first `pack_bytes` bytes of `pack`, up to an index if there is one.
+///
+/// # Errors
+/// [`StoreError::Io`]. Damage is none.
+pub(crate) fn recover(pack: &Pack, pack_bytes: u64) -> Result<Recovered, StoreError> {
+    let mut found = Recovered { end: u64::from(OFFSET_FIRST_FRAME), ..Recovered::default() };
+    for end in pack.part_ends(pack_bytes) {
+        recover_part(pack, end, end == pack_bytes, &mut found)?;
+    }
+    // What is a gap at each opening.
+    found.gaps.iter().for_each(|gap| pack.note_gap_end(gap.bytes.end));
+    Ok(found)
+}
+
+/// Goes on from where `found` ends up to `part_end`.
+fn recover_part(
+    pack: &Pack,
+    part_end: u64,
+    is_last: bool,
+    found: &mut Recovered,
+) -> Result<(), StoreError> {
+    let mut window = Window::new(pack, part_end);
+    while found.end < part_end {
+        let start = found.end;
+        let what = match scan_frames(&mut window, start) {
+            Ok(scan) => {
+                let entries = &scan.entries[..];
+                let frames = entries.chunk_by(|left, right| left.place == right.place);
+                let is_searched = !found.gaps.is_empty();
+                for frame in frames {
+                    if !is_searched || read_frame(pack, frame[0].place, Naming::ByHash).is_ok() {
+                        found.entries.extend(frame);
+                    }
+                }
+                found.end = scan.end;
+                let Some(what) = scan.rest else { break };
+                what.to_owned()
+            }
+            // Some of what the scan would read can't be: frame by frame it is found which.
+            Err(StoreError::Damaged { what, .. }) => match one_frame(pack, &mut window, start) {
+                Some(entries) => {
+                    found.end = entries.first().map_or(start, |entry| entry.place.end());
+                    found.entries.extend(entries);
+                    continue;
+                }
+                None => what,
+            },
+            Err(other) => return Err(other),
+        };
+        if is_last {
+            found.before_index = window.is_index(found.end).unwrap_or(false);
+            if found.before_index || only_zeros(pack, found.end, part_end) {
+                break;
+            }
+        }
+        let gap = found.end;
+        let next = next_frame(&mut window, gap, part_end)?;
+        found.end = next.unwrap_or(part_end);
+        let chunks = claimed(pack, gap..found.end);
+        found.gaps.push(Gap { bytes: gap..found.end, what, chunks });
+    }
+    Ok(())
+}
+
+/// The chunks of the frame at `offset`, read alone.
+fn one_frame(pack: &Pack, window: &mut Window<'_>, offset: u64) -> Option<Vec<PackedChunk>> {
+    let header = pack.read(offset, FRAME_HEADER_BYTES).ok()?;
+    let bytes = frame_bytes(&header)?;
+    if window.pack_bytes() < offset + bytes as u64 {
+        return None;
+    }
+    let stored = pack.read(offset, bytes).ok()?;
+    let frame = Frame::parse(&stored).ok()?;
+    let place = FrameOffset { offset: u32::try_from(offset).ok()?, bytes: bytes as u32 };
+    read_frame(pack, place, Naming::ByHash).ok()?;
+    Some(frame.chunks().map(|(chunk, _)| entry(chunk, place)).collect())
+}
+
+/// Where the next whole frame begins behind `offset`, past what can't be read.
+fn next_frame(
+    window: &mut Window<'_>,
+    offset: u64,
+    pack_bytes: u64,
+) -> Result<Option<u64>, StoreError> {
+    let mut from = offset + 1;
+    while from < pack_bytes {
+        match window.next_whole_frame(from) {
+            Err(StoreError::Damaged { .. }) => {
+                from = (from / UNREADABLE_BYTES + 1) * UNREADABLE_BYTES;
+            }
+            other => return other,
+        }
+    }
+    Ok(None)
+}
+
+/// What the frames in `gap` say that they hold.
+fn claimed(pack: &Pack, gap: Range<u64>) -> Vec<PackedChunk> {
+    let mut all = Vec::new();
+    let mut offset = gap.start;
+    while offset < gap.end
+        && let Some(claimed) = claimed_by_frame(pack, offset)
+        && let Some(first) = claimed.first()
+        && first.place.end() <= gap.end
+    {
+        offset = first.place.end();
+        all.extend(claimed);
+    }
+    all
+}
+
+/// What the frame at `offset` says that it holds.
+pub(crate) fn claimed_by_frame(pack: &Pack, offset: u64) -> Option<Vec<PackedChunk>> {
+    let header = pack.read(offset, FRAME_HEADER_BYTES).ok().filter(|it| may_begin_frame(it))?;
+    let bytes = u32::try_from(frame_bytes(&header)?).ok()?;
+    let place = FrameOffset { offset: u32::try_from(offset).ok()?, bytes };
+    let table = claimed_chunks(&header, |bytes| pack.read(offset, bytes).ok())?;
+    Some(table.into_iter().map(|chunk| entry(chunk, place)).collect())
+}
+
+fn entry(NewChunk { hash, refers }: NewChunk, place: FrameOffset) -> PackedChunk {
+    PackedChunk { hash, place, refers }
+}
+
+/// Whether there are only zeros from `start` to `end`.
+fn only_zeros(pack: &Pack, start: u64, end: u64) -> bool {
+    let mut offset = start;
+    while offset < end {
+        let bytes = (end - offset).min(ZEROS_BYTES as u64);
+        match pack.read(offset, bytes as usize) {
+            Ok(read) if read.iter().all(|byte| *byte == 0) => offset += bytes,
+            _ => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,195 @@
+//! What is damaged is healed by the next put of the same content, and stays healed: after a restart, after a pack is
+//! sealed, after a collection. Nothing that is good is thrown away for a copy that isn't.
+
+use std::sync::Arc;
+
+use frond_store::local::LocalStore;
+use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, StoreError};
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+
+use crate::{assert_stored, blob, open, random_chunks};
+
+/// Turns over a bit of the frame of `chunk`, wherever it lies first; returns its file and the frame's offset.
+fn damage(disk: &SimDisk, chunk: &Chunk, random: &mut Random) -> (String, u64) {
+    use frond_store::io::Disk;
+    let names = disk.list().unwrap();
+    for name in names.into_iter().filter(|name| name.ends_with(".pack")) {
+        let contents = disk.contents(&name).unwrap();
+        let Some(at) = contents.windows(32).position(|window| window == chunk.hash().0) else {
+            continue;
+        };
+        let offset = at as u64 - 24;
+        // In the stored bytes, or in the checksum.
+        let bit = if random.one_in(2) { 16 * 8 } else { (24 + 36) * 8 };
+        disk.flip_bit(&name, offset * 8 + bit + random.below(8) as u64);
+        return (name, offset);
+    }
+    panic!("the chunk lies nowhere");
+}
+
+fn sealed(disk: &SimDisk, chunks: &[Chunk]) -> Arc<LocalStore> {
+    let store = open(disk).unwrap();
+    store.put_many(chunks).unwrap();
+    let roots: Vec<_> = chunks.iter().map(Chunk::hash).collect();
+    collect(&store, &roots, false);
+    store
+}
+
+fn collect(store: &LocalStore, roots: &[frond_store::ChunkHash], purge: bool) {
+    let options = GcOptions {
+        pack_history: purge,
+        live_percent_min: if purge { 101 } else { 50 },
+        ..GcOptions::default()
+    };
+    let mut collection = GarbageCollection {
+        roots: &mut || Ok(roots.to_vec()),
+        pace: &mut |_| std::ops::ControlFlow::Continue(()),
+        options,
+    };
+    store.collect(&mut collection).unwrap();
+}
+
+#[test]
+fn a_put_of_what_is_damaged_heals_it_for_good() {
+    for_seeds(200, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let chunks = random_chunks(&mut random, 12);
+        let hashes: Vec<_> = chunks.iter().map(Chunk::hash).collect();
+        let is_sealed = random.one_in(2);
+        let mut store = match is_sealed {
+            true => sealed(&disk, &chunks),
+            false => {
+                let store = open(&disk).unwrap();
+                store.put_many(&chunks).unwrap();
+                store.sync().unwrap();
+                store
+            }
+        };
+        if is_sealed && random.one_in(2) {
+            drop(store);
+            store = open(&disk).unwrap();
+        }
+        let victim = random.choose(&chunks).clone();
+        damage(&disk, &victim, &mut random);
+        // Whoever put it is told that it is there: so it must be.
+        store.put_many(std::slice::from_ref(&victim)).unwrap();
+        store.sync().unwrap();
+        drop(store);
+        let disk = disk.crash();
+        let store = open(&disk).unwrap();
+        assert_stored(&*store, &chunks);
+        assert!(store.damages().is_empty());
+        for purge in [false, true] {
+            collect(&store, &hashes, purge);
+            assert_stored(&*store, &chunks);
+        }
+        drop(store);
+        let store = open(&disk).unwrap();
+        assert_stored(&*store, &chunks);
+        assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+    });
+}
+
+#[test]
+fn what_is_damaged_is_absent_until_it_is_put_again() {
+    for_seeds(100, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let chunks: Vec<Chunk> = (0..9u8).map(|byte| blob(&[byte; 300])).collect();
+        drop(sealed(&disk, &chunks));
+        let store = open(&disk).unwrap();
+        let victim = random.choose(&chunks).clone();
+        let (file, offset) = damage(&disk, &victim, &mut random);
+        let whole = store.has_whole(&chunks.iter().map(Chunk::hash).collect::<Vec<_>>()).unwrap();
+        for (chunk, whole) in chunks.iter().zip(whole) {
+            assert_eq!(whole, *chunk != victim);
+        }
+        assert_eq!(store.has_many(&[victim.hash()]).unwrap(), [false]);
+        assert_eq!(store.counters().damages_found, 1);
+        let check = |store: &LocalStore| {
+            let damages = store.damages();
+            assert_eq!(damages.len(), 1);
+            assert_eq!((&damages[0].file, damages[0].offset), (&file, offset));
+            assert_eq!(damages[0].chunk, Some(victim.hash()));
+            match store.get(victim.hash()).unwrap_err() {
+                StoreError::Damaged { file: named, offset: at, .. } => {
+                    assert_eq!((named, at), (file.clone(), offset));
+                }
+                other => panic!("{other}"),
+            }
+        };
+        check(&store);
+        store.sync().unwrap();
+        drop(store);
+        // It is told at each opening, and a bit that comes back heals it, too.
+        check(&open(&disk).unwrap());
+        let store = open(&disk).unwrap();
+        assert_eq!(store.has_many(&[victim.hash()]).unwrap(), [false]);
+        store.put_many(std::slice::from_ref(&victim)).unwrap();
+        assert!(store.damages().is_empty());
+        assert_stored(&*store, &chunks);
+    });
+}
+
+/// The open pack is full, and all that it holds is damaged.
+#[test]
+fn a_full_pack_of_nothing_but_damage_is_no_end() {
+    let disk = SimDisk::new(0);
+    let large: Vec<Chunk> = (0..2u64).map(|seed| blob(&Random::new(seed).bytes(3000))).collect();
+    let store = open(&disk).unwrap();
+    store.put_many(&large[..1]).unwrap();
+    store.sync().unwrap();
+    drop(store);
+    damage(&disk, &large[0], &mut Random::new(1));
+    let store = open(&disk).unwrap();
+    store.put_many(&large).unwrap();
+    assert_stored(&*store, &large);
+    drop(store);
+    assert_stored(&*open(&disk).unwrap(), &large);
+}
+
+#[test]
+fn a_scrub_finds_all_damage_once() {
+    for_seeds(40, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let chunks: Vec<Chunk> = (0..60u8).map(|byte| blob(&[byte; 300])).collect();
+        drop(sealed(&disk, &chunks));
+        let store = open(&disk).unwrap();
+        let victims = [random.below(20), 20 + random.below(20), 40 + random.below(20)];
+        let places = victims.map(|victim| damage(&disk, &chunks[victim], &mut random));
+        let mut bytes = 0;
+        let mut pace = |read| {
+            bytes += read;
+            std::ops::ControlFlow::Continue(())
+        };
+        let scrubbed = store.scrub(random.next(), &mut pace).unwrap();
+        assert_eq!((scrubbed.chunks, scrubbed.damaged, scrubbed.stopped), (60, 3, false));
+        assert_eq!(scrubbed.bytes, bytes);
+        let findings = store.take_findings();
+        assert!(places.iter().all(|(file, offset)| {
+            findings.iter().any(|it| it.file == *file && it.offset == *offset)
+        }));
+        assert_eq!(
+            store.scrub(0, &mut |_| std::ops::ControlFlow::Continue(())).unwrap().damaged,
+            0
+        );
+        let stopped = store.scrub(0, &mut |_| std::ops::ControlFlow::Break(())).unwrap();
+        assert!(stopped.stopped && stopped.chunks < 60);
+        store.put_many(&chunks).unwrap();
+        assert_stored(&*store, &chunks);
+    });
+}
+
+#[test]
+fn what_the_cache_has_heals_at_once() {
+    let disk = SimDisk::new(0);
+    let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
+    let store = sealed(&disk, &chunks);
+    assert_eq!(store.get(chunks[1].hash()).unwrap(), chunks[1]);
+    damage(&disk, &chunks[1], &mut Random::new(1));
+    assert_eq!(store.has_whole(&[chunks[1].hash()]).unwrap(), [true]);
+    assert_eq!(store.counters().damages_found, 1);
+    store.sync().unwrap();
+    drop(store);
+    assert_stored(&*open(&disk).unwrap(), &chunks);
+}

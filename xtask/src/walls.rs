@@ -1,0 +1,175 @@
+//! Walls inside crates: which room of a crate may import which, and how many files import each other in a ring.
+//!
+//! 1. What stands right below a crate's `src` is a *room*: `collection.rs` and all below `collection/` are one.
+//!    [`CRATES`] lists each crate's rooms in order; a room imports only those before it.
+//! 2. What is left of imports the other way, and of files in rings, stands there as counts. They may only fall: a count
+//!    that is lower than the table says must be written down.
+//!
+//! Imports are read from the text (`imports`): one through a macro or a trait's method isn't seen.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::imports::Crate;
+
+/// A ring of so many files may be one idea in several files.
+const RING_MAX: usize = 6;
+
+/// A crate with inner walls.
+struct Walls {
+    name: &'static str,
+    /// Its rooms, the lowest first. `lib` passes on what the others have, and belongs to no room.
+    rooms: &'static str,
+    /// Imports of a room that stands higher, in pairs of files, that are still there.
+    upward: usize,
+    /// Files in rings of more than [`RING_MAX`] that are still there.
+    in_rings: usize,
+}
+
+const CRATES: &[Walls] = &[
+    Walls {
+        name: "store",
+        rooms: "hash error io headroom lifetime headroom location entry_name field lost damage stripe gc manifest \
+                interpolation chunk pack index read cache counters budget chunk_store layer memory \
+                local",
+        upward: 0,
+        in_rings: 0,
+    },
+    Walls {
+        name: "tree",
+        rooms: "format error boundary levels sequence value map",
+        upward: 0,
+        in_rings: 0,
+    },
+    Walls {
+        name: "engine",
+        rooms: "ids reach entry error space background_errors backpressure options \
+                compaction_progress fingerprint key_locks log compaction_scheduler throttle \
+                throttled_store overlay fault state current conflicts cursor group queue slow \
+                snapshot read_set difference write_set statistics open_transactions shared \
+                held_locks publish reclaim flush stall growth scrub fold compaction transaction \
+                check image recovery commit background expiry engine",
+        upward: 0,
+        in_rings: 0,
+    },
+    Walls {
+        name: "doc",
+        rooms: "error value decimal raw field_scan validate document builder key normalise \
+                field_index pieces path extended_json order",
+        upward: 10,
+        in_rings: 12,
+    },
+    Walls {
+        name: "query",
+        rooms: "code error metadata memory text sort_field number collation keys sort feature \
+                geometry regex search expression filter update projection accumulator index planner \
+                pipeline reference",
+        upward: 3,
+        in_rings: 89,
+    },
+    Walls {
+        name: "db",
+        rooms: "spill error reader system time contention name database large catalog frond retry \
+                collection version reclaim kept fsck expire transaction salvage doctor golden",
+        upward: 49,
+        in_rings: 65,
+    },
+    Walls {
+        name: "remote",
+        rooms: "runtime remote_url bucket cas_probe http open",
+        upward: 0,
+        in_rings: 0,
+    },
+    Walls {
+        name: "server",
+        rooms: "errors wire memory_queue outgoing limits fields common sessions turns message_memory \
+                machine_memory operations answer_memory remote_opener cursors shared transactions \
+                sweep request commands reference concerns dispatch in_process connection listener \
+                client",
+        upward: 0,
+        in_rings: 0,
+    },
+    Walls {
+        name: "cli",
+        rooms: "failure allocator output terminal output_file input directory backend arguments \
+                commands main",
+        upward: 0,
+        in_rings: 0,
+    },
+];
+
+/// What a crate has of imports that lead upward, and of rings.
+pub struct Found {
+    pub name: &'static str,
+    pub files: usize,
+    pub upward: Vec<String>,
+    pub rings: Vec<Vec<String>>,
+}
+
+/// Reads all crates with inner walls.
+pub fn survey(root: &Path) -> Result<Vec<Found>, String> {
+    CRATES.iter().map(|walls| find(root, walls)).collect()
+}
+
+/// Returns a line for each crate that has more, or less, than its table says.
+pub fn check(root: &Path) -> Result<Vec<String>, String> {
+    let mut faults = Vec::new();
+    for (walls, found) in CRATES.iter().zip(survey(root)?) {
+        let name = walls.name;
+        let in_rings: usize = found.rings.iter().map(Vec::len).sum();
+        for (what, count, left, seen) in [
+            ("imports of higher rooms", found.upward.len(), walls.upward, &found.upward),
+            ("files in rings", in_rings, walls.in_rings, &found.rings.concat()),
+        ] {
+            if count > left {
+                let seen = seen.join("\n  ");
+                faults.push(format!("crates/{name}: {count} {what}, {left} are left:\n  {seen}"));
+            } else if count < left {
+                faults.push(format!("crates/{name}: {count} {what}: write it down in walls.rs"));
+            }
+        }
+    }
+    Ok(faults)
+}
+
+fn find(root: &Path, walls: &Walls) -> Result<Found, String> {
+    let source = Path::new("crates").join(walls.name).join("src");
+    let mut files = Vec::new();
+    for path in crate::tracked(root, ".rs")? {
+        if let Ok(inside) = path.strip_prefix(&source) {
+            files.push((inside.to_owned(), crate::read(root, &path)?));
+        }
+    }
+    let read = Crate::read(files);
+    let ranks: BTreeMap<&str, usize> =
+        walls.rooms.split_whitespace().enumerate().map(|(rank, room)| (room, rank)).collect();
+    let rank = |file: usize| {
+        let room = read.files[file].iter().next().unwrap_or_default().to_string_lossy();
+        let room = room.trim_end_matches(".rs");
+        if room == "lib" {
+            return Ok(None);
+        }
+        let rank = ranks.get(room).copied().map(Some);
+        rank.ok_or_else(|| format!("crates/{}: {room} stands in no order of walls.rs", walls.name))
+    };
+    let mut upward = Vec::new();
+    for (from, to) in &read.imports {
+        if let (Some(lower), Some(higher)) = (rank(*from)?, rank(*to)?)
+            && lower < higher
+        {
+            upward.push(format!(
+                "{} imports {}",
+                read.files[*from].display(),
+                read.files[*to].display()
+            ));
+        }
+    }
+    let rings = read.rings().into_iter().filter(|ring| ring.len() > RING_MAX);
+    let shown = |ring: Vec<&Path>| ring.iter().map(|file| file.display().to_string()).collect();
+    Ok(Found {
+        name: walls.name,
+        files: read.files.len(),
+        upward,
+        rings: rings.map(shown).collect(),
+    })
+}

@@ -1,0 +1,60 @@
+//! Names that a crate had before it took the field's: docs/glossary.md tells what they are called now.
+
+use std::path::Path;
+
+/// A crate and names that its types, modules and functions don't have any more.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "engine",
+        "courtesy Courtesy let_others_go in_bits pace Pace Turn wait_for_room steady SteadyStore \
+         trouble Troubles Pause rounds Rounds work Work born Born Births turnover intents Intents \
+         claims Claims Manner Standing Beginning Footprint AsItIs own_writes OwnWrites reads \
+         move_snapshot Era Improvement opening spares settle",
+    ),
+    (
+        "store",
+        "Glimpse glimpse Kept parts Parts missed Missed bypass Bypass SlowShare ahead Ahead Lent \
+         Buffers room Room Taken lane Lane near bits Bits notes Notes Births Moment FramePlace \
+         Collection Collected settle",
+    ),
+    ("tree", "trunk Trunk heads Heads Alone"),
+    ("query", "Told Offer Demand"),
+    ("db", "Gate Role Moment TreePlace PlainPlace"),
+    ("server", "Intake Hold Room Share Places"),
+    ("remote", "Intake Share race RaceReport PlaceUrl"),
+];
+/// What a name is defined by.
+const KINDS: &[&str] = &["struct ", "enum ", "trait ", "type ", "mod ", "fn "];
+
+/// Returns a line for each name that is used again.
+pub fn check(root: &Path) -> Result<Vec<String>, String> {
+    let mut faults = Vec::new();
+    for path in crate::tracked(root, ".rs")? {
+        let shown = path.display().to_string();
+        let Some((_, refused)) =
+            REFUSED.iter().find(|(name, _)| shown.starts_with(&format!("crates/{name}/src/")))
+        else {
+            continue;
+        };
+        for (position, line) in crate::read(root, &path)?.lines().enumerate() {
+            let Some(name) = defined(line) else { continue };
+            if refused.split_whitespace().any(|one| one == name) {
+                let line = position + 1;
+                faults.push(format!("{shown}:{line}: {name} has another name: docs/glossary.md"));
+            }
+        }
+    }
+    Ok(faults)
+}
+
+/// The name that a line defines, if it does.
+fn defined(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let rest = KINDS.iter().find_map(|kind| {
+        let (before, rest) = line.split_once(kind)?;
+        let is_head =
+            before.split_whitespace().all(|word| word.starts_with("pub") || word == "const");
+        is_head.then_some(rest)
+    })?;
+    rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
+}
