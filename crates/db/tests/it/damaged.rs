@@ -2,8 +2,8 @@
 //! transactions; everything else is as it was, and indexes are as if they were built anew.
 //! Method: documents whose texts are found in pack files again. A bit of one is turned over, in the outermost chunk of a
 //! large document, in an inner one, or in a leaf with small documents; then it is written, and what is found is
-//! compared at once, after a restart and after a collection. Texts differ from seed to seed: what was read whole is kept
-//! in memory.
+//! compared at once, after a restart and after a collection. Texts differ from test to test and from seed to seed: the
+//! process keeps large documents that were read whole, by their content, whichever directory they came from.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{
@@ -56,7 +56,10 @@ enum Part {
 }
 
 impl Rotten {
-    fn new(random: &mut Random) -> Rotten {
+    /// `test` makes its texts others than those of all tests beside it.
+    fn new(test: &str, random: &mut Random) -> Rotten {
+        let salt = test.bytes().fold(0, |salt: u64, byte| salt.rotate_left(8) ^ u64::from(byte));
+        let mut texts = Random::new(random.next() ^ salt);
         let disk = SimDisk::new(random.next());
         let frond = open_on(&disk);
         let shop = frond.database("shop").expect("a name");
@@ -70,7 +73,7 @@ impl Rotten {
             let spec = IndexSpec::parse(json(spec).view()).expect("a definition");
             shop.create_indexes("things", &[spec]).expect("an index");
         }
-        let documents: Vec<DocumentBuf> = (0..COUNT).map(|id| made(id, random)).collect();
+        let documents: Vec<DocumentBuf> = (0..COUNT).map(|id| made(id, &mut texts)).collect();
         let done = try_insert(&shop, "things", &documents);
         assert_eq!(done.count, COUNT as u64, "{:?}", done.errors);
         let is_committed = random.one_in(2);
@@ -168,7 +171,7 @@ fn without(documents: &[DocumentBuf], id: i32) -> Vec<DocumentBuf> {
 #[test]
 fn a_damaged_document_is_deleted() {
     for_seeds(24, |mut random| {
-        let mut rotten = Rotten::new(&mut random);
+        let mut rotten = Rotten::new("deleted", &mut random);
         let id = *random.choose(&LARGE);
         let part = if random.one_in(2) { Part::Outer } else { Part::Inner };
         rotten.rot(id, part);
@@ -206,7 +209,7 @@ fn a_damaged_document_is_deleted() {
 #[test]
 fn all_documents_are_deleted_whatever_is_damaged() {
     for_seeds(6, |mut random| {
-        let rotten = Rotten::new(&mut random);
+        let rotten = Rotten::new("all", &mut random);
         rotten.rot(1, Part::Outer);
         rotten.rot(4, Part::Inner);
         assert_eq!(delete(&rotten.shop(), "things", "{}"), COUNT as u64);
@@ -217,7 +220,7 @@ fn all_documents_are_deleted_whatever_is_damaged() {
 #[test]
 fn a_damaged_document_is_replaced() {
     for_seeds(24, |mut random| {
-        let rotten = Rotten::new(&mut random);
+        let rotten = Rotten::new("replaced", &mut random);
         let id = *random.choose(&LARGE);
         let part = if random.one_in(2) { Part::Outer } else { Part::Inner };
         rotten.rot(id, part);
@@ -253,7 +256,7 @@ fn a_damaged_document_is_replaced() {
 #[test]
 fn one_damaged_document_fails_one_statement() {
     for_seeds(6, |mut random| {
-        let rotten = Rotten::new(&mut random);
+        let rotten = Rotten::new("one", &mut random);
         rotten.rot(4, Part::Outer);
         let shop = rotten.shop();
         let set = |id: i32| statement(&format!("{{'_id': {id}}}"), "{'$set': {'a': 50}}");
@@ -295,7 +298,7 @@ fn one_damaged_document_fails_one_statement() {
 #[test]
 fn small_documents_of_a_damaged_leaf_are_written_by_their_ids() {
     for_seeds(8, |mut random| {
-        let mut rotten = Rotten::new(&mut random);
+        let mut rotten = Rotten::new("leaf", &mut random);
         rotten.rot(2, Part::Outer);
         assert!(rotten.is_damaged(2) && rotten.is_damaged(3));
         let after = document! { "_id": 3, "a": 5, "u": 3 };
@@ -330,7 +333,7 @@ fn small_documents_of_a_damaged_leaf_are_written_by_their_ids() {
 #[test]
 fn a_capped_collection_goes_on_behind_a_damaged_document() {
     let mut random = Random::fresh();
-    let rotten = Rotten::new(&mut random);
+    let rotten = Rotten::new("capped", &mut random);
     let shop = rotten.shop();
     shop.create_collection("recent", json("{'capped': true, 'size': 1000000, 'max': 3}").view())
         .expect("made");
