@@ -19,7 +19,7 @@ use crate::publish::ROOT_NAME;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::state::Base;
-use crate::state::format::{EngineState, base_key, base_value, encode_base};
+use crate::state::format::{EngineState, base_key, base_value, decode_base, encode_base};
 
 /// Everything at one moment. Its chunks are kept until it is dropped.
 pub struct Image {
@@ -28,7 +28,48 @@ pub struct Image {
     _session: Session,
 }
 
+/// What a chunk is by which others are found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    State,
+    BaseMap,
+    Base,
+    Tree,
+}
+
 impl Image {
+    /// The chunks by which the other chunks of the image `root` are found: its state, the base map, the base of each tree,
+    /// and the nodes of the system tree. `get` returns what it is asked for, or nothing for what is to be passed
+    /// over with all below it. The cost is that of these chunks.
+    ///
+    /// # Errors
+    /// `Damaged` if a chunk isn't what it should be; as `get`.
+    pub fn directory_chunks<E: From<EngineError>>(
+        root: ChunkHash,
+        get: &mut dyn FnMut(&[ChunkHash]) -> Result<Vec<Option<Chunk>>, E>,
+    ) -> Result<Vec<Chunk>, E> {
+        let mut found = Vec::new();
+        // Each with whether it belongs to the system tree, or leads there: tree 1 comes first in the base map.
+        let mut level = vec![(root, Part::State, true)];
+        while !level.is_empty() {
+            let hashes: Vec<ChunkHash> = level.iter().map(|(hash, ..)| *hash).collect();
+            let chunks = get(&hashes)?;
+            let above = std::mem::take(&mut level);
+            for ((_, part, is_system), chunk) in above.into_iter().zip(chunks) {
+                let Some(chunk) = chunk else { continue };
+                let below = below(&chunk, part).map_err(EngineError::from)?.into_iter();
+                let below = below.enumerate().map(|(at, (hash, below))| {
+                    let is_first = at == 0 || part == Part::Tree;
+                    (hash, below, is_system && is_first)
+                });
+                level
+                    .extend(below.filter(|(_, part, is_system)| *part != Part::Tree || *is_system));
+                found.push(chunk);
+            }
+        }
+        Ok(found)
+    }
+
     /// The chunk of the engine's state.
     pub fn root(&self) -> ChunkHash {
         self.root
@@ -54,6 +95,20 @@ impl Image {
         store.sync()?;
         store.swap_root(ROOT_NAME, None, Some(root))
     }
+}
+
+/// What is directly below a chunk.
+fn below(chunk: &Chunk, part: Part) -> Result<Vec<(ChunkHash, Part)>, TreeError> {
+    let (hashes, part) = match part {
+        Part::State => (vec![EngineState::decode(chunk)?.bases.root], Part::BaseMap),
+        Part::Base => (decode_base(chunk)?.roots().collect(), Part::Tree),
+        Part::Tree => (Tree::children(chunk)?, Part::Tree),
+        Part::BaseMap => match Tree::children(chunk)? {
+            children if children.is_empty() => (chunk.references().collect(), Part::Base),
+            children => (children, Part::BaseMap),
+        },
+    };
+    Ok(hashes.into_iter().map(|hash| (hash, part)).collect())
 }
 
 impl Shared {

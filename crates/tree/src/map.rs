@@ -25,9 +25,11 @@ mod search;
 mod writer;
 
 use bytes::Bytes;
-use frond_store::ChunkHash;
+use frond_store::{Chunk, ChunkHash};
 
+use crate::error::TreeError;
 use crate::format::TreeFormat;
+use crate::map::node::MapNode;
 use crate::value::Value;
 
 pub use apply_many::Edits;
@@ -44,6 +46,18 @@ pub struct Tree {
     pub root: ChunkHash,
     /// Fixed for the tree's life.
     pub format: TreeFormat,
+}
+
+impl Tree {
+    /// The nodes directly below a node: none below a leaf, whose values may refer to other chunks.
+    ///
+    /// # Errors
+    /// [`TreeError::Damaged`] if the chunk is no node.
+    pub fn children(node: &Chunk) -> Result<Vec<ChunkHash>, TreeError> {
+        let node = MapNode::open(node.clone())?;
+        let count = if node.is_leaf() { 0 } else { node.entry_count() };
+        Ok((0..count).map(|position| node.child_hash(position)).collect())
+    }
 }
 
 /// A key and its value.

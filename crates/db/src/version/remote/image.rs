@@ -12,6 +12,9 @@
 //! then all that the backups there need, and the whole image, is compared with what is there, each chunk of which is
 //! read; and what the image has of it moves.
 //!
+//! *What the rest is found by lies twice*: the image's state, its base map and the system tree, in packs of their own.
+//! So no damage in one place takes more of a backup than what lies there and below it.
+//!
 //! *Damage in the image*: the rest is saved, and the record lists what is lacking. The next backup tries to bring it.
 //!
 //! A restore goes the other way into an empty directory, and ends by naming the chunk as the engine's root.
@@ -264,6 +267,7 @@ impl PlainRemote {
             absent: image.absent().to_vec(),
             lost: lost.into_iter().take(LOST_MAX).collect(),
         };
+        self.put_directory_twice(image.root(), true, &|hashes| image.get_many(hashes))?;
         self.add_backup(&backup, &lacking)?;
         gone.sort_unstable();
         gone.dedup();

@@ -17,6 +17,7 @@ pub(crate) mod packs;
 mod reclaim;
 mod reread;
 pub(crate) mod storage;
+mod twice;
 mod verify;
 use std::sync::{Arc, Mutex};
 

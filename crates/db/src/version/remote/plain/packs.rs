@@ -145,6 +145,13 @@ impl Packs {
         hashes.iter().map(|hash| state.has(hash)).collect()
     }
 
+    /// Whether the chunk lies in two packs, and is whole in both as far as is known.
+    pub fn lies_twice(&self, hash: &ChunkHash) -> bool {
+        let state = self.state();
+        let Some(at) = state.chunks.get(hash) else { return false };
+        state.copies.get(hash).is_some_and(|copies| copies.iter().any(|copy| copy.pack != at.pack))
+    }
+
     /// Tells for each of `hashes` whether it was put by us, and needs no rereading yet.
     pub fn is_new(&self, hash: &ChunkHash) -> bool {
         let state = self.state();

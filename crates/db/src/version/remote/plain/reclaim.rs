@@ -76,6 +76,10 @@ impl PlainRemote {
             }
         }
         self.packs.flush()?;
+        self.packs.refresh(&doomed)?;
+        for backup in &refs.backups {
+            self.put_directory_twice(backup.root, false, &|hashes| self.get_many(hashes))?;
+        }
         // Those that an earlier collection left, since it was cut, are removed with the others.
         let there = self.place.list(super::packs::PACK_PREFIX)?;
         refs.doomed.retain(|name| there.iter().any(|(found, _)| found == name));

@@ -7,6 +7,8 @@ use frond_doc::{DocumentBuf, document};
 use frond_store::io::Machine;
 use frond_testkit::{Random, SimDisk, random};
 
+use crate::frond::repositories;
+use crate::reader::Reader;
 use crate::salvage::{SalvagedCollection, survey_on};
 use crate::version::remote::{
     BackupReport, DataImage, Moved, ORIGIN, PlaceReport, PlainRemote, PushRequest, Remote, Reread,
@@ -209,7 +211,9 @@ fn what_can_not_be_brought_again_is_told_and_the_rest_restored() {
     let mut is_told = false;
     random::for_seeds(12, |mut random| {
         let (frond, main, disk) = begin(random.next() % 1_000);
-        let packs = files(&disk.machine(), "pack-");
+        // One with documents: what they are found by lies twice.
+        let mut packs = files(&disk.machine(), "pack-");
+        packs.retain(|name| 20_000 < disk.contents(name).expect("it is there").len());
         // What only the old backups have.
         main.drop_collection("things").expect("it is there");
         insert(&main, &(0..50).map(|id| thing(id, 7)).collect::<Vec<_>>());
@@ -238,14 +242,12 @@ fn what_can_not_be_brought_again_is_told_and_the_rest_restored() {
             let place = PlainRemote::open(&disk.machine()).expect("it opens");
             let target = SimDisk::new(7);
             let request = RestoreRequest { partial: true, ..named(name) };
-            // If not even the root can be read nothing is restored.
-            let Ok(report) = place.restore_on(&request, &target.machine(), &mut quiet()) else {
-                continue;
-            };
+            let report = place.restore_on(&request, &target.machine(), &mut quiet());
+            let report = report.expect("what all else is found by lies twice");
             assert!(report.is_there && !report.lost.is_empty());
             // And it is told of what: of documents, of commits, or of what leads to them.
             let left = SimDisk::new(8);
-            let Ok(told) = survey_on(place, name, &left.machine()) else { continue };
+            let told = survey_on(place, name, &left.machine()).expect("as much is there");
             let is_of_shop = |collection: &SalvagedCollection| {
                 (&*collection.database, &*collection.name) == ("shop", "things")
             };
@@ -286,4 +288,46 @@ fn a_push_notices_too() {
         assert!(found.parts.iter().all(|part| part.lost.is_empty()), "{found:?}");
     }
     frond.engine().check().expect("it is whole");
+}
+
+/// What a backup's other chunks are found by lies twice: damage to any pack, a whole one too, leaves the rest.
+#[test]
+fn no_damage_of_one_pack_takes_all_of_a_backup() {
+    let (frond, main) = origin(5);
+    // Databases enough for a system tree of some nodes.
+    for number in 0..40 {
+        let other = frond.database(&format!("other{number}")).expect("a name");
+        insert(&other, &[thing(number, 2)]);
+        other.commit("first", "Ada").expect("a commit");
+    }
+    let disk = SimDisk::new(6);
+    let packs = |disk: &SimDisk| files(&disk.machine(), "pack-");
+    for (round, name) in ["monday", "tuesday", "wednesday"].into_iter().enumerate() {
+        back_up(&disk, &frond, name);
+        insert(&main, &[thing(3_000 + round as i32, 1)]);
+    }
+    for is_collected in [false, true] {
+        if is_collected {
+            let place = PlainRemote::open(&disk.machine()).expect("it opens");
+            place.remove_backup("tuesday").expect("it is there");
+            place.reclaim(&mut |_| {}).expect("all that is needed is there");
+        }
+        let report = verify(&disk, None);
+        assert!(report.damages.is_empty() && report.parts.iter().all(|it| it.lost.is_empty()));
+        for pack in packs(&disk) {
+            let bytes = disk.contents(&pack).expect("it is there");
+            disk.set_contents(&pack, &vec![0; bytes.len()]);
+            let place = PlainRemote::open(&disk.machine()).expect("it opens");
+            for backup in place.backups().expect("they are listed") {
+                let request = RestoreRequest { partial: true, ..named(&backup.name) };
+                let target = SimDisk::new(7);
+                let restored = place.restore_on(&request, &target.machine(), &mut quiet());
+                assert!(restored.expect("some is there").is_there, "{pack} {}", backup.name);
+                let restored = open(&target);
+                let databases = repositories(&Reader::now(restored.engine()));
+                assert_eq!(databases.expect("they are read").len(), 41);
+            }
+            disk.set_contents(&pack, &bytes);
+        }
+    }
 }
