@@ -84,13 +84,14 @@ impl Database {
             let Without { catalog: after, set_aside } = self.without_merge(merge, before)?;
             if after.root != before.root {
                 state.adopt(engine, transaction, &Adoption { head, before, after })?;
-                let remembered = waiting::remember(engine, transaction, &state)?;
-                let lost = Lost::working(before, remembered.as_ref());
-                let why = format!("{}: aborted", merge.kind.verb());
-                let why = RefWhy { lost, ..RefWhy::plain(&why, self.frond().time_millis()) };
-                let (from, to) = (state.head_id(), state.head_id());
-                RefChange { from, to, why }.log(transaction, name, branch)?;
             }
+            // Where all was in conflict too: what was resolved is remembered, and undoing takes back nothing else.
+            let remembered = waiting::remember(engine, transaction, &state)?;
+            let lost = Lost::working(before, remembered.as_ref());
+            let why = format!("{}: aborted", merge.kind.verb());
+            let why = RefWhy { lost, ..RefWhy::plain(&why, self.frond().time_millis()) };
+            let (from, to) = (state.head_id(), state.head_id());
+            RefChange { from, to, why }.log(transaction, name, branch)?;
             conflict::clear(engine, transaction, name, branch)?;
             Ok(Outcome::Commit(set_aside))
         })

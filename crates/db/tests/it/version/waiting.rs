@@ -131,9 +131,17 @@ fn a_merge_that_waits_for_a_decision_has_done_nothing() {
         if commits {
             main.commit("meanwhile", "").unwrap();
         }
-        let before = (all(&main, "new"), all(&main, "things"), whys(&main));
+        let before = (all(&main, "new"), all(&main, "things"));
         assert!(main.merge_abort().unwrap().is_empty());
-        assert_eq!((all(&main, "new"), all(&main, "things"), whys(&main)), before);
+        assert_eq!((all(&main, "new"), all(&main, "things")), before);
+        // What is undone is the abort, not the commit before it.
+        assert_eq!(whys(&main)[0], "merge: aborted");
+        let head = main.status().unwrap().head;
+        assert_eq!(main.undo(None, None).unwrap().change.why, "merge: aborted");
+        assert_eq!((all(&main, "new"), all(&main, "things")), before);
+        let status = main.status().unwrap();
+        assert!(status.merging.is_some() && status.head == head);
+        assert!(main.merge_abort().unwrap().is_empty());
         if !commits {
             main.commit("after", "").unwrap();
         }
