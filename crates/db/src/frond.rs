@@ -358,6 +358,10 @@ impl Frond {
         &self.inner.clock
     }
 
+    pub(crate) fn shared_clock(&self) -> Arc<BelievedClock> {
+        Arc::clone(&self.inner.clock)
+    }
+
     pub(crate) fn clock_records(&self) -> &ClockRecords {
         &self.inner.clock_records
     }

@@ -90,6 +90,12 @@ impl Frond {
         self.clock().wall_micros().div_euclid(MICROS_PER_MILLI)
     }
 
+    /// What [`Frond::now_millis`] asks, for those that outlive this or that it owns: a server's log.
+    pub fn wall_clock(&self) -> impl Fn() -> i64 + Send + Sync + use<> {
+        let clock = self.shared_clock();
+        move || clock.wall_micros().div_euclid(MICROS_PER_MILLI)
+    }
+
     /// What time is recorded: that of the clock, unless it is doubted. Milliseconds since 1970.
     pub fn time_millis(&self) -> i64 {
         self.clock().look().believed_micros.div_euclid(MICROS_PER_MILLI)

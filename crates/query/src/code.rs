@@ -52,6 +52,7 @@ codes! {
     NamespaceNotFound = 26,
     IndexNotFound = 27,
     PathNotViable = 28,
+    FileRenameFailed = 37,
     CannotBackfillArray = 39,
     ConflictingUpdateOperators = 40,
     CursorNotFound = 43,

@@ -20,7 +20,9 @@ use crate::common::Part;
 use crate::concerns;
 use crate::errors::{error_builder, error_document};
 use crate::limits::{COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
+use crate::log::SlowOperation;
 use crate::memory_queue::MemoryShare;
+use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Peer, Shared};
@@ -258,10 +260,40 @@ fn try_run(
     if command.counter == Counter::Command {
         server.count(Counter::Command, 1);
     }
-    run_part(command, request).map_err(|error| {
+    let done = run_part(command, request);
+    log_if_slow(server, &running.operation, peer, body, done.as_ref().err());
+    done.map_err(|error| {
         let labels = transactions::labels(part, command.ends_transaction, &error);
         Failure { error, labels }
     })
+}
+
+/// Has the log told of an operation that took long.
+fn log_if_slow(
+    server: &Shared,
+    operation: &Operation,
+    peer: Peer,
+    command: Document<'_>,
+    error: Option<&Error>,
+) {
+    let time = operation.elapsed();
+    let slow_millis = u128::try_from(server.log.slow_millis()).unwrap_or(0);
+    if time.as_millis() < slow_millis {
+        return;
+    }
+    let collection = match command.iter().next() {
+        Some(("getMore", _)) => command.get("collection").and_then(|name| name.as_str()),
+        Some((_, name)) => name.as_str(),
+        None => None,
+    };
+    server.log.write_slow(&SlowOperation {
+        connection: operation.connection,
+        client: &peer.address.to_string(),
+        namespace: &format!("{}.{}", operation.database, collection.unwrap_or("$cmd")),
+        command,
+        time,
+        error_code: error.map(|error| error.code.number()),
+    });
 }
 
 /// Runs a command by itself, or in its transaction.

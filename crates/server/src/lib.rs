@@ -23,6 +23,7 @@ pub mod fields;
 pub mod in_process;
 pub mod limits;
 pub mod listener;
+pub mod log;
 pub mod machine_memory;
 pub mod memory_queue;
 pub mod message_memory;

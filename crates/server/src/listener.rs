@@ -7,10 +7,12 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use frond_db::{Error, Frond};
+use frond_doc::Value;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -24,6 +26,7 @@ use crate::limits::{
     MESSAGES_BYTES_MIN, MESSAGES_SHARE, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX,
     THREADS_EXTRA,
 };
+use crate::log::{self, Log, Severity};
 use crate::memory_queue::MemoryQueue;
 use crate::message_memory::MessageMemory;
 use crate::remote_opener::RemoteOpener;
@@ -57,6 +60,8 @@ pub struct ServerOptions {
     pub answers_bytes_max: usize,
     /// What documents may hold together that cursors have read and not answered with.
     pub cursors_bytes_max: usize,
+    /// The log's file; `None`: standard error.
+    pub log_path: Option<PathBuf>,
 }
 
 impl Default for ServerOptions {
@@ -73,6 +78,7 @@ impl Default for ServerOptions {
             messages_bytes_max: MESSAGES_BYTES_MAX,
             answers_bytes_max: ANSWERS_BYTES_MAX,
             cursors_bytes_max: CURSORS_BYTES_MAX,
+            log_path: None,
         }
     }
 }
@@ -116,6 +122,14 @@ pub enum ServerError {
         address: String,
         /// What it resolves to.
         resolved: SocketAddr,
+    },
+    /// The log's file can't be opened.
+    #[error("can't write the log to {path}: {source}")]
+    Log {
+        /// As given.
+        path: String,
+        /// The system's reason.
+        source: io::Error,
     },
     /// The runtime can't be started.
     #[error("can't start the server's threads: {0}")]
@@ -168,7 +182,6 @@ impl Server {
         let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
         let address = listener.local_addr().map_err(failed)?;
         let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
-        frond.on_notice(|line| eprintln!("frond: {line}"));
         let mut shared = Shared::new(
             frond.with_document_bytes_max(bytes_max as u64),
             address,
@@ -178,12 +191,16 @@ impl Server {
             options.member,
         );
         shared.places = options.places;
+        if let Some(path) = &options.log_path {
+            let failed = |source| ServerError::Log { path: path.display().to_string(), source };
+            shared.log.write_to(path).map_err(failed)?;
+        }
         shared.turns = Turns::new(options.threads_max);
         shared.messages = MessageMemory::new(options.messages_bytes_max);
         shared.answers = MemoryQueue::new(options.answers_bytes_max);
         shared.kept_documents = MemoryQueue::new(options.cursors_bytes_max);
         let shared = Arc::new(shared);
-        tell_faults(&shared);
+        log_events(&shared);
         let (stop, _) = watch::channel(false);
         Ok(Server { runtime, serving: Serving { listener, shared, stop } })
     }
@@ -214,7 +231,7 @@ impl Server {
         let shared = Arc::clone(&serving.shared);
         let result = runtime.block_on(async {
             if on_signals {
-                stop_on_signals(stopper).map_err(ServerError::Runtime)?;
+                stop_on_signals(stopper, Arc::clone(&shared.log)).map_err(ServerError::Runtime)?;
             }
             serving.serve().await;
             Ok(())
@@ -228,11 +245,21 @@ impl Server {
     }
 }
 
-/// Has it told, to whoever reads the log and to clients that wait for news, that the databases were closed for writing.
-fn tell_faults(shared: &Shared) {
+/// Has the log told of what happens in the data directory, and clients that wait for news that the databases were closed
+/// for writing.
+fn log_events(shared: &Shared) {
+    log::warn_of_open_access(&shared.log);
+    let log = Arc::clone(&shared.log);
+    shared.frond.on_notice(move |line| log.write(&log::storage(Severity::Warning, line), |_| {}));
     let (topology, directory) = (shared.topology.clone(), shared.data_directory.clone());
+    let log = Arc::clone(&shared.log);
     shared.frond.on_fault(move |fault| {
-        eprintln!("frond: CLOSED FOR WRITING: {directory}: {}: {FAULT_ADVICE}", fault.message);
+        log.write_shown(&log::storage(Severity::Error, "CLOSED FOR WRITING"), |attributes| {
+            attributes
+                .append("dbPath", Value::String(&directory))
+                .append("error", Value::String(&fault.message))
+                .append("advice", Value::String(FAULT_ADVICE));
+        });
         topology.send_modify(|counter| *counter += 1);
     });
 }
@@ -357,14 +384,19 @@ fn bind_to(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 #[cfg(unix)]
-fn stop_on_signals(stopper: Stopper) -> io::Result<()> {
+fn stop_on_signals(stopper: Stopper, log: Arc<Log>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    // As mongod: begins another file of the log.
+    let mut rotate = signal(SignalKind::user_defined1())?;
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+                _ = rotate.recv() => drop(log::rotate(&log)),
+            }
         }
         stopper.stop();
     });
@@ -372,7 +404,7 @@ fn stop_on_signals(stopper: Stopper) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn stop_on_signals(stopper: Stopper) -> io::Result<()> {
+fn stop_on_signals(stopper: Stopper, _: Arc<Log>) -> io::Result<()> {
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             stopper.stop();

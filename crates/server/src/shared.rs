@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::cursors::Cursors;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
+use crate::log::Log;
 use crate::memory_queue::MemoryQueue;
 use crate::message_memory::MessageMemory;
 use crate::operations::Operations;
@@ -67,6 +68,8 @@ pub struct Shared {
     pub member: Member,
     /// Counts changes of the topology: there is one, when a fault closes the databases for writing.
     pub topology: watch::Sender<i64>,
+    /// What it tells its operator.
+    pub log: Arc<Log>,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
     connections_open: AtomicUsize,
@@ -126,6 +129,7 @@ impl Shared {
             host: member.advertise.unwrap_or_else(|| address.to_string()),
             process: frond.new_object_id(),
         };
+        let log = Arc::new(Log::new(frond.wall_clock()));
         Shared {
             frond,
             address,
@@ -142,6 +146,7 @@ impl Shared {
             sessions: Sessions::default(),
             member,
             topology: watch::Sender::new(0),
+            log,
             places: RemoteOpener::default(),
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),

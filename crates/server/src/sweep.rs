@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use frond_db::{Error, Interrupt};
+use frond_doc::Value;
 use frond_query::Code;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -17,6 +18,7 @@ use crate::limits::{
     EXPIRE_INTERVAL, POLICY_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL,
     TRANSACTION_SWEEP_INTERVAL,
 };
+use crate::log::{self, Severity};
 use crate::shared::Shared;
 use crate::transactions;
 
@@ -77,7 +79,11 @@ pub fn run_policies(shared: &Shared) {
     let _ = shared.frond.keep_clock();
     shared.frond.engine().hold_reserve();
     for (database, error) in shared.frond.run_policies().failed {
-        eprintln!("frond: the policy of {database}: {error}");
+        shared.log.write(&log::storage(Severity::Warning, "a policy failed"), |attributes| {
+            attributes
+                .append("db", Value::String(&database))
+                .append("error", Value::String(&error.to_string()));
+        });
     }
 }
 

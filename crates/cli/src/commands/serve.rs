@@ -99,6 +99,11 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     place_ca_file: Option<PathBuf>,
 
+    /// File that the log is appended to, a line of JSON an event; without it standard error. SIGUSR1, or the
+    /// command logRotate, renames it and begins another
+    #[arg(long, value_name = "FILE")]
+    log_path: Option<PathBuf>,
+
     /// Memory that the server takes: bytes, or a number with KB, MB or GB; at least 16MB. Without it
     /// five eighths of the machine's, or of what its control group allows where that is less; of it
     /// caches take 136 MB, recent writes up to 256 MB, a stage 100 MB and all stages 1 GB at most
@@ -192,6 +197,7 @@ impl Serve {
             },
             document_bytes_max: self.max_document_bytes as usize,
             places: self.places()?,
+            log_path: self.log_path.clone(),
             ..budget.map_or_else(ServerOptions::default, ServerOptions::for_memory)
         };
         let remote = self.serve_remotes(&frond)?;

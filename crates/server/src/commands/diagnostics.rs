@@ -1,11 +1,12 @@
 //! What the server tells of itself: serverStatus, hostInfo, getLog, listCommands, connPoolStats.
 
-use frond_db::{Error, Fault};
-use frond_doc::{DocumentBuilder, Value, extended_json};
+use frond_db::Error;
+use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::commands::handshake::{FROND_VERSION, MONGODB_VERSION};
 use crate::commands::{COMMANDS, Run, clock, is_in_stable_api, reply};
+use crate::log::{self, Lines};
 use crate::machine_memory::{self, MachineMemory};
 use crate::request::{Answer, Request};
 use crate::shared::{COUNTER_NAMES, Shared};
@@ -226,7 +227,7 @@ pub fn host_info(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Runs a `getLog`. The server keeps no log in memory: all that it tells is the fault that closed it for writing.
+/// Runs a `getLog`: the last lines, or what was wrong at the start.
 pub fn get_log(request: &Request<'_>) -> Answer {
     let fields = request.fields()?;
     let mut answer = DocumentBuilder::new();
@@ -238,13 +239,20 @@ pub fn get_log(request: &Request<'_>) -> Answer {
                 .push(Value::String("startupWarnings"))
                 .end();
         }
-        Value::String("global" | "startupWarnings") => {
-            let fault = request.server.frond.fault();
+        Value::String(name @ ("global" | "startupWarnings")) => {
+            let log = &request.server.log;
+            let Lines { written, lines } = match name {
+                "global" => log.lines(),
+                _ => log.shown(),
+            };
             answer
-                .append("totalLinesWritten", Value::Int32(i32::from(fault.is_some())))
+                .append(
+                    "totalLinesWritten",
+                    Value::Int32(i32::try_from(written).unwrap_or(i32::MAX)),
+                )
                 .begin_array("log");
-            if let Some(fault) = fault {
-                answer.push(Value::String(&log_line(fault)));
+            for line in &lines {
+                answer.push(Value::String(line));
             }
             answer.end();
         }
@@ -258,19 +266,29 @@ pub fn get_log(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// A fault as a line of MongoDB's log, which shells show when they connect.
-fn log_line(fault: &Fault) -> String {
-    let mut line = DocumentBuilder::new();
-    let message = format!("closed for writing: {}: {FAULT_ADVICE}", fault.message);
-    line.append("t", Value::DateTime(fault.at_micros.div_euclid(1_000)))
-        .append("s", Value::String("E"))
-        .append("c", Value::String("STORAGE"))
-        .append("id", Value::Int32(0))
-        .append("ctx", Value::String("engine"))
-        .append("msg", Value::String(&message));
-    let mut text = String::new();
-    extended_json::write(line.build().view(), extended_json::Form::Relaxed, &mut text);
-    text
+/// Runs a `logRotate`: begins another file of the log.
+pub fn log_rotate(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let is_server_log = match request.argument() {
+        Value::String("server") => true,
+        argument => argument.is_number() || argument == Value::Boolean(true),
+    };
+    fields.string("comment")?;
+    fields.finish()?;
+    if !is_server_log {
+        let message = "logRotate takes 1 or 'server': there is no other log";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    match log::rotate(&request.server.log) {
+        Ok(true) => Ok(DocumentBuilder::new()),
+        Ok(false) => {
+            let message = "the log goes to standard error: start the server with --log-path";
+            Err(Error::invalid(Code::IllegalOperation, message))
+        }
+        Err(error) => {
+            Err(Error::invalid(Code::FileRenameFailed, format!("Failed to rotate log: {error}")))
+        }
+    }
 }
 
 /// Runs a `listCommands`.

@@ -243,7 +243,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("listDatabases", databases::list).on_admin(),
     Command::new("listIndexes", catalog::list_indexes),
     Command::refused("lockInfo", "readers and writers take no locks").on_admin(),
-    Command::refused("logRotate", "the log goes to the standard error").on_admin(),
+    Command::new("logRotate", diagnostics::log_rotate).on_admin(),
     Command::new("logout", handshake::logout),
     Command::refused("mapReduce", "use aggregate").also(&["mapreduce"]),
     Command::new("ping", handshake::ping),

@@ -157,10 +157,9 @@ pub fn get_cmd_line_opts(request: &Request<'_>) -> Answer {
 }
 
 /// What MongoDB's profiler has where nobody has set it.
-const SLOW_MILLIS: Value<'static> = Value::Int32(100);
 const SAMPLE_RATE: Value<'static> = Value::Double(1.0);
 
-/// Tells that nothing is profiled, and refuses to begin.
+/// Tells that nothing is profiled, and refuses to begin. `slowms` says which operations the log tells of.
 pub fn profile(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let level = request.argument().as_integer();
@@ -173,22 +172,27 @@ pub fn profile(request: &Request<'_>) -> Answer {
         return Err(Error::invalid(Code::CommandNotSupported, message));
     }
     fields.refuse("filter")?;
-    // Nothing is profiled and no slow command is logged: to change when would change nothing.
-    for (name, now) in [("slowms", SLOW_MILLIS), ("sampleRate", SAMPLE_RATE)] {
-        let Some(wanted) = fields.value(name) else { continue };
-        if !wanted.is_number() {
-            return Err(fields.wrong_type(name, wanted, "types '[long, int, decimal, double]'"));
+    let mut number = |name| match fields.value(name) {
+        Some(wanted) if !wanted.is_number() => {
+            Err(fields.wrong_type(name, wanted, "types '[long, int, decimal, double]'"))
         }
-        if !order::equal(wanted, now) {
-            let message = format!("'{name}' can't be changed: profiling is not supported by Frond");
-            return Err(Error::invalid(Code::CommandNotSupported, message));
-        }
+        wanted => Ok(wanted),
+    };
+    let (slow, sample) = (number("slowms")?, number("sampleRate")?);
+    if sample.is_some_and(|rate| !order::equal(rate, SAMPLE_RATE)) {
+        let message = "'sampleRate' can't be changed: all slow operations are logged";
+        return Err(Error::invalid(Code::CommandNotSupported, message));
     }
     fields.finish()?;
+    let log = &request.server.log;
+    let before = log.slow_millis();
+    if let Some(millis) = slow.and_then(|millis| millis.as_integer()) {
+        log.set_slow_millis(millis);
+    }
     let mut answer = DocumentBuilder::new();
     answer
         .append("was", Value::Int32(0))
-        .append("slowms", SLOW_MILLIS)
+        .append("slowms", Value::Int32(i32::try_from(before).unwrap_or(i32::MAX)))
         .append("sampleRate", SAMPLE_RATE);
     Ok(answer)
 }

@@ -2,7 +2,7 @@
 
 use frond_doc::Value;
 
-use crate::running::{Running, json};
+use crate::running::{Running, TestClient, json};
 
 #[test]
 fn every_command_of_a_clients_start_is_answered() {
@@ -95,4 +95,28 @@ fn counters_count() {
     assert_eq!(get("metrics.cursor.open.total"), Some(Value::Int64(1)));
     assert_eq!(get("connections.current"), Some(Value::Int32(1)));
     assert_eq!(json("{}").iter().count(), 0);
+}
+
+/// The log tells of slow operations, and clients may read it.
+#[test]
+fn slow_operations_are_logged() {
+    let server = Running::start();
+    let mut client = server.client();
+    let lines = |client: &mut TestClient| {
+        let log = client.ok("admin", r#"{"getLog": "global"}"#);
+        format!("{:?}", log.get("log"))
+    };
+    client.ok("test", r#"{"find": "quick"}"#);
+    assert!(!lines(&mut client).contains("quick"));
+    let before = client.ok("test", r#"{"profile": 0, "slowms": -1}"#);
+    assert_eq!(before.get("slowms"), Some(Value::Int32(100)));
+    client.ok("test", r#"{"find": "slow", "filter": {"a": 7}}"#);
+    assert_eq!(client.error("test", r#"{"find": "wrong", "filter": {"$foo": 7}}"#).0, 2);
+    let told = lines(&mut client);
+    for part in ["Slow query", "test.slow", "test.wrong", "errCode", "durationMillis", "127.0.0.1"]
+    {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let (code, message) = client.error("admin", r#"{"logRotate": 1}"#);
+    assert!(code == 20 && message.contains("--log-path"), "{code} {message}");
 }

@@ -1,0 +1,404 @@
+//! The server's log: a line of JSON an event, with the fields of mongod's, on standard error or in a file. The last lines stay in
+//! memory, for `getLog`.
+//!
+//! Lines have `t` (when), `s` (severity: F, E, W or I), `c` (component), `id` (which message), `ctx` (which thread or connection),
+//! `msg` and `attr`. No line holds what a client stored, but for the commands of slow operations: those are cut off
+//! at [`COMMAND_BYTES_MAX`], and those with credentials are left out.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
+
+/// Lines that are kept in memory.
+const LINES_MAX: usize = 1_024;
+/// Longer lines are kept cut off there.
+const LINE_BYTES_MAX: usize = 8 << 10;
+/// A slow operation's command is told up to so many bytes of JSON.
+const COMMAND_BYTES_MAX: usize = 4 << 10;
+/// What takes as long is slow, unless `profile` says otherwise: milliseconds.
+pub const SLOW_MILLIS: i64 = 100;
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Severity {
+    /// The process ends.
+    Fatal,
+    /// Something failed.
+    Error,
+    /// Something may fail, or is unsafe.
+    Warning,
+    /// Something happened.
+    Info,
+}
+
+/// What a line is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Component {
+    /// Starting, stopping, options.
+    Control,
+    /// Connections.
+    Network,
+    /// Commands, slow ones above all.
+    Command,
+    /// The data directory.
+    Storage,
+}
+
+impl Severity {
+    fn letter(self) -> &'static str {
+        match self {
+            Severity::Fatal => "F",
+            Severity::Error => "E",
+            Severity::Warning => "W",
+            Severity::Info => "I",
+        }
+    }
+}
+
+impl Component {
+    fn name(self) -> &'static str {
+        match self {
+            Component::Control => "CONTROL",
+            Component::Network => "NETWORK",
+            Component::Command => "COMMAND",
+            Component::Storage => "STORAGE",
+        }
+    }
+}
+
+/// An event.
+pub struct Event<'a> {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about.
+    pub component: Component,
+    /// Which message it is: mongod's number where mongod has the same, otherwise 0.
+    pub id: i32,
+    /// Where it happened: a thread, or `conn7`.
+    pub context: &'a str,
+    /// What happened, always in the same words.
+    pub message: &'a str,
+}
+
+/// The log of a server.
+///
+/// *Thread safety*: any number of threads may write at once. *Locks*: one, held while a line is written.
+pub struct Log {
+    now_millis: Box<dyn Fn() -> i64 + Send + Sync>,
+    slow_millis: AtomicI64,
+    state: Mutex<State>,
+}
+
+struct State {
+    lines: VecDeque<String>,
+    shown: Vec<String>,
+    written: i64,
+    output: Output,
+}
+
+enum Output {
+    StandardError,
+    File(PathBuf, File),
+}
+
+/// What `getLog` answers.
+pub struct Lines {
+    /// How many lines were written since the start.
+    pub written: i64,
+    /// The last of them, the oldest first.
+    pub lines: Vec<String>,
+}
+
+impl Log {
+    /// A log on standard error; `now_millis` tells the time, in milliseconds since 1970.
+    pub fn new(now_millis: impl Fn() -> i64 + Send + Sync + 'static) -> Log {
+        let state = State {
+            lines: VecDeque::new(),
+            shown: Vec::new(),
+            written: 0,
+            output: Output::StandardError,
+        };
+        Log {
+            now_millis: Box::new(now_millis),
+            slow_millis: AtomicI64::new(SLOW_MILLIS),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Writes to the end of a file from now on.
+    ///
+    /// # Errors
+    /// If it can't be opened.
+    pub fn write_to(&self, path: &Path) -> io::Result<()> {
+        let file = open(path)?;
+        self.state().output = Output::File(path.to_owned(), file);
+        Ok(())
+    }
+
+    /// Renames the file, by appending the time, and begins another. Returns whether there is one.
+    ///
+    /// # Errors
+    /// If it can't be renamed, or no other made: lines go where they went.
+    pub fn rotate(&self) -> io::Result<bool> {
+        let mut state = self.state();
+        let Output::File(path, file) = &mut state.output else { return Ok(false) };
+        let mut name = path.clone().into_os_string();
+        name.push(format!(".{}", (self.now_millis)()));
+        std::fs::rename(&*path, name)?;
+        *file = open(path)?;
+        Ok(true)
+    }
+
+    /// What takes as many milliseconds is slow.
+    pub fn slow_millis(&self) -> i64 {
+        self.slow_millis.load(Ordering::Relaxed)
+    }
+
+    /// Changes what is slow.
+    pub fn set_slow_millis(&self, millis: i64) {
+        self.slow_millis.store(millis, Ordering::Relaxed);
+    }
+
+    /// Writes a line; `attributes` appends what there is to say beside the message.
+    pub fn write(&self, event: &Event<'_>, attributes: impl FnOnce(&mut DocumentBuilder)) {
+        self.write_line(event, attributes, false);
+    }
+
+    /// Writes a line that clients are shown when they connect, too (`getLog: "startupWarnings"`).
+    pub fn write_shown(&self, event: &Event<'_>, attributes: impl FnOnce(&mut DocumentBuilder)) {
+        self.write_line(event, attributes, true);
+    }
+
+    fn write_line(
+        &self,
+        event: &Event<'_>,
+        attributes: impl FnOnce(&mut DocumentBuilder),
+        is_shown: bool,
+    ) {
+        let mut line = DocumentBuilder::new();
+        line.append("t", Value::DateTime((self.now_millis)()))
+            .append("s", Value::String(event.severity.letter()))
+            .append("c", Value::String(event.component.name()))
+            .append("id", Value::Int32(event.id))
+            .append("ctx", Value::String(event.context))
+            .append("msg", Value::String(event.message));
+        let mut named = DocumentBuilder::new();
+        attributes(&mut named);
+        let named = named.build();
+        if named.view().iter().next().is_some() {
+            line.append("attr", Value::Document(named.view()));
+        }
+        let mut text = String::new();
+        extended_json::write(line.build().view(), extended_json::Form::Relaxed, &mut text);
+        let mut state = self.state();
+        // Who can't be told of what is wrong can't be told of that either.
+        let _ = match &mut state.output {
+            Output::StandardError => writeln!(io::stderr(), "{text}"),
+            Output::File(_, file) => file.write_all(format!("{text}\n").as_bytes()),
+        };
+        truncate(&mut text, LINE_BYTES_MAX);
+        if is_shown {
+            state.shown.push(text.clone());
+        }
+        if state.lines.len() == LINES_MAX {
+            state.lines.pop_front();
+        }
+        state.lines.push_back(text);
+        state.written += 1;
+    }
+
+    /// Writes that an operation was slow. Commands that hold credentials are told by name only.
+    pub fn write_slow(&self, operation: &SlowOperation<'_>) {
+        let context = format!("conn{}", operation.connection);
+        let event = Event {
+            severity: Severity::Info,
+            component: Component::Command,
+            id: 51803,
+            context: &context,
+            message: "Slow query",
+        };
+        self.write(&event, |attributes| {
+            attributes
+                .append("type", Value::String("command"))
+                .append("ns", Value::String(operation.namespace))
+                .append("command", Value::Document(shortened(operation.command).view()))
+                .append("remote", Value::String(operation.client));
+            if let Some(code) = operation.error_code {
+                attributes.append("errCode", Value::Int32(code));
+            }
+            let millis = i64::try_from(operation.time.as_millis()).unwrap_or(i64::MAX);
+            attributes.append("durationMillis", Value::Int64(millis));
+        });
+    }
+
+    /// The last lines.
+    pub fn lines(&self) -> Lines {
+        let state = self.state();
+        Lines { written: state.written, lines: state.lines.iter().cloned().collect() }
+    }
+
+    /// What clients are shown when they connect.
+    pub fn shown(&self) -> Lines {
+        let lines = self.state().shown.clone();
+        Lines { written: lines.len() as i64, lines }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // It is whole after each statement.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An event in the data directory.
+pub fn storage(severity: Severity, message: &str) -> Event<'_> {
+    Event { severity, component: Component::Storage, id: 0, context: "storage", message }
+}
+
+/// Says, in mongod's words, that everybody may do everything.
+pub fn warn_of_open_access(log: &Log) {
+    let message = "Access control is not enabled for the database. Read and write access to data and configuration \
+                   is unrestricted";
+    let (severity, component, context) = (Severity::Warning, Component::Control, "initandlisten");
+    log.write_shown(&Event { severity, component, id: 22120, context, message }, |_| {});
+}
+
+/// Rotates the log and tells of it. Returns whether there is a file.
+///
+/// # Errors
+/// As [`Log::rotate`].
+pub fn rotate(log: &Log) -> io::Result<bool> {
+    let done = log.rotate();
+    let (severity, message) = match &done {
+        Ok(_) => (Severity::Info, "Log file rotated"),
+        Err(_) => (Severity::Error, "Log rotation failed"),
+    };
+    let (component, context) = (Component::Control, "signal");
+    log.write(&Event { severity, component, id: 0, context, message }, |attributes| {
+        if let Err(error) = &done {
+            attributes.append("error", Value::String(&error.to_string()));
+        }
+    });
+    done
+}
+
+/// An operation that took long.
+pub struct SlowOperation<'a> {
+    /// On which connection it came.
+    pub connection: i32,
+    /// The client's address.
+    pub client: &'a str,
+    /// What it was done to.
+    pub namespace: &'a str,
+    /// The command, as it was sent.
+    pub command: Document<'a>,
+    /// How long it took.
+    pub time: Duration,
+    /// Why it failed, if it did.
+    pub error_code: Option<i32>,
+}
+
+/// Commands that hold credentials.
+const SECRET: &[&str] = &["saslStart", "saslContinue", "authenticate", "createUser", "updateUser"];
+
+/// A command without what is long, and without credentials.
+fn shortened(command: Document<'_>) -> DocumentBuf {
+    let mut short = DocumentBuilder::new();
+    let mut left = COMMAND_BYTES_MAX;
+    let name = command.iter().next().map_or("", |(name, _)| name);
+    for (position, (field, value)) in command.iter().enumerate() {
+        if SECRET.contains(&name) && 0 < position || field == "$clusterTime" {
+            continue;
+        }
+        let mut alone = DocumentBuilder::new();
+        alone.append(field, value);
+        let bytes = alone.bytes();
+        match left.checked_sub(bytes) {
+            Some(rest) => {
+                left = rest;
+                short.append(field, value);
+            }
+            None => drop(short.append(field, Value::String(&format!("{bytes} bytes")))),
+        }
+    }
+    short.build()
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Cuts a text off where a character begins.
+fn truncate(text: &mut String, bytes_max: usize) {
+    if bytes_max < text.len() {
+        let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::document;
+
+    use super::*;
+
+    fn info(message: &str) -> Event<'_> {
+        let (severity, component) = (Severity::Info, Component::Network);
+        Event { severity, component, id: 7, context: "conn1", message }
+    }
+
+    #[test]
+    fn lines_are_json_and_the_last_are_kept() {
+        let log = Log::new(|| 1_700_000_000_123);
+        for number in 0..LINES_MAX as i32 + 3 {
+            log.write(&info("counted"), |attributes| {
+                attributes.append("number", Value::Int32(number));
+            });
+        }
+        let Lines { written, lines } = log.lines();
+        assert_eq!((written, lines.len()), (LINES_MAX as i64 + 3, LINES_MAX));
+        let expected = r#"{"t":{"$date":"2023-11-14T22:13:20.123Z"},"s":"I","c":"NETWORK","id":7,"#;
+        assert_eq!(
+            lines[0],
+            format!(r#"{expected}"ctx":"conn1","msg":"counted","attr":{{"number":3}}}}"#)
+        );
+        log.write_shown(&info("unsafe"), |_| {});
+        assert_eq!(log.shown().lines, [log.lines().lines[LINES_MAX - 1].clone()]);
+        log.write(&info(&"é".repeat(LINE_BYTES_MAX)), |_| {});
+        let last = log.lines().lines.pop().expect("a line");
+        assert!((LINE_BYTES_MAX - 1..=LINE_BYTES_MAX).contains(&last.len()));
+    }
+
+    #[test]
+    fn a_slow_command_is_shortened_and_tells_no_password() {
+        let long = "x".repeat(COMMAND_BYTES_MAX);
+        let command = document! { "find": "things", "filter": long.as_str(), "limit": 1 };
+        let short = shortened(command.view());
+        assert!(short.get("filter").and_then(|it| it.as_str()).expect("a text").ends_with("bytes"));
+        assert_eq!(short.get("limit"), Some(Value::Int32(1)));
+        let secret = document! { "createUser": "ada", "pwd": "lovelace" };
+        assert_eq!(shortened(secret.view()), document! { "createUser": "ada" });
+    }
+
+    #[test]
+    fn a_file_is_rotated() {
+        let directory = std::env::temp_dir().join(format!("frond-log-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("room");
+        let path = directory.join("frond.log");
+        let log = Log::new(|| 5);
+        assert!(!log.rotate().expect("nothing to do"));
+        log.write_to(&path).expect("room");
+        log.write(&info("before"), |_| {});
+        assert!(log.rotate().expect("room"));
+        log.write(&info("after"), |_| {});
+        let read = |name: &str| std::fs::read_to_string(directory.join(name)).expect("it is there");
+        assert!(read("frond.log.5").contains("before") && read("frond.log").contains("after"));
+        assert_eq!(read("frond.log").lines().count(), 1);
+        std::fs::remove_dir_all(&directory).expect("it is there");
+    }
+}
