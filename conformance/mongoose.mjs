@@ -129,7 +129,7 @@ async function transactions({ bob }) {
 }
 
 const uri = `mongodb://${address}/${name}`;
-await mongoose.connect(uri, { serverSelectionTimeoutMS: 10_000 });
+await mongoose.connect(uri, { serverSelectionTimeoutMS: 120_000 });
 const people = await documents();
 await references(people);
 await queries(people);

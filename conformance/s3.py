@@ -23,7 +23,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 INSTALLED = PROJECT / "target" / "conformance" / "bin"
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 BUILD_SECONDS_MAX = 900
-START_SECONDS_MAX = 20
+START_SECONDS_MAX = 300
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test-key", "AWS_SECRET_ACCESS_KEY": "test-secret",
                "AWS_REGION": "us-east-1"}
 

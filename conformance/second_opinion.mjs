@@ -289,7 +289,7 @@ async function both(ours, theirs) {
   }
 }
 
-const client = new MongoClient(`mongodb://${address}/`, { serverSelectionTimeoutMS: 10_000 });
+const client = new MongoClient(`mongodb://${address}/`, { serverSelectionTimeoutMS: 120_000 });
 const collection = client.db("second_opinion").collection("documents");
 const copy = (documents) => structuredClone(documents);
 

@@ -7,7 +7,7 @@ const [packages, address, name] = process.argv.slice(2);
 const { MongoClient, Binary, BSONRegExp, Decimal128, Long, MaxKey, MinKey, ObjectId, Timestamp, BSON } =
   createRequire(`${packages}/package.json`)("mongodb");
 
-const client = new MongoClient(`mongodb://${address}/`, { serverSelectionTimeoutMS: 10_000 });
+const client = new MongoClient(`mongodb://${address}/`, { serverSelectionTimeoutMS: 120_000 });
 const db = client.db(name);
 const products = db.collection("products");
 

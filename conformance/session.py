@@ -12,7 +12,7 @@ from pymongo import DeleteOne, InsertOne, MongoClient, ReturnDocument, UpdateOne
 from pymongo.errors import BulkWriteError, OperationFailure
 
 address, name = sys.argv[1:]
-client = MongoClient(f"mongodb://{address}/", serverSelectionTimeoutMS=10_000)
+client = MongoClient(f"mongodb://{address}/", serverSelectionTimeoutMS=120_000)
 db = client[name]
 products = db.products
 
