@@ -83,7 +83,7 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "server",
         rooms: "errors wire memory_queue outgoing limits fields common sessions turns message_memory \
-                machine_memory operations answer_memory remote_opener cursors shared transactions \
+                machine_memory operations answer_memory remote_opener cursors log shared transactions \
                 sweep request commands reference concerns dispatch in_process connection listener \
                 client",
         upward: 0,

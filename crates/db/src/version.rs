@@ -47,6 +47,7 @@ mod commit;
 mod commit_policy;
 pub(crate) mod dropped;
 mod erase;
+mod erase_past;
 mod erase_rewrite;
 mod reset;
 mod thinning;

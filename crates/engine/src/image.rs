@@ -28,6 +28,9 @@ pub struct Image {
     _session: Session,
 }
 
+/// Gets chunks by their names, and nothing in the place of those that are to be passed over.
+pub type GetSome<'a, E> = &'a mut dyn FnMut(&[ChunkHash]) -> Result<Vec<Option<Chunk>>, E>;
+
 /// What a chunk is by which others are found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -46,7 +49,7 @@ impl Image {
     /// `Damaged` if a chunk isn't what it should be; as `get`.
     pub fn directory_chunks<E: From<EngineError>>(
         root: ChunkHash,
-        get: &mut dyn FnMut(&[ChunkHash]) -> Result<Vec<Option<Chunk>>, E>,
+        get: GetSome<'_, E>,
     ) -> Result<Vec<Chunk>, E> {
         let mut found = Vec::new();
         // Each with whether it belongs to the system tree, or leads there: tree 1 comes first in the base map.

@@ -69,7 +69,7 @@ pub use error::EngineError;
 pub use fault::Fault;
 pub use held_locks::{LockMode, Wait};
 pub use ids::{Sequence, TreeId};
-pub use image::Image;
+pub use image::{GetSome, Image};
 pub use options::EngineOptions;
 pub use reclaim::ReclaimOptions;
 pub use slow::{SlowCommit, Stage};

@@ -8,7 +8,8 @@
 //!    collections that aren't versioned too) what they are without the erased, forgets what else could
 //!    bring it back (the reflog, dropped databases of the name, what is remembered of clients' last
 //!    writes, where remotes' branches were if these commits hold it), and records which commit took the
-//!    place of which: an old id names the new commit from then on.
+//!    place of which: an old id names the new commit from then on. Where no version held it, what can be undone is
+//!    searched ([`super::erase_past`]), and forgotten if it did.
 //! 4. What held the erased is garbage now. [`Frond::reclaim`] with `purge` removes it from the disk: every
 //!    pack that holds anything dead is written again, and the log begins anew.
 //!
@@ -88,7 +89,8 @@ impl Database {
     /// the next [`crate::Frond::reclaim`] that purges.
     ///
     /// # Errors
-    /// `BadValue` if nothing is named, or `_id` is among the fields; `IllegalOperation` if a merge waits;
+    /// `BadValue` if nothing is named, or `_id` is among the fields; `NoSuchKey` if no version, and nothing that can
+    /// be undone, has such a document or field; `IllegalOperation` if a merge waits;
     /// `DuplicateKey` if a unique index of some version won't have the documents without their fields.
     pub fn erase(&self, request: &EraseRequest) -> Result<Erased, Error> {
         check(request)?;
@@ -111,8 +113,14 @@ impl Database {
                     transaction.delete(TreeId::SYSTEM, system::commit_key(name, &old.0))?;
                 }
                 erased.documents = rewrite.documents;
-                let changed = !erased.commits.is_empty() || !erased.branches.is_empty();
-                if !changed || request.dry_run {
+                if erased.commits.is_empty() && erased.branches.is_empty() {
+                    erased.held = self.past_holding(&reader, &mut rewrite)?;
+                    erased.documents = rewrite.documents;
+                    if erased.held.is_empty() {
+                        return Err(not_found(request, &rewrite.namespace));
+                    }
+                }
+                if request.dry_run {
                     return Ok(Outcome::Discard(erased));
                 }
                 self.forget_the_past(transaction, &reader, &erased.branches, now)?;
@@ -376,6 +384,20 @@ fn check(request: &EraseRequest) -> Result<(), Error> {
         return wrong("_id can't be taken from documents: erase the documents");
     }
     Ok(())
+}
+
+fn not_found(request: &EraseRequest, namespace: &str) -> Error {
+    let fields = request.fields.join(", ");
+    let what = match (request.documents.is_empty(), fields.is_empty()) {
+        (true, _) => format!("a document with {fields}"),
+        (false, true) => "a document with such an _id".to_owned(),
+        (false, false) => format!("{fields} in a document with such an _id"),
+    };
+    let message = format!(
+        "nothing is erased: no version of {namespace} has {what}, and nothing that can be undone has it (an _id's type \
+         counts; what an erasing that was cut has left goes by frond gc --purge)"
+    );
+    Error::invalid(Code::NoSuchKey, message)
 }
 
 fn put_replaced(

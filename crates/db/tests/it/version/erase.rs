@@ -3,13 +3,13 @@
 //! compresses; after erasing, every version is compared with what it was less the erased, and every
 //! file of the disk is searched for the marker.
 
-use frond_db::version::{EraseRequest, MergeOutcome};
+use frond_db::version::{CommitRequest, EraseRequest, MergeOutcome};
 use frond_db::{Database, Frond, ReclaimOptions};
 use frond_doc::{DocumentBuf, Value, document};
 use frond_query::Code;
 use frond_testkit::SimDisk;
 
-use super::{all, find, index, insert, merge, open, put, shop};
+use super::{all, find, index, insert, merge, open, put, remove, shop};
 
 const MARKER: &str = "qX7vK2mZ9pLw4TfRb8Yc1NsHd6Gj3Ue0";
 const PURGE: ReclaimOptions = ReclaimOptions { thorough: true, bytes_a_second: None, purge: true };
@@ -166,8 +166,7 @@ fn a_field_is_erased_from_all_documents_or_one() {
         assert_eq!(files_with_marker(&disk), Vec::<String>::new());
         frond.engine().check().unwrap();
         // Once more there is nothing to erase.
-        let again = main.erase(&request).unwrap();
-        assert!(again.commits.is_empty() && again.branches.is_empty());
+        assert_eq!(main.erase(&request).unwrap_err().code, Code::NoSuchKey);
     }
 }
 
@@ -213,6 +212,63 @@ fn large_documents_collections_without_versions_and_what_cursors_hold() {
     assert_eq!(all(&main, "cache"), [person(2, "b", 2)]);
     frond.reclaim(0, PURGE).unwrap();
     assert_eq!(files_with_marker(&disk), Vec::<String>::new());
+}
+
+/// Whoever erases has often deleted, dropped or reset before: what only undoing would bring back goes, too.
+#[test]
+fn what_only_undoing_would_bring_back_is_erased() {
+    let request = |id: i32| EraseRequest {
+        collection: "people".to_owned(),
+        documents: vec![Value::Int32(id).to_buf()],
+        ..EraseRequest::default()
+    };
+    for way in ["reset", "branch", "collection", "database", "amend"] {
+        let disk = SimDisk::new(2);
+        let frond = open(&disk);
+        let main = shop(&frond, "");
+        insert(&main, "people", &[person(1, "someone", 1)]);
+        main.commit("first", "ada").unwrap();
+        let holder = match way {
+            "branch" => {
+                main.create_branch("side", None).unwrap();
+                shop(&frond, "side")
+            }
+            _ => shop(&frond, ""),
+        };
+        insert(&holder, "people", &[person(7, MARKER, 7)]);
+        if way != "collection" {
+            holder.commit("it comes", "ada").unwrap();
+        }
+        match way {
+            "reset" => drop(main.reset(Some("main~1"), true).unwrap()),
+            "branch" => main.delete_branch("side", true).unwrap(),
+            "collection" => drop(main.drop_collection("people").unwrap()),
+            "database" => {
+                main.drop_database().unwrap();
+                insert(&main, "people", &[person(1, "other", 1)]);
+            }
+            _ => {
+                remove(&main, "people", 7);
+                let request = CommitRequest { amend: true, ..CommitRequest::default() };
+                main.commit_as(&request).unwrap();
+            }
+        }
+        frond.engine().checkpoint().unwrap();
+        assert!(!files_with_marker(&disk).is_empty(), "{way}");
+        let error = main.erase(&request(8)).unwrap_err();
+        assert_eq!(error.code, Code::NoSuchKey, "{way}: {error}");
+        let dry = EraseRequest { dry_run: true, ..request(7) };
+        assert!(main.erase(&dry).unwrap().documents > 0, "{way}");
+        assert!(!files_with_marker(&disk).is_empty(), "{way}");
+        let erased = main.erase(&request(7)).unwrap();
+        assert!(erased.documents > 0 && erased.commits.is_empty(), "{way}: {erased:?}");
+        frond.reclaim(14 * 24 * 3600 * 1000, PURGE).unwrap();
+        assert_eq!(main.erased_left(&erased).unwrap(), 0, "{way}");
+        assert_eq!(files_with_marker(&disk), Vec::<String>::new(), "{way}");
+        let error = main.erase(&request(7)).unwrap_err();
+        assert_eq!(error.code, Code::NoSuchKey, "{way}: {error}");
+        frond.engine().check().unwrap();
+    }
 }
 
 #[test]
