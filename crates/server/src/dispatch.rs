@@ -85,7 +85,9 @@ fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -
     let (body, close) = match Message::decode(message) {
         Ok(message) => {
             flags = message.flags;
-            if let Some((time, topology)) = handshake::wait(server, message.body.view()) {
+            if let Some((time, topology)) =
+                handshake::wait(server, message.body.view(), flags.exhaust_allowed)
+            {
                 let repeats = flags.exhaust_allowed;
                 let wait = Some(Wait { time, topology, repeats, hello: message.body });
                 return Outcome { reply: None, close: false, wait };

@@ -42,6 +42,7 @@ pub mod wire;
 pub use client::{Client, ClientError};
 pub use in_process::InProcess;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};
+pub use log::LogOutput;
 pub use machine_memory::MachineMemory;
 pub use remote_opener::RemoteOpener;
 pub use shared::MemberOptions;

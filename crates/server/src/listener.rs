@@ -7,7 +7,6 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,7 +25,7 @@ use crate::limits::{
     MESSAGES_BYTES_MIN, MESSAGES_SHARE, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX,
     THREADS_EXTRA,
 };
-use crate::log::{self, Log, Severity};
+use crate::log::{self, Log, LogOutput, Severity};
 use crate::memory_queue::MemoryQueue;
 use crate::message_memory::MessageMemory;
 use crate::remote_opener::RemoteOpener;
@@ -60,8 +59,8 @@ pub struct ServerOptions {
     pub answers_bytes_max: usize,
     /// What documents may hold together that cursors have read and not answered with.
     pub cursors_bytes_max: usize,
-    /// The log's file; `None`: standard error.
-    pub log_path: Option<PathBuf>,
+    /// Where the log goes.
+    pub log: LogOutput,
 }
 
 impl Default for ServerOptions {
@@ -78,7 +77,7 @@ impl Default for ServerOptions {
             messages_bytes_max: MESSAGES_BYTES_MAX,
             answers_bytes_max: ANSWERS_BYTES_MAX,
             cursors_bytes_max: CURSORS_BYTES_MAX,
-            log_path: None,
+            log: LogOutput::default(),
         }
     }
 }
@@ -124,10 +123,10 @@ pub enum ServerError {
         resolved: SocketAddr,
     },
     /// The log's file can't be opened.
-    #[error("can't write the log to {path}: {source}")]
+    #[error("can't write the log to {output:?}: {source}")]
     Log {
         /// As given.
-        path: String,
+        output: LogOutput,
         /// The system's reason.
         source: io::Error,
     },
@@ -191,10 +190,8 @@ impl Server {
             options.member,
         );
         shared.places = options.places;
-        if let Some(path) = &options.log_path {
-            let failed = |source| ServerError::Log { path: path.display().to_string(), source };
-            shared.log.write_to(path).map_err(failed)?;
-        }
+        let failed = |source| ServerError::Log { output: options.log.clone(), source };
+        shared.log.write_to(&options.log).map_err(failed)?;
         shared.turns = Turns::new(options.threads_max);
         shared.messages = MessageMemory::new(options.messages_bytes_max);
         shared.answers = MemoryQueue::new(options.answers_bytes_max);

@@ -102,7 +102,20 @@ struct State {
     output: Output,
 }
 
+/// Where lines go, beside memory.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum LogOutput {
+    /// Nowhere else.
+    Memory,
+    /// Standard error.
+    #[default]
+    StandardError,
+    /// The end of a file.
+    File(PathBuf),
+}
+
 enum Output {
+    Memory,
     StandardError,
     File(PathBuf, File),
 }
@@ -116,14 +129,10 @@ pub struct Lines {
 }
 
 impl Log {
-    /// A log on standard error; `now_millis` tells the time, in milliseconds since 1970.
+    /// A log in memory; `now_millis` tells the time, in milliseconds since 1970.
     pub fn new(now_millis: impl Fn() -> i64 + Send + Sync + 'static) -> Log {
-        let state = State {
-            lines: VecDeque::new(),
-            shown: Vec::new(),
-            written: 0,
-            output: Output::StandardError,
-        };
+        let state =
+            State { lines: VecDeque::new(), shown: Vec::new(), written: 0, output: Output::Memory };
         Log {
             now_millis: Box::new(now_millis),
             slow_millis: AtomicI64::new(SLOW_MILLIS),
@@ -131,23 +140,31 @@ impl Log {
         }
     }
 
-    /// Writes to the end of a file from now on.
+    /// Says where lines go from now on.
     ///
     /// # Errors
-    /// If it can't be opened.
-    pub fn write_to(&self, path: &Path) -> io::Result<()> {
-        let file = open(path)?;
-        self.state().output = Output::File(path.to_owned(), file);
+    /// If a file can't be opened.
+    pub fn write_to(&self, output: &LogOutput) -> io::Result<()> {
+        let output = match output {
+            LogOutput::Memory => Output::Memory,
+            LogOutput::StandardError => Output::StandardError,
+            LogOutput::File(path) => Output::File(path.clone(), open(path)?),
+        };
+        self.state().output = output;
         Ok(())
     }
 
-    /// Renames the file, by appending the time, and begins another. Returns whether there is one.
+    /// Renames the file, by appending the time, and begins another. Returns whether there is one: devices and pipes
+    /// stay what they are.
     ///
     /// # Errors
     /// If it can't be renamed, or no other made: lines go where they went.
     pub fn rotate(&self) -> io::Result<bool> {
         let mut state = self.state();
         let Output::File(path, file) = &mut state.output else { return Ok(false) };
+        if !std::fs::symlink_metadata(&*path)?.is_file() {
+            return Ok(false);
+        }
         let mut name = path.clone().into_os_string();
         name.push(format!(".{}", (self.now_millis)()));
         std::fs::rename(&*path, name)?;
@@ -199,6 +216,7 @@ impl Log {
         let mut state = self.state();
         // Who can't be told of what is wrong can't be told of that either.
         let _ = match &mut state.output {
+            Output::Memory => Ok(()),
             Output::StandardError => writeln!(io::stderr(), "{text}"),
             Output::File(_, file) => file.write_all(format!("{text}\n").as_bytes()),
         };
@@ -392,7 +410,11 @@ mod tests {
         let path = directory.join("frond.log");
         let log = Log::new(|| 5);
         assert!(!log.rotate().expect("nothing to do"));
-        log.write_to(&path).expect("room");
+        let link = directory.join("link");
+        std::os::unix::fs::symlink(&path, &link).expect("room");
+        log.write_to(&LogOutput::File(link)).expect("it leads to a new file");
+        assert!(!log.rotate().expect("nothing to do"), "what is no file isn't renamed");
+        log.write_to(&LogOutput::File(path.clone())).expect("room");
         log.write(&info("before"), |_| {});
         assert!(log.rotate().expect("room"));
         log.write(&info("after"), |_| {});

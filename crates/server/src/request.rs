@@ -74,11 +74,19 @@ impl<'a> Request<'a> {
     }
 
     /// Another database, in the same transaction.
+    ///
+    /// # Errors
+    /// `InvalidNamespace` if there is no such branch or revision: drivers take `NamespaceNotFound` for an empty
+    /// collection.
     pub fn database_named(&self, name: &str) -> Result<Database, Error> {
-        match &self.current {
+        let found = match &self.current {
             Some(current) => current.transaction.database(name),
             None => self.server.frond.database(name),
-        }
+        };
+        found.map_err(|error| match error.code {
+            Code::NamespaceNotFound => Error { code: Code::InvalidNamespace, ..error },
+            _ => error,
+        })
     }
 
     /// The database for a write: if the client may send it again, what its statements do is

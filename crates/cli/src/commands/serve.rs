@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use frond_db::{Frond, FrondOptions, Reserve};
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
-use frond_server::{MachineMemory, MemberOptions, RemoteOpener, Server, ServerOptions};
+use frond_server::{LogOutput, MachineMemory, MemberOptions, RemoteOpener, Server, ServerOptions};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::allocator::give_back_soon;
@@ -197,7 +197,7 @@ impl Serve {
             },
             document_bytes_max: self.max_document_bytes as usize,
             places: self.places()?,
-            log_path: self.log_path.clone(),
+            log: self.log_path.clone().map_or(LogOutput::StandardError, LogOutput::File),
             ..budget.map_or_else(ServerOptions::default, ServerOptions::for_memory)
         };
         let remote = self.serve_remotes(&frond)?;

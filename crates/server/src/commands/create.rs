@@ -37,7 +37,7 @@ pub fn run(request: &Request<'_>) -> Answer {
         options.append("collation", Value::Document(collation));
     }
     // What they say is checked with the others.
-    for name in ["clusteredIndex", "expireAfterSeconds"] {
+    for name in ["clusteredIndex", "expireAfterSeconds", "mergeRules"] {
         if let Some(value) = fields.value(name) {
             options.append(name, value);
         }

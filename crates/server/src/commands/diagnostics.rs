@@ -282,7 +282,7 @@ pub fn log_rotate(request: &Request<'_>) -> Answer {
     match log::rotate(&request.server.log) {
         Ok(true) => Ok(DocumentBuilder::new()),
         Ok(false) => {
-            let message = "the log goes to standard error: start the server with --log-path";
+            let message = "the log goes to no file: start the server with --log-path";
             Err(Error::invalid(Code::IllegalOperation, message))
         }
         Err(error) => {

@@ -117,19 +117,21 @@ fn check_awaits(awaits: (Option<Document<'_>>, Option<i64>)) -> Result<(), Error
 }
 
 /// How long a message waits before it is answered, and since which topology it asks for news: `None` unless it is a
-/// `hello` that asks for news since the one that there is.
-pub fn wait(server: &Shared, command: Document<'_>) -> Option<(Duration, i64)> {
+/// `hello` that asks for news since the one that there is, or for one answer after the other (`repeats`).
+pub fn wait(server: &Shared, command: Document<'_>, repeats: bool) -> Option<(Duration, i64)> {
     let (name, _) = command.iter().next()?;
     if !["hello", "isMaster", "ismaster"].contains(&name) {
         return None;
     }
     let known = command.get("topologyVersion")?.as_document()?;
     let counter = known.get("counter").and_then(|counter| counter.as_integer())?;
-    let is_current = known.get("processId") == Some(Value::ObjectId(server.member.process))
-        && counter == *server.topology.borrow();
+    let is_ours = known.get("processId") == Some(Value::ObjectId(server.member.process));
+    // Of another process it knows none that there is here.
+    let counter = if is_ours { counter } else { -1 };
+    let is_current = counter == *server.topology.borrow();
     let millis = command.get("maxAwaitTimeMS")?.as_integer()?;
     let time = Duration::from_millis(u64::try_from(millis).ok()?).min(HELLO_WAIT_MAX);
-    is_current.then_some((time, counter))
+    (is_current || repeats).then_some((time, counter))
 }
 
 /// The largest document that a client may store: [`DOCUMENT_BYTES_LIMIT`](crate::limits) at most.

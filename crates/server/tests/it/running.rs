@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use frond_db::{Frond, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, extended_json};
 use frond_server::{
-    Client, ClientError, RemoteOpener, Server, ServerError, ServerOptions, Stopper,
+    Client, ClientError, LogOutput, RemoteOpener, Server, ServerError, ServerOptions, Stopper,
 };
 use frond_testkit::SimDisk;
 
@@ -51,7 +51,9 @@ impl Running {
 
     fn with(disk: &SimDisk, options: ServerOptions) -> Running {
         let frond = Frond::open_on(&disk.machine(), FrondOptions::default());
-        let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..options };
+        // `getLog` has the lines, too.
+        let (listen, log) = ("127.0.0.1:0".to_owned(), LogOutput::Memory);
+        let options = ServerOptions { listen, log, ..options };
         let server = Server::bind(frond.expect("the disk opens"), options).expect("binds");
         let (address, stopper) = (server.address().to_string(), server.stopper());
         let thread = Some(std::thread::spawn(move || server.run()));

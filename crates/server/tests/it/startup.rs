@@ -120,3 +120,40 @@ fn slow_operations_are_logged() {
     let (code, message) = client.error("admin", r#"{"logRotate": 1}"#);
     assert!(code == 20 && message.contains("--log-path"), "{code} {message}");
 }
+
+/// Drivers take 26 for an empty collection, so a mistyped branch must not be answered by it.
+#[test]
+fn a_version_that_is_not_there_is_not_empty() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("p", r#"{"insert": "a", "documents": [{"_id": 1}]}"#);
+    client.ok("p", r#"{"frondCommit": 1, "message": "first"}"#);
+    for version in ["p@nope", "p@main~9", "p@0000000000000000000000000000000a"] {
+        for command in [
+            r#"{"find": "a"}"#,
+            r#"{"count": "a"}"#,
+            r#"{"aggregate": "a", "pipeline": [], "cursor": {}}"#,
+            r#"{"listIndexes": "a"}"#,
+            r#"{"drop": "a"}"#,
+            r#"{"frondLog": 1}"#,
+        ] {
+            let (code, message) = client.error(version, command);
+            assert_eq!(code, 73, "{version} {command}: {message}");
+        }
+    }
+    assert_eq!(client.error("p", r#"{"listIndexes": "b"}"#).0, 26);
+}
+
+/// What `listCollections` tells of a collection makes the same one again.
+#[test]
+fn rules_of_merges_are_an_option_of_create() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"create": "c", "mergeRules": {"fields": {"n": "delta"}}}"#);
+    let listed = client.ok("test", r#"{"listCollections": 1}"#);
+    assert!(format!("{listed:?}").contains("delta"), "{listed:?}");
+    assert_eq!(
+        client.error("test", r#"{"create": "d", "mergeRules": {"fields": {"n": "half"}}}"#).0,
+        2
+    );
+}
