@@ -69,10 +69,10 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "db",
-        rooms: "spill error reader system time contention name database large catalog frond retry \
-                collection version reclaim kept fsck expire transaction salvage doctor golden",
-        upward: 49,
-        in_rings: 65,
+        rooms: "spill error commit_id interrupt definition large system reader time contention name database catalog frond retry \
+                collection version reclaim kept expire transaction salvage fsck doctor golden",
+        upward: 28,
+        in_rings: 58,
     },
     Walls {
         name: "remote",

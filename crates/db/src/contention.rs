@@ -38,9 +38,9 @@ use std::time::{Duration, Instant};
 use frond_engine::{Durability, LockMode, Transaction, Wait};
 
 use crate::catalog::cache::CatalogEpoch;
-use crate::collection::Interrupt;
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
+use crate::interrupt::Interrupt;
 use crate::system;
 
 const ATTEMPTS_MAX: u32 = 2_000;

@@ -8,16 +8,16 @@ use frond_store::ChunkHash;
 
 use crate::catalog::CatalogView;
 use crate::catalog::cache::{CatalogEpoch, KnownDatabase};
-use crate::collection::Interrupt;
+use crate::commit_id::CommitId;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::error::Error;
 use crate::frond::{DatabaseInfo, Frond};
+use crate::interrupt::Interrupt;
 use crate::name::{DatabaseName, VersionName};
 use crate::reader::{Reader, TreeRef};
 use crate::retry::RetryableWrite;
 use crate::system::{self, BranchRef, Repository};
 use crate::transaction::{Transaction, not_in_transaction};
-use crate::version::CommitId;
 
 /// A database at a version: the working state of a branch (read and written) or a commit (read
 /// only). Cloning is cheap. Each call works on what is visible when it begins.

@@ -12,14 +12,14 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Durability;
 use frond_query::Filter;
 
-use crate::catalog::{IndexSpec, clustered};
-use crate::collection::Interrupt;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
+use crate::definition::{IndexSpec, clustered};
 use crate::error::Error;
 use crate::frond::Frond;
+use crate::interrupt::Interrupt;
 
 /// Documents that one transaction removes.
 const BATCH_COUNT_MAX: usize = 500;

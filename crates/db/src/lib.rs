@@ -10,12 +10,15 @@
 
 pub mod catalog;
 pub mod collection;
+mod commit_id;
 pub mod database;
+mod definition;
 mod doctor;
 pub mod error;
 mod expire;
 pub mod frond;
 pub mod fsck;
+mod interrupt;
 mod kept;
 mod large;
 pub mod name;

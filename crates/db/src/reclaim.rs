@@ -17,6 +17,7 @@ use frond_engine::{Durability, ReclaimOptions, TreeId};
 use frond_store::{ChunkHash, GcReport};
 use frond_tree::{Bounds, Direction};
 
+use crate::commit_id::CommitId;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Context, Database};
 use crate::error::Error;
@@ -25,8 +26,8 @@ use crate::name::{DatabaseName, VersionName};
 use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::conflict::MergeState;
+use crate::version::tag;
 use crate::version::walk::Walk;
-use crate::version::{CommitId, tag};
 
 /// What was given back.
 #[derive(Clone, Copy, Debug, Default)]

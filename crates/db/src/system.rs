@@ -34,10 +34,9 @@ use frond_engine::{Transaction, TreeId};
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Content, TreeFormat, Value as TreeValue};
 
-use crate::catalog::IndexSpec;
-use crate::collection::capped::is_capped;
+use crate::commit_id::CommitId;
+use crate::definition::{self, IndexSpec};
 use crate::error::Error;
-use crate::version::CommitId;
 
 const SEPARATOR: u8 = 0;
 /// The branch that a new repository begins with.
@@ -102,7 +101,7 @@ pub(crate) struct LiveIndex {
 impl LiveCollection {
     /// Whether commits have it.
     pub fn is_versioned(&self) -> bool {
-        is_versioned(&self.options)
+        definition::is_versioned(&self.options)
     }
 
     /// All trees: the documents', then each index's, then the order's.
@@ -110,14 +109,6 @@ impl LiveCollection {
         let indexes = self.indexes.iter().map(|index| index.tree);
         std::iter::once(self.documents).chain(indexes).chain(self.order).collect()
     }
-}
-
-/// The option that leaves a collection out of commits.
-pub(crate) const VERSIONED: &str = "versioned";
-
-/// Whether commits have a collection with these options.
-pub(crate) fn is_versioned(options: &DocumentBuf) -> bool {
-    options.get(VERSIONED) != Some(Value::Boolean(false)) && !is_capped(options.view())
 }
 
 fn key(kind: u8, parts: &[&[u8]]) -> Bytes {

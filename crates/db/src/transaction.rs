@@ -34,11 +34,11 @@ use frond_query::Code;
 use frond_store::budget::Reservation;
 
 use crate::catalog::cache::{CatalogEpoch, KnownDatabase};
-use crate::collection::Interrupt;
 use crate::contention::{self, LatchMode, OpenWriter, Outcome, Scope};
 use crate::database::{Context, Database, Target};
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
+use crate::interrupt::Interrupt;
 use crate::name::DatabaseName;
 use crate::reader::Reader;
 use crate::retry::{self, RetryKey};

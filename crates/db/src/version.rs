@@ -8,7 +8,6 @@
 //! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one too,
 //! once its changes are folded. The same content has the same root, so comparing costs what differs.
 
-pub(crate) mod commit_id;
 pub(crate) mod format;
 mod revision;
 
@@ -17,7 +16,6 @@ mod field_merge;
 mod field_rule;
 mod fields;
 mod merge_base;
-pub(crate) mod merge_rules;
 
 pub(crate) mod history;
 mod log;
@@ -43,6 +41,7 @@ mod adopt;
 pub(crate) mod automatic;
 mod blame;
 mod branch;
+mod collection_rules;
 mod commit;
 mod commit_policy;
 pub(crate) mod dropped;
@@ -72,10 +71,13 @@ pub mod remote;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
+pub use crate::commit_id::CommitId;
+pub use crate::definition::merge_rules::{
+    EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,
+};
 pub use automatic::PolicyRun;
 pub use blame::{Blame, BlamedField};
 pub use commit::CommitRequest;
-pub use commit_id::CommitId;
 pub use commit_policy::CommitPolicy;
 pub use diff_rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
 pub use document_history::{DocumentHistory, DocumentVersion};
@@ -84,9 +86,6 @@ pub use erase::{EraseRequest, Erased, Replaced};
 pub use history::NOTHING;
 pub(crate) use history::resolve;
 pub use log::{Log, LogRequest};
-pub use merge_rules::{
-    EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,
-};
 pub use pick::{PickKind, PickRequest};
 pub use policy::BranchPolicy;
 pub use rebase::Rebased;

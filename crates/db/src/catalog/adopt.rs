@@ -17,8 +17,8 @@ use frond_tree::{Tree, Value};
 
 use crate::catalog::cache::CatalogEpoch;
 use crate::catalog::view::{CatalogView, Collection};
-use crate::collection::capped;
 use crate::database::Database;
+use crate::definition::capped;
 use crate::error::Error;
 use crate::reader::{Reader, TreeRef};
 use crate::system::{self, BranchRef, LiveCollection, LiveIndex, Repository, WorkingEntry};

@@ -18,11 +18,12 @@ use frond_query::QueryError;
 use frond_query::pipeline::Sorter;
 use frond_tree::{Entry, Tree, TreeFormat, Value};
 
+use crate::catalog::duplicate;
 use crate::catalog::index_entry::{entries, id_key_of};
 use crate::catalog::view::Index;
-use crate::collection::{Interrupt, duplicate};
 use crate::error::Error;
 use crate::frond::Frond;
+use crate::interrupt::Interrupt;
 
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: u64 = 256;

@@ -10,13 +10,14 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
 
+use crate::catalog::adopt;
 use crate::catalog::index_entry::{id_key_of, id_of};
 use crate::catalog::view::Index;
-use crate::catalog::{ID_INDEX_NAME, IndexSpec, adopt};
-use crate::collection::Interrupt;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
+use crate::definition::{ID_INDEX_NAME, IndexSpec};
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::system::WorkingEntry;
 

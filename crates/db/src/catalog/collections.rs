@@ -5,17 +5,16 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Collation};
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::{CatalogView, Collection, adopt, clustered};
-use crate::collection::capped;
-use crate::collection::validation::Validator;
-use crate::collection::view::View;
+use crate::catalog::{CatalogView, Collection, adopt};
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
+use crate::definition::validation::Validator;
+use crate::definition::view::View;
+use crate::definition::{self, capped, clustered, merge_rules};
 use crate::error::Error;
 use crate::name;
 use crate::reader::{Reader, TreeRef};
 use crate::system::{self, WorkingEntry};
-use crate::version::merge_rules;
 
 /// Options of `create` that are kept but ask for nothing that isn't so anyway.
 const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
@@ -359,7 +358,7 @@ fn check_options(options: Document<'_>) -> Result<(), Error> {
         let harmless = match option {
             "collation" => value.as_document().is_some(),
             // How its documents are merged; refused here if it isn't proper.
-            system::VERSIONED => matches!(value, BsonValue::Boolean(_)),
+            definition::VERSIONED => matches!(value, BsonValue::Boolean(_)),
             merge_rules::OPTION => merge_rules::DocumentRules::parse(value).map(|_| true)?,
             _ => ACCEPTED_OPTIONS.contains(&option) || KEPT_OPTIONS.contains(&option),
         };

@@ -9,7 +9,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Tree, TreeFormat};
 
-use crate::catalog::IndexSpec;
+use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::system;
 

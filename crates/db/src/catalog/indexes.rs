@@ -19,11 +19,12 @@ use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::prepared::{Prepared, in_collection};
 use crate::catalog::view::Index;
-use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME, IndexSpec, adopt, clustered};
-use crate::collection::{Interrupt, view};
+use crate::catalog::{CatalogView, Collection, adopt};
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
+use crate::definition::{ID_INDEX_NAME, IndexSpec, clustered, view};
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::name;
 use crate::reader::TreeRef;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};

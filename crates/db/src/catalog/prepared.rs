@@ -21,14 +21,15 @@ use bytes::Bytes;
 use frond_engine::{Snapshot, TreeId};
 use frond_tree::{Bounds, Change, Direction, Tree};
 
+use crate::catalog::CatalogView;
 use crate::catalog::build::{Builder, Progress};
 use crate::catalog::indexes::missing_indexes;
 use crate::catalog::view::{Collection, Index};
-use crate::catalog::{CatalogView, IndexSpec};
-use crate::collection::{Interrupt, view};
 use crate::contention::Throttle;
 use crate::database::Database;
+use crate::definition::{IndexSpec, view};
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::large::read_document;
 use crate::reader::{Reader, TreeRef};
 use crate::version::merge_index::{self, Edited, Filed};

@@ -51,7 +51,7 @@ mod tests {
     use frond_doc::{DocumentBuilder, Value};
 
     use super::*;
-    use crate::catalog::IndexSpec;
+    use crate::definition::IndexSpec;
 
     /// Whether an index of this key with this option is refused because it isn't supported. Any other
     /// refusal (of the value) shows that the option is known.

@@ -2,9 +2,9 @@
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
-use crate::catalog::{CatalogView, ID_INDEX_NAME};
-use crate::collection::{capped, view};
+use crate::catalog::CatalogView;
 use crate::database::Database;
+use crate::definition::{ID_INDEX_NAME, capped, view};
 use crate::error::Error;
 
 impl Database {

@@ -11,9 +11,9 @@ use frond_query::{Collation, Projection};
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore};
 use frond_tree::{Bounds, Content, Direction, Tree, Value};
 
-use crate::catalog::IndexSpec;
 use crate::catalog::entry::CatalogEntry;
 use crate::database::{self, Database, Target};
+use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::reader::{Reader, TreeRef};
 use crate::system::{self, LiveCollection, Repository, WorkingEntry};

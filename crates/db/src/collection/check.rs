@@ -10,9 +10,10 @@ use frond_tree::{Bounds, Direction};
 
 use crate::catalog::CatalogView;
 use crate::catalog::index_entry::entries;
-use crate::collection::{Interrupt, view};
 use crate::database::Database;
+use crate::definition::view;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 
 /// What was found of a collection.
 #[derive(Clone, Debug, Default)]

@@ -14,13 +14,13 @@ use frond_query::update::UpdateContext;
 use frond_query::{Filter, Update};
 use frond_tree::TreeFormat;
 
-use crate::collection::Interrupt;
 use crate::collection::find::Search;
 use crate::collection::plan::Order;
 use crate::collection::replace::{Content, NewDocument};
 use crate::collection::scan::{Row, Scan};
 use crate::database::Database;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::large::stages::{OutermostStages, only_field};
 use crate::reader::{Reader, TreeRef};
 

@@ -19,8 +19,8 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::index::{FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
+use crate::catalog::Collection;
 use crate::catalog::view::Index;
-use crate::catalog::{Collection, IndexSpec};
 use crate::collection::FindRequest;
 use crate::collection::covered::Cover;
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
@@ -30,6 +30,7 @@ use crate::collection::plan::{Access, AccessPath, Order, Source};
 use crate::collection::scan::Scan;
 use crate::collection::walk::Walk;
 use crate::database::Database;
+use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::reader::Reader;
 use stage::{Stage, number, parsed_query};

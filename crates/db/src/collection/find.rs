@@ -10,16 +10,17 @@ use frond_query::pipeline::Sorter;
 use frond_query::{Code, Collation, Filter, Projection, SortPattern};
 use frond_tree::Direction;
 
-use crate::catalog::{CatalogView, Collection, ID_INDEX_NAME};
-use crate::collection::capped;
+use crate::catalog::{CatalogView, Collection};
 use crate::collection::covered::Needs;
 use crate::collection::explain::Purpose;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
 use crate::collection::skip::pass_over;
-use crate::collection::{Cursor, FindRequest, Interrupt};
+use crate::collection::{Cursor, FindRequest, capped};
 use crate::database::Database;
+use crate::definition::ID_INDEX_NAME;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::reader::{Reader, TreeRef};
 
 /// What sorts, in messages.

@@ -15,7 +15,6 @@ use frond_query::Filter;
 use frond_tree::Bounds;
 
 use crate::catalog::Collection;
-use crate::collection::Interrupt;
 use crate::collection::find::Search;
 use crate::collection::plan::{self, Access, Order, OwnFacts, Source};
 use crate::collection::scan::seen::Seen;
@@ -23,6 +22,7 @@ use crate::collection::scan::{Found, Scan};
 use crate::collection::sort::sorted;
 use crate::database::Database;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 
 /// More than so many are found by one search.

@@ -22,13 +22,13 @@ use frond_tree::{Entry, Tree, TreeError, TreeFormat, Value};
 
 use crate::catalog::build::Builder;
 use crate::catalog::view::Index;
-use crate::catalog::{CatalogView, IndexSpec, adopt};
-use crate::collection::Interrupt;
-use crate::collection::validation::Validator;
-use crate::collection::{duplicate, view};
+use crate::catalog::{CatalogView, adopt, duplicate};
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
+use crate::definition::validation::Validator;
+use crate::definition::{IndexSpec, view};
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::large::{self, value_of};
 use crate::name;
 use crate::reader::TreeRef;

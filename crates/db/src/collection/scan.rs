@@ -27,11 +27,11 @@ use frond_tree::{Content, ContentRef, Entry, Value};
 
 use crate::catalog::Collection;
 use crate::catalog::index_entry::{self, EntryParts};
-use crate::collection::Interrupt;
 use crate::collection::covered::Cover;
 use crate::collection::plan::{Access, Order};
 use crate::collection::walk::Walk;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::large;
 use crate::reader::{Reader, TreeRef};
 pub(crate) use row::{Found, FoundRows, Row};

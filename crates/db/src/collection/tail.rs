@@ -16,9 +16,10 @@ use frond_tree::Direction;
 
 use crate::catalog::Collection;
 use crate::collection::plan::Order;
-use crate::collection::{Cursor, FindRequest, Interrupt, capped};
+use crate::collection::{Cursor, FindRequest, capped};
 use crate::database::Database;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::reader::TreeRef;
 
 /// The documents of a capped collection that pass a filter, as they come.

@@ -9,7 +9,7 @@ use frond_doc::{DocumentBuf, Value, document};
 use frond_testkit::{Random, SimDisk, random};
 
 use super::{LostPart, PartRequest, SalvageReport, part, salvage_on};
-use crate::catalog::IndexSpec;
+use crate::definition::IndexSpec;
 use crate::version::remote::{DataImage, PlainRemote, Reread};
 use crate::{Database, Durability, FindRequest, Frond, FrondOptions};
 

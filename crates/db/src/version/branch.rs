@@ -8,6 +8,7 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, Value};
 
+use crate::commit_id::CommitId;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
@@ -15,9 +16,7 @@ use crate::reader::{Reader, TreeRef};
 use crate::system::{self, BranchRef};
 use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
-use crate::version::{
-    BranchInfo, CommitId, adopt, conflict, format, history, merge_base, tag, waiting,
-};
+use crate::version::{BranchInfo, adopt, conflict, format, history, merge_base, tag, waiting};
 
 /// Longest name of a branch.
 const NAME_BYTES_MAX: usize = 200;

@@ -19,13 +19,13 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
+use crate::commit_id::{COMMIT_ID_BYTES, CommitId, letters, prefix_range};
 use crate::database::{self, Database};
+use crate::definition::merge_rules::{MergeRules, MergeSide};
 use crate::error::Error;
 use crate::reader::{Reader, TreeRef};
 use crate::system;
-use crate::version::commit_id::{COMMIT_ID_BYTES, letters, prefix_range};
-use crate::version::merge_rules::{MergeRules, MergeSide};
-use crate::version::{CommitId, Conflict, ConflictKind, history};
+use crate::version::{Conflict, ConflictKind, history};
 
 /// Bytes of a conflict's id: sixteen letters.
 const ID_BYTES: usize = 10;

@@ -191,10 +191,13 @@ impl ChangedCollection {
 
     /// Names of indexes that are not the same on both sides, in the order of names.
     pub fn indexes(&self) -> Vec<String> {
-        let specs = |entry: &Option<CatalogEntry>| -> BTreeMap<String, crate::catalog::IndexSpec> {
-            let indexes = entry.iter().flat_map(|entry| &entry.indexes);
-            indexes.map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone())).collect()
-        };
+        let specs =
+            |entry: &Option<CatalogEntry>| -> BTreeMap<String, crate::definition::IndexSpec> {
+                let indexes = entry.iter().flat_map(|entry| &entry.indexes);
+                indexes
+                    .map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone()))
+                    .collect()
+            };
         let (from, to) = (specs(&self.from), specs(&self.to));
         let mut names: Vec<String> = from
             .keys()

@@ -14,6 +14,7 @@ use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree, Value as TreeValue};
 
 use crate::catalog::entry::CatalogEntry;
+use crate::commit_id::CommitId;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
@@ -23,7 +24,7 @@ use crate::version::adopt::Adoption;
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::state::BranchState;
 use crate::version::walk::Walk;
-use crate::version::{CommitId, TagInfo, format, history, tag};
+use crate::version::{TagInfo, format, history, tag};
 
 /// A database that was dropped.
 #[derive(Clone, Debug)]

@@ -27,6 +27,7 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::{Bounds, Direction, Tree, Value as TreeValue};
 
+use crate::commit_id::CommitId;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
@@ -38,7 +39,7 @@ use crate::version::format::{self, Commit};
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::state::{self, BranchState};
 use crate::version::walk::Walk;
-use crate::version::{CommitId, TagInfo, history, tag};
+use crate::version::{TagInfo, history, tag};
 
 /// What to erase.
 #[derive(Clone, Debug, Default)]

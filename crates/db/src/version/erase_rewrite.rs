@@ -17,10 +17,10 @@ use frond_query::{Code, Filter};
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Edit, Tree, TreeError, TreeFormat, Value};
 
-use crate::catalog::IndexSpec;
 use crate::catalog::entry::CatalogEntry;
 use crate::collection::scan::Found;
 use crate::collection::update::ParsedUpdate;
+use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::large::{read_document, value_of};
 use crate::version::{merge_index, state};

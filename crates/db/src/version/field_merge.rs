@@ -23,9 +23,9 @@
 use frond_doc::raw::RawElement;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
+use crate::definition::merge_rules::DocumentRules;
 use crate::version::field_rule;
 use crate::version::fields::{self, Fields, Label};
-use crate::version::merge_rules::DocumentRules;
 
 /// Which side's value the result holds where both sides conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,9 +7,8 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Tree, TreeFormat};
 
+use crate::commit_id::{COMMIT_ID_BYTES, CommitId};
 use crate::error::Error;
-use crate::version::CommitId;
-use crate::version::commit_id::COMMIT_ID_BYTES;
 
 /// The version that is written, and the only one that is read. Stored.
 const VERSION: i32 = 0;

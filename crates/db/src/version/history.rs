@@ -5,11 +5,11 @@ use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Bounds, Direction};
 
+use crate::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
 use crate::database::{self, Database, Target};
 use crate::error::Error;
 use crate::reader::{Reader, TreeRef};
 use crate::system;
-use crate::version::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
 use crate::version::format::{self, Commit};
 use crate::version::revision::{Revision, Step};
 use crate::version::{CommitInfo, erase, shallow, tag};

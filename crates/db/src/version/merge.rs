@@ -31,18 +31,18 @@ use frond_tree::Tree;
 
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
+use crate::definition::merge_rules::MergeSide;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
 use crate::version::commit::{AUTHOR_DEFAULT, Signature};
-use crate::version::conflict::{MergeKind, MergeState, StoredConflict};
+use crate::version::conflict::{self, MergeKind, MergeState, StoredConflict};
 use crate::version::format::{self, Commit};
 use crate::version::merge_catalogs::{CatalogMerge, MergedCatalog};
-use crate::version::merge_rules::MergeSide;
 use crate::version::reflog::RefWhy;
 use crate::version::replay::Resume;
 use crate::version::state::BranchState;
-use crate::version::{MergeOutcome, MergeRequest, conflict, history, merge_base};
+use crate::version::{MergeOutcome, MergeRequest, history, merge_base};
 
 impl Database {
     /// Merges another version into this branch. Changes that aren't committed are, first.

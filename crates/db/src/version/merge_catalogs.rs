@@ -16,12 +16,12 @@ use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Edit, Tree, TreeError, TreeFormat};
 
 use crate::database::Database;
+use crate::definition::merge_rules::{MergeRules, MergeSide};
 use crate::error::{Error, ErrorKind};
 use crate::version::conflict::StoredConflict;
 use crate::version::diff::changed_collections;
 use crate::version::field_merge::Prefer;
 use crate::version::merge_collection::{CollectionMerge, MergedCollection};
-use crate::version::merge_rules::{MergeRules, MergeSide};
 use crate::version::{history, merge_base, state};
 
 /// Problems named in one error; there may be a million.

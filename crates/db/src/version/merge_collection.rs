@@ -18,17 +18,18 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
 
+use crate::catalog::INDEXES_MAX;
 use crate::catalog::entry::CatalogEntry;
-use crate::catalog::{INDEXES_MAX, IndexSpec};
+use crate::definition::IndexSpec;
+use crate::definition::merge_rules::{DocumentRules, MergeRules, MergeSide};
 use crate::error::Error;
 use crate::large::{read_document, value_of};
+use crate::version::ConflictKind;
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::{Prefer, merge_by_rules};
 use crate::version::merge_hold_back::Sides;
-use crate::version::merge_index::{Duplicate, Refused};
+use crate::version::merge_index::{self, Duplicate, Refused};
 use crate::version::merge_noted::Noted;
-use crate::version::merge_rules::{DocumentRules, MergeRules, MergeSide};
-use crate::version::{ConflictKind, merge_index};
 
 type Changes<'a> = Box<dyn Iterator<Item = Result<Change, TreeError>> + 'a>;
 

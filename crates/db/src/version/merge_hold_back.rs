@@ -23,9 +23,9 @@ use frond_doc::DocumentBuf;
 use frond_query::Code;
 use frond_tree::{Edit, Tree, Value as TreeValue};
 
-use crate::catalog::IndexSpec;
 use crate::catalog::entry::CatalogEntry;
-use crate::collection::validation::Validator;
+use crate::definition::IndexSpec;
+use crate::definition::validation::Validator;
 use crate::error::Error;
 use crate::large::read_document;
 use crate::version::ConflictKind;

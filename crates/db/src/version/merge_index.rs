@@ -17,10 +17,10 @@ use frond_doc::DocumentBuf;
 use frond_store::ChunkStore;
 use frond_tree::{Change, Edit, Edits, Tree, TreeError, Value};
 
-use crate::catalog::IndexSpec;
+use crate::catalog::duplicate;
 use crate::catalog::index_entry::{entries, id_key_of};
 use crate::catalog::view::Index;
-use crate::collection::duplicate;
+use crate::definition::IndexSpec;
 use crate::error::{Error, ErrorKind};
 use crate::large::read_document;
 use crate::reader::TreeRef;

@@ -10,11 +10,11 @@ use frond_query::Code;
 use frond_tree::Tree;
 
 use crate::database::{self, Database};
+use crate::definition::merge_rules::MergeRules;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::conflict::MergeKind;
 use crate::version::format::Commit;
-use crate::version::merge_rules::MergeRules;
 use crate::version::replay::Replay;
 use crate::version::state::BranchState;
 use crate::version::{MergeOutcome, history, shallow};

@@ -9,16 +9,17 @@ use std::collections::BTreeMap;
 use frond_query::Code;
 use frond_store::ChunkHash;
 
+use crate::commit_id::CommitId;
 use crate::contention::Outcome;
 use crate::database::{self, Database};
+use crate::definition::merge_rules::MergeRules;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::conflict::MergeKind;
-use crate::version::merge_rules::MergeRules;
 use crate::version::replay::{Replay, Replayed};
 use crate::version::state::BranchState;
 use crate::version::walk::Walk;
-use crate::version::{CommitId, CommitInfo, format, history};
+use crate::version::{CommitInfo, format, history};
 
 /// More commits than this are not rebased at once.
 const COMMITS_MAX: usize = 10_000;

@@ -23,11 +23,12 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree};
 
+use crate::commit_id::CommitId;
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::{Reader, TreeRef};
 use crate::system;
-use crate::version::{CommitId, TagInfo};
+use crate::version::TagInfo;
 
 /// Why a ref changes, and what the change takes away.
 #[derive(Clone, Copy)]

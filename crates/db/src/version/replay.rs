@@ -23,6 +23,7 @@ use frond_tree::Tree;
 
 use crate::contention::Outcome;
 use crate::database::{self, Database};
+use crate::definition::merge_rules::{MergeRules, MergeSide};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::adopt::Adoption;
@@ -30,7 +31,6 @@ use crate::version::commit::Signature;
 use crate::version::conflict::{self, MergeKind, MergeState, StoredConflict};
 use crate::version::format::{self, Commit};
 use crate::version::merge_catalogs::CatalogMerge;
-use crate::version::merge_rules::{MergeRules, MergeSide};
 use crate::version::reflog::{Lost, RefChange, RefWhy, RememberedMerge};
 use crate::version::state::BranchState;
 use crate::version::{CommitInfo, MergeOutcome, history, waiting};
@@ -294,7 +294,7 @@ impl Database {
             let Some(merge) = state.merging.take().filter(|merge| merge.kind.is_replay()) else {
                 return Err(conflict::no_merge(branch));
             };
-            let find = |transaction: &Transaction, id: &crate::version::CommitId| {
+            let find = |transaction: &Transaction, id: &crate::commit_id::CommitId| {
                 let reader = Reader::within(engine, transaction);
                 let chunk = database::commit_chunk(&reader, name, id)?;
                 chunk.ok_or_else(|| Error::damaged(format!("commit {id} is not known")))

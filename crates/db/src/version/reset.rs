@@ -6,6 +6,7 @@
 use frond_query::Code;
 use frond_store::ChunkHash;
 
+use crate::commit_id::CommitId;
 use crate::contention::Outcome;
 use crate::database::{self, Database};
 use crate::error::Error;
@@ -14,7 +15,7 @@ use crate::version::adopt::Adoption;
 use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
 use crate::version::waiting::{self, Without};
-use crate::version::{CommitId, conflict, format, history, merge_base};
+use crate::version::{conflict, format, history, merge_base};
 
 impl Database {
     /// Moves the branch to `target` (default HEAD). Hard: the working state becomes the target's;

@@ -26,11 +26,11 @@ use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::Database;
+use crate::definition::merge_rules::{DocumentRules, MergeSide};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::version::conflict::{self, MergeState, StoredConflict};
 use crate::version::field_merge::{Prefer, merge_by_rules};
-use crate::version::merge_rules::{DocumentRules, MergeSide};
 use crate::version::{ConflictKind, Resolution, history};
 
 /// Conflicts to resolve.

@@ -19,13 +19,13 @@ use frond_tree::{Content, Edit, Tree, TreeError, Value};
 
 use crate::catalog::entry::CatalogEntry;
 use crate::catalog::view;
+use crate::commit_id::CommitId;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::reader::{Reader, TreeRef};
 use crate::system::{self, BranchRef, LiveCollection, Repository, WorkingEntry};
-use crate::version::CommitId;
 use crate::version::conflict::MergeState;
 use crate::version::format::{self, Commit};
 use crate::version::history;

@@ -10,13 +10,14 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
+use crate::commit_id::CommitId;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::{Reader, TreeRef};
 use crate::system;
 use crate::version::reflog::{Lost, RefChange, RefChangeInfo, RefWhy};
-use crate::version::{CommitId, branch, format, history};
+use crate::version::{branch, format, history};
 
 /// A tag.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,15 +14,17 @@ use frond_store::ChunkHash;
 use frond_tree::Tree;
 
 use crate::catalog::entry::CatalogEntry;
+use crate::commit_id::CommitId;
 use crate::contention::Outcome;
 use crate::database::{self, Database};
+use crate::definition;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::system::{self, BranchRef, WorkingEntry};
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{self, Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::version::state::{self, BranchState};
-use crate::version::{CommitId, conflict, history, waiting};
+use crate::version::{conflict, history, waiting};
 
 /// What was undone.
 #[derive(Clone, Debug)]
@@ -189,7 +191,7 @@ impl Database {
             return Err(Error::invalid(Code::NamespaceExists, message));
         }
         let entry = CatalogEntry::decode(&store.get(entry)?)?;
-        if !system::is_versioned(&entry.options) {
+        if !definition::is_versioned(&entry.options) {
             state.validate_absence(transaction, collection);
             let order = order.map(|root| Tree { root, format: before.format });
             return state.go_live(engine, transaction, collection, &entry, order);

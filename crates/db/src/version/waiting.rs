@@ -17,12 +17,12 @@ use frond_store::{ChunkHash, Lifetime, PutFor};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat, Value};
 
 use crate::database::Database;
+use crate::definition::merge_rules::{EqualChanges, MergeRules, MergeSide};
 use crate::error::{Error, ErrorKind};
 use crate::reader::Reader;
 use crate::version::conflict::{self, MergeState, StoredConflict};
 use crate::version::diff::changed_collections;
 use crate::version::merge_catalogs::CatalogMerge;
-use crate::version::merge_rules::{EqualChanges, MergeRules, MergeSide};
 use crate::version::reflog::RememberedMerge;
 use crate::version::state::BranchState;
 

@@ -6,9 +6,10 @@ use frond_query::index::IndexShape;
 use frond_query::{Code, Collation, Distance, Filter, SortPattern};
 use frond_tree::{Bounds, Direction};
 
+use crate::catalog::Collection;
 use crate::catalog::view::Index;
-use crate::catalog::{Collection, ID_INDEX_NAME, IndexSpec};
 use crate::collection::covered::Needs;
+use crate::definition::{ID_INDEX_NAME, IndexSpec};
 use crate::error::Error;
 
 /// What is asked of a collection.

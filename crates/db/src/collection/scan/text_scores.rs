@@ -19,9 +19,9 @@ use frond_tree::Entry;
 use super::CHECK_COUNT;
 use crate::catalog::index_entry;
 use crate::catalog::view::Index;
-use crate::collection::Interrupt;
 use crate::collection::walk::Walk;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 
 /// About what the table takes for a document besides its key.

@@ -11,8 +11,7 @@ use frond_store::{Chunk, ChunkHash, ChunkStore};
 use frond_tree::{Content, Value};
 
 use super::{CollectionWriter, checked_key};
-use crate::catalog::adopt;
-use crate::collection::duplicate;
+use crate::catalog::{adopt, duplicate};
 use crate::collection::scan::{Found, Row};
 use crate::collection::update::ParsedUpdate;
 use crate::error::Error;

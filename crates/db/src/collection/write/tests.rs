@@ -7,8 +7,8 @@ use frond_query::pipeline::Documents;
 use frond_testkit::SimDisk;
 
 use super::*;
-use crate::catalog::IndexSpec;
 use crate::collection::FindRequest;
+use crate::definition::IndexSpec;
 use crate::frond::{Frond, FrondOptions};
 
 type Change = fn(&Database);

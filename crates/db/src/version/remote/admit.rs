@@ -23,12 +23,11 @@ use frond_tree::{Tree, TreeFormat, Value};
 
 use crate::catalog::entry::CatalogEntry;
 use crate::error::Error;
-use crate::large;
-use crate::name;
 use crate::version::diff::changed_collections;
 use crate::version::format::Commit;
 use crate::version::history;
 use crate::version::remote::transfer::{Endpoint, Transfer};
+use crate::{large, name};
 
 /// Most bytes of a large document.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
@@ -159,7 +158,7 @@ fn check_indexes(
 ) -> Result<(), Error> {
     for (spec, root) in &to.indexes {
         let same_name =
-            |(known, _): &&(crate::catalog::IndexSpec, ChunkHash)| known.name == spec.name;
+            |(known, _): &&(crate::definition::IndexSpec, ChunkHash)| known.name == spec.name;
         let before = from.and_then(|entry| entry.indexes.iter().find(same_name));
         let before = before.map_or(*empty, |(_, root)| spec.tree(*root, format));
         for change in before.diff(store, &spec.tree(*root, format)) {

@@ -13,19 +13,19 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use frond_tree::{TreeFormat, Value as TreeValue};
 
+use crate::commit_id::CommitId;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::system::{self, BranchRef};
-use crate::version::format::Commit;
+use crate::version::format::{self, Commit};
 use crate::version::reflog::{RefChange, RefWhy};
-use crate::version::remote::admit;
 use crate::version::remote::data::{ensure_repository, other_lineage, register};
 use crate::version::remote::mend::has_whole;
 use crate::version::remote::transfer::{Endpoint, Moved, Transfer};
-use crate::version::remote::{ORIGIN, Remote, RemoteState, remote_record};
-use crate::version::{CommitId, MergeOutcome, MergeRequest, TagInfo, branch, format, shallow, tag};
+use crate::version::remote::{ORIGIN, Remote, RemoteState, admit, remote_record};
+use crate::version::{MergeOutcome, MergeRequest, TagInfo, branch, shallow, tag};
 
 /// Commits that are asked for together.
 const COMMITS_BATCH: usize = 1_024;

@@ -11,18 +11,19 @@ use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 
+use crate::commit_id::CommitId;
 use crate::contention::{LatchMode, Outcome, Scope};
 use crate::database::{self, Database};
 use crate::error::{Error, ErrorKind};
 use crate::reader::Reader;
 use crate::system;
-use crate::version::format::Commit;
+use crate::version::format::{self, Commit};
 use crate::version::remote::data::{moved_on, other_lineage};
 use crate::version::remote::mend::mend;
 use crate::version::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::version::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
 use crate::version::walk::Walk;
-use crate::version::{CommitId, TagInfo, format, history, merge_base, shallow, tag};
+use crate::version::{TagInfo, history, merge_base, shallow, tag};
 
 /// How often all is sent, as far as it is missing, before a push is given up.
 const ATTEMPTS_MAX: u32 = 3;

@@ -4,8 +4,8 @@
 
 use frond_store::{Chunk, ChunkHash};
 
-use crate::collection::Interrupt;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::version::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
 
 /// A [`Remote`] with an [`Interrupt`].

@@ -12,10 +12,11 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_store::field::{PREFIX_BYTES, check_prefix, prefix};
 use frond_store::{Chunk, ChunkHash, ChunkKind, field};
 
+use crate::commit_id::CommitId;
 use crate::error::Error;
 use crate::system;
 use crate::version::remote::RemoteState;
-use crate::version::{CommitId, TagInfo, format};
+use crate::version::{TagInfo, format};
 
 const PACK_MAGIC: [u8; 8] = *b"FRNDRP\x1A\n";
 const REFS_MAGIC: [u8; 8] = *b"FRNDRR\x1A\n";

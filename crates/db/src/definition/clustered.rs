@@ -6,8 +6,7 @@
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
 use frond_query::Code;
 
-use crate::catalog::spec::expire_after;
-use crate::catalog::{ID_INDEX_NAME, IndexSpec};
+use crate::definition::{ID_INDEX_NAME, IndexSpec, expire_after};
 use crate::error::Error;
 
 /// The option of `create`.

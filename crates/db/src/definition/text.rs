@@ -223,7 +223,7 @@ pub(super) fn check_data(name: &str, stored: Document<'_>) -> Result<(), Error> 
 mod tests {
     use frond_doc::extended_json;
 
-    use crate::catalog::IndexSpec;
+    use crate::definition::IndexSpec;
 
     fn parse(spec: &str) -> Result<IndexSpec, crate::error::Error> {
         IndexSpec::parse(extended_json::parse(spec).expect("a document").view())

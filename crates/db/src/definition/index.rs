@@ -11,7 +11,7 @@ use frond_query::{Code, Collation, Grid, GridFault, search};
 use frond_store::ChunkHash;
 use frond_tree::{Tree, TreeFormat};
 
-use crate::catalog::text::{self, TextOptions};
+use crate::definition::text::{self, TextOptions};
 use crate::error::Error;
 
 /// The index that every collection has without asking: the documents' own tree.
@@ -559,7 +559,7 @@ fn check_key(key: Document<'_>) -> Result<(), Error> {
 }
 
 /// `a_1_b_-1`, as drivers make it.
-pub(crate) fn default_name(key: Document<'_>) -> String {
+fn default_name(key: Document<'_>) -> String {
     let part = |(path, direction): (&str, Value<'_>)| match (number(direction), direction) {
         (Some(number), _) => format!("{path}_{number}"),
         (None, Value::String(kind)) => format!("{path}_{kind}"),

@@ -1,0 +1,75 @@
+//! The options that make a collection a view: which collection it reads, by which stages.
+
+use frond_doc::{Array, Document, Value, ValueBuf};
+use frond_query::pipeline::Pipeline;
+use frond_query::{Code, Collation};
+
+use crate::error::Error;
+
+/// What a view reads.
+pub(crate) struct View {
+    /// The collection.
+    pub on: String,
+    /// The stages, an array.
+    pub pipeline: ValueBuf,
+    /// How strings compare in it: always so, whatever a request says.
+    pub collation: Collation,
+}
+
+impl View {
+    /// The view that a collection's options make it, if it is one.
+    ///
+    /// # Errors
+    /// Options that aren't of a view's types; what is wrong with its pipeline.
+    pub fn of_options(options: Document<'_>) -> Result<Option<View>, Error> {
+        let refuse = |message: &str| Err(Error::invalid(Code::InvalidOptions, message));
+        let pipeline = match options.get("pipeline") {
+            None | Some(Value::Null) => None,
+            Some(Value::Array(stages)) => Some(stages),
+            Some(_) => {
+                let message = "'pipeline' option must be specified as an array";
+                return Err(Error::invalid(Code::TypeMismatch, message));
+            }
+        };
+        let on = match options.get("viewOn") {
+            None | Some(Value::Null) if pipeline.is_some() => {
+                return refuse("'pipeline' requires 'viewOn' to also be specified");
+            }
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String("")) => return refuse("'viewOn' cannot be empty"),
+            Some(Value::String(on)) => on.to_owned(),
+            Some(_) => {
+                return Err(Error::invalid(Code::TypeMismatch, "'viewOn' must be a string"));
+            }
+        };
+        if options.get("validator").is_some() {
+            return refuse("a view can't have a 'validator'");
+        }
+        let stages = pipeline.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
+        let parsed = Pipeline::parse(stages)?;
+        if parsed.output().is_some() {
+            let message = "$out and $merge can't stand in the pipeline of a view";
+            return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
+        }
+        let collation = match options.get("collation") {
+            Some(Value::Document(specification)) => Collation::parse(specification)?,
+            _ => Collation::SIMPLE,
+        };
+        Ok(Some(View { on, pipeline: Value::Array(stages).to_buf(), collation }))
+    }
+
+    /// The stages.
+    pub fn stages(&self) -> Array<'_> {
+        let stages = self.pipeline.as_value().as_array();
+        stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY))
+    }
+}
+
+/// Refuses what can't be done with a view.
+pub(crate) fn refuse(options: Document<'_>, namespace: &str) -> Result<(), Error> {
+    if options.get("viewOn").is_none() {
+        return Ok(());
+    }
+    let message = format!("Namespace {namespace} is a view, not a collection");
+    Err(Error::invalid(Code::CommandNotSupportedOnView, message))
+}
