@@ -69,9 +69,9 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "db",
-        rooms: "spill error commit_id interrupt definition large system reader time contention name database catalog frond retry \
+        rooms: "spill error commit_id interrupt definition large system session reader time contention name database catalog frond retry \
                 collection version reclaim kept expire transaction salvage fsck doctor golden",
-        upward: 28,
+        upward: 18,
         in_rings: 58,
     },
     Walls {

@@ -8,6 +8,7 @@ pub(crate) mod adopt;
 pub(crate) mod build;
 pub(crate) mod cache;
 mod change_index;
+pub(crate) mod changed_entries;
 pub(crate) mod collections;
 pub(crate) mod duplicate;
 pub(crate) mod entry;

@@ -27,6 +27,7 @@ mod replace;
 pub(crate) mod scan;
 mod skip;
 mod sort;
+pub(crate) mod stream;
 mod tail;
 pub(crate) mod update;
 pub(crate) mod view;
@@ -34,6 +35,7 @@ pub(crate) mod walk;
 pub(crate) mod write;
 
 pub use crate::interrupt::Interrupt;
+pub use crate::session::FindAndModifyReport;
 pub use check::{Checked, CheckedIndex};
 pub use cursor::Cursor;
 pub use explain::{Effort, Purpose};
@@ -246,19 +248,4 @@ pub struct FindAndModify {
     pub variables: Option<DocumentBuf>,
     /// How strings compare; `None`: as the collection says.
     pub collation: Option<Collation>,
-}
-
-/// What a `findAndModify` did.
-#[derive(Clone, Debug, Default)]
-pub struct FindAndModifyReport {
-    /// The document before or after, projected.
-    pub value: Option<DocumentBuf>,
-    /// Whether one was there.
-    pub updated_existing: bool,
-    /// How many were changed, inserted or removed: 0 or 1.
-    pub count: u64,
-    /// `_id` of the upserted document.
-    pub upserted: Option<ValueBuf>,
-    /// Whether this was done before: the answer is that of the first time.
-    pub retried: bool,
 }

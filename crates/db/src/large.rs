@@ -11,14 +11,13 @@
 //! 3. An update by operators goes piece by piece where it can ([`update`]), and over the whole
 //!    document otherwise; both give the same bytes and the same head.
 //!    So does an update by stages that set or remove outermost fields, and `$out` of such ([`stages`]).
-//! 4. A document that comes as a stream is put into the store before its transaction ([`stream`]).
+//! 4. A document that comes as a stream is put into the store before its transaction ([`gathered`]).
 
 pub(crate) mod every;
-mod gathered;
+pub(crate) mod gathered;
 mod ordered;
 pub(crate) mod recorder;
 pub(crate) mod stages;
-pub(crate) mod stream;
 pub(crate) mod update;
 
 use std::sync::LazyLock;

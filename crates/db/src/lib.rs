@@ -25,6 +25,7 @@ pub mod name;
 mod reclaim;
 pub mod retry;
 pub mod salvage;
+mod session;
 mod time;
 pub mod transaction;
 pub mod version;
@@ -37,6 +38,7 @@ pub(crate) mod reader;
 pub(crate) mod spill;
 pub(crate) mod system;
 
+pub use collection::stream::StoredDocument;
 pub use collection::{
     AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, FindAndModify,
     FindRequest, Interrupt, Purpose, StatementCounts, Tail, UpdateReport, UpdateStatement,
@@ -51,7 +53,6 @@ pub use frond_query::{Code, Collation};
 pub use frond_store::GcReport;
 pub use fsck::{FsckReport, fsck};
 pub use kept::Kept;
-pub use large::stream::StoredDocument;
 pub use name::{DatabaseName, VersionName};
 pub use reclaim::Reclaimed;
 pub use retry::{RetryKey, RetryableWrite};

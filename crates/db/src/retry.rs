@@ -17,34 +17,24 @@
 //! that were not used for long are removed by [`Frond::forget_retries`].
 
 mod memory;
-mod record;
 
 use bytes::Bytes;
 use frond_doc::Value as BsonValue;
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
-use frond_tree::{Bounds, Direction, Value};
+use frond_tree::{Bounds, Direction};
 
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
 use crate::reader::{Reader, TreeRef};
+pub use crate::session::RetryKey;
+pub(crate) use crate::session::{Record, Remembered, StatementDone};
+use crate::session::{SESSION_PART, put};
 use crate::system;
-use memory::SESSION_PART;
-
 pub(crate) use memory::Memory;
-pub(crate) use record::{Record, Remembered, StatementDone};
 
 /// Old records are removed so many to a transaction.
 const FORGET_BATCH: usize = 1_000;
-
-/// Names a write, or a transaction, of a client.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RetryKey {
-    /// The session: sixteen bytes that the client made.
-    pub session: [u8; 16],
-    /// Rises from one write or transaction of the session to the next.
-    pub number: i64,
-}
 
 /// A write that may be sent again.
 #[derive(Clone, Debug)]
@@ -128,26 +118,6 @@ impl RetryableWrite {
     ) -> Result<(), Error> {
         put(transaction, self.key, SESSION_PART, record)
     }
-}
-
-/// Remembers, with the transaction, that it was committed.
-pub(crate) fn put_committed(
-    frond: &Frond,
-    transaction: &mut Transaction,
-    key: RetryKey,
-) -> Result<(), Error> {
-    let record = Record::new(key.number, frond.time_millis());
-    put(transaction, key, SESSION_PART, &Record { what: Remembered::Committed, ..record })
-}
-
-fn put(
-    transaction: &mut Transaction,
-    key: RetryKey,
-    part: i32,
-    record: &Record,
-) -> Result<(), Error> {
-    let value = Value::inline(record.encode());
-    Ok(transaction.put(TreeId::SYSTEM, system::session_key(key.session, part), value)?)
 }
 
 fn read(reader: &Reader<'_>, key: RetryKey) -> Result<Option<Record>, Error> {

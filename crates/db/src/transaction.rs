@@ -41,7 +41,7 @@ use crate::frond::Frond;
 use crate::interrupt::Interrupt;
 use crate::name::DatabaseName;
 use crate::reader::Reader;
-use crate::retry::{self, RetryKey};
+use crate::session::{self, RetryKey};
 use crate::system;
 
 /// A statement runs again so often, because its snapshot moved each time, before it fails.
@@ -141,7 +141,7 @@ impl Transaction {
             return Ok(());
         }
         if let Some(key) = remember {
-            retry::put_committed(&self.inner.frond, &mut own, key)?;
+            session::put_committed(&mut own, key, self.inner.frond.time_millis())?;
         }
         let _gates = self.inner.frond.contention().pass(&scopes);
         self.inner.frond.commit(own, durability)

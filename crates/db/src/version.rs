@@ -3,7 +3,7 @@
 //! Reading order: what stands alone (`commit_id`, `format`, `revision`, `fields`, `field_diff`,
 //! `field_merge`, `merge_base`), reading history (`history`, `log`), a branch at one moment (`state`,
 //! `reflog`), what compares (`diff`, `status`), what makes history (`commit`, `branch`, `adopt`,
-//! `reset`; by themselves `commit_policy`, `automatic`, `thinning`), and merging (`merge`, `merge_collection`, `merge_index`, `conflict`, `resolve`).
+//! `reset`; by themselves `commit_policy`, `automatic`, `thinning`), and merging (`merge`, `merge_collection`, `conflict`, `resolve`).
 //!
 //! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one too,
 //! once its changes are folded. The same content has the same root, so comparing costs what differs.
@@ -57,7 +57,6 @@ mod merge;
 mod merge_catalogs;
 mod merge_collection;
 mod merge_hold_back;
-pub(crate) mod merge_index;
 mod merge_noted;
 mod resolve;
 

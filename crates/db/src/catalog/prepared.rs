@@ -23,6 +23,7 @@ use frond_tree::{Bounds, Change, Direction, Tree};
 
 use crate::catalog::CatalogView;
 use crate::catalog::build::{Builder, Progress};
+use crate::catalog::changed_entries::{self, Edited, Filed};
 use crate::catalog::indexes::missing_indexes;
 use crate::catalog::view::{Collection, Index};
 use crate::contention::Throttle;
@@ -32,7 +33,6 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::large::read_document;
 use crate::reader::{Reader, TreeRef};
-use crate::version::merge_index::{self, Edited, Filed};
 
 /// When a round had no more documents to look at than this, the next is the last.
 const WRITES_LEFT: u64 = 256;
@@ -243,7 +243,7 @@ impl Database {
             .collect();
         let store = self.frond().engine().store();
         let (edited, duplicates) =
-            merge_index::edits(store, &indexes, changes, &self.namespace(name))?;
+            changed_entries::edits(store, &indexes, changes, &self.namespace(name))?;
         if let Some(duplicate) = duplicates.into_iter().next() {
             return Err(duplicate.error);
         }
@@ -261,7 +261,7 @@ impl Database {
         if beside > ENTRIES_BESIDE_MAX {
             let changed = prepared.indexes.iter_mut().map(|growing| {
                 let over = std::mem::take(&mut growing.over);
-                (growing.tree, merge_index::as_edits(over))
+                (growing.tree, changed_entries::as_edits(over))
             });
             let trees = Tree::apply_many(&**store, changed.collect())?;
             for (growing, tree) in prepared.indexes.iter_mut().zip(trees) {

@@ -16,11 +16,10 @@ use super::{Record, RetryableWrite, StatementDone};
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::reader::Reader;
+use crate::session::SESSION_PART;
 
 /// Statements of a part.
 const PART_STATEMENTS: i32 = 1_000;
-/// The part that is the session's record.
-pub(super) const SESSION_PART: i32 = 0;
 
 /// The parts that some statements of a write need.
 pub(crate) struct Memory<'a> {

@@ -17,13 +17,14 @@ use frond_query::{Code, Filter};
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Edit, Tree, TreeError, TreeFormat, Value};
 
+use crate::catalog::changed_entries;
 use crate::catalog::entry::CatalogEntry;
 use crate::collection::scan::Found;
 use crate::collection::update::ParsedUpdate;
 use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::large::{read_document, value_of};
-use crate::version::{merge_index, state};
+use crate::version::state;
 
 /// Makes versions without what is erased.
 pub(crate) struct Rewrite<'a> {
@@ -176,7 +177,7 @@ impl Rewrite<'_> {
         let (tree, files) = start.unwrap_or((index, entry.documents_tree(self.format)));
         let changes = files.diff(self.store, &documents);
         let (tree, duplicates) =
-            merge_index::apply(self.store, spec, &tree, changes, &self.namespace)?;
+            changed_entries::apply(self.store, spec, &tree, changes, &self.namespace)?;
         match duplicates.first() {
             None => Ok(tree),
             Some(duplicate) => {

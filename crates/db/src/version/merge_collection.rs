@@ -19,6 +19,7 @@ use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
 
 use crate::catalog::INDEXES_MAX;
+use crate::catalog::changed_entries::{self, Duplicate, Refused};
 use crate::catalog::entry::CatalogEntry;
 use crate::definition::IndexSpec;
 use crate::definition::merge_rules::{DocumentRules, MergeRules, MergeSide};
@@ -28,7 +29,6 @@ use crate::version::ConflictKind;
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::{Prefer, merge_by_rules};
 use crate::version::merge_hold_back::Sides;
-use crate::version::merge_index::{self, Duplicate, Refused};
 use crate::version::merge_noted::Noted;
 
 type Changes<'a> = Box<dyn Iterator<Item = Result<Change, TreeError>> + 'a>;
@@ -430,7 +430,7 @@ impl CollectionMerge<'_> {
                 None => Box::new(from.diff(self.store, &sides.merged)),
             };
             let (changed, refused) =
-                merge_index::apply_all(self.store, &indexes, changes, &self.namespace)?;
+                changed_entries::apply_all(self.store, &indexes, changes, &self.namespace)?;
             let named = |duplicate: Duplicate| (indexes[duplicate.index].0.clone(), duplicate);
             duplicates.extend(refused.into_iter().map(named));
             for ((position, ..), tree) in found.iter().zip(changed) {

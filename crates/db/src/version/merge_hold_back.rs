@@ -23,6 +23,7 @@ use frond_doc::DocumentBuf;
 use frond_query::Code;
 use frond_tree::{Edit, Tree, Value as TreeValue};
 
+use crate::catalog::changed_entries::Refused;
 use crate::catalog::entry::CatalogEntry;
 use crate::definition::IndexSpec;
 use crate::definition::validation::Validator;
@@ -32,7 +33,6 @@ use crate::version::ConflictKind;
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::Prefer;
 use crate::version::merge_collection::CollectionMerge;
-use crate::version::merge_index::Refused;
 use crate::version::merge_noted::Noted;
 
 /// The documents of a collection while it is merged: base, ours, theirs, and what they are merged to.

@@ -1,4 +1,4 @@
-//! Indexes after a merge: their entries change as the documents do.
+//! Indexes whose documents changed, in a merge or beside an index build: their entries change as the documents do.
 //!
 //! Entries derive from documents and are never merged themselves: each document that differs takes
 //! the entries it had and brings those it has. Only then is uniqueness judged, so that a key may pass

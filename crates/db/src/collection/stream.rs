@@ -1,6 +1,6 @@
 //! Large documents in and out without being whole in memory.
 //!
-//! In: the document's pieces are put into the store as they come, many together ([`gathered`](super::gathered)), under a session that keeps them
+//! In: the document's pieces are put into the store as they come, many together ([`gathered`](crate::large::gathered)), under a session that keeps them
 //! from being collected, and synced; then one transaction puts the head. So a document of a gigabyte
 //! isn't logged, and is visible as a whole or not at all. What was put is garbage if it fails.
 //!

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
-use crate::collection::FindAndModifyReport;
 use crate::error::Error;
 use crate::system::{self, SUBTYPE_GENERIC, append_bytes, field};
 
@@ -23,6 +22,21 @@ pub(crate) struct StatementDone {
     pub modified: u64,
     /// `_id` of the document that was upserted.
     pub upserted: Option<ValueBuf>,
+}
+
+/// What a `findAndModify` did.
+#[derive(Clone, Debug, Default)]
+pub struct FindAndModifyReport {
+    /// The document before or after, projected.
+    pub value: Option<DocumentBuf>,
+    /// Whether one was there.
+    pub updated_existing: bool,
+    /// How many were changed, inserted or removed: 0 or 1.
+    pub count: u64,
+    /// `_id` of the upserted document.
+    pub upserted: Option<ValueBuf>,
+    /// Whether this was done before: the answer is that of the first time.
+    pub retried: bool,
 }
 
 /// What is remembered of a session.
