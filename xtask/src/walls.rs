@@ -69,10 +69,10 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "db",
-        rooms: "spill error commit_id interrupt definition large system session reader time contention name database catalog frond retry \
-                collection version reclaim kept expire transaction salvage fsck doctor golden",
-        upward: 18,
-        in_rings: 58,
+        rooms: "spill error commit_id interrupt name definition large system session schema clock written contention frond transact transaction reader refs retry time database catalog \
+                collection version reclaim kept expire salvage fsck doctor open golden",
+        upward: 3,
+        in_rings: 38,
     },
     Walls {
         name: "remote",

@@ -6,24 +6,23 @@
 
 pub(crate) mod adopt;
 pub(crate) mod build;
-pub(crate) mod cache;
 mod change_index;
 pub(crate) mod changed_entries;
 pub(crate) mod collections;
+mod databases;
 pub(crate) mod duplicate;
-pub(crate) mod entry;
 pub(crate) mod index_entry;
 mod indexes;
 pub(crate) mod prepared;
 pub mod reference;
 mod stats;
-pub(crate) mod usage;
 pub(crate) mod view;
 
 pub use crate::definition::{ID_INDEX_NAME, IndexSpec, TextOptions, expire_after};
-pub use build::IndexBuild;
+pub use crate::schema::IndexBuild;
 pub use change_index::IndexChange;
 pub use collections::CollectionInfo;
+pub use databases::DatabaseInfo;
 pub(crate) use indexes::INDEXES_MAX;
 pub use indexes::IndexesCreated;
-pub(crate) use view::{CatalogView, Collection};
+pub(crate) use view::CatalogView;

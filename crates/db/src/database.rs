@@ -2,21 +2,20 @@
 
 use std::sync::Arc;
 
-use frond_engine::{Durability, TreeId};
+use frond_engine::Durability;
 use frond_query::Code;
-use frond_store::ChunkHash;
 
-use crate::catalog::CatalogView;
-use crate::catalog::cache::{CatalogEpoch, KnownDatabase};
-use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::error::Error;
-use crate::frond::{DatabaseInfo, Frond};
+use crate::frond::Frond;
 use crate::interrupt::Interrupt;
-use crate::name::{DatabaseName, VersionName};
-use crate::reader::{Reader, TreeRef};
+use crate::name::{DatabaseName, Target, VersionName};
+use crate::reader::Reader;
+use crate::refs::{branch_ref, repository};
 use crate::retry::RetryableWrite;
-use crate::system::{self, BranchRef, Repository};
+use crate::schema::{CatalogEpoch, KnownDatabase};
+use crate::system;
+use crate::transact::Outcome;
 use crate::transaction::{Transaction, not_in_transaction};
 
 /// A database at a version: the working state of a branch (read and written) or a commit (read
@@ -48,15 +47,6 @@ pub(crate) enum Context {
     Retryable(RetryableWrite),
 }
 
-/// What a version's name turned out to be.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Target {
-    /// The working state of a branch.
-    Branch(Arc<str>),
-    /// A commit: its id and its chunk.
-    Commit(CommitId, ChunkHash),
-}
-
 impl Database {
     /// Finds out what `name` names: a branch first, then a revision.
     pub(crate) fn resolve(
@@ -65,7 +55,7 @@ impl Database {
         context: Context,
     ) -> Result<Database, Error> {
         let reader = match &context {
-            Context::Within(transaction) => transaction.reader(),
+            Context::Within(transaction) => Reader::shared(transaction.clone()),
             _ => Reader::now(frond.engine()),
         };
         let repository = repository(&reader, &name.name)?;
@@ -234,7 +224,7 @@ impl Database {
     /// Reads what is visible now, or what the transaction sees.
     pub(crate) fn reader(&self) -> Reader<'static> {
         match &self.context {
-            Context::Within(transaction) => transaction.reader(),
+            Context::Within(transaction) => Reader::shared(transaction.clone()),
             _ => {
                 // Noted first: see the cache.
                 let moment = self.frond.catalog_cache().moment();
@@ -289,7 +279,7 @@ impl Database {
     fn note_written(&self, bytes: u64) {
         if let Some(branch) = self.branch() {
             let now = || self.frond.time_millis();
-            self.frond.automatic().note(self.repository_name(), branch, bytes, now);
+            self.frond.written().note(self.repository_name(), branch, bytes, now);
         }
     }
 
@@ -379,54 +369,46 @@ impl Database {
         self.note_written(bytes);
         Ok(answer)
     }
+}
 
-    /// What `listDatabases` tells.
-    pub(crate) fn info(&self, reader: &Reader<'_>) -> Result<DatabaseInfo, Error> {
-        let catalog = CatalogView::open(reader, self)?;
-        let mut bytes = 0;
-        let names = catalog.names()?;
-        for name in &names {
-            if let Some(collection) = catalog.collection(name)? {
-                for tree in collection.trees() {
-                    bytes += reader.bytes(tree)?;
-                }
-            }
+impl Frond {
+    /// The version of a database that `name` (as it comes over the wire: `shop@feature`) names. A
+    /// database that doesn't exist yet is empty and begins to exist with the first write; a branch
+    /// or commit that doesn't exist is an error.
+    pub fn database(&self, name: &str) -> Result<Database, Error> {
+        let cache = self.catalog_cache();
+        let moment = cache.moment();
+        if let Some(known) = moment.and_then(|moment| cache.database(moment, name)) {
+            return Ok(Database::known(self, known, Context::Alone));
         }
-        Ok(DatabaseInfo { name: self.name.name.clone(), bytes, empty: names.is_empty() })
+        let database = Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)?;
+        Ok(match moment.filter(|moment| cache.is_current(*moment)) {
+            Some(moment) => database.kept(moment, name),
+            None => database,
+        })
     }
 }
 
-/// The repository record of `database`, if it exists.
-pub(crate) fn repository(reader: &Reader<'_>, database: &str) -> Result<Option<Repository>, Error> {
-    let record =
-        reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &system::repository_key(database))?;
-    record.map(Repository::decode).transpose()
-}
-
-/// Says that there is no such database.
-pub(crate) fn missing(database: &str) -> Error {
-    let message = format!("database {database} doesn't exist yet");
-    Error::invalid(Code::NamespaceNotFound, message)
-}
-
-/// The ref of `branch`, if there is such a branch.
-pub(crate) fn branch_ref(
-    reader: &Reader<'_>,
-    database: &str,
-    branch: &str,
-) -> Result<Option<BranchRef>, Error> {
-    let record =
-        reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &system::branch_key(database, branch))?;
-    record.map(BranchRef::decode).transpose()
-}
-
-/// The chunk of the commit `id`, if the repository knows it.
-pub(crate) fn commit_chunk(
-    reader: &Reader<'_>,
-    database: &str,
-    id: &CommitId,
-) -> Result<Option<ChunkHash>, Error> {
-    let key = system::commit_key(database, &id.0);
-    let value = reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?;
-    value.as_ref().map(system::commit_chunk).transpose()
+impl Transaction {
+    /// The version of a database that `name` names, as this transaction sees it; what is read and
+    /// written through it is read and written in the transaction.
+    pub fn database(&self, name: &str) -> Result<Database, Error> {
+        let frond = self.frond();
+        let context = Context::Within(self.clone());
+        let known = self.moment().and_then(|moment| frond.catalog_cache().database(moment, name));
+        // What leads to a commit must have been read for the snapshot to stay when it leads elsewhere.
+        let is_enough = |known: &Arc<KnownDatabase>| {
+            let is_branch = matches!(known.target, Target::Branch(_));
+            is_branch && frond.catalog_cache().is_current(known.moment)
+        };
+        if let Some(known) = known.filter(is_enough) {
+            return Ok(Database::known(frond, known, context));
+        }
+        let database = Database::resolve(frond, DatabaseName::parse(name)?, context)?;
+        let moment = self.moment().filter(|moment| frond.catalog_cache().is_current(*moment));
+        Ok(match moment {
+            Some(moment) => database.kept(moment, name),
+            None => database,
+        })
+    }
 }

@@ -7,8 +7,10 @@ use frond_store::io::Disk;
 use frond_tree::{Bounds, Direction};
 
 use crate::error::Error;
-use crate::frond::{Frond, FrondOptions, open_machine, repositories};
-use crate::reader::{Reader, TreeRef};
+use crate::frond::{Frond, FrondOptions, open_machine};
+use crate::reader::Reader;
+use crate::refs::repositories;
+use crate::schema::TreeRef;
 use crate::system;
 use crate::time::ClockState;
 use frond_engine::TreeId;

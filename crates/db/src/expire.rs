@@ -14,12 +14,13 @@ use frond_query::Filter;
 
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{IndexSpec, clustered};
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
+use crate::transact::Outcome;
 
 /// Documents that one transaction removes.
 const BATCH_COUNT_MAX: usize = 500;

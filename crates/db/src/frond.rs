@@ -2,31 +2,23 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use frond_doc::{ObjectId, Timestamp};
-use frond_engine::{Engine, EngineCounters, EngineError, Failure, Fault, Sequence, TreeId};
+use frond_engine::{Engine, EngineCounters, EngineError, Failure, Fault, Sequence};
 use frond_query::memory::REQUEST_BYTES_MAX;
 use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
 use frond_query::{Code, QueryError};
 use frond_store::StoreCounters;
 use frond_store::budget::{MemoryBudget, Reservation};
 use frond_store::io::{Chance, Clock, Machine};
-use frond_tree::{Bounds, Direction};
 
-use crate::catalog::build::{Builds, IndexBuild};
-use crate::catalog::cache::CatalogCache;
-use crate::catalog::usage::IndexUsage;
+use crate::clock::{BelievedClock, ClockRecords};
 use crate::contention::Contention;
-use crate::database::{Context, Database};
 use crate::error::Error;
-use crate::name::DatabaseName;
-use crate::reader::{Reader, TreeRef};
+use crate::schema::{Builds, CatalogCache, IndexBuild, IndexUsage};
 use crate::spill::SpillSpace;
-use crate::system::{self, Repository};
-use crate::time::{BelievedClock, ClockRecords};
-use crate::transaction::Transaction;
-use crate::version::automatic::Automatic;
+use crate::written::Written;
 
 /// Settings of a data directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,12 +107,12 @@ struct Inner {
     machine: Machine,
     /// The machine's clock, too, as more than that.
     clock: Arc<BelievedClock>,
-    clock_records: ClockRecords,
-    contention: Contention,
+    clock_records: Mutex<ClockRecords>,
+    contention: Arc<Contention>,
     catalog: CatalogCache,
     builds: Builds,
     usage: IndexUsage,
-    automatic: Automatic,
+    written: Written,
     spill: Arc<SpillSpace>,
     /// Who is told of what nobody asked for.
     notices: OnceLock<NoticeSink>,
@@ -136,45 +128,12 @@ struct Inner {
     timestamp: AtomicU64,
 }
 
-/// What `listDatabases` tells of a database.
-#[derive(Clone, Debug)]
-pub struct DatabaseInfo {
-    /// Its name; branches are not listed.
-    pub name: String,
-    /// Bytes of its documents and indexes, uncompressed (from the trees' counts).
-    pub bytes: u64,
-    /// Whether it has no collections.
-    pub empty: bool,
-}
-
 impl Frond {
-    /// Opens `directory`, making it where it is missing.
-    pub fn open(directory: &Path, options: FrondOptions) -> Result<Frond, Error> {
-        let machine = open_machine(directory)?;
-        Frond::open_on(&machine, options)
-    }
-
-    /// Opens the data directory that is `machine`'s disk.
-    pub fn open_on(machine: &Machine, options: FrondOptions) -> Result<Frond, Error> {
-        let clock = Arc::new(BelievedClock::new(Arc::clone(&machine.clock)));
-        let machine = &Machine { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..machine.clone() };
-        let engine = Engine::open(machine, options.engine)?;
-        let frond = Frond::with_clock(machine, clock, engine, options)?;
-        frond.begin_clock()?;
-        Ok(frond)
-    }
-
-    /// What `engine` holds, whose log lies on `machine`'s disk; what it knows of time isn't asked.
-    pub(crate) fn over(
-        machine: &Machine,
-        engine: Engine,
-        options: FrondOptions,
-    ) -> Result<Frond, Error> {
-        let clock = Arc::new(BelievedClock::new(Arc::clone(&machine.clock)));
-        Frond::with_clock(machine, clock, engine, options)
-    }
-
-    fn with_clock(
+    /// What `engine` holds, whose log lies on `machine`'s disk, with `clock` for what `machine`'s clock says.
+    ///
+    /// # Errors
+    /// If temporary files of an earlier process can't be removed.
+    pub(crate) fn assemble(
         machine: &Machine,
         clock: Arc<BelievedClock>,
         engine: Engine,
@@ -185,7 +144,6 @@ impl Frond {
             let message = format!("temporary files can't be removed: {error}");
             Error::from(QueryError::new(Code::InternalError, message))
         })?;
-        let automatic = Automatic::open(&Reader::now(&engine))?;
         let mut object_id_process = [0; 5];
         machine.chance.fill(&mut object_id_process);
         let mut counter = [0; 4];
@@ -196,12 +154,12 @@ impl Frond {
                 engine,
                 machine: machine.clone(),
                 clock,
-                clock_records: ClockRecords::default(),
-                contention: Contention::new(),
+                clock_records: Mutex::default(),
+                contention: Arc::new(Contention::new()),
                 catalog: CatalogCache::new(),
                 builds: Builds::default(),
                 usage: IndexUsage::default(),
-                automatic,
+                written: Written::default(),
                 spill: Arc::new(spill),
                 notices: OnceLock::new(),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
@@ -226,39 +184,6 @@ impl Frond {
     /// The largest document that is stored by this handle, in bytes of BSON.
     pub fn document_bytes_max(&self) -> u64 {
         self.document_bytes_max
-    }
-
-    /// The version of a database that `name` (as it comes over the wire: `shop@feature`) names. A
-    /// database that doesn't exist yet is empty and begins to exist with the first write; a branch
-    /// or commit that doesn't exist is an error.
-    pub fn database(&self, name: &str) -> Result<Database, Error> {
-        let cache = self.catalog_cache();
-        let moment = cache.moment();
-        if let Some(known) = moment.and_then(|moment| cache.database(moment, name)) {
-            return Ok(Database::known(self, known, Context::Alone));
-        }
-        let database = Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)?;
-        Ok(match moment.filter(|moment| cache.is_current(*moment)) {
-            Some(moment) => database.kept(moment, name),
-            None => database,
-        })
-    }
-
-    /// Begins a transaction of several requests, at what is visible now.
-    pub fn begin(&self) -> Transaction {
-        Transaction::begin(self)
-    }
-
-    /// All databases, by name.
-    pub fn list_databases(&self) -> Result<Vec<DatabaseInfo>, Error> {
-        let reader = Reader::now(&self.inner.engine);
-        let mut databases = Vec::new();
-        for (name, _) in repositories(&reader)? {
-            let name = DatabaseName { name, version: crate::name::VersionName::Default };
-            let database = Database::resolve(self, name, Context::Alone)?;
-            databases.push(database.info(&reader)?);
-        }
-        Ok(databases)
     }
 
     /// Has `sink` told of what an operator may want to read and nobody asked for: a line each. Only the first
@@ -346,14 +271,6 @@ impl Frond {
         Ok(self.inner.engine.flush()?)
     }
 
-    /// Folds what is in memory, syncs and lets go of the directory.
-    pub fn close(&self) -> Result<(), Error> {
-        // Whoever closes a full disk's directory wants it closed.
-        let _ = self.keep_clock();
-        self.inner.engine.checkpoint()?;
-        Ok(self.inner.engine.close()?)
-    }
-
     pub(crate) fn clock(&self) -> &BelievedClock {
         &self.inner.clock
     }
@@ -362,7 +279,7 @@ impl Frond {
         Arc::clone(&self.inner.clock)
     }
 
-    pub(crate) fn clock_records(&self) -> &ClockRecords {
+    pub(crate) fn clock_records(&self) -> &Mutex<ClockRecords> {
         &self.inner.clock_records
     }
 
@@ -418,12 +335,12 @@ impl Frond {
         &self.inner.usage
     }
 
-    /// What policies do by themselves.
-    pub(crate) fn automatic(&self) -> &Automatic {
-        &self.inner.automatic
+    /// What was written to branches, for their policies.
+    pub(crate) fn written(&self) -> &Written {
+        &self.inner.written
     }
 
-    pub(crate) fn contention(&self) -> &Contention {
+    pub(crate) fn contention(&self) -> &Arc<Contention> {
         &self.inner.contention
     }
 
@@ -452,17 +369,4 @@ pub(crate) fn open_machine(directory: &Path) -> Result<Machine, Error> {
         let message = format!("data directory {}: {error}", directory.display());
         Error::invalid(Code::BadValue, message)
     })
-}
-
-/// All repositories, by name.
-pub(crate) fn repositories(reader: &Reader<'_>) -> Result<Vec<(String, Repository)>, Error> {
-    let prefix = system::repositories_prefix();
-    let place = TreeRef::Live(TreeId::SYSTEM);
-    let mut repositories = Vec::new();
-    for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
-        let entry = entry?;
-        let repository = Repository::decode(reader.read(&entry.value)?)?;
-        repositories.push((system::name_after(&prefix, &entry.key)?, repository));
-    }
-    Ok(repositories)
 }

@@ -5,8 +5,8 @@ use frond_doc::{DocumentBuf, document};
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Tree, TreeFormat};
 
-use crate::catalog::entry::CatalogEntry;
 use crate::definition::IndexSpec;
+use crate::schema::entry::CatalogEntry;
 use crate::version::format::{self, Commit};
 
 /// The bytes in a document's fenced blocks of kind `hex`: whatever stands before a semicolon.

@@ -5,15 +5,18 @@ use std::collections::HashSet;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, TreeFormat};
 
-use crate::catalog::entry::CatalogEntry;
+use crate::Database;
 use crate::catalog::view::read_entry;
+use crate::database::Context;
 use crate::error::Error;
-use crate::frond::{Frond, repositories};
+use crate::frond::Frond;
 use crate::name::{DatabaseName, VersionName};
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::refs::repositories;
+use crate::schema::TreeRef;
+use crate::schema::entry::CatalogEntry;
 use crate::system::Repository;
 use crate::version::dropped;
-use crate::{Database, database::Context};
 
 /// What can be undone, and so isn't given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -9,6 +9,7 @@
 //! no socket.
 
 pub mod catalog;
+mod clock;
 pub mod collection;
 mod commit_id;
 pub mod database;
@@ -22,13 +23,18 @@ mod interrupt;
 mod kept;
 mod large;
 pub mod name;
+mod open;
 mod reclaim;
+mod refs;
 pub mod retry;
 pub mod salvage;
+mod schema;
 mod session;
 mod time;
+mod transact;
 pub mod transaction;
 pub mod version;
+mod written;
 
 #[cfg(test)]
 mod golden;

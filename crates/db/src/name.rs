@@ -4,10 +4,13 @@
 //! `shop@feature%2Flogin`. `db@branch` is read and written; anything else after the `@` (a commit,
 //! an ancestor `~n` or `^n`) is read only. The first `@` separates, so a branch's name may hold one.
 
+use frond_store::ChunkHash;
 use std::fmt;
+use std::sync::Arc;
 
 use frond_query::Code;
 
+use crate::commit_id::CommitId;
 use crate::error::Error;
 
 /// Longest name of a database, without its version.
@@ -44,6 +47,15 @@ impl fmt::Display for DatabaseName {
             VersionName::Named(version) => write!(f, "{}@{version}", self.name),
         }
     }
+}
+
+/// What a version's name turned out to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    /// The working state of a branch.
+    Branch(Arc<str>),
+    /// A commit: its id and its chunk.
+    Commit(CommitId, ChunkHash),
 }
 
 impl DatabaseName {

@@ -9,26 +9,17 @@ use bytes::Bytes;
 use frond_doc::DocumentBuf;
 use frond_doc::field_index::cache::{CACHE_BYTES, FieldIndexes};
 use frond_doc::pieces::LargeDocument;
-use frond_engine::{Engine, EngineError, EntryCursor, Snapshot, Transaction, TreeId};
+use frond_engine::{Engine, EngineError, EntryCursor, Snapshot, Transaction};
 use frond_store::ChunkStore;
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, EntryRef, Tree, Value};
 
-use crate::catalog::cache::CatalogEpoch;
 use crate::error::Error;
 use crate::large;
+use crate::schema::{CatalogEpoch, TreeRef};
 use crate::transaction::Transaction as SharedTransaction;
 
 /// Derived from documents, and named by their hashes: one serves all that the process has open.
 static FIELD_INDEXES: LazyLock<FieldIndexes> = LazyLock::new(|| FieldIndexes::new(CACHE_BYTES));
-
-/// Where a tree lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TreeRef {
-    /// In the engine: it changes.
-    Live(TreeId),
-    /// In the store, below a commit: it never changes.
-    Committed(Tree),
-}
 
 /// Reads trees at one moment. With a snapshot it owns what it needs ([`Reader::at`]).
 #[derive(Clone)]
@@ -63,10 +54,11 @@ impl Reader<'static> {
         Reader { moment, ..self }
     }
 
-    /// Reads what a transaction of several requests sees, at each call anew.
-    pub fn shared(engine: &Engine, transaction: SharedTransaction) -> Reader<'static> {
+    /// Reads what a transaction of several requests sees, its later writes included.
+    pub fn shared(transaction: SharedTransaction) -> Reader<'static> {
         let moment = transaction.moment();
-        Reader { source: Source::Shared(transaction), store: engine.store().clone(), moment }
+        let store = transaction.frond().engine().store().clone();
+        Reader { source: Source::Shared(transaction), store, moment }
     }
 }
 

@@ -18,13 +18,16 @@ use frond_store::{ChunkHash, GcReport};
 use frond_tree::{Bounds, Direction};
 
 use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Context, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::{Context, Database};
 use crate::error::Error;
-use crate::frond::{Frond, repositories};
+use crate::frond::Frond;
 use crate::name::{DatabaseName, VersionName};
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::refs::{self, repositories};
+use crate::schema::TreeRef;
 use crate::system;
+use crate::transact::Outcome;
 use crate::version::conflict::MergeState;
 use crate::version::tag;
 use crate::version::walk::Walk;
@@ -141,7 +144,7 @@ impl Database {
         let mut chunks = Vec::with_capacity(ids.len());
         for id in ids {
             // A remembered change may name a commit that was forgotten before.
-            chunks.extend(database::commit_chunk(reader, name, &id)?);
+            chunks.extend(refs::commit_chunk(reader, name, &id)?);
         }
         Ok(chunks)
     }

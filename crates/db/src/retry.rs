@@ -26,7 +26,8 @@ use frond_tree::{Bounds, Direction};
 
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 pub use crate::session::RetryKey;
 pub(crate) use crate::session::{Record, Remembered, StatementDone};
 use crate::session::{SESSION_PART, put};

@@ -153,7 +153,7 @@ fn salvage_on(
 
 fn save(source: &Source, target: &Frond, report: &mut SalvageReport) -> Result<(), Error> {
     let reader = source.reader();
-    let repositories = crate::frond::repositories(&reader)?;
+    let repositories = crate::refs::repositories(&reader)?;
     report.notes.extend(source.losses().iter().map(|lost| tell("the list of databases", lost)));
     let names = repositories.iter().map(|(name, _)| name.as_str());
     let unnamed = history::unnamed(source, names)?;

@@ -9,13 +9,11 @@
 //! - [`Frond::expiry_millis`]: may things expire, and by what time? `None` while the clock is doubted.
 //!
 //! What was believed last is recorded in the system tree, once in [`RECORD_MILLIS`] and when the directory is closed, so that
-//! an opening knows it; [`believed`] says what is believed. A record names the last Sequence, too: one that lies
+//! an opening knows it; [`crate::clock`] says what is believed. A record names the last Sequence, too: one that lies
 //! later by its second was given out later, by a clock that was believed. So a process that was killed
 //! leaves off where it wrote last.
 
-mod believed;
-
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use frond_doc::extended_json::{self, Form};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
@@ -23,13 +21,12 @@ use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 use frond_tree::Value as TreeValue;
 
+use crate::clock::Known;
 use crate::error::Error;
 use crate::frond::Frond;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 use crate::system;
-
-pub(crate) use believed::BelievedClock;
-use believed::Known;
 
 /// What is recorded may be so much older than what is believed.
 const RECORD_MILLIS: i64 = 3_600_000;
@@ -72,16 +69,6 @@ fn date(millis: i64) -> String {
     let mut text = String::new();
     extended_json::write_value(Value::DateTime(millis), Form::Relaxed, &mut text);
     text.trim_start_matches("{\"$date\":").trim_end_matches('}').to_owned()
-}
-
-/// What this process recorded and told of the clock.
-#[derive(Default)]
-pub(crate) struct ClockRecords(Mutex<Recorded>);
-
-#[derive(Clone, Copy, Default)]
-struct Recorded {
-    known: Option<Known>,
-    told_doubt: bool,
 }
 
 impl Frond {
@@ -143,7 +130,7 @@ impl Frond {
     /// What a write may meet.
     pub fn keep_clock(&self) -> Result<(), Error> {
         let state = self.clock_state();
-        let mut recorded = self.clock_records().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.clock_records().lock().unwrap_or_else(PoisonError::into_inner);
         let told = std::mem::replace(&mut recorded.told_doubt, state.is_doubted);
         let before = recorded.known;
         drop(recorded);
@@ -174,7 +161,7 @@ impl Frond {
         let value = TreeValue::inline(record.build().into_bytes());
         transaction.put(TreeId::SYSTEM, system::clock_key(), value)?;
         self.commit(transaction, Durability::Synced)?;
-        let mut recorded = self.clock_records().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.clock_records().lock().unwrap_or_else(PoisonError::into_inner);
         recorded.known = Some(known);
         Ok(())
     }
@@ -197,7 +184,7 @@ impl Frond {
             known.believed_micros = known.believed_micros.max(by_sequence);
         }
         self.clock().begin(Some(known));
-        let mut recorded = self.clock_records().0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.clock_records().lock().unwrap_or_else(PoisonError::into_inner);
         recorded.known = Some(known);
         Ok(())
     }

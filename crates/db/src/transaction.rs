@@ -33,16 +33,14 @@ use frond_engine::{Durability, LockMode, TreeId, Wait};
 use frond_query::Code;
 use frond_store::budget::Reservation;
 
-use crate::catalog::cache::{CatalogEpoch, KnownDatabase};
-use crate::contention::{self, LatchMode, OpenWriter, Outcome, Scope};
-use crate::database::{Context, Database, Target};
+use crate::contention::{LatchMode, OpenWriter, Scope};
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
-use crate::name::DatabaseName;
-use crate::reader::Reader;
+use crate::schema::CatalogEpoch;
 use crate::session::{self, RetryKey};
 use crate::system;
+use crate::transact::{self, Outcome};
 
 /// A statement runs again so often, because its snapshot moved each time, before it fails.
 const STATEMENT_ATTEMPTS_MAX: u32 = 100;
@@ -88,6 +86,13 @@ enum Attempted<T> {
     Moved,
 }
 
+impl Frond {
+    /// Begins a transaction of several requests, at what is visible now.
+    pub fn begin(&self) -> Transaction {
+        Transaction::begin(self)
+    }
+}
+
 impl Transaction {
     pub(crate) fn begin(frond: &Frond) -> Transaction {
         let moment = frond.catalog_cache().moment();
@@ -97,31 +102,14 @@ impl Transaction {
         Transaction { inner: Arc::new(inner) }
     }
 
-    /// The version of a database that `name` names, as this transaction sees it; what is read and
-    /// written through it is read and written in the transaction.
-    pub fn database(&self, name: &str) -> Result<Database, Error> {
-        let frond = &self.inner.frond;
-        let context = Context::Within(self.clone());
-        let known = self.moment().and_then(|moment| frond.catalog_cache().database(moment, name));
-        // What leads to a commit must have been read for the snapshot to stay when it leads elsewhere.
-        let is_enough = |known: &Arc<KnownDatabase>| {
-            let is_branch = matches!(known.target, Target::Branch(_));
-            is_branch && frond.catalog_cache().is_current(known.moment)
-        };
-        if let Some(known) = known.filter(is_enough) {
-            return Ok(Database::known(frond, known, context));
-        }
-        let database = Database::resolve(frond, DatabaseName::parse(name)?, context)?;
-        let moment = self.moment().filter(|moment| frond.catalog_cache().is_current(*moment));
-        Ok(match moment {
-            Some(moment) => database.kept(moment, name),
-            None => database,
-        })
-    }
-
     /// The moment of the catalog whose records this transaction sees.
     pub(crate) fn moment(&self) -> Option<CatalogEpoch> {
         self.noted().moment
+    }
+
+    /// The data directory.
+    pub(crate) fn frond(&self) -> &Frond {
+        &self.inner.frond
     }
 
     /// Makes all writes visible and, if `durability` says so, durable; `remember` has it remembered
@@ -181,11 +169,6 @@ impl Transaction {
         self.own().as_ref().map_or(0, frond_engine::Transaction::bytes)
     }
 
-    /// Reads what the transaction sees. The reader follows its later writes.
-    pub(crate) fn reader(&self) -> Reader<'static> {
-        Reader::shared(self.inner.frond.engine(), self.clone())
-    }
-
     /// Calls `read` with the engine's transaction.
     ///
     /// # Errors
@@ -218,7 +201,7 @@ impl Transaction {
                 Attempted::Done(answer) => return Ok(answer),
                 Attempted::Moved => {}
                 Attempted::Blocked(wait) => {
-                    let waited = contention::wait(&wait, millis_max, interrupt);
+                    let waited = transact::wait(&wait, millis_max, interrupt);
                     // First: who gives up leaves the queue.
                     let has_its_turn = self.write(|own| Ok(own.unblock()))?;
                     if !(waited? && has_its_turn) {
@@ -234,7 +217,7 @@ impl Transaction {
     /// Has whoever publishes an index of the collection wait for this transaction; tells whether this is its first write.
     fn enter(&self, scope: Scope) -> bool {
         let open = self.noted().open.take();
-        let mut open = open.unwrap_or_else(|| OpenWriter::new(&self.inner.frond));
+        let mut open = open.unwrap_or_else(|| OpenWriter::new(self.inner.frond.contention()));
         let is_first = open.enter(scope);
         self.noted().open = Some(open);
         is_first

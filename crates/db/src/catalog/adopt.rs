@@ -15,12 +15,12 @@ use frond_engine::{Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Tree, Value};
 
-use crate::catalog::cache::CatalogEpoch;
-use crate::catalog::view::{CatalogView, Collection};
+use crate::catalog::view::CatalogView;
 use crate::database::Database;
 use crate::definition::capped;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::{CatalogEpoch, Collection, TreeRef};
 use crate::system::{self, BranchRef, LiveCollection, LiveIndex, Repository, WorkingEntry};
 
 /// Finds the collection called `name` for a transaction that may write it, and validates the
@@ -176,8 +176,8 @@ pub(crate) fn ensure_repository(
 ) -> Result<Repository, Error> {
     let name = database.repository_name();
     let reader = Reader::within(database.frond().engine(), transaction);
-    let found = crate::database::repository(&reader, name)?;
-    let branch_exists = crate::database::branch_ref(&reader, name, branch)?.is_some();
+    let found = crate::refs::repository(&reader, name)?;
+    let branch_exists = crate::refs::branch_ref(&reader, name, branch)?.is_some();
     drop(reader);
     transaction.validate(TreeId::SYSTEM, system::branch_key(name, branch));
     match found {

@@ -8,10 +8,6 @@
 //! What is built belongs to nobody until a transaction names it: a build that is killed or crashes leaves
 //! chunks that nothing refers to, and temporary files, which go when the data directory is opened.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
 use bytes::Bytes;
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value as BsonValue};
 use frond_query::QueryError;
@@ -20,84 +16,15 @@ use frond_tree::{Entry, Tree, TreeFormat, Value};
 
 use crate::catalog::duplicate;
 use crate::catalog::index_entry::{entries, id_key_of};
-use crate::catalog::view::Index;
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
+use crate::schema::{Index, Progress};
 
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: u64 = 256;
 /// Who sorts, in messages.
 const BUILD: &str = "an index build";
-
-/// The index builds that are under way.
-#[derive(Default)]
-pub(crate) struct Builds {
-    next: AtomicU64,
-    running: Mutex<BTreeMap<u64, Arc<Progress>>>,
-}
-
-/// How far a build has come.
-#[derive(Debug)]
-pub(crate) struct Progress {
-    namespace: String,
-    names: Vec<String>,
-    done: AtomicU64,
-    total: AtomicU64,
-}
-
-/// An index build that is under way, as `currentOp` tells it.
-#[derive(Clone, Debug)]
-pub struct IndexBuild {
-    /// `shop.things`.
-    pub namespace: String,
-    /// The names of the indexes.
-    pub names: Vec<String>,
-    /// Documents that were read, one index after the other.
-    pub done: u64,
-    /// Documents that are to be read.
-    pub total: u64,
-}
-
-/// A build among those that are under way, until it is dropped.
-pub(crate) struct Running<'a> {
-    builds: &'a Builds,
-    number: u64,
-    /// How far it has come.
-    pub progress: Arc<Progress>,
-}
-
-impl Builds {
-    /// Adds a build that has to read `total` documents.
-    pub fn begin(&self, namespace: String, names: Vec<String>, total: u64) -> Running<'_> {
-        let (done, total) = (AtomicU64::new(0), AtomicU64::new(total));
-        let progress = Arc::new(Progress { namespace, names, done, total });
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.insert(number, Arc::clone(&progress));
-        drop(running);
-        Running { builds: self, number, progress }
-    }
-
-    /// The builds that are under way, the oldest first.
-    pub fn list(&self) -> Vec<IndexBuild> {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = |progress: &Arc<Progress>| IndexBuild {
-            namespace: progress.namespace.clone(),
-            names: progress.names.clone(),
-            done: progress.done.load(Ordering::Relaxed),
-            total: progress.total.load(Ordering::Relaxed),
-        };
-        running.values().map(told).collect()
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        let mut running = self.builds.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.remove(&self.number);
-    }
-}
 
 /// What a build needs besides the documents.
 #[derive(Clone, Copy)]
@@ -140,7 +67,7 @@ impl Builder<'_> {
                 sorter.add(key, packed(&value)?)?;
             }
             if let Some(progress) = self.progress {
-                progress.done.fetch_add(1, Ordering::Relaxed);
+                progress.count_document();
             }
         }
         let sorted = sorter.finish()?;

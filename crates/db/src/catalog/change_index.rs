@@ -12,14 +12,15 @@ use frond_tree::{Bounds, Direction};
 
 use crate::catalog::adopt;
 use crate::catalog::index_entry::{id_key_of, id_of};
-use crate::catalog::view::Index;
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{ID_INDEX_NAME, IndexSpec};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
+use crate::schema::Index;
 use crate::system::WorkingEntry;
+use crate::transact::Outcome;
 
 /// Violations that are told at most, and documents of each.
 const VIOLATIONS_MAX: usize = 1_000;

@@ -19,11 +19,10 @@ use frond_tree::{Change, Edit, Edits, Tree, TreeError, Value};
 
 use crate::catalog::duplicate;
 use crate::catalog::index_entry::{entries, id_key_of};
-use crate::catalog::view::Index;
 use crate::definition::IndexSpec;
 use crate::error::{Error, ErrorKind};
 use crate::large::read_document;
-use crate::reader::TreeRef;
+use crate::schema::{Index, TreeRef};
 
 /// Two documents that a unique index won't have together, or one that an index can't file at all: both are
 /// the same then.

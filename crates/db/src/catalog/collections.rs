@@ -5,16 +5,18 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Collation};
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::{CatalogView, Collection, adopt};
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::catalog::{CatalogView, adopt};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::definition::validation::Validator;
 use crate::definition::view::View;
 use crate::definition::{self, capped, clustered, merge_rules};
 use crate::error::Error;
-use crate::name;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::{Collection, TreeRef};
 use crate::system::{self, WorkingEntry};
+use crate::transact::Outcome;
+use crate::{name, refs};
 
 /// Options of `create` that are kept but ask for nothing that isn't so anyway.
 const ACCEPTED_OPTIONS: &[&str] = &["autoIndexId", "flags", "storageEngine", "indexOptionDefaults"];
@@ -226,7 +228,7 @@ impl Database {
         self.transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
             let (keys, trees, repository) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
-                let Some(repository) = database::repository(&reader, name)? else {
+                let Some(repository) = refs::repository(&reader, name)? else {
                     return Ok(Outcome::Discard(()));
                 };
                 if branch != repository.default_branch {

@@ -23,8 +23,8 @@ use frond_query::index::decode;
 use frond_tree::Value;
 use frond_tree::format::KEY_BYTES_MAX;
 
-use crate::catalog::view::{Held, Index};
 use crate::error::{Error, KEY_TOO_LONG};
+use crate::schema::{Held, Index};
 
 /// Bytes that say how many type bits there are.
 const BITS_COUNT_BYTES: usize = 2;

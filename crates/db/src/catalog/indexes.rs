@@ -18,16 +18,16 @@ use frond_query::{Code, Collation, text};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::prepared::{Prepared, in_collection};
-use crate::catalog::view::Index;
-use crate::catalog::{CatalogView, Collection, adopt};
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::catalog::{CatalogView, adopt};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{ID_INDEX_NAME, IndexSpec, clustered, view};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::name;
-use crate::reader::TreeRef;
+use crate::schema::{Collection, Index, TreeRef};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
+use crate::transact::Outcome;
 use crate::transaction::not_in_transaction;
 
 /// Indexes of a collection at most, `_id`'s counted.

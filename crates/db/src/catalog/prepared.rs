@@ -22,17 +22,17 @@ use frond_engine::{Snapshot, TreeId};
 use frond_tree::{Bounds, Change, Direction, Tree};
 
 use crate::catalog::CatalogView;
-use crate::catalog::build::{Builder, Progress};
+use crate::catalog::build::Builder;
 use crate::catalog::changed_entries::{self, Edited, Filed};
 use crate::catalog::indexes::missing_indexes;
-use crate::catalog::view::{Collection, Index};
 use crate::contention::Throttle;
 use crate::database::Database;
 use crate::definition::{IndexSpec, view};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::large::read_document;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::{Collection, Index, Progress, TreeRef};
 
 /// When a round had no more documents to look at than this, the next is the last.
 const WRITES_LEFT: u64 = 256;

@@ -16,7 +16,6 @@ use frond_query::pipeline::{
 };
 use frond_query::{Code, Filter, QueryError};
 
-use crate::catalog::Collection;
 use crate::collection::copy::{Copy, CopySource};
 use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::Order;
@@ -28,6 +27,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::name;
 use crate::reader::Reader;
+use crate::schema::Collection;
 use crate::transaction::not_in_transaction;
 
 /// Whether to stop is asked once for so many documents.

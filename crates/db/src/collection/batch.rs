@@ -13,14 +13,15 @@ use std::collections::VecDeque;
 use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
 
-use crate::catalog::cache::CatalogEpoch;
 use crate::collection::write::CollectionWriter;
 use crate::collection::{StatementCounts, WriteError};
-use crate::contention::{Outcome, Scope};
+use crate::contention::Scope;
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
 use crate::retry::{Memory, StatementDone};
+use crate::schema::CatalogEpoch;
+use crate::transact::Outcome;
 
 /// A transaction of a large request holds at most so many documents or statements.
 pub(crate) const BATCH_COUNT_MAX: usize = 1_000;

@@ -22,7 +22,8 @@ use frond_tree::{Bounds, Direction, Value};
 
 use crate::collection::write::{CollectionWriter, Met};
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 
 /// The key of record 3. Stored: never change these three.
 const SUMS: &[u8] = &[0];

@@ -8,16 +8,18 @@ use frond_engine::{Durability, Transaction};
 use frond_query::{Code, Filter};
 use frond_tree::Direction;
 
-use crate::catalog::{Collection, adopt, collections};
+use crate::catalog::{adopt, collections};
 use crate::collection::plan::{Access, Between, Order, Request};
 use crate::collection::scan::Scan;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{capped, view};
 use crate::error::Error;
 use crate::name;
 use crate::reader::Reader;
+use crate::schema::Collection;
+use crate::transact::Outcome;
 
 impl Database {
     /// Makes the collection `to` a capped one of `size` bytes with the last documents of `from`; `to` may be

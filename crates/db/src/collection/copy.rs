@@ -22,7 +22,8 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::large::stages::{OutermostStages, only_field};
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: usize = 64;

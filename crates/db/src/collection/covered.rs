@@ -12,8 +12,8 @@ use frond_doc::{DocumentBuf, DocumentBuilder, ValueBuf};
 use frond_query::index::decode;
 
 use crate::catalog::index_entry::{self, EntryParts};
-use crate::catalog::view::{Held, Index};
 use crate::error::Error;
+use crate::schema::{Held, Index};
 
 /// The paths that a request asks of documents; `None`: all there is.
 pub(crate) type Needs = Option<Vec<String>>;

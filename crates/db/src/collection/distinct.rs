@@ -11,7 +11,7 @@ use frond_query::index::decode;
 use frond_query::{Code, Collation};
 use frond_store::budget::Reservation;
 
-use crate::catalog::{Collection, index_entry};
+use crate::catalog::index_entry;
 use crate::collection::FindRequest;
 use crate::collection::find::{Search, collation_of};
 use crate::collection::plan::{Access, Order, Source};
@@ -20,6 +20,7 @@ use crate::collection::walk::Walk;
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::schema::Collection;
 
 /// The answer is one document, so its values have to fit into one.
 const DISTINCT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;

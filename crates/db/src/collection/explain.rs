@@ -19,8 +19,6 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::index::{FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
-use crate::catalog::Collection;
-use crate::catalog::view::Index;
 use crate::collection::FindRequest;
 use crate::collection::covered::Cover;
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
@@ -33,6 +31,7 @@ use crate::database::Database;
 use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::schema::{Collection, Index};
 use stage::{Stage, number, parsed_query};
 
 /// Whether to run the query, or only to plan it.

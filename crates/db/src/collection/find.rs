@@ -10,7 +10,7 @@ use frond_query::pipeline::Sorter;
 use frond_query::{Code, Collation, Filter, Projection, SortPattern};
 use frond_tree::Direction;
 
-use crate::catalog::{CatalogView, Collection};
+use crate::catalog::CatalogView;
 use crate::collection::covered::Needs;
 use crate::collection::explain::Purpose;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
@@ -21,7 +21,8 @@ use crate::database::Database;
 use crate::definition::ID_INDEX_NAME;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::{Collection, TreeRef};
 
 /// What sorts, in messages.
 const SORT: &str = "Executor error during find command :: caused by :: Sort";

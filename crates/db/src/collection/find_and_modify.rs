@@ -10,11 +10,12 @@ use crate::collection::plan::Order;
 use crate::collection::update::ParsedUpdate;
 use crate::collection::write::CollectionWriter;
 use crate::collection::{FindAndModify, FindAndModifyReport};
-use crate::contention::{Outcome, Scope};
+use crate::contention::Scope;
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
 use crate::retry::{Record, Remembered};
+use crate::transact::Outcome;
 
 /// A request whose parts are parsed.
 #[derive(Clone)]

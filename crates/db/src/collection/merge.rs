@@ -13,10 +13,11 @@ use crate::catalog::CatalogView;
 use crate::collection::batch::BATCH_COUNT_MAX;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
+use crate::transact::Outcome;
 
 /// A transaction holds at most so many bytes of documents (or one document).
 const BATCH_BYTES_MAX: usize = 8 << 20;

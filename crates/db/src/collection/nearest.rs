@@ -14,7 +14,6 @@ use frond_doc::ValueBuf;
 use frond_query::Filter;
 use frond_tree::Bounds;
 
-use crate::catalog::Collection;
 use crate::collection::find::Search;
 use crate::collection::plan::{self, Access, Order, OwnFacts, Source};
 use crate::collection::scan::seen::Seen;
@@ -24,6 +23,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
+use crate::schema::Collection;
 
 /// More than so many are found by one search.
 const WANTED_MAX: u64 = 100;

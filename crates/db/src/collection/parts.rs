@@ -16,15 +16,16 @@ use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
 use frond_query::{Collation, Filter};
 
-use crate::catalog::cache::CatalogEpoch;
 use crate::collection::find::Search;
 use crate::collection::plan::Order;
 use crate::collection::scan::{FoundRows, Row, Scan};
 use crate::collection::write::CollectionWriter;
-use crate::contention::{Outcome, Scope};
+use crate::contention::Scope;
 use crate::database::Database;
 use crate::error::Error;
 use crate::retry::StatementDone;
+use crate::schema::CatalogEpoch;
+use crate::transact::Outcome;
 
 /// What a part did.
 #[derive(Default)]

@@ -18,13 +18,12 @@ use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Quest
 use frond_query::{Code, Filter, Near, SortPattern};
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::Collection;
-use crate::catalog::view::Index;
 use crate::collection::capped;
 use crate::collection::covered::{Cover, Needs};
 use crate::definition::IndexSpec;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::{Collection, Index, TreeRef};
 
 /// Where documents are found, and in which order.
 #[derive(Clone, Debug)]

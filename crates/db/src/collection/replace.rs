@@ -21,9 +21,8 @@ use frond_store::ChunkStore;
 use frond_tree::{Entry, Tree, TreeError, TreeFormat, Value};
 
 use crate::catalog::build::Builder;
-use crate::catalog::view::Index;
 use crate::catalog::{CatalogView, adopt, duplicate};
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::validation::Validator;
 use crate::definition::{IndexSpec, view};
@@ -31,8 +30,9 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::large::{self, value_of};
 use crate::name;
-use crate::reader::TreeRef;
+use crate::schema::{Index, TreeRef};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
+use crate::transact::Outcome;
 
 /// What a collection will hold, by the keys of `_id`.
 pub(super) type Content = BTreeMap<Bytes, NewDocument>;

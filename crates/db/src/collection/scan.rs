@@ -25,7 +25,6 @@ use frond_query::{Filter, SortPattern};
 use frond_store::budget::Reservation;
 use frond_tree::{Content, ContentRef, Entry, Value};
 
-use crate::catalog::Collection;
 use crate::catalog::index_entry::{self, EntryParts};
 use crate::collection::covered::Cover;
 use crate::collection::plan::{Access, Order};
@@ -33,7 +32,8 @@ use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::large;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::{Collection, TreeRef};
 pub(crate) use row::{Found, FoundRows, Row};
 use seen::Seen;
 use text_scores::TextScores;

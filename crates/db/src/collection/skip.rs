@@ -5,10 +5,10 @@
 
 use frond_tree::{Bounds, Direction, Tree};
 
-use crate::catalog::Collection;
 use crate::collection::plan::Access;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::schema::Collection;
 
 /// Cuts as many of the first `skip` documents off `access` as can be counted; answers how many are left to be
 /// passed over.

@@ -19,13 +19,14 @@ use crate::collection::insert::check_id;
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::view;
 use crate::error::Error;
 use crate::large::gathered::Gathered;
 use crate::large::{KEPT_BYTES_MAX, damaged};
 use crate::name;
+use crate::transact::Outcome;
 
 /// A document that is shown to whoever exports a collection.
 pub struct StoredDocument<'a>(Stored<'a>);

@@ -14,13 +14,12 @@ use frond_doc::DocumentBuf;
 use frond_query::Code;
 use frond_tree::Direction;
 
-use crate::catalog::Collection;
 use crate::collection::plan::Order;
 use crate::collection::{Cursor, FindRequest, capped};
 use crate::database::Database;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::reader::TreeRef;
+use crate::schema::{Collection, TreeRef};
 
 /// The documents of a capped collection that pass a filter, as they come.
 pub struct Tail {

@@ -11,12 +11,11 @@ use frond_doc::key;
 use frond_query::planner::{PartCheck, Standing};
 use frond_tree::{Bounds, Direction, Entry};
 
-use crate::catalog::Collection;
-use crate::catalog::view::Index;
 use crate::collection::covered::Cover;
 use crate::collection::plan::{AccessPath, Source};
 use crate::error::Error;
-use crate::reader::{Entries, Reader, TreeRef};
+use crate::reader::{Entries, Reader};
+use crate::schema::{Collection, Index, TreeRef};
 
 /// Reading on is cheaper than a new cursor for so many entries.
 const MISSES_MAX: usize = 8;

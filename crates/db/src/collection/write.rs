@@ -22,10 +22,8 @@ use frond_engine::{Engine, Savepoint, Transaction, TreeId};
 use frond_query::{Code, Collation, Filter};
 use frond_tree::{Bounds, Direction, Value};
 
-use crate::catalog::cache::CatalogEpoch;
 use crate::catalog::index_entry::{checked_key, entries, is_of_document};
-use crate::catalog::view::Index;
-use crate::catalog::{Collection, adopt, duplicate};
+use crate::catalog::{adopt, duplicate};
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
 use crate::collection::sort;
@@ -34,7 +32,8 @@ use crate::definition::capped::{self, Limits};
 use crate::definition::validation::Validator;
 use crate::definition::view;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::{CatalogEpoch, Collection, Index, TreeRef};
 pub(crate) use damaged::Met;
 
 /// MongoDB's code of an update whose result is too large.

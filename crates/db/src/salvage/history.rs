@@ -6,14 +6,16 @@ use frond_engine::{Durability, TreeId};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
-use crate::reader::TreeRef;
+use crate::refs;
 use crate::salvage::source::Source;
 use crate::salvage::{SalvageReport, tell};
+use crate::schema::TreeRef;
 use crate::system::{self, BranchRef, Repository};
+use crate::transact::Outcome;
 use crate::version::format::{self, Commit};
 use crate::version::remote::{carry_commits, ensure_repository, register};
 use crate::version::{TagInfo, shallow, tag};
@@ -223,7 +225,7 @@ fn read_branches(
         let entry = entry?;
         let branch = system::name_after(&prefix, &entry.key)?;
         let commit = BranchRef::decode(reader.read(&entry.value)?)?.commit;
-        let head = commit.map(|id| database::commit_chunk(&reader, name, &id)).transpose();
+        let head = commit.map(|id| refs::commit_chunk(&reader, name, &id)).transpose();
         let head = head.ok().flatten().flatten();
         let mut at = head;
         while let Some(hash) = at.filter(|hash| !saved.contains_key(hash)) {
@@ -248,7 +250,7 @@ fn tags_of(
     let reader = source.reader();
     let mut tags = Vec::new();
     for tag in tag::of_database(&reader, name)? {
-        let chunk = database::commit_chunk(&reader, name, &tag.commit).ok().flatten();
+        let chunk = refs::commit_chunk(&reader, name, &tag.commit).ok().flatten();
         match chunk.is_some_and(|chunk| saved.contains_key(&chunk)) {
             true => tags.push(tag),
             false => report.notes.push(format!("{name}: the tag {} is lost", tag.name)),

@@ -6,11 +6,12 @@ use frond_query::Code;
 use frond_store::io::Machine;
 
 use crate::catalog::view::CatalogView;
-use crate::database::{self, Context, Database};
+use crate::database::{Context, Database};
 use crate::error::Error;
-use crate::frond::{Frond, FrondOptions, open_machine, repositories};
+use crate::frond::{Frond, FrondOptions, open_machine};
 use crate::name::{DatabaseName, VersionName};
 use crate::reader::Reader;
+use crate::refs::{self, repositories};
 use crate::salvage::source::Source;
 use crate::salvage::{LEFT_DIRECTORY, SalvageReport, history, working};
 use crate::version::remote::PlainRemote;
@@ -88,13 +89,13 @@ fn restore_database(
         return Err(Error::bad_value(message));
     }
     let name = &wanted.name;
-    if database::repository(&Reader::now(target.engine()), name)?.is_some() {
+    if refs::repository(&Reader::now(target.engine()), name)?.is_some() {
         let message = format!("the directory has a database {name}: restore into another one");
         return Err(Error::invalid(Code::NamespaceExists, message));
     }
     let all = repositories(&source.reader())?;
     let found = all.into_iter().find(|(found, _)| found == name);
-    let (_, repository) = found.ok_or_else(|| database::missing(name))?;
+    let (_, repository) = found.ok_or_else(|| refs::missing(name))?;
     for branch in history::save(source, target, (name, &repository), &[], report)? {
         working::save(source, target, (name, &repository), &branch, report)?;
     }

@@ -24,10 +24,10 @@ use frond_query::Code;
 use frond_store::ChunkStore;
 use frond_tree::{Tree, Value};
 
-use crate::catalog::entry::CatalogEntry;
-use crate::catalog::view::{self, Collection};
+use crate::catalog::view;
 use crate::error::Error;
-use crate::reader::TreeRef;
+use crate::schema::entry::CatalogEntry;
+use crate::schema::{Collection, TreeRef};
 use crate::system::{self, LiveCollection, LiveIndex, WorkingEntry};
 use crate::version::state::{self, BranchState};
 

@@ -1,6 +1,6 @@
 //! Commits that nobody asks for, and what else policies do by themselves.
 //!
-//! 1. Each write notes its bytes under the branch that it went to ([`Automatic::note`]), if the
+//! 1. Each write notes its bytes under the branch that it went to ([`Written::note`]), if the
 //!    database has a policy: in memory, and only as a hint of what is worth looking at.
 //! 2. Whoever runs the data directory calls [`Frond::run_policies`] from time to time, a server every
 //!    second. It commits the branches of which enough was written, or whose first change since the
@@ -10,10 +10,6 @@
 //! A branch with nothing to commit, or a merge that waits, is left alone until it is written again. What
 //! a rule of the policy refuses is tried again after the next write or interval, and reported.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
-
 use frond_engine::TreeId;
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
@@ -21,33 +17,13 @@ use frond_tree::{Bounds, Direction};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 use crate::system;
 use crate::version::commit_policy::{self, CommitPolicy};
 use crate::version::policy::BranchPolicy;
 use crate::version::{CommitInfo, CommitRequest};
-
-/// What is remembered between two runs.
-///
-/// *Thread safety*: any number of threads. Neither lock is held while the other is taken.
-#[derive(Default)]
-pub(crate) struct Automatic {
-    /// Databases with a policy, and whether their branches were looked at since the opening.
-    watched: RwLock<HashSet<String>>,
-    new: Mutex<HashSet<String>>,
-    /// What was written, by database and branch, since it was last committed.
-    changed: Mutex<BTreeMap<(String, String), Changed>>,
-    /// Whether any branch takes no direct writes; never taken back.
-    some_closed: AtomicBool,
-}
-
-/// What was written to a branch.
-#[derive(Clone, Copy, Default, Debug)]
-struct Changed {
-    bytes: u64,
-    /// When the first of it was.
-    since_millis: i64,
-}
+use crate::written::Changed;
 
 /// What a run of the policies did.
 #[derive(Clone, Debug, Default)]
@@ -60,77 +36,6 @@ pub struct PolicyRun {
     pub thinned: u64,
     /// What didn't work, by database.
     pub failed: Vec<(String, Error)>,
-}
-
-impl Automatic {
-    /// What the policies of a data directory ask to be watched.
-    pub fn open(reader: &Reader<'_>) -> Result<Automatic, Error> {
-        let automatic = Automatic::default();
-        let place = TreeRef::Live(TreeId::SYSTEM);
-        let prefix = system::all_commit_policies_prefix();
-        for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
-            let (database, _) = system::database_and_branch(&prefix, &entry?.key)?;
-            automatic.watch(&database, true);
-        }
-        for (_, _, policy) in branch_policies(reader)? {
-            if policy.closed {
-                automatic.note_closed();
-            }
-        }
-        Ok(automatic)
-    }
-
-    /// A database got a policy, or lost it.
-    pub fn watch(&self, database: &str, has_policy: bool) {
-        let mut watched = self.watched.write().unwrap_or_else(PoisonError::into_inner);
-        if has_policy {
-            watched.insert(database.to_owned());
-        } else {
-            watched.remove(database);
-        }
-        drop(watched);
-        if has_policy {
-            self.new.lock().unwrap_or_else(PoisonError::into_inner).insert(database.to_owned());
-        }
-    }
-
-    /// Notes a write of about so many bytes.
-    pub fn note(&self, database: &str, branch: &str, bytes: u64, now_millis: impl Fn() -> i64) {
-        let watched = self.watched.read().unwrap_or_else(PoisonError::into_inner);
-        let is_watched = watched.contains(database);
-        drop(watched);
-        if !is_watched || bytes == 0 {
-            return;
-        }
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || Changed { bytes: 0, since_millis: now_millis() };
-        let key = (database.to_owned(), branch.to_owned());
-        changed.entry(key).or_insert_with(fresh).bytes += bytes;
-    }
-
-    /// Notes that a branch takes no direct writes.
-    pub fn note_closed(&self) {
-        self.some_closed.store(true, Ordering::Release);
-    }
-
-    /// Whether any branch may take no direct writes.
-    pub fn some_closed(&self) -> bool {
-        self.some_closed.load(Ordering::Acquire)
-    }
-
-    fn take_new(&self) -> HashSet<String> {
-        std::mem::take(&mut *self.new.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn all_changed(&self) -> Vec<((String, String), Changed)> {
-        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        changed.iter().map(|(key, changed)| (key.clone(), *changed)).collect()
-    }
-
-    /// Takes what was noted of a branch: it is about to be committed.
-    fn take(&self, key: &(String, String)) {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-    }
 }
 
 /// The policies of all branches: database, branch, policy.
@@ -146,13 +51,31 @@ fn branch_policies(reader: &Reader<'_>) -> Result<Vec<(String, String, BranchPol
     Ok(policies)
 }
 
+/// Has what is written be noted as the policies of a data directory ask for it.
+pub(crate) fn begin_to_watch(frond: &Frond) -> Result<(), Error> {
+    let reader = &Reader::now(frond.engine());
+    let written = frond.written();
+    let place = TreeRef::Live(TreeId::SYSTEM);
+    let prefix = system::all_commit_policies_prefix();
+    for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+        let (database, _) = system::database_and_branch(&prefix, &entry?.key)?;
+        written.watch(&database, true);
+    }
+    for (_, _, policy) in branch_policies(reader)? {
+        if policy.closed {
+            written.note_closed();
+        }
+    }
+    Ok(())
+}
+
 impl Frond {
     /// Does what policies ask for now: automatic commits, thinning, removing branches whose time is
     /// over. Costs little when there is nothing to do; to be called from time to time.
     pub fn run_policies(&self) -> PolicyRun {
         let mut run = PolicyRun::default();
         self.look_at_new(&mut run);
-        for (key, changed) in self.automatic().all_changed() {
+        for (key, changed) in self.written().all_changed() {
             let (database, branch) = &key;
             if let Err(error) = self.commit_if_due(database, branch, changed, &mut run) {
                 run.failed.push((database.clone(), error));
@@ -166,12 +89,12 @@ impl Frond {
 
     /// Lets every branch of a database that has a policy since now count as written.
     fn look_at_new(&self, run: &mut PolicyRun) {
-        for name in self.automatic().take_new() {
+        for name in self.written().take_new() {
             let branches = self.database(&name).and_then(|database| database.list_branches());
             match branches {
                 Ok(branches) => {
                     for branch in branches {
-                        self.automatic().note(&name, &branch.name, 1, || self.time_millis());
+                        self.written().note(&name, &branch.name, 1, || self.time_millis());
                     }
                 }
                 Err(error) => run.failed.push((name, error)),
@@ -190,7 +113,7 @@ impl Frond {
         let now = self.time_millis();
         let policy = commit_policy::read(&Reader::now(self.engine()), name, now)?;
         let Some(policy) = policy.filter(|policy| policy.commits(branch)) else {
-            self.automatic().take(&key);
+            self.written().take(&key);
             return Ok(());
         };
         let waited = now.saturating_sub(changed.since_millis);
@@ -202,7 +125,7 @@ impl Frond {
             return Ok(());
         };
         // Taken first: what is written from now on is noted for the next commit.
-        self.automatic().take(&key);
+        self.written().take(&key);
         let database = self.database(&format!("{name}@{branch}"))?;
         let Some(commit) = database.commit_automatically(&policy, reason)? else { return Ok(()) };
         run.commits.push((name.to_owned(), commit));

@@ -9,11 +9,14 @@ use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, Value};
 
 use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::refs;
+use crate::schema::TreeRef;
 use crate::system::{self, BranchRef};
+use crate::transact::Outcome;
 use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
 use crate::version::{BranchInfo, adopt, conflict, format, history, merge_base, tag, waiting};
@@ -85,10 +88,10 @@ impl Database {
             let place = TreeRef::Live(TreeId::SYSTEM);
             let head = {
                 let reader = Reader::within(self.frond().engine(), transaction);
-                if database::repository(&reader, repository)?.is_none() {
-                    return Err(database::missing(repository));
+                if refs::repository(&reader, repository)?.is_none() {
+                    return Err(refs::missing(repository));
                 }
-                if database::branch_ref(&reader, repository, name)?.is_some() {
+                if refs::branch_ref(&reader, repository, name)?.is_some() {
                     let message = format!("branch {name} of {repository} exists");
                     return Err(Error::invalid(Code::NamespaceExists, message));
                 }
@@ -130,12 +133,12 @@ impl Database {
         if text == history::HEAD {
             return self.head(reader);
         }
-        if database::branch_ref(reader, repository, text)?.is_some() {
+        if refs::branch_ref(reader, repository, text)?.is_some() {
             return history::branch_head(reader, repository, text);
         }
         // Of a database that doesn't exist yet there is only the branch that it will begin with.
         let is_first = text == system::DEFAULT_BRANCH;
-        if is_first && database::repository(reader, repository)?.is_none() {
+        if is_first && refs::repository(reader, repository)?.is_none() {
             return Ok(None);
         }
         self.revision(reader, text).map(Some)
@@ -151,7 +154,7 @@ impl Database {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
         self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
-            if database::repository(&self.reader(), repository)?.is_none() {
+            if refs::repository(&self.reader(), repository)?.is_none() {
                 return Err(history::no_branch(repository, name));
             }
             transaction.give_back();

@@ -5,11 +5,12 @@ use frond_engine::Durability;
 use frond_query::Code;
 
 use crate::catalog::adopt;
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::merge_rules::{DocumentRules, OPTION};
 use crate::error::Error;
 use crate::system::WorkingEntry;
+use crate::transact::Outcome;
 
 impl Database {
     /// Gives a collection rules by which its documents are merged, or takes them away.

@@ -16,10 +16,11 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::Tree;
 
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::system::{self, WorkingEntry};
+use crate::transact::Outcome;
 use crate::version::format::{self, Commit};
 use crate::version::reflog::RefWhy;
 use crate::version::state::BranchState;
@@ -121,7 +122,7 @@ impl Database {
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
-            if crate::database::repository(&self.reader(), name)?.is_none() {
+            if crate::refs::repository(&self.reader(), name)?.is_none() {
                 if !request.allow_empty {
                     return Err(nothing_to_commit());
                 }

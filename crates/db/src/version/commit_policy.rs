@@ -25,14 +25,16 @@ use frond_query::expression::Variables;
 use frond_query::{Code, Filter};
 use frond_tree::{Tree, Value as TreeValue};
 
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
 use crate::large::read_document;
-use crate::reader::{Reader, TreeRef};
-use crate::system;
+use crate::reader::Reader;
+use crate::schema::TreeRef;
+use crate::transact::Outcome;
 use crate::version::diff::changed_collections;
 use crate::version::{CollectionChange, DiffDetail, DiffRow};
+use crate::{refs, system};
 
 /// Rules of a policy, and tiers of thinning, at most.
 const PARTS_MAX: usize = 100;
@@ -350,10 +352,10 @@ impl Database {
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
-                database::repository(&reader, name)?.is_some()
+                refs::repository(&reader, name)?.is_some()
             };
             if !is_there {
-                return Err(database::missing(name));
+                return Err(refs::missing(name));
             }
             transaction.validate(TreeId::SYSTEM, system::repository_key(name));
             match policy {
@@ -368,7 +370,7 @@ impl Database {
             }
             Ok(Outcome::Commit(()))
         })?;
-        self.frond().automatic().watch(name, policy.is_some());
+        self.frond().written().watch(name, policy.is_some());
         Ok(())
     }
 

@@ -20,12 +20,13 @@ use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
 use crate::commit_id::{COMMIT_ID_BYTES, CommitId, letters, prefix_range};
-use crate::database::{self, Database};
+use crate::database::Database;
 use crate::definition::merge_rules::{MergeRules, MergeSide};
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
-use crate::system;
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 use crate::version::{Conflict, ConflictKind, history};
+use crate::{refs, system};
 
 /// Bytes of a conflict's id: sixteen letters.
 const ID_BYTES: usize = 10;
@@ -522,7 +523,7 @@ impl Database {
         let branch = self.working_branch()?;
         let name = self.repository_name();
         let reader = self.reader();
-        if database::repository(&reader, name)?.is_none() {
+        if refs::repository(&reader, name)?.is_none() {
             return Ok(Vec::new());
         }
         history::branch_head(&reader, name, branch)?;

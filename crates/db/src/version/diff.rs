@@ -11,12 +11,13 @@ use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Tree, TreeFormat, Value};
 
-use crate::catalog::entry::CatalogEntry;
 use crate::catalog::view;
-use crate::database::{self, Database};
+use crate::database::Database;
 use crate::error::Error;
 use crate::large::read_document;
 use crate::reader::Reader;
+use crate::refs;
+use crate::schema::entry::CatalogEntry;
 use crate::version::field_diff::diff_documents;
 use crate::version::state::BranchState;
 use crate::version::{
@@ -72,7 +73,7 @@ impl Database {
         from: Option<&str>,
         to: Option<&str>,
     ) -> Result<Option<(Tree, Tree)>, Error> {
-        if database::repository(reader, self.repository_name())?.is_none() {
+        if refs::repository(reader, self.repository_name())?.is_none() {
             // What doesn't exist yet has no versions; two that are named are an error all the same.
             for name in [from, to].into_iter().flatten() {
                 self.revision(reader, name)?;
@@ -108,7 +109,7 @@ impl Database {
             return self.working_catalog(reader, self.working_branch()?);
         }
         if text == history::NOTHING {
-            let repository = database::repository(reader, self.repository_name())?;
+            let repository = refs::repository(reader, self.repository_name())?;
             let format =
                 repository.ok_or_else(|| history::no_branch(self.repository_name(), text))?;
             return Ok(Tree::empty(&**reader.store(), format.format())?);
@@ -116,7 +117,7 @@ impl Database {
         if text == history::HEAD && self.head(reader)?.is_none() {
             return self.branch_state(reader)?.head_catalog(&**reader.store());
         }
-        if database::branch_ref(reader, self.repository_name(), text)?.is_some() {
+        if refs::branch_ref(reader, self.repository_name(), text)?.is_some() {
             return self.working_catalog(reader, text);
         }
         let commit = self.revision(reader, text)?;

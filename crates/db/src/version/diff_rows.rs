@@ -179,7 +179,7 @@ impl DiffRows {
         id: &ValueBuf,
     ) -> Result<Option<Change>, Error> {
         let key = key::of_value(id.as_value());
-        let get = |entry: &Option<crate::catalog::entry::CatalogEntry>| match entry {
+        let get = |entry: &Option<crate::schema::entry::CatalogEntry>| match entry {
             Some(entry) => {
                 let documents: Tree = entry.documents_tree(collection.format);
                 documents.get(&*self.store, &key)

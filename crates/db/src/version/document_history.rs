@@ -49,7 +49,7 @@ impl Database {
         let is_paged = request.after.is_some() || request.skip > 0 || request.range.is_some();
         if self.branch().is_some()
             && !is_paged
-            && crate::database::repository(&reader, self.repository_name())?.is_some()
+            && crate::refs::repository(&reader, self.repository_name())?.is_some()
         {
             let mut filter = PathFilter::new(store, collection, Some(id));
             let (head, now) = (self.catalog_of(&reader, history::HEAD)?, self.catalog(&reader)?);

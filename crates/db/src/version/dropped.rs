@@ -13,13 +13,16 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree, Value as TreeValue};
 
-use crate::catalog::entry::CatalogEntry;
 use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::refs;
+use crate::schema::TreeRef;
+use crate::schema::entry::CatalogEntry;
 use crate::system::{self, BranchRef, Repository};
+use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::state::BranchState;
@@ -91,7 +94,7 @@ pub(crate) fn remember(
     let reader = Reader::within(engine, transaction);
     let tags = tag::of_database(&reader, name)?;
     for tag in &tags {
-        let chunk = database::commit_chunk(&reader, name, &tag.commit)?.ok_or_else(damaged)?;
+        let chunk = refs::commit_chunk(&reader, name, &tag.commit)?.ok_or_else(damaged)?;
         references.push(chunk);
         let text = |text: &'_ Option<String>| text.clone();
         record.push_begin_document().append("name", Value::String(&tag.name));
@@ -203,7 +206,7 @@ fn documents<'a>(
 impl Database {
     /// Whether the database exists: something was written to it, and it wasn't dropped since.
     pub fn exists(&self) -> Result<bool, Error> {
-        Ok(database::repository(&self.reader(), self.repository_name())?.is_some())
+        Ok(refs::repository(&self.reader(), self.repository_name())?.is_some())
     }
 
     /// Refuses to tell of versions where there are none: nothing told would hide a misspelt name.
@@ -211,7 +214,7 @@ impl Database {
     /// # Errors
     /// `NamespaceNotFound` if the database doesn't exist.
     pub fn check_exists(&self) -> Result<(), Error> {
-        if self.exists()? { Ok(()) } else { Err(database::missing(self.repository_name())) }
+        if self.exists()? { Ok(()) } else { Err(refs::missing(self.repository_name())) }
     }
 
     /// The databases of this data directory that were dropped and can come back, newest first.
@@ -245,7 +248,7 @@ impl Database {
         self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
             let (found, change) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
-                if database::repository(&reader, name)?.is_some() {
+                if refs::repository(&reader, name)?.is_some() {
                     let message =
                         format!("database {name} exists: bring {dropped} back as another");
                     return Err(Error::invalid(Code::NamespaceExists, message));

@@ -28,11 +28,14 @@ use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::{Bounds, Direction, Tree, Value as TreeValue};
 
 use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::refs;
+use crate::schema::TreeRef;
 use crate::system::{self, BranchRef};
+use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
 use crate::version::erase_rewrite::Rewrite;
 use crate::version::format::{self, Commit};
@@ -100,7 +103,7 @@ impl Database {
         let erased =
             self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
                 let reader = Reader::now(self.frond().engine());
-                let Some(repository) = database::repository(&reader, name)? else {
+                let Some(repository) = refs::repository(&reader, name)? else {
                     return Err(history::no_branch(name, system::DEFAULT_BRANCH));
                 };
                 let mut rewrite = self.rewrite(request, repository.format())?;
@@ -202,7 +205,7 @@ impl Database {
         }
         let tags = tag::of_database(reader, name)?.into_iter();
         for named in tags.chain(tag::tracking(reader, name, None)?) {
-            tips.extend(database::commit_chunk(reader, name, &named.commit)?);
+            tips.extend(refs::commit_chunk(reader, name, &named.commit)?);
         }
         let mut walk = Walk::begin(store, &tips, &[], false)?;
         let mut commits: Vec<(ChunkHash, Commit)> = Vec::new();
@@ -327,13 +330,13 @@ impl Database {
     ) -> Result<(), Error> {
         let name = self.repository_name();
         for tag in tag::of_database(reader, name)? {
-            let chunk = database::commit_chunk(reader, name, &tag.commit)?;
+            let chunk = refs::commit_chunk(reader, name, &tag.commit)?;
             let Some(to) = chunk.and_then(|chunk| map.get(&chunk)) else { continue };
             erased.tags.push(tag.name.clone());
             TagInfo { commit: format::id_of(*to), ..tag }.put(transaction, name)?;
         }
         for tracking in tag::tracking(reader, name, None)? {
-            let chunk = database::commit_chunk(reader, name, &tracking.commit)?;
+            let chunk = refs::commit_chunk(reader, name, &tracking.commit)?;
             if chunk.is_none_or(|chunk| map.contains_key(&chunk)) {
                 erased.remotes.push(tracking.name.clone());
                 let key = system::tracking_key(name, &tracking.name);

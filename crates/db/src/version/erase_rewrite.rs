@@ -18,12 +18,12 @@ use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Edit, Tree, TreeError, TreeFormat, Value};
 
 use crate::catalog::changed_entries;
-use crate::catalog::entry::CatalogEntry;
 use crate::collection::scan::Found;
 use crate::collection::update::ParsedUpdate;
 use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::large::{read_document, value_of};
+use crate::schema::entry::CatalogEntry;
 use crate::version::state;
 
 /// Makes versions without what is erased.

@@ -6,13 +6,15 @@ use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Bounds, Direction};
 
 use crate::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
-use crate::database::{self, Database, Target};
+use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
-use crate::system;
+use crate::name::Target;
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 use crate::version::format::{self, Commit};
 use crate::version::revision::{Revision, Step};
 use crate::version::{CommitInfo, erase, shallow, tag};
+use crate::{refs, system};
 
 /// The word for the commit that a version stands on.
 pub(crate) const HEAD: &str = "HEAD";
@@ -52,13 +54,13 @@ pub(crate) fn branch_head(
     repository: &str,
     branch: &str,
 ) -> Result<Option<ChunkHash>, Error> {
-    let Some(head) = database::branch_ref(reader, repository, branch)? else {
+    let Some(head) = refs::branch_ref(reader, repository, branch)? else {
         return Err(no_branch(repository, branch));
     };
     let Some(id) = head.commit else {
         return Ok(None);
     };
-    let chunk = database::commit_chunk(reader, repository, &id)?;
+    let chunk = refs::commit_chunk(reader, repository, &id)?;
     chunk.map(Some).ok_or_else(|| Error::damaged(format!("HEAD of {branch} is not known")))
 }
 
@@ -78,7 +80,7 @@ pub(crate) fn resolve(
     repository: &str,
     text: &str,
 ) -> Result<Option<(CommitId, ChunkHash)>, Error> {
-    let Some(record) = database::repository(reader, repository)? else {
+    let Some(record) = refs::repository(reader, repository)? else {
         return Ok(None);
     };
     let revision = Revision::parse(text)?;
@@ -95,11 +97,11 @@ fn find_start(
     repository: &str,
     start: &str,
 ) -> Result<Option<ChunkHash>, Error> {
-    if database::branch_ref(reader, repository, start)?.is_some() {
+    if refs::branch_ref(reader, repository, start)?.is_some() {
         return branch_head(reader, repository, start);
     }
     if let Some(id) = tag::target(reader, repository, start)? {
-        let chunk = database::commit_chunk(reader, repository, &id)?;
+        let chunk = refs::commit_chunk(reader, repository, &id)?;
         let unknown = || Error::damaged(format!("the commit of the tag {start} is not known"));
         return chunk.map(Some).ok_or_else(unknown);
     }
@@ -144,7 +146,7 @@ fn replaced(
     let bounds =
         Bounds { start: Some(system::erased_key(repository, &first.0)), end: Some(end.into()) };
     match &erase::in_range(reader, repository, bounds)?[..] {
-        [only] => database::commit_chunk(reader, repository, &only.new),
+        [only] => refs::commit_chunk(reader, repository, &only.new),
         _ => Ok(None),
     }
 }
@@ -181,9 +183,7 @@ impl Database {
         match self.target() {
             Target::Commit(_, chunk) => Ok(Some(*chunk)),
             // A database that doesn't exist yet has no commits.
-            Target::Branch(_)
-                if database::repository(reader, self.repository_name())?.is_none() =>
-            {
+            Target::Branch(_) if refs::repository(reader, self.repository_name())?.is_none() => {
                 Ok(None)
             }
             Target::Branch(branch) => branch_head(reader, self.repository_name(), branch),

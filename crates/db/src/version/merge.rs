@@ -29,11 +29,13 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::Tree;
 
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::definition::merge_rules::MergeSide;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::refs;
+use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
 use crate::version::commit::{AUTHOR_DEFAULT, Signature};
 use crate::version::conflict::{self, MergeKind, MergeState, StoredConflict};
@@ -71,7 +73,7 @@ impl Database {
         let author = request.author.as_deref().unwrap_or(AUTHOR_DEFAULT);
         let signature = Signature::new(author, &message, self.frond().time_millis())?;
         let merged = self.replace_working_state(branch, |transaction| {
-            if database::repository(&self.reader(), name)?.is_none() {
+            if refs::repository(&self.reader(), name)?.is_none() {
                 return Err(nothing_there(&request.merge_in, name));
             }
             let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
@@ -135,7 +137,7 @@ impl Database {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let reader = self.reader();
-        if database::branch_ref(&reader, name, branch)?.is_none() {
+        if refs::branch_ref(&reader, name, branch)?.is_none() {
             return Err(conflict::no_merge(branch));
         }
         let waiting = BranchState::read(&reader, name, branch)?.merging;
@@ -177,7 +179,7 @@ impl Database {
             };
             let (conflicts, theirs) = {
                 let reader = Reader::within(engine, transaction);
-                let theirs = database::commit_chunk(&reader, name, &merge.theirs)?;
+                let theirs = refs::commit_chunk(&reader, name, &merge.theirs)?;
                 (conflict::counts(&reader, name, branch)?, theirs)
             };
             refuse_conflicts(&conflicts)?;

@@ -20,11 +20,11 @@ use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value
 
 use crate::catalog::INDEXES_MAX;
 use crate::catalog::changed_entries::{self, Duplicate, Refused};
-use crate::catalog::entry::CatalogEntry;
 use crate::definition::IndexSpec;
 use crate::definition::merge_rules::{DocumentRules, MergeRules, MergeSide};
 use crate::error::Error;
 use crate::large::{read_document, value_of};
+use crate::schema::entry::CatalogEntry;
 use crate::version::ConflictKind;
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::{Prefer, merge_by_rules};

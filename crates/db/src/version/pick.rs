@@ -9,10 +9,11 @@ use frond_engine::Transaction;
 use frond_query::Code;
 use frond_tree::Tree;
 
-use crate::database::{self, Database};
+use crate::database::Database;
 use crate::definition::merge_rules::MergeRules;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::refs;
 use crate::version::conflict::MergeKind;
 use crate::version::format::Commit;
 use crate::version::replay::Replay;
@@ -60,7 +61,7 @@ impl Database {
         let engine = self.frond().engine();
         let replayed = self.replace_working_state(branch, |transaction| {
             self.refuse_closed(transaction)?;
-            if database::repository(&self.reader(), name)?.is_none() {
+            if refs::repository(&self.reader(), name)?.is_none() {
                 let message = format!("no branch or revision {} in {name}", request.revision);
                 return Err(Error::invalid(Code::BadValue, message));
             }

@@ -16,13 +16,15 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::Value as TreeValue;
 
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
-use crate::system;
+use crate::reader::Reader;
+use crate::schema::TreeRef;
+use crate::transact::Outcome;
 use crate::version::history;
 use crate::version::state::BranchState;
+use crate::{refs, system};
 
 /// What may be done to a branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -113,7 +115,7 @@ impl Database {
     /// # Errors
     /// `UserWritesBlocked`.
     pub(crate) fn refuse_closed(&self, transaction: &mut Transaction) -> Result<(), Error> {
-        let Some(branch) = self.branch().filter(|_| self.frond().automatic().some_closed()) else {
+        let Some(branch) = self.branch().filter(|_| self.frond().written().some_closed()) else {
             return Ok(());
         };
         let policy = {
@@ -135,7 +137,7 @@ impl Database {
     pub fn branch_policy(&self, branch: &str) -> Result<BranchPolicy, Error> {
         let reader = self.reader();
         let name = self.repository_name();
-        if database::branch_ref(&reader, name, branch)?.is_none() {
+        if refs::branch_ref(&reader, name, branch)?.is_none() {
             return Err(history::no_branch(name, branch));
         }
         read(&reader, name, branch)
@@ -150,19 +152,19 @@ impl Database {
         let scope = Scope::branch(name, branch);
         if policy.closed {
             // From now on every write looks; those that began before are of the time before.
-            self.frond().automatic().note_closed();
+            self.frond().written().note_closed();
         }
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
-                database::branch_ref(&reader, name, branch)?.is_some()
+                refs::branch_ref(&reader, name, branch)?.is_some()
             };
             if !is_there {
                 return Err(history::no_branch(name, branch));
             }
             let repository = {
                 let reader = Reader::within(self.frond().engine(), transaction);
-                database::repository(&reader, name)?
+                refs::repository(&reader, name)?
             };
             let is_default = repository.is_some_and(|known| known.default_branch == branch);
             if policy.expires_millis.is_some() && is_default {

@@ -10,11 +10,12 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::commit_id::CommitId;
-use crate::contention::Outcome;
-use crate::database::{self, Database};
+use crate::database::Database;
 use crate::definition::merge_rules::MergeRules;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::refs;
+use crate::transact::Outcome;
 use crate::version::conflict::MergeKind;
 use crate::version::replay::{Replay, Replayed};
 use crate::version::state::BranchState;
@@ -46,7 +47,7 @@ impl Database {
         let name = self.repository_name();
         let engine = self.frond().engine();
         let replayed = self.replace_working_state(branch, |transaction| {
-            if database::repository(&self.reader(), name)?.is_none() {
+            if refs::repository(&self.reader(), name)?.is_none() {
                 let message = format!("no branch or revision {onto} in {name}");
                 return Err(Error::invalid(Code::BadValue, message));
             }

@@ -24,11 +24,12 @@ use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree};
 
 use crate::commit_id::CommitId;
-use crate::database::{self, Database};
+use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
-use crate::system;
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 use crate::version::TagInfo;
+use crate::{refs, system};
 
 /// Why a ref changes, and what the change takes away.
 #[derive(Clone, Copy)]
@@ -247,8 +248,8 @@ impl Database {
         };
         let changes = of_branch(&reader, name, branch)?;
         if changes.is_empty()
-            && database::repository(&reader, name)?.is_some()
-            && database::branch_ref(&reader, name, branch)?.is_none()
+            && refs::repository(&reader, name)?.is_some()
+            && refs::branch_ref(&reader, name, branch)?.is_none()
         {
             let message = format!("no branch {branch} in {name}, and there was none");
             return Err(Error::invalid(Code::NamespaceNotFound, message));
@@ -259,7 +260,8 @@ impl Database {
     /// Forgets what was remembered before `before_millis`, and with it what only that kept alive:
     /// it can't be undone any more, and its chunks can be collected. Returns how many.
     pub fn expire_reflog(&self, before_millis: i64) -> Result<u64, Error> {
-        use crate::contention::{LatchMode, Outcome, Scope};
+        use crate::contention::{LatchMode, Scope};
+        use crate::transact::Outcome;
         let name = self.repository_name();
         let engine = self.frond().engine();
         let durability = frond_engine::Durability::Synced;

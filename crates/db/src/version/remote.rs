@@ -32,13 +32,14 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
 use crate::frond::{Frond, FrondOptions};
-use crate::reader::TreeRef;
-use crate::system;
+use crate::schema::TreeRef;
+use crate::transact::Outcome;
 use crate::version::{TagInfo, branch};
+use crate::{refs, system};
 
 pub(crate) use data::{ensure_repository, register};
 pub(crate) use mend::carry_commits;
@@ -216,11 +217,11 @@ impl Database {
             let key = system::remote_key(repository, name);
             let (exists, known) = {
                 let reader = crate::reader::Reader::within(self.frond().engine(), transaction);
-                let exists = database::repository(&reader, repository)?.is_some();
+                let exists = refs::repository(&reader, repository)?.is_some();
                 (exists, reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?.is_some())
             };
             if !exists {
-                return Err(database::missing(repository));
+                return Err(refs::missing(repository));
             }
             let its = format!("{name}/");
             let branches = self.list_branches()?.into_iter().map(|branch| branch.name);

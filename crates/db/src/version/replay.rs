@@ -21,11 +21,12 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::Tree;
 
-use crate::contention::Outcome;
-use crate::database::{self, Database};
+use crate::database::Database;
 use crate::definition::merge_rules::{MergeRules, MergeSide};
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::refs;
+use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
 use crate::version::commit::Signature;
 use crate::version::conflict::{self, MergeKind, MergeState, StoredConflict};
@@ -296,7 +297,7 @@ impl Database {
             };
             let find = |transaction: &Transaction, id: &crate::commit_id::CommitId| {
                 let reader = Reader::within(engine, transaction);
-                let chunk = database::commit_chunk(&reader, name, id)?;
+                let chunk = refs::commit_chunk(&reader, name, id)?;
                 chunk.ok_or_else(|| Error::damaged(format!("commit {id} is not known")))
             };
             let counts = conflict::counts(&Reader::within(engine, transaction), name, branch)?;

@@ -7,10 +7,11 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::commit_id::CommitId;
-use crate::contention::Outcome;
-use crate::database::{self, Database};
+use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::refs;
+use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
@@ -31,7 +32,7 @@ impl Database {
         let store = engine.store();
         let target = target.unwrap_or(history::HEAD);
         self.replace_working_state(branch, |transaction| {
-            if database::repository(&self.reader(), name)?.is_none() {
+            if refs::repository(&self.reader(), name)?.is_none() {
                 let message = format!("no branch or revision {target} in {name}");
                 return Err(Error::invalid(Code::BadValue, message));
             }

@@ -24,11 +24,12 @@ use crate::catalog::CatalogView;
 use crate::collection::insert::check_id;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{LatchMode, Outcome, Scope};
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::merge_rules::{DocumentRules, MergeSide};
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::transact::Outcome;
 use crate::version::conflict::{self, MergeState, StoredConflict};
 use crate::version::field_merge::{Prefer, merge_by_rules};
 use crate::version::{ConflictKind, Resolution, history};
@@ -71,10 +72,10 @@ impl Database {
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let (mut merge, conflicts) = {
                 let reader = Reader::within(engine, transaction);
-                if crate::database::branch_ref(&reader, name, branch)?.is_none() {
+                if crate::refs::branch_ref(&reader, name, branch)?.is_none() {
                     return Err(history::no_branch(name, branch));
                 }
-                let place = crate::reader::TreeRef::Live(TreeId::SYSTEM);
+                let place = crate::schema::TreeRef::Live(TreeId::SYSTEM);
                 let Some(merge) = reader.get_bytes(place, &merge_key)? else {
                     return Err(conflict::no_merge(branch));
                 };

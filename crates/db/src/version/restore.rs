@@ -11,10 +11,12 @@ use frond_query::Code;
 use crate::catalog::CatalogView;
 use crate::collection::scan::Found;
 use crate::collection::write::CollectionWriter;
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::refs;
+use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
 use crate::version::history;
 use crate::version::path_filter::PathFilter;
@@ -52,7 +54,7 @@ impl Database {
             let from = from.unwrap_or(history::HEAD);
             let source = {
                 let reader = Reader::within(engine, transaction);
-                if database::repository(&reader, name)?.is_none() {
+                if refs::repository(&reader, name)?.is_none() {
                     return Err(history::no_branch(name, branch));
                 }
                 self.catalog_of(&reader, from)?
@@ -98,7 +100,7 @@ impl Database {
         crate::name::check_collection(name, collection)?;
         let wanted: Option<DocumentBuf> = {
             let reader = self.reader();
-            if database::repository(&reader, name)?.is_none() {
+            if refs::repository(&reader, name)?.is_none() {
                 return Err(history::no_branch(name, branch));
             }
             let source = self.catalog_of(&reader, from.unwrap_or(history::HEAD))?;

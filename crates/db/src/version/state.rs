@@ -17,15 +17,18 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Content, Edit, Tree, TreeError, Value};
 
-use crate::catalog::entry::CatalogEntry;
 use crate::catalog::view;
 use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
 use crate::frond::Frond;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::refs;
+use crate::schema::TreeRef;
+use crate::schema::entry::CatalogEntry;
 use crate::system::{self, BranchRef, LiveCollection, Repository, WorkingEntry};
+use crate::transact::Outcome;
 use crate::version::conflict::MergeState;
 use crate::version::format::{self, Commit};
 use crate::version::history;
@@ -53,8 +56,8 @@ impl BranchState {
     /// # Errors
     /// `NamespaceNotFound` if there is no such database or branch.
     pub fn read(reader: &Reader<'_>, database: &str, branch: &str) -> Result<BranchState, Error> {
-        let Some(repository) = database::repository(reader, database)? else {
-            return Err(database::missing(database));
+        let Some(repository) = refs::repository(reader, database)? else {
+            return Err(refs::missing(database));
         };
         let head = match history::branch_head(reader, database, branch)? {
             Some(chunk) => Some((chunk, history::load(&**reader.store(), chunk)?)),

@@ -1,7 +1,8 @@
 //! What `frondStatus` tells: the working state against HEAD, and the merge that waits.
 
-use crate::database::{self, Database};
+use crate::database::Database;
 use crate::error::Error;
+use crate::refs;
 use crate::version::diff::changed_collections;
 use crate::version::{CollectionStatus, Status, conflict};
 
@@ -14,7 +15,7 @@ impl Database {
         self.refuse_in_transaction("comparing a working state")?;
         let branch = self.working_branch()?.to_owned();
         let reader = self.reader();
-        if database::repository(&reader, self.repository_name())?.is_none() {
+        if refs::repository(&reader, self.repository_name())?.is_none() {
             return Ok(Status {
                 branch,
                 head: None,

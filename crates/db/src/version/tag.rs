@@ -11,13 +11,15 @@ use frond_query::Code;
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
 use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
-use crate::reader::{Reader, TreeRef};
-use crate::system;
+use crate::reader::Reader;
+use crate::schema::TreeRef;
+use crate::transact::Outcome;
 use crate::version::reflog::{Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::version::{branch, format, history};
+use crate::{refs, system};
 
 /// A tag.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -171,10 +173,10 @@ impl Database {
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let (commit, before) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
-                if database::repository(&reader, repository)?.is_none() {
-                    return Err(database::missing(repository));
+                if refs::repository(&reader, repository)?.is_none() {
+                    return Err(refs::missing(repository));
                 }
-                let is_branch = database::branch_ref(&reader, repository, name)?.is_some();
+                let is_branch = refs::branch_ref(&reader, repository, name)?.is_some();
                 if is_branch || (!force && target(&reader, repository, name)?.is_some()) {
                     let what = if is_branch { "branch" } else { "tag" };
                     let message = format!("{what} {name} of {repository} exists");
@@ -262,7 +264,7 @@ impl Database {
         let (repository, name) = (self.repository_name(), &before.name);
         let now = {
             let reader = Reader::within(self.frond().engine(), transaction);
-            if database::branch_ref(&reader, repository, name)?.is_some() {
+            if refs::branch_ref(&reader, repository, name)?.is_some() {
                 let message = format!("branch {name} of {repository} exists");
                 return Err(Error::invalid(Code::NamespaceExists, message));
             }

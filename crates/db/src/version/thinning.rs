@@ -13,10 +13,12 @@
 use frond_engine::Durability;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::refs;
+use crate::transact::Outcome;
 use crate::version::commit_policy::{CommitPolicy, Tier};
 use crate::version::format::Commit;
 use crate::version::reflog::RefWhy;
@@ -90,7 +92,7 @@ impl Database {
         }
         let tags = tag::of_database(reader, name)?.into_iter();
         for named in tags.chain(tag::tracking(reader, name, None)?) {
-            others.extend(database::commit_chunk(reader, name, &named.commit)?);
+            others.extend(refs::commit_chunk(reader, name, &named.commit)?);
         }
         let tips: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
         let mut walk = Walk::begin(reader.store(), &tips, &others, true)?;

@@ -13,18 +13,18 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::Tree;
 
-use crate::catalog::entry::CatalogEntry;
 use crate::commit_id::CommitId;
-use crate::contention::Outcome;
-use crate::database::{self, Database};
-use crate::definition;
+use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::schema::entry::CatalogEntry;
 use crate::system::{self, BranchRef, WorkingEntry};
+use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{self, Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::version::state::{self, BranchState};
 use crate::version::{conflict, history, waiting};
+use crate::{definition, refs};
 
 /// What was undone.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl Database {
         self.replace_working_state(branch, |transaction| {
             let found = {
                 let reader = Reader::within(engine, transaction);
-                if database::repository(&reader, name)?.is_none() {
+                if refs::repository(&reader, name)?.is_none() {
                     return Err(history::no_branch(name, branch));
                 }
                 let changes = reflog::of_branch(&reader, name, branch)?;
@@ -65,7 +65,7 @@ impl Database {
             }
             let is_there = {
                 let reader = Reader::within(engine, transaction);
-                database::branch_ref(&reader, name, branch)?.is_some()
+                refs::branch_ref(&reader, name, branch)?.is_some()
             };
             if !is_there {
                 self.create_for_undo(transaction, branch, &found)?;
@@ -163,7 +163,7 @@ impl Database {
             return Ok(Tree::empty(store, state.repository.format())?);
         };
         let reader = Reader::within(engine, transaction);
-        let chunk = database::commit_chunk(&reader, self.repository_name(), &id)?;
+        let chunk = refs::commit_chunk(&reader, self.repository_name(), &id)?;
         let chunk = chunk.ok_or_else(|| {
             let message = format!("the commit {} of the reflog is not known", id);
             Error::damaged(message)

@@ -10,9 +10,9 @@ use frond_query::metadata::MetadataKind;
 
 use super::stage::Stage;
 use super::{Done, details, index_details};
-use crate::catalog::Collection;
 use crate::collection::FindRequest;
 use crate::collection::plan::{Access, AccessPath, Source};
+use crate::schema::Collection;
 
 /// The stages of `path`, if it searches by a text index.
 pub(super) fn stage(

@@ -6,11 +6,10 @@ use frond_query::index::IndexShape;
 use frond_query::{Code, Collation, Distance, Filter, SortPattern};
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::Collection;
-use crate::catalog::view::Index;
 use crate::collection::covered::Needs;
 use crate::definition::{ID_INDEX_NAME, IndexSpec};
 use crate::error::Error;
+use crate::schema::{Collection, Index};
 
 /// What is asked of a collection.
 #[derive(Clone, Copy, Debug)]

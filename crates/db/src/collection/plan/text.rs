@@ -12,9 +12,9 @@ use frond_query::{Code, TextPosition};
 use frond_tree::Bounds;
 
 use super::{Access, Found, Hint, Order, OwnFacts, Request, asked, count_ranges, facts_of};
-use crate::catalog::Collection;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::schema::Collection;
 
 /// Chooses how to find what is searched for.
 ///

@@ -13,7 +13,8 @@ use frond_tree::Value;
 
 use crate::error::Error;
 use crate::large;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 
 /// A part holds no more documents than this, or than have so many bytes, or one.
 const PART_COUNT_MAX: usize = 10_000;

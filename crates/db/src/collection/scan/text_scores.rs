@@ -18,11 +18,11 @@ use frond_tree::Entry;
 
 use super::CHECK_COUNT;
 use crate::catalog::index_entry;
-use crate::catalog::view::Index;
 use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
+use crate::schema::Index;
 
 /// About what the table takes for a document besides its key.
 const DOCUMENT_BYTES: usize = 64;

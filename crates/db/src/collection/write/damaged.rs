@@ -23,7 +23,8 @@ use crate::collection::update::ParsedUpdate;
 use crate::collection::walk::Walk;
 use crate::error::{Error, ErrorKind};
 use crate::large;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 
 /// Whether to stop is asked once for so many entries.
 const CHECK_COUNT: usize = 256;

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::large::recorder::{Recorder, all_chunks};
 use crate::large::stages::OutermostStages;
 use crate::large::{self, damaged};
-use crate::reader::TreeRef;
+use crate::schema::TreeRef;
 
 /// From so many bytes on that the store has already, it is synced instead of logging them again: a
 /// sync takes as long as writing about that much.

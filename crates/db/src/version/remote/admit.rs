@@ -21,8 +21,8 @@ use frond_doc::{DocumentBuf, key};
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::{Tree, TreeFormat, Value};
 
-use crate::catalog::entry::CatalogEntry;
 use crate::error::Error;
+use crate::schema::entry::CatalogEntry;
 use crate::version::diff::changed_collections;
 use crate::version::format::Commit;
 use crate::version::history;

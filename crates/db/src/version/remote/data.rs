@@ -10,20 +10,21 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime, Session};
 use frond_tree::{Tree, TreeFormat, Value as TreeValue};
 
-use crate::contention::Outcome;
-use crate::database::{self, Database};
+use crate::database::Database;
 use crate::error::Error;
 use crate::frond::Frond;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::refs;
+use crate::schema::TreeRef;
 use crate::system::{self, BranchRef, Repository};
+use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
-use crate::version::format::Commit;
+use crate::version::format::{self, Commit};
 use crate::version::reflog::{RefChange, RefWhy};
-use crate::version::remote::admit;
 use crate::version::remote::mend::has_whole;
-use crate::version::remote::{RefUpdate, Remote, RemoteState};
+use crate::version::remote::{RefUpdate, Remote, RemoteState, admit};
 use crate::version::state::BranchState;
-use crate::version::{format, history, tag};
+use crate::version::{history, tag};
 
 /// A database of another data directory.
 pub struct DataRemote {
@@ -54,14 +55,14 @@ impl DataRemote {
     pub fn check_update(&self, update: &RefUpdate) -> Result<(), Error> {
         let (store, reader) = (self.frond.engine().store(), self.database.reader());
         let name = self.database.repository_name();
-        if let Some(repository) = database::repository(&reader, name)?
+        if let Some(repository) = refs::repository(&reader, name)?
             && repository.salt != update.salt
         {
             return Err(other_lineage(name));
         }
         let mut known: HashSet<ChunkHash> = HashSet::new();
         let is_known = |hash: ChunkHash, known: &HashSet<ChunkHash>| {
-            let is_there = || database::commit_chunk(&reader, name, &format::id_of(hash));
+            let is_there = || refs::commit_chunk(&reader, name, &format::id_of(hash));
             Ok::<bool, Error>(known.contains(&hash) || is_there()? == Some(hash))
         };
         let mut new = Vec::new();
@@ -93,11 +94,11 @@ impl Remote for DataRemote {
     fn state(&self) -> Result<Option<RemoteState>, Error> {
         let reader = self.database.reader();
         let name = self.database.repository_name();
-        let Some(repository) = database::repository(&reader, name)? else {
+        let Some(repository) = refs::repository(&reader, name)? else {
             return Ok(None);
         };
         let known = |id| {
-            let chunk = database::commit_chunk(&reader, name, &id)?;
+            let chunk = refs::commit_chunk(&reader, name, &id)?;
             chunk.ok_or_else(|| Error::damaged(format!("commit {id} of {name} is not known")))
         };
         let mut branches = std::collections::BTreeMap::new();
@@ -138,7 +139,7 @@ impl Remote for DataRemote {
                     let reader = Reader::within(self.frond.engine(), transaction);
                     let name = database.repository_name();
                     tag::target(&reader, name, &tag.name)?.is_some()
-                        || database::branch_ref(&reader, name, &tag.name)?.is_some()
+                        || refs::branch_ref(&reader, name, &tag.name)?.is_some()
                 };
                 if !is_taken {
                     tag.put(transaction, database.repository_name())?;
@@ -158,7 +159,7 @@ pub(crate) fn ensure_repository(
     default_branch: &str,
 ) -> Result<(), Error> {
     let (name, frond) = (database.repository_name(), database.frond());
-    let known = database::repository(&Reader::within(frond.engine(), transaction), name)?;
+    let known = refs::repository(&Reader::within(frond.engine(), transaction), name)?;
     match known {
         Some(known) if known.salt == salt => return Ok(()),
         Some(_) => return Err(other_lineage(name)),

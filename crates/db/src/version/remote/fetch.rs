@@ -14,11 +14,13 @@ use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use frond_tree::{TreeFormat, Value as TreeValue};
 
 use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::refs;
 use crate::system::{self, BranchRef};
+use crate::transact::Outcome;
 use crate::version::format::{self, Commit};
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::remote::data::{ensure_repository, other_lineage, register};
@@ -120,7 +122,7 @@ impl Database {
         let Some(state) = remote.state()? else {
             return Ok(FetchReport::default());
         };
-        let repository = database::repository(&self.reader(), self.repository_name())?;
+        let repository = refs::repository(&self.reader(), self.repository_name())?;
         let Some(repository) = repository else {
             let message =
                 format!("database {} doesn't exist yet: clone it", self.repository_name());
@@ -176,7 +178,7 @@ impl Database {
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
-                database::repository(&reader, name)?.is_some()
+                refs::repository(&reader, name)?.is_some()
             };
             if is_there {
                 return Err(exists());
@@ -277,8 +279,7 @@ impl Database {
                 if !seen.insert(hash) {
                     continue;
                 }
-                let is_here =
-                    database::commit_chunk(&reader, name, &format::id_of(hash))?.is_some();
+                let is_here = refs::commit_chunk(&reader, name, &format::id_of(hash))?.is_some();
                 let is_left = depth == Depth::Known && listed.contains(&hash);
                 match (is_here, is_beyond || is_left) {
                     (true, false) if depth != Depth::Known && !listed.is_empty() => {
@@ -345,7 +346,7 @@ impl Database {
             for (tag, _) in state.tags.values() {
                 let (target, is_branch) = {
                     let reader = Reader::within(self.frond().engine(), transaction);
-                    let branch = database::branch_ref(&reader, name, &tag.name)?;
+                    let branch = refs::branch_ref(&reader, name, &tag.name)?;
                     (tag::target(&reader, name, &tag.name)?, branch.is_some())
                 };
                 if is_branch || target.is_some_and(|target| target != tag.commit) {

@@ -29,8 +29,9 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 
 use crate::error::Error;
-use crate::frond::{Frond, repositories};
+use crate::frond::Frond;
 use crate::reader::Reader;
+use crate::refs::repositories;
 use crate::version::remote::Remote;
 use crate::version::remote::mend::{has_whole, mend};
 use crate::version::remote::plain::{BackupInfo, PlainRemote, Reread, StorageDamage};

@@ -12,11 +12,11 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 
 use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Outcome, Scope};
-use crate::database::{self, Database};
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
 use crate::error::{Error, ErrorKind};
 use crate::reader::Reader;
-use crate::system;
+use crate::transact::Outcome;
 use crate::version::format::{self, Commit};
 use crate::version::remote::data::{moved_on, other_lineage};
 use crate::version::remote::mend::mend;
@@ -24,6 +24,7 @@ use crate::version::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::version::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
 use crate::version::walk::Walk;
 use crate::version::{TagInfo, history, merge_base, shallow, tag};
+use crate::{refs, system};
 
 /// How often all is sent, as far as it is missing, before a push is given up.
 const ATTEMPTS_MAX: u32 = 3;
@@ -115,7 +116,7 @@ impl Database {
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<PushReport, Error> {
         let reader = self.reader();
-        let repository = database::repository(&reader, self.repository_name())?;
+        let repository = refs::repository(&reader, self.repository_name())?;
         let (Some(repository), Some(head)) = (repository, self.head(&reader)?) else {
             return Err(Error::invalid(Code::BadValue, "there is no commit to push"));
         };
@@ -234,7 +235,7 @@ impl Database {
             let is_as_seen = seen == Some(format::id_of(there));
             return if is_as_seen { Ok(()) } else { Err(moved_on(branch)) };
         }
-        let is_known = database::commit_chunk(reader, name, &format::id_of(there))?.is_some();
+        let is_known = refs::commit_chunk(reader, name, &format::id_of(there))?.is_some();
         let mut load = |hash| history::load(&**reader.store(), hash);
         if is_known && merge_base::is_ancestor(there, head, &mut load)? {
             return Ok(());
@@ -261,7 +262,7 @@ impl Database {
             if is_there {
                 continue;
             }
-            let chunk = database::commit_chunk(reader, name, &tag.commit)?;
+            let chunk = refs::commit_chunk(reader, name, &tag.commit)?;
             let chunk = chunk.ok_or_else(|| {
                 Error::damaged(format!("the commit of the tag {} is not known", tag.name))
             })?;
@@ -282,7 +283,7 @@ impl Database {
         if let Some(state) = state {
             let tags = state.tags.values().map(|(_, chunk)| *chunk);
             for hash in state.branches.values().copied().chain(tags) {
-                if database::commit_chunk(reader, name, &format::id_of(hash))?.is_some() {
+                if refs::commit_chunk(reader, name, &format::id_of(hash))?.is_some() {
                     there.push(hash);
                 }
             }

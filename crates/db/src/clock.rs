@@ -205,5 +205,14 @@ impl Clock for BelievedClock {
     }
 }
 
+/// What this process recorded and told of the clock.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ClockRecords {
+    /// What was recorded last.
+    pub known: Option<Known>,
+    /// Whether an operator was told of a doubt.
+    pub told_doubt: bool,
+}
+
 #[cfg(test)]
 mod tests;

@@ -20,9 +20,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::catalog::Collection;
-use crate::database::Target;
-use crate::name::DatabaseName;
+use crate::name::{DatabaseName, Target};
+use crate::schema::Collection;
 
 /// The low bits of `changes` count the changes under way, the others those that began or ended.
 const COUNT_SHIFT: u32 = 16;

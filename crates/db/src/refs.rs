@@ -1,0 +1,60 @@
+//! Repositories, branches and commits, as the system tree names them.
+
+use frond_engine::TreeId;
+use frond_query::Code;
+use frond_store::ChunkHash;
+use frond_tree::{Bounds, Direction};
+
+use crate::commit_id::CommitId;
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::schema::TreeRef;
+use crate::system::{self, BranchRef, Repository};
+
+/// All repositories, by name.
+pub(crate) fn repositories(reader: &Reader<'_>) -> Result<Vec<(String, Repository)>, Error> {
+    let prefix = system::repositories_prefix();
+    let place = TreeRef::Live(TreeId::SYSTEM);
+    let mut repositories = Vec::new();
+    for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+        let entry = entry?;
+        let repository = Repository::decode(reader.read(&entry.value)?)?;
+        repositories.push((system::name_after(&prefix, &entry.key)?, repository));
+    }
+    Ok(repositories)
+}
+
+/// The repository record of `database`, if it exists.
+pub(crate) fn repository(reader: &Reader<'_>, database: &str) -> Result<Option<Repository>, Error> {
+    let record =
+        reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &system::repository_key(database))?;
+    record.map(Repository::decode).transpose()
+}
+
+/// Says that there is no such database.
+pub(crate) fn missing(database: &str) -> Error {
+    let message = format!("database {database} doesn't exist yet");
+    Error::invalid(Code::NamespaceNotFound, message)
+}
+
+/// The ref of `branch`, if there is such a branch.
+pub(crate) fn branch_ref(
+    reader: &Reader<'_>,
+    database: &str,
+    branch: &str,
+) -> Result<Option<BranchRef>, Error> {
+    let record =
+        reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &system::branch_key(database, branch))?;
+    record.map(BranchRef::decode).transpose()
+}
+
+/// The chunk of the commit `id`, if the repository knows it.
+pub(crate) fn commit_chunk(
+    reader: &Reader<'_>,
+    database: &str,
+    id: &CommitId,
+) -> Result<Option<ChunkHash>, Error> {
+    let key = system::commit_key(database, &id.0);
+    let value = reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?;
+    value.as_ref().map(system::commit_chunk).transpose()
+}

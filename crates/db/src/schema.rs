@@ -1,0 +1,28 @@
+//! What the catalog says, as types; and what the process remembers of it.
+//!
+//! Reading order: [`TreeRef`] (where a tree lies), `collection` (a collection that can be read), `entry` (one in a
+//! commit), `cache` (what names meant last), `builds` and `usage` (of indexes). Reading them is the catalog's.
+
+mod builds;
+pub(crate) mod cache;
+mod collection;
+pub(crate) mod entry;
+mod usage;
+
+use frond_engine::TreeId;
+use frond_tree::Tree;
+
+pub use builds::IndexBuild;
+pub(crate) use builds::{Builds, Progress};
+pub(crate) use cache::{CatalogCache, CatalogEpoch, KnownDatabase};
+pub(crate) use collection::{Collection, Held, Index};
+pub(crate) use usage::IndexUsage;
+
+/// Where a tree lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TreeRef {
+    /// In the engine: it changes.
+    Live(TreeId),
+    /// In the store, below a commit: it never changes.
+    Committed(Tree),
+}

@@ -1,0 +1,201 @@
+//! Transactions that run again by themselves when another was in the way.
+//!
+//! 1. A request's transaction runs optimistically. If its commit conflicts, it is run again from the start, at a new
+//!    snapshot, and claims from then on what it writes (`frond_engine::LockMode`): whoever else wants to write that waits
+//!    until it is done, so that a hundred updaters of one counter take turns instead of all losing to one.
+//! 2. What somebody else has claimed, another such transaction or one of several requests, it waits for, as long as its
+//!    caller does ([`Interrupt`]), and has its turn in the order in which it came.
+//! 3. A conflict over whole trees, or over what it was found by, has no queue: it runs again after a short wait that grows.
+//! 4. After [`ATTEMPTS_MAX`] the conflict is the caller's.
+//!
+//! *Latches* ([`crate::contention`]) are taken for each attempt, before its transaction begins, and kept until it has ended.
+
+use std::time::{Duration, Instant};
+
+use frond_engine::{Durability, LockMode, Transaction, Wait};
+
+use crate::contention::{LatchMode, Scope};
+use crate::error::{Error, ErrorKind};
+use crate::frond::Frond;
+use crate::interrupt::Interrupt;
+use crate::schema::CatalogEpoch;
+use crate::system;
+
+const ATTEMPTS_MAX: u32 = 2_000;
+const WAIT_MICROS_MIN: u64 = 20;
+const WAIT_MICROS_MAX: u64 = 2_000;
+/// How often one that waits asks whether it still may: who is told to end notices it so late. Asking costs a switch of
+/// threads; with hundreds that wait, asking each 10 ms took as much processor time as what they waited to do.
+const WAIT_STEP: Duration = Duration::from_millis(100);
+/// How long a request waits for what another transaction has claimed, if nobody ends the wait before.
+const WAIT_MILLIS_MAX: u64 = 300_000;
+
+/// Waits until a claim's turn has come, for so long at most; tells whether it has.
+///
+/// # Errors
+/// What `interrupt` says.
+pub(crate) fn wait(wait: &Wait, millis_max: u64, interrupt: &Interrupt) -> Result<bool, Error> {
+    let (begun, most) = (Instant::now(), Duration::from_millis(millis_max));
+    loop {
+        let left = most.saturating_sub(begun.elapsed());
+        if wait.wait(WAIT_STEP.min(left)) {
+            return Ok(true);
+        }
+        interrupt.check()?;
+        if left.is_zero() {
+            return Ok(false);
+        }
+    }
+}
+
+/// What the body of a transaction wants done with it.
+pub(crate) enum Outcome<T> {
+    /// Commit, then answer.
+    Commit(T),
+    /// Nothing was changed: answer without a commit.
+    Discard(T),
+}
+
+impl<T> Outcome<T> {
+    /// `Commit` if something was `changed`.
+    pub fn commit_if(changed: bool, answer: T) -> Outcome<T> {
+        if changed { Outcome::Commit(answer) } else { Outcome::Discard(answer) }
+    }
+}
+
+/// Whether a transaction that met a conflict has what it wanted, after a wait perhaps, and need only begin again.
+fn has_its_turn(transaction: &mut Transaction, interrupt: &Interrupt) -> Result<bool, Error> {
+    if let Some(blocked) = transaction.blocked() {
+        return Ok(wait(&blocked, WAIT_MILLIS_MAX, interrupt)? && transaction.unblock());
+    }
+    Ok(transaction.is_stale())
+}
+
+impl Frond {
+    /// Runs `body` in a transaction and commits it; both again while commits conflict. `body` must
+    /// be harmless to run again: all it changes is the transaction.
+    ///
+    /// # Errors
+    /// What `body` says; `Conflict` after many attempts; what the commit says.
+    pub(crate) fn transact<T>(
+        &self,
+        scope: Scope,
+        mode: LatchMode,
+        durability: Durability,
+        body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        self.transact_over(scope, &[], mode, durability, body)
+    }
+
+    /// As `transact`, for what concerns the trees of the scopes `more`, of the same database, too.
+    pub(crate) fn transact_over<T>(
+        &self,
+        scope: Scope,
+        more: &[Scope],
+        mode: LatchMode,
+        durability: Durability,
+        mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        let never = Interrupt::default();
+        self.attempt(scope, more, mode, durability, &never, |transaction, _| body(transaction))
+    }
+
+    /// As `transact`, for whom `interrupt` ends the wait for others, and where `body` is told the moment of the catalog
+    /// that was noted before the transaction began: what was known of the catalog at that moment is right in it.
+    pub(crate) fn transact_noted<T>(
+        &self,
+        scope: Scope,
+        mode: LatchMode,
+        durability: Durability,
+        interrupt: &Interrupt,
+        body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        self.attempt(scope, &[], mode, durability, interrupt, body)
+    }
+
+    fn attempt<T>(
+        &self,
+        scope: Scope,
+        more: &[Scope],
+        mode: LatchMode,
+        durability: Durability,
+        interrupt: &Interrupt,
+        mut body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        let contention = self.contention();
+        let mut stripes: Vec<usize> =
+            more.iter().chain([&scope]).map(|scope| scope.collection).collect();
+        stripes.sort_unstable();
+        stripes.dedup();
+        let mut kept: Option<Transaction> = None;
+        if mode == LatchMode::Writer {
+            contention.slow_down(stripes.iter().copied());
+        }
+        for attempt in 0..ATTEMPTS_MAX {
+            let latches = contention.latches(scope.database, &stripes, mode, attempt);
+            let moment = self.catalog_cache().moment();
+            let mut transaction = self.begin_attempt(kept.take(), attempt)?;
+            let result = match body(&mut transaction, moment) {
+                Ok(Outcome::Commit(answer)) => {
+                    self.commit(transaction, durability).map(|()| answer)
+                }
+                Ok(Outcome::Discard(answer)) => Ok(answer),
+                Err(error) if error.kind == ErrorKind::Conflict => {
+                    drop(latches);
+                    if has_its_turn(&mut transaction, interrupt)? {
+                        kept = Some(transaction);
+                        continue;
+                    }
+                    drop(transaction);
+                    std::thread::sleep(self.wait(attempt));
+                    continue;
+                }
+                Err(error) => Err(error),
+            };
+            match result {
+                Err(error) if error.kind == ErrorKind::Conflict => {
+                    drop(latches);
+                    // Whoever was first may have to be synced yet: what is claimed now waits for that.
+                    if attempt > 0 {
+                        std::thread::sleep(self.wait(attempt));
+                    }
+                }
+                result => return result,
+            }
+        }
+        Err(Error::write_conflict())
+    }
+
+    /// The transaction of an attempt: the one of the last, with what it has claimed, or a new one.
+    fn begin_attempt(&self, kept: Option<Transaction>, attempt: u32) -> Result<Transaction, Error> {
+        let lock_mode = if attempt == 0 { LockMode::Optimistic } else { LockMode::Locking };
+        match kept {
+            Some(mut transaction) => {
+                transaction.restart()?;
+                Ok(transaction)
+            }
+            None => Ok(self.engine().begin_as(lock_mode)),
+        }
+    }
+
+    /// Commits a transaction: the one place where that happens.
+    pub(crate) fn commit(
+        &self,
+        transaction: Transaction,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let _change =
+            system::changes_catalog(&transaction).then(|| self.catalog_cache().begin_change());
+        transaction.commit(durability)?;
+        Ok(())
+    }
+
+    /// How long to wait after a lost attempt: the winner becomes visible once its sync is done, and
+    /// an attempt before that is lost too.
+    fn wait(&self, attempt: u32) -> Duration {
+        let most = (WAIT_MICROS_MIN << attempt.min(10)).min(WAIT_MICROS_MAX);
+        let mut dice = [0; 8];
+        self.chance().fill(&mut dice);
+        Duration::from_micros(most / 2 + u64::from_le_bytes(dice) % most)
+    }
+}

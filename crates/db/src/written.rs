@@ -1,0 +1,85 @@
+//! What was written to branches since they were last committed: in memory, and only as a hint of what policies
+//! may want to look at.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+/// What is remembered between two runs.
+///
+/// *Thread safety*: any number of threads. Neither lock is held while the other is taken.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// Databases with a policy, and whether their branches were looked at since the opening.
+    watched: RwLock<HashSet<String>>,
+    new: Mutex<HashSet<String>>,
+    /// What was written, by database and branch, since it was last committed.
+    changed: Mutex<BTreeMap<(String, String), Changed>>,
+    /// Whether any branch takes no direct writes; never taken back.
+    some_closed: AtomicBool,
+}
+
+/// What was written to a branch.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Changed {
+    /// How much.
+    pub bytes: u64,
+    /// When the first of it was.
+    pub since_millis: i64,
+}
+
+impl Written {
+    /// A database got a policy, or lost it.
+    pub fn watch(&self, database: &str, has_policy: bool) {
+        let mut watched = self.watched.write().unwrap_or_else(PoisonError::into_inner);
+        if has_policy {
+            watched.insert(database.to_owned());
+        } else {
+            watched.remove(database);
+        }
+        drop(watched);
+        if has_policy {
+            self.new.lock().unwrap_or_else(PoisonError::into_inner).insert(database.to_owned());
+        }
+    }
+
+    /// Notes a write of about so many bytes.
+    pub fn note(&self, database: &str, branch: &str, bytes: u64, now_millis: impl Fn() -> i64) {
+        let watched = self.watched.read().unwrap_or_else(PoisonError::into_inner);
+        let is_watched = watched.contains(database);
+        drop(watched);
+        if !is_watched || bytes == 0 {
+            return;
+        }
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Changed { bytes: 0, since_millis: now_millis() };
+        let key = (database.to_owned(), branch.to_owned());
+        changed.entry(key).or_insert_with(fresh).bytes += bytes;
+    }
+
+    /// Notes that a branch takes no direct writes.
+    pub fn note_closed(&self) {
+        self.some_closed.store(true, Ordering::Release);
+    }
+
+    /// Whether any branch may take no direct writes.
+    pub fn some_closed(&self) -> bool {
+        self.some_closed.load(Ordering::Acquire)
+    }
+
+    /// Takes the databases whose branches were not looked at since they got a policy.
+    pub fn take_new(&self) -> HashSet<String> {
+        std::mem::take(&mut *self.new.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What was noted, by database and branch.
+    pub fn all_changed(&self) -> Vec<((String, String), Changed)> {
+        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.iter().map(|(key, changed)| (key.clone(), *changed)).collect()
+    }
+
+    /// Takes what was noted of a branch: it is about to be committed.
+    pub fn take(&self, key: &(String, String)) {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
