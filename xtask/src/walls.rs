@@ -69,10 +69,10 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "db",
-        rooms: "spill error commit_id interrupt name definition large system session schema clock written contention frond transact transaction reader refs retry time database catalog \
+        rooms: "spill error commit_id interrupt name definition large system session schema clock written contention frond transact transaction reader refs retry time database hook catalog \
                 collection version reclaim kept expire salvage fsck doctor open golden",
-        upward: 3,
-        in_rings: 38,
+        upward: 0,
+        in_rings: 16,
     },
     Walls {
         name: "remote",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frond_engine::Durability;
+use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 
 use crate::contention::{LatchMode, Scope};
@@ -11,7 +11,7 @@ use crate::frond::Frond;
 use crate::interrupt::Interrupt;
 use crate::name::{DatabaseName, Target, VersionName};
 use crate::reader::Reader;
-use crate::refs::{branch_ref, repository};
+use crate::refs::{branch_ref, history, policy, repository};
 use crate::retry::RetryableWrite;
 use crate::schema::{CatalogEpoch, KnownDatabase};
 use crate::system;
@@ -71,7 +71,7 @@ impl Database {
                     Some(_) if branch_ref(&reader, &name.name, version)?.is_some() => {
                         Some(Target::Branch(version.as_str().into()))
                     }
-                    Some(_) => crate::version::resolve(&reader, &name.name, version)?
+                    Some(_) => history::resolve(&reader, &name.name, version)?
                         .map(|(id, chunk)| Target::Commit(id, chunk)),
                     None => None,
                 };
@@ -309,6 +309,30 @@ impl Database {
             Context::Within(_) => Err(not_in_transaction(what)),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses direct writes to a branch that takes none; conflicts with who closes it meanwhile.
+    /// Costs nothing in a data directory without such branches.
+    ///
+    /// # Errors
+    /// `UserWritesBlocked`.
+    pub(crate) fn refuse_closed(
+        &self,
+        transaction: &mut frond_engine::Transaction,
+    ) -> Result<(), Error> {
+        let Some(branch) = self.branch().filter(|_| self.frond().written().some_closed()) else {
+            return Ok(());
+        };
+        let policy = {
+            let reader = Reader::within(self.frond().engine(), transaction);
+            policy::read(&reader, self.repository_name(), branch)?
+        };
+        transaction.validate(TreeId::SYSTEM, system::policy_key(self.repository_name(), branch));
+        if !policy.closed {
+            return Ok(());
+        }
+        let message = format!("branch {branch} takes no direct writes: merge into it");
+        Err(Error::invalid(Code::UserWritesBlocked, message))
     }
 
     /// The branch to write to.

@@ -1,5 +1,6 @@
 //! A data directory, open.
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -113,6 +114,8 @@ struct Inner {
     builds: Builds,
     usage: IndexUsage,
     written: Written,
+    /// The layer of versions: see [`crate::hook`].
+    layer: Arc<dyn Any + Send + Sync>,
     spill: Arc<SpillSpace>,
     /// Who is told of what nobody asked for.
     notices: OnceLock<NoticeSink>,
@@ -138,6 +141,7 @@ impl Frond {
         clock: Arc<BelievedClock>,
         engine: Engine,
         options: FrondOptions,
+        layer: Arc<dyn Any + Send + Sync>,
     ) -> Result<Frond, Error> {
         let temporary = options.temporary_disk_bytes_max.unwrap_or(TEMPORARY_DISK_BYTES_MAX);
         let spill = SpillSpace::open(&machine.disk, temporary).map_err(|error| {
@@ -160,6 +164,7 @@ impl Frond {
                 builds: Builds::default(),
                 usage: IndexUsage::default(),
                 written: Written::default(),
+                layer,
                 spill: Arc::new(spill),
                 notices: OnceLock::new(),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
@@ -333,6 +338,11 @@ impl Frond {
 
     pub(crate) fn usage(&self) -> &IndexUsage {
         &self.inner.usage
+    }
+
+    /// What was given to it as the layer of versions.
+    pub(crate) fn layer(&self) -> &(dyn Any + Send + Sync) {
+        &*self.inner.layer
     }
 
     /// What was written to branches, for their policies.

@@ -23,8 +23,8 @@ use frond_store::{ChunkStore, StoreError};
 
 use crate::error::{Error, ErrorKind};
 use crate::frond::open_machine;
+use crate::refs::shallow;
 use crate::salvage::{SalvageReport, survey_directory};
-use crate::version::shallow;
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]

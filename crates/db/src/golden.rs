@@ -6,8 +6,8 @@ use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Tree, TreeFormat};
 
 use crate::definition::IndexSpec;
+use crate::refs::format::{self, Commit};
 use crate::schema::entry::CatalogEntry;
-use crate::version::format::{self, Commit};
 
 /// The bytes in a document's fenced blocks of kind `hex`: whatever stands before a semicolon.
 fn example(document: &str) -> Vec<u8> {

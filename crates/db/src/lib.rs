@@ -19,6 +19,7 @@ pub mod error;
 mod expire;
 pub mod frond;
 pub mod fsck;
+mod hook;
 mod interrupt;
 mod kept;
 mod large;

@@ -9,7 +9,8 @@ use frond_store::io::{Clock, Machine};
 use crate::clock::BelievedClock;
 use crate::error::Error;
 use crate::frond::{Frond, FrondOptions, open_machine};
-use crate::version::automatic;
+use crate::hook;
+use crate::version::{Layer, automatic};
 
 impl Frond {
     /// Opens `directory`, making it where it is missing.
@@ -23,7 +24,7 @@ impl Frond {
         let clock = Arc::new(BelievedClock::new(Arc::clone(&machine.clock)));
         let machine = &Machine { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..machine.clone() };
         let engine = Engine::open(machine, options.engine)?;
-        let frond = Frond::assemble(machine, clock, engine, options)?;
+        let frond = Frond::assemble(machine, clock, engine, options, hook::layer(Layer))?;
         automatic::begin_to_watch(&frond)?;
         frond.begin_clock()?;
         Ok(frond)
@@ -36,7 +37,7 @@ impl Frond {
         options: FrondOptions,
     ) -> Result<Frond, Error> {
         let clock = Arc::new(BelievedClock::new(Arc::clone(&machine.clock)));
-        let frond = Frond::assemble(machine, clock, engine, options)?;
+        let frond = Frond::assemble(machine, clock, engine, options, hook::layer(Layer))?;
         automatic::begin_to_watch(&frond)?;
         Ok(frond)
     }

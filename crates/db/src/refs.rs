@@ -1,4 +1,16 @@
-//! Repositories, branches and commits, as the system tree names them.
+//! Refs: what names commits. Repositories, branches and commits as the system tree names them.
+//!
+//! Reading order: `format` (a commit's bytes), `revision` (`main~2`), `history` (from a name to a commit, and
+//! back along parents), `shallow` (where history ends early), `tag`, `erased`, `policy` (what may be done to
+//! a branch).
+
+pub(crate) mod erased;
+pub(crate) mod format;
+pub(crate) mod history;
+pub(crate) mod policy;
+mod revision;
+pub(crate) mod shallow;
+pub(crate) mod tag;
 
 use frond_engine::TreeId;
 use frond_query::Code;

@@ -8,9 +8,6 @@
 //! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one too,
 //! once its changes are folded. The same content has the same root, so comparing costs what differs.
 
-pub(crate) mod format;
-mod revision;
-
 mod field_diff;
 mod field_merge;
 mod field_rule;
@@ -20,7 +17,6 @@ mod merge_base;
 pub(crate) mod history;
 mod log;
 mod path_filter;
-pub(crate) mod shallow;
 pub(crate) mod tag;
 pub(crate) mod walk;
 
@@ -66,6 +62,8 @@ mod replay;
 mod restore;
 mod waiting;
 
+mod layer;
+
 pub mod remote;
 
 use frond_doc::{DocumentBuf, ValueBuf};
@@ -83,7 +81,7 @@ pub use document_history::{DocumentHistory, DocumentVersion};
 pub use dropped::DroppedDatabase;
 pub use erase::{EraseRequest, Erased, Replaced};
 pub use history::NOTHING;
-pub(crate) use history::resolve;
+pub(crate) use layer::Layer;
 pub use log::{Log, LogRequest};
 pub use pick::{PickKind, PickRequest};
 pub use policy::BranchPolicy;

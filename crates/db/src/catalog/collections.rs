@@ -164,7 +164,7 @@ impl Database {
                 return Ok(Outcome::Discard(false));
             };
             transaction.give_back();
-            let remembered = self.remember_drop(transaction, branch, name);
+            let remembered = self.versions()?.remember_collection(self, transaction, branch, name);
             self.unless_full(name, remembered)?;
             drop_trees(transaction, &found)?;
             self.remove_entry(transaction, branch, name)?;
@@ -209,7 +209,7 @@ impl Database {
                     let message = "target namespace exists";
                     return Err(Error::invalid(Code::NamespaceExists, message));
                 }
-                self.remember_drop(transaction, branch, to)?;
+                self.versions()?.remember_collection(self, transaction, branch, to)?;
                 drop_trees(transaction, &target)?;
             }
             let live = adopt::adopt(transaction, self, branch, from, &found)?;
@@ -243,7 +243,7 @@ impl Database {
                 (keys, trees, repository)
             };
             transaction.give_back();
-            let remembered = crate::version::dropped::remember(transaction, self, &repository);
+            let remembered = self.versions()?.remember_database(self, transaction, &repository);
             self.unless_full(name, remembered)?;
             for tree in trees {
                 transaction.drop_tree(tree)?;

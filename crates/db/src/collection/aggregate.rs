@@ -92,7 +92,7 @@ impl Database {
         variables: Variables,
         context: Arc<Stages>,
     ) -> Result<Documents<'static>, Error> {
-        let source = crate::version::source::split(stages);
+        let source = self.split_source(stages)?;
         let stages = match source.as_ref().and_then(|(_, rest)| rest.as_value().as_array()) {
             Some(rest) => rest,
             None => stages,
@@ -118,7 +118,7 @@ impl Database {
             }
             _ if let Some(first) = first => {
                 let put_aside = context.put_aside.clone();
-                let rows = self.source(collection, first)?;
+                let rows = self.versions()?.source(self, collection, first)?;
                 let rows = rows.map(move |row| row.map_err(|error| put_aside.keep(error)));
                 Input::Documents(Box::new(rows))
             }
@@ -386,7 +386,8 @@ impl Collections for Stages {
         stage: &DocumentBuf,
     ) -> Result<Documents<'static>, QueryError> {
         let database = self.database.output_database(database);
-        let rows = database.and_then(|database| database.source(collection, stage.view()));
+        let rows = database
+            .and_then(|database| database.versions()?.source(&database, collection, stage.view()));
         let rows = rows.map_err(|error| self.put_aside.keep(error))?;
         let put_aside = self.put_aside.clone();
         Ok(Box::new(rows.map(move |row| row.map_err(|error| put_aside.keep(error)))))

@@ -42,7 +42,7 @@ impl Database {
             view::refuse(found.options.view(), &self.namespace(from))?;
             let documents = self.last_of(transaction, &found, capped::rounded(size))?;
             if from == to {
-                self.remember_drop(transaction, branch, from)?;
+                self.versions()?.remember_collection(self, transaction, branch, from)?;
                 collections::drop_trees(transaction, &found)?;
             } else if adopt::find(transaction, self, branch, to)?.is_some() {
                 let message = format!("target collection {} already exists", self.namespace(to));

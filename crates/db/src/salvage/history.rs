@@ -10,15 +10,15 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
-use crate::refs;
+use crate::refs::format::{self, Commit};
+use crate::refs::{self, shallow};
 use crate::salvage::source::Source;
 use crate::salvage::{SalvageReport, tell};
 use crate::schema::TreeRef;
 use crate::system::{self, BranchRef, Repository};
 use crate::transact::Outcome;
-use crate::version::format::{self, Commit};
 use crate::version::remote::{carry_commits, ensure_repository, register};
-use crate::version::{TagInfo, shallow, tag};
+use crate::version::{TagInfo, tag};
 
 /// Commits that are registered together.
 const BATCH: usize = 1_024;

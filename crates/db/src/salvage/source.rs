@@ -14,9 +14,9 @@ use frond_store::{
 use crate::error::Error;
 use crate::frond::{Frond, FrondOptions};
 use crate::reader::Reader;
+use crate::refs::shallow;
 use crate::salvage::SalvageReport;
 use crate::version::remote::{BackupInfo, PlainRemote, Remote};
-use crate::version::shallow;
 
 /// The root of a data directory's state.
 const ROOT_NAME: &str = "engine";

@@ -13,13 +13,13 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::refs;
+use crate::refs::{self, format};
 use crate::schema::TreeRef;
 use crate::system::{self, BranchRef};
 use crate::transact::Outcome;
 use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
-use crate::version::{BranchInfo, adopt, conflict, format, history, merge_base, tag, waiting};
+use crate::version::{BranchInfo, adopt, conflict, history, merge_base, tag, waiting};
 
 /// Longest name of a branch.
 const NAME_BYTES_MAX: usize = 200;

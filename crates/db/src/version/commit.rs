@@ -19,12 +19,13 @@ use frond_tree::Tree;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::Error;
+use crate::refs::format::{self, Commit};
+use crate::refs::shallow;
 use crate::system::{self, WorkingEntry};
 use crate::transact::Outcome;
-use crate::version::format::{self, Commit};
 use crate::version::reflog::RefWhy;
 use crate::version::state::BranchState;
-use crate::version::{CommitInfo, history, shallow};
+use crate::version::{CommitInfo, history};
 
 /// Who makes a commit if nobody says.
 pub(crate) const AUTHOR_DEFAULT: &str = "frond";

@@ -18,7 +18,7 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::refs;
+use crate::refs::{self, format};
 use crate::schema::TreeRef;
 use crate::schema::entry::CatalogEntry;
 use crate::system::{self, BranchRef, Repository};
@@ -27,7 +27,7 @@ use crate::version::adopt::Adoption;
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::state::BranchState;
 use crate::version::walk::Walk;
-use crate::version::{TagInfo, format, history, tag};
+use crate::version::{TagInfo, history, tag};
 
 /// A database that was dropped.
 #[derive(Clone, Debug)]

@@ -33,16 +33,19 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::refs;
+use crate::refs::erased::replaced;
+use crate::refs::format::{self, Commit};
 use crate::schema::TreeRef;
 use crate::system::{self, BranchRef};
 use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
 use crate::version::erase_rewrite::Rewrite;
-use crate::version::format::{self, Commit};
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::state::{self, BranchState};
 use crate::version::walk::Walk;
 use crate::version::{TagInfo, history, tag};
+
+pub use crate::refs::erased::Replaced;
 
 /// What to erase.
 #[derive(Clone, Debug, Default)]
@@ -72,17 +75,6 @@ pub struct Erased {
     pub remotes: Vec<String>,
     /// Chunks of which every one held the erased or led to it: none may be left after a purge.
     held: Vec<ChunkHash>,
-}
-
-/// A commit that took another one's place.
-#[derive(Clone, Copy, Debug)]
-pub struct Replaced {
-    /// The commit that was.
-    pub old: CommitId,
-    /// The one that is.
-    pub new: CommitId,
-    /// When: milliseconds since 1970.
-    pub time_millis: i64,
 }
 
 /// Commits by what they became.
@@ -415,36 +407,4 @@ fn put_replaced(
     let key = system::erased_key(database, &replaced.old.0);
     let record = TreeValue::inline(record.build().into_bytes());
     Ok(transaction.put(TreeId::SYSTEM, key, record)?)
-}
-
-/// Which commits took the place of which.
-pub(crate) fn replaced(reader: &Reader<'_>, database: &str) -> Result<Vec<Replaced>, Error> {
-    in_range(reader, database, Bounds::prefix(&system::erased_key(database, &[])))
-}
-
-/// Those whose old ids lie between two.
-pub(crate) fn in_range(
-    reader: &Reader<'_>,
-    database: &str,
-    bounds: Bounds,
-) -> Result<Vec<Replaced>, Error> {
-    let prefix = system::erased_key(database, &[]);
-    let mut found = Vec::new();
-    let place = TreeRef::Live(TreeId::SYSTEM);
-    for entry in reader.range(place, bounds, Direction::Ascending)? {
-        let entry = entry?;
-        let old = entry.key.strip_prefix(&prefix[..]).and_then(|id| id.try_into().ok());
-        let old = old.ok_or_else(|| Error::damaged("the key of an erased commit has no id"))?;
-        let record = system::record(reader.read(&entry.value)?)?;
-        let time = |value: Value<'_>| match value {
-            Value::DateTime(millis) => Some(millis),
-            _ => None,
-        };
-        found.push(Replaced {
-            old: CommitId(old),
-            new: CommitId(system::field(&record, "commit", system::as_array)?),
-            time_millis: system::field(&record, "time", time)?,
-        });
-    }
-    Ok(found)
 }

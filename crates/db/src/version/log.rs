@@ -13,7 +13,7 @@ use frond_store::ChunkHash;
 
 use crate::database::Database;
 use crate::error::Error;
-use crate::version::format::Commit;
+use crate::refs::format::Commit;
 use crate::version::path_filter::PathFilter;
 use crate::version::walk::{Turn, Walk, turn_of};
 use crate::version::{CommitInfo, history};

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use frond_store::ChunkHash;
 
 use crate::error::Error;
-use crate::version::format::Commit;
+use crate::refs::format::Commit;
 
 /// Paint. Bits: a commit may have several.
 const OURS: u8 = 1;

@@ -16,7 +16,7 @@ use frond_tree::{Tree, Value};
 use crate::catalog::view;
 use crate::error::Error;
 use crate::large::read_document;
-use crate::version::format::Commit;
+use crate::refs::format::Commit;
 use crate::version::history;
 
 /// What lies at the path in one commit: names of content, compared without reading it.

@@ -13,12 +13,12 @@ use crate::database::Database;
 use crate::definition::merge_rules::MergeRules;
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::refs;
+use crate::refs::format::Commit;
+use crate::refs::{self, shallow};
 use crate::version::conflict::MergeKind;
-use crate::version::format::Commit;
 use crate::version::replay::Replay;
 use crate::version::state::BranchState;
-use crate::version::{MergeOutcome, history, shallow};
+use crate::version::{MergeOutcome, history};
 
 /// Whether to do again or to undo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -14,13 +14,13 @@ use crate::database::Database;
 use crate::definition::merge_rules::MergeRules;
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::refs;
+use crate::refs::{self, format};
 use crate::transact::Outcome;
 use crate::version::conflict::MergeKind;
 use crate::version::replay::{Replay, Replayed};
 use crate::version::state::BranchState;
 use crate::version::walk::Walk;
-use crate::version::{CommitInfo, format, history};
+use crate::version::{CommitInfo, history};
 
 /// More commits than this are not rebased at once.
 const COMMITS_MAX: usize = 10_000;

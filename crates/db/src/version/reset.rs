@@ -10,13 +10,13 @@ use crate::commit_id::CommitId;
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::refs;
+use crate::refs::{self, format};
 use crate::transact::Outcome;
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
 use crate::version::waiting::{self, Without};
-use crate::version::{conflict, format, history, merge_base};
+use crate::version::{conflict, history, merge_base};
 
 impl Database {
     /// Moves the branch to `target` (default HEAD). Hard: the working state becomes the target's;

@@ -6,36 +6,17 @@
 //! collection; on the database (`aggregate: 1`) of all, or of the one that its `collection` names.
 //! A field that a stage doesn't know is refused.
 
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Document, Value, ValueBuf};
 use frond_query::Code;
 
 use crate::database::Database;
 use crate::error::Error;
+use crate::hook::Rows;
 use crate::version::{DiffRequest, LogRequest};
 
-/// Documents that a stage makes.
-pub(crate) type Rows = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
-
 /// Stages of this kind.
-const STAGES: &[&str] = &["$blame", "$conflicts", "$diff", "$history", "$log", "$reflog"];
-
-/// The first stage, if it is one of these, and the stages after it.
-pub(crate) fn split(stages: Array<'_>) -> Option<(ValueBuf, ValueBuf)> {
-    let first = stages.get(0)?.as_document()?;
-    let mut fields = first.iter();
-    let (name, _) = fields.next()?;
-    if fields.next().is_some() || !STAGES.contains(&name) {
-        return None;
-    }
-    let mut rest = DocumentBuilder::new();
-    rest.begin_array("rest");
-    for stage in stages.iter().skip(1) {
-        rest.push(stage);
-    }
-    rest.end();
-    let rest = rest.build();
-    Some((Value::Document(first).to_buf(), rest.get("rest")?.to_buf()))
-}
+pub(crate) const STAGES: &[&str] =
+    &["$blame", "$conflicts", "$diff", "$history", "$log", "$reflog"];
 
 /// The options of a stage, taken one by one; what nobody takes is refused.
 struct Options<'a> {

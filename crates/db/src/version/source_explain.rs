@@ -8,7 +8,8 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use crate::collection::Effort;
 use crate::database::Database;
 use crate::error::Error;
-use crate::version::{format, history, source};
+use crate::refs::format;
+use crate::version::history;
 
 /// Options that name a version, and what they mean if they aren't there.
 const VERSIONS: &[(&str, &str)] = &[("from", history::HEAD), ("to", "")];
@@ -25,7 +26,7 @@ impl Database {
         stages: Array<'_>,
         effort: Effort,
     ) -> Result<Option<(DocumentBuf, ValueBuf)>, Error> {
-        let Some((first, rest)) = source::split(stages) else { return Ok(None) };
+        let Some((first, rest)) = self.split_source(stages)? else { return Ok(None) };
         let Some((first, (name, options))) =
             first.as_value().as_document().and_then(|first| Some((first, first.iter().next()?)))
         else {

@@ -25,12 +25,12 @@ use crate::error::Error;
 use crate::frond::Frond;
 use crate::reader::Reader;
 use crate::refs;
+use crate::refs::format::{self, Commit};
 use crate::schema::TreeRef;
 use crate::schema::entry::CatalogEntry;
 use crate::system::{self, BranchRef, LiveCollection, Repository, WorkingEntry};
 use crate::transact::Outcome;
 use crate::version::conflict::MergeState;
-use crate::version::format::{self, Commit};
 use crate::version::history;
 use crate::version::reflog::{RefChange, RefWhy};
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::Error;
-use crate::version::format::Commit;
+use crate::refs::format::Commit;
 use crate::version::history;
 
 /// Where a commit stands in the order of visits: the last is visited first.

@@ -22,9 +22,9 @@ use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::{Tree, TreeFormat, Value};
 
 use crate::error::Error;
+use crate::refs::format::Commit;
 use crate::schema::entry::CatalogEntry;
 use crate::version::diff::changed_collections;
-use crate::version::format::Commit;
 use crate::version::history;
 use crate::version::remote::transfer::{Endpoint, Transfer};
 use crate::{large, name};

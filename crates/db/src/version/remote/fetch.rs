@@ -18,16 +18,16 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::refs;
+use crate::refs::format::{self, Commit};
+use crate::refs::{self, shallow};
 use crate::system::{self, BranchRef};
 use crate::transact::Outcome;
-use crate::version::format::{self, Commit};
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::remote::data::{ensure_repository, other_lineage, register};
 use crate::version::remote::mend::has_whole;
 use crate::version::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::version::remote::{ORIGIN, Remote, RemoteState, admit, remote_record};
-use crate::version::{MergeOutcome, MergeRequest, TagInfo, branch, shallow, tag};
+use crate::version::{MergeOutcome, MergeRequest, TagInfo, branch, tag};
 
 /// Commits that are asked for together.
 const COMMITS_BATCH: usize = 1_024;

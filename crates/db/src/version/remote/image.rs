@@ -31,12 +31,11 @@ use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::reader::Reader;
-use crate::refs::repositories;
+use crate::refs::{repositories, shallow};
 use crate::version::remote::Remote;
 use crate::version::remote::mend::{has_whole, mend};
 use crate::version::remote::plain::{BackupInfo, PlainRemote, Reread, StorageDamage};
 use crate::version::remote::transfer::{Endpoint, Moved, Transfer};
-use crate::version::shallow;
 
 /// So many lost chunks are listed: 2 MB of names. Who lacks more needs no list.
 const LOST_MAX: usize = 65_536;

@@ -16,15 +16,16 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
 use crate::reader::Reader;
+use crate::refs::format::{self, Commit};
+use crate::refs::{self, shallow};
+use crate::system;
 use crate::transact::Outcome;
-use crate::version::format::{self, Commit};
 use crate::version::remote::data::{moved_on, other_lineage};
 use crate::version::remote::mend::mend;
 use crate::version::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::version::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
 use crate::version::walk::Walk;
-use crate::version::{TagInfo, history, merge_base, shallow, tag};
-use crate::{refs, system};
+use crate::version::{TagInfo, history, merge_base, tag};
 
 /// How often all is sent, as far as it is missing, before a push is given up.
 const ATTEMPTS_MAX: u32 = 3;

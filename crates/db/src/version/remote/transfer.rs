@@ -30,7 +30,7 @@ use std::sync::mpsc;
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 
 use crate::error::{Error, ErrorKind};
-use crate::version::format::Commit;
+use crate::refs::format::Commit;
 
 /// Chunks that are asked for and put together.
 const BATCH: usize = 256;

@@ -14,9 +14,10 @@ use frond_store::{Chunk, ChunkHash, ChunkKind, field};
 
 use crate::commit_id::CommitId;
 use crate::error::Error;
+use crate::refs::format;
 use crate::system;
+use crate::version::TagInfo;
 use crate::version::remote::RemoteState;
-use crate::version::{TagInfo, format};
 
 const PACK_MAGIC: [u8; 8] = *b"FRNDRP\x1A\n";
 const REFS_MAGIC: [u8; 8] = *b"FRNDRR\x1A\n";

@@ -13,7 +13,7 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, StoreError};
 
 use crate::error::Error;
-use crate::version::format::{self, Commit};
+use crate::refs::format::{self, Commit};
 
 /// The root that names the list.
 const ROOT_NAME: &str = "shallow";

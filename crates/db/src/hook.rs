@@ -1,0 +1,104 @@
+//! The one way from databases up to the layer of versions: what requests on a database ask of it.
+//!
+//! Versions stand on databases and use them; a database reaches them only by [`Versions`], which is given to
+//! [`Frond`](crate::frond::Frond) when its directory is opened. There it lies as a value of unknown type, because
+//! the trait speaks of databases, which stand above it.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_engine::Transaction;
+
+use crate::database::Database;
+use crate::error::Error;
+use crate::system::Repository;
+
+/// Documents that a stage makes.
+pub(crate) type Rows = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
+
+/// What the layer of versions does for requests on databases.
+pub(crate) trait Versions: Send + Sync {
+    /// Whether a stage of this name, the first of its pipeline, makes documents that tell of history.
+    fn is_source(&self, stage: &str) -> bool;
+
+    /// The documents that such a stage makes.
+    ///
+    /// # Errors
+    /// Those of the stage.
+    fn source(
+        &self,
+        database: &Database,
+        collection: Option<&str>,
+        stage: Document<'_>,
+    ) -> Result<Rows, Error>;
+
+    /// Remembers a collection that `transaction` drops, so that it can come back.
+    ///
+    /// # Errors
+    /// If what it holds can't be folded or stored.
+    fn remember_collection(
+        &self,
+        database: &Database,
+        transaction: &mut Transaction,
+        branch: &str,
+        collection: &str,
+    ) -> Result<(), Error>;
+
+    /// Remembers a whole database that `transaction` drops, so that it can come back.
+    ///
+    /// # Errors
+    /// If what it holds can't be folded or stored.
+    fn remember_database(
+        &self,
+        database: &Database,
+        transaction: &mut Transaction,
+        repository: &Repository,
+    ) -> Result<(), Error>;
+}
+
+/// The layer of versions as a data directory keeps it.
+struct Layer(Box<dyn Versions>);
+
+/// A layer to open a data directory with.
+pub(crate) fn layer(versions: impl Versions + 'static) -> Arc<dyn Any + Send + Sync> {
+    Arc::new(Layer(Box::new(versions)))
+}
+
+impl Database {
+    /// The layer of versions above.
+    ///
+    /// # Errors
+    /// If the data directory was opened with something else: a defect.
+    pub(crate) fn versions(&self) -> Result<&dyn Versions, Error> {
+        let layer = self.frond().layer().downcast_ref::<Layer>();
+        layer.map(|layer| &*layer.0).ok_or_else(|| Error::internal("there is no layer of versions"))
+    }
+
+    /// The first stage of a pipeline, if it tells of history, and the stages after it.
+    ///
+    /// # Errors
+    /// As [`Database::versions`].
+    pub(crate) fn split_source(
+        &self,
+        stages: Array<'_>,
+    ) -> Result<Option<(ValueBuf, ValueBuf)>, Error> {
+        let Some(first) = stages.get(0).and_then(|first| first.as_document()) else {
+            return Ok(None);
+        };
+        let mut fields = first.iter();
+        let name = fields.next().map(|(name, _)| name);
+        let versions = self.versions()?;
+        if fields.next().is_some() || !name.is_some_and(|name| versions.is_source(name)) {
+            return Ok(None);
+        }
+        let mut rest = DocumentBuilder::new();
+        rest.begin_array("rest");
+        for stage in stages.iter().skip(1) {
+            rest.push(stage);
+        }
+        rest.end();
+        let rest = rest.build().get("rest").map(|rest| rest.to_buf());
+        Ok(rest.map(|rest| (Value::Document(first).to_buf(), rest)))
+    }
+}

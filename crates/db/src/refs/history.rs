@@ -1,0 +1,176 @@
+//! Finding and reading commits.
+
+use frond_engine::TreeId;
+use frond_query::Code;
+use frond_store::{ChunkHash, ChunkStore};
+use frond_tree::{Bounds, Direction};
+
+use crate::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::refs::format::{self, Commit};
+use crate::refs::revision::{Revision, Step};
+use crate::refs::{self, erased, shallow, tag};
+use crate::schema::TreeRef;
+use crate::system;
+
+/// The word for the commit that a version stands on.
+pub(crate) const HEAD: &str = "HEAD";
+/// The word for the version before all: without collections.
+pub const NOTHING: &str = "NOTHING";
+/// The word for a branch's working state.
+pub(crate) const WORKING: &str = "WORKING";
+
+/// Reads the commit in the chunk `hash`. Parents that a shallow clone lacks are left out.
+pub(crate) fn load(store: &dyn ChunkStore, hash: ChunkHash) -> Result<Commit, Error> {
+    let mut commit = Commit::decode(&store.get(hash)?)?;
+    let absent = shallow::absent(store, &commit.parents)?;
+    commit.parents.retain(|parent| !absent.contains(parent));
+    Ok(commit)
+}
+
+/// The chunk of the commit that `branch` stands on: `None` before the first one.
+///
+/// # Errors
+/// `NamespaceNotFound` if there is no such branch.
+pub(crate) fn branch_head(
+    reader: &Reader<'_>,
+    repository: &str,
+    branch: &str,
+) -> Result<Option<ChunkHash>, Error> {
+    let Some(head) = refs::branch_ref(reader, repository, branch)? else {
+        return Err(no_branch(repository, branch));
+    };
+    let Some(id) = head.commit else {
+        return Ok(None);
+    };
+    let chunk = refs::commit_chunk(reader, repository, &id)?;
+    chunk.map(Some).ok_or_else(|| Error::damaged(format!("HEAD of {branch} is not known")))
+}
+
+/// Says that there is no such branch.
+pub(crate) fn no_branch(repository: &str, branch: &str) -> Error {
+    let message = format!("no branch {branch} in {repository}");
+    Error::invalid(Code::NamespaceNotFound, message)
+}
+
+/// The commit that a revision of `repository` names, with `HEAD` the default branch's; `None` if
+/// there is none.
+///
+/// # Errors
+/// `BadValue` if `text` is no revision, or abbreviates more than one id.
+pub(crate) fn resolve(
+    reader: &Reader<'_>,
+    repository: &str,
+    text: &str,
+) -> Result<Option<(CommitId, ChunkHash)>, Error> {
+    let Some(record) = refs::repository(reader, repository)? else {
+        return Ok(None);
+    };
+    let head = || branch_head(reader, repository, &record.default_branch);
+    resolve_from(reader, repository, text, head)
+}
+
+/// As [`resolve`], with the commit that `HEAD` stands for.
+///
+/// # Errors
+/// As [`resolve`]; those of `head`.
+pub(crate) fn resolve_from(
+    reader: &Reader<'_>,
+    repository: &str,
+    text: &str,
+    head: impl FnOnce() -> Result<Option<ChunkHash>, Error>,
+) -> Result<Option<(CommitId, ChunkHash)>, Error> {
+    let revision = Revision::parse(text)?;
+    let start = match revision.start.as_str() {
+        HEAD => head()?,
+        start => find_start(reader, repository, start)?,
+    };
+    walk(reader, start, &revision)
+}
+
+/// What a revision begins at: a branch's commit, a tag's, a remote's branch's, or a commit by its id.
+fn find_start(
+    reader: &Reader<'_>,
+    repository: &str,
+    start: &str,
+) -> Result<Option<ChunkHash>, Error> {
+    if refs::branch_ref(reader, repository, start)?.is_some() {
+        return branch_head(reader, repository, start);
+    }
+    if let Some(id) = tag::target(reader, repository, start)? {
+        let chunk = refs::commit_chunk(reader, repository, &id)?;
+        let unknown = || Error::damaged(format!("the commit of the tag {start} is not known"));
+        return chunk.map(Some).ok_or_else(unknown);
+    }
+    if start.len() < PREFIX_LETTERS_MIN {
+        return Ok(None);
+    }
+    let Some((first, last)) = commit_id::prefix_range(start) else {
+        return Ok(None);
+    };
+    let prefix = system::commit_key(repository, &[]);
+    let bounds = Bounds {
+        start: Some(system::commit_key(repository, &first.0)),
+        end: Bounds::prefix(&prefix).end,
+    };
+    let end = system::commit_key(repository, &last.0);
+    let mut found = None;
+    for entry in reader.range(TreeRef::Live(TreeId::SYSTEM), bounds, Direction::Ascending)? {
+        let entry = entry?;
+        if end < entry.key {
+            break;
+        }
+        if found.is_some() {
+            let message = format!("'{start}' begins the ids of more than one commit");
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+        found = Some(system::commit_chunk(&entry.value)?);
+    }
+    if found.is_some() {
+        return Ok(found);
+    }
+    replaced(reader, repository, (&first, &last))
+}
+
+/// The commit that took the place of the erased one whose id lies between two.
+fn replaced(
+    reader: &Reader<'_>,
+    repository: &str,
+    (first, last): (&CommitId, &CommitId),
+) -> Result<Option<ChunkHash>, Error> {
+    let mut end = system::erased_key(repository, &last.0).to_vec();
+    end.push(0);
+    let bounds =
+        Bounds { start: Some(system::erased_key(repository, &first.0)), end: Some(end.into()) };
+    match &erased::in_range(reader, repository, bounds)?[..] {
+        [only] => refs::commit_chunk(reader, repository, &only.new),
+        _ => Ok(None),
+    }
+}
+
+/// Takes a revision's steps.
+fn walk(
+    reader: &Reader<'_>,
+    start: Option<ChunkHash>,
+    revision: &Revision,
+) -> Result<Option<(CommitId, ChunkHash)>, Error> {
+    let Some(mut chunk) = start else {
+        return Ok(None);
+    };
+    let store = &**reader.store();
+    for step in &revision.steps {
+        let (times, parent) = match *step {
+            Step::Ancestor(generations) => (generations, 0),
+            Step::Parent(0) => continue,
+            Step::Parent(number) => (1, number as usize - 1),
+        };
+        for _ in 0..times {
+            match load(store, chunk)?.parents.get(parent) {
+                Some(found) => chunk = *found,
+                None => return Ok(None),
+            }
+        }
+    }
+    Ok(Some((format::id_of(chunk), chunk)))
+}
