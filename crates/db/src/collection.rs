@@ -38,7 +38,7 @@ pub use crate::interrupt::Interrupt;
 pub use crate::session::FindAndModifyReport;
 pub use check::{Checked, CheckedIndex};
 pub use cursor::Cursor;
-pub use explain::{Effort, Purpose};
+pub use explain::Effort;
 pub use tail::Tail;
 
 use frond_doc::{Document, DocumentBuf, ValueBuf};
@@ -206,6 +206,23 @@ impl FindRequest {
     pub fn of(filter: Document<'_>) -> FindRequest {
         FindRequest { filter: Some(filter.to_buf()), ..FindRequest::default() }
     }
+}
+
+/// What a command does with the documents that it finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// It gives them.
+    Find,
+    /// It counts them.
+    Count,
+    /// It gives the distinct values of one field.
+    Distinct,
+    /// It gives them to the stages of a pipeline.
+    Stages,
+    /// It changes them.
+    Update,
+    /// It removes them.
+    Delete,
 }
 
 /// An `aggregate`.

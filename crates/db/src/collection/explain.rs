@@ -19,7 +19,6 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::index::{FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
-use crate::collection::FindRequest;
 use crate::collection::covered::Cover;
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
 use crate::collection::find::{Detail, Query};
@@ -27,6 +26,7 @@ use crate::collection::nearest::Nearest;
 use crate::collection::plan::{Access, AccessPath, Order, Source};
 use crate::collection::scan::Scan;
 use crate::collection::walk::Walk;
+use crate::collection::{FindRequest, Purpose};
 use crate::database::Database;
 use crate::definition::IndexSpec;
 use crate::error::Error;
@@ -41,23 +41,6 @@ pub enum Effort {
     Plan,
     /// To run it, too; nothing is written.
     Run,
-}
-
-/// What a command does with the documents that it finds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Purpose {
-    /// It gives them.
-    Find,
-    /// It counts them.
-    Count,
-    /// It gives the distinct values of one field.
-    Distinct,
-    /// It gives them to the stages of a pipeline.
-    Stages,
-    /// It changes them.
-    Update,
-    /// It removes them.
-    Delete,
 }
 
 /// What a scan did, a walk at a time.

@@ -12,11 +12,10 @@ use frond_tree::Direction;
 
 use crate::catalog::CatalogView;
 use crate::collection::covered::Needs;
-use crate::collection::explain::Purpose;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
 use crate::collection::skip::pass_over;
-use crate::collection::{Cursor, FindRequest, capped};
+use crate::collection::{Cursor, FindRequest, Purpose, capped};
 use crate::database::Database;
 use crate::definition::ID_INDEX_NAME;
 use crate::error::Error;

@@ -11,6 +11,7 @@
 //! would file two documents under one key write the same key, and the second one to commit
 //! conflicts, runs again, and then finds the first one's entry.
 
+mod capped;
 mod damaged;
 mod large;
 
@@ -28,7 +29,7 @@ use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
 use crate::collection::sort;
 use crate::database::Database;
-use crate::definition::capped::{self, Limits};
+use crate::definition::capped::{Limits, limits};
 use crate::definition::validation::Validator;
 use crate::definition::view;
 use crate::error::Error;
@@ -446,7 +447,7 @@ impl<'t> CollectionWriter<'t> {
 
     /// What a capped collection may hold.
     pub(super) fn limits(&self) -> Option<Limits> {
-        self.now.as_ref().and_then(|now| capped::limits(now.options.view()))
+        self.now.as_ref().and_then(|now| limits(now.options.view()))
     }
 
     /// Reads as the transaction does.
