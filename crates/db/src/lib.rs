@@ -1,12 +1,14 @@
 //! Frond's embedded database: databases, collections, indexes; commits, branches, diff, merge.
 //!
-//! Reading order: [`frond`] (a data directory, open), [`name`] (`shop@main~2`), [`database`] (one
-//! version of one database: what a command works on), `system` (what of all this lies in the engine's
-//! own tree), `reader` (working trees and committed ones read alike), [`catalog`] (what exists),
-//! [`collection`] (reads and writes), [`transaction`] (several of them in one), [`retry`] (writes that are
-//! sent twice), [`version`] (history), [`mod@fsck`] (is all of it whole?), [`mod@salvage`] (what is left of it), `time` (what time it is), `reclaim` (disk space), `kept` (what can be undone), `doctor` (how it is).
-//! Blocking and batched; knows no wire and
-//! no socket.
+//! Reading order, the lowest first: [`name`] (`shop@main~2`), `definition` (what collections and indexes are asked
+//! to be), `system` and `session` (what of all this lies in the engine's own tree), `schema` (collections as they
+//! can be read), [`frond`] (what all requests share), `transact` and [`transaction`] (changes, and several in one),
+//! `reader` (working trees and committed ones read alike), `refs` (what names commits), [`retry`] (writes that are
+//! sent twice), [`database`] (one version of one database: what a command works on), `hook` (the way up to
+//! versions), [`catalog`] (what exists), [`collection`] (reads and writes), [`version`] (history), `reclaim` (disk
+//! space), `kept` (what can be undone), [`mod@salvage`] (what is left of it), [`mod@fsck`] (is all of it whole?),
+//! `doctor` (how it is), `open` (where the layers are put together).
+//! Blocking and batched; knows no wire and no socket.
 
 pub mod catalog;
 mod clock;

@@ -1,9 +1,9 @@
 //! History: commits, branches, diff, merge, reset.
 //!
-//! Reading order: what stands alone (`commit_id`, `format`, `revision`, `fields`, `field_diff`,
-//! `field_merge`, `merge_base`), reading history (`history`, `log`), a branch at one moment (`state`,
-//! `reflog`), what compares (`diff`, `status`), what makes history (`commit`, `branch`, `adopt`,
-//! `reset`; by themselves `commit_policy`, `automatic`, `thinning`), and merging (`merge`, `merge_collection`, `conflict`, `resolve`).
+//! Reading order: what stands alone (`fields`, `field_diff`, `field_merge`, `merge_base`), reading history
+//! (`history`, `log`), a branch at one moment (`state`, `reflog`), what compares (`diff`, `status`), what makes
+//! history (`commit`, `branch`, `adopt`, `reset`; by themselves `commit_policy`, `automatic`, `thinning`), merging
+//! (`merge`, `merge_collection`, `conflict`, `resolve`), and what databases ask of all this (`layer`).
 //!
 //! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one too,
 //! once its changes are folded. The same content has the same root, so comparing costs what differs.
