@@ -20,6 +20,8 @@ pub struct Crate {
     pub files: Vec<PathBuf>,
     /// Pairs of positions in `files`: (importing, imported).
     pub imports: BTreeSet<(usize, usize)>,
+    /// Files, by their positions, and what stands behind `crate::` in them.
+    pub named: BTreeSet<(usize, String)>,
 }
 
 /// A module of one file.
@@ -47,11 +49,16 @@ impl Crate {
         let modules: Vec<Module> = files.iter().map(|(path, text)| module(path, text)).collect();
         let by_path: BTreeMap<&[String], usize> =
             modules.iter().enumerate().map(|(at, module)| (&module.path[..], at)).collect();
-        let mut imports = BTreeSet::new();
+        let (mut imports, mut named) = (BTreeSet::new(), BTreeSet::new());
         for (at, module) in modules.iter().enumerate() {
             let uses = module.uses.iter().map(|one| (&one.path, one.is_public));
             let paths = module.paths.iter().map(|path| (path, false));
             for (path, is_public) in uses.chain(paths) {
+                if let [first, name, ..] = &path[..]
+                    && first == "crate"
+                {
+                    named.insert((at, name.clone()));
+                }
                 let Some(target) = resolve(&modules, &by_path, at, path, 0) else { continue };
                 let is_child = modules[target].path.starts_with(&module.path);
                 if target != at && !(is_public && is_child) {
@@ -59,7 +66,7 @@ impl Crate {
                 }
             }
         }
-        Self { files: files.into_iter().map(|(path, _)| path).collect(), imports }
+        Self { files: files.into_iter().map(|(path, _)| path).collect(), imports, named }
     }
 
     /// Groups of files that import each other, directly or through others, the largest first.

@@ -6,13 +6,10 @@ use frond_store::field::FORMAT_VERSION;
 use frond_store::io::Disk;
 use frond_tree::{Bounds, Direction};
 
-use crate::error::Error;
-use crate::frond::{Frond, FrondOptions, open_machine};
-use crate::reader::Reader;
-use crate::refs::repositories;
-use crate::schema::TreeRef;
-use crate::system;
-use crate::time::ClockState;
+use crate::inside::refs::repositories;
+use crate::inside::{
+    ClockState, Error, Frond, FrondOptions, Reader, TreeRef, open_machine, system,
+};
 use frond_engine::TreeId;
 
 /// How a data directory is.

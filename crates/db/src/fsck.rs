@@ -21,9 +21,8 @@ use frond_store::local::examine::examine;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{ChunkStore, StoreError};
 
-use crate::error::{Error, ErrorKind};
-use crate::frond::open_machine;
-use crate::refs::shallow;
+use crate::inside::refs::shallow;
+use crate::inside::{Error, ErrorKind, open_machine};
 use crate::salvage::{SalvageReport, survey_directory};
 
 /// What a check found.

@@ -5,17 +5,12 @@ use std::collections::HashSet;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, TreeFormat};
 
-use crate::Database;
-use crate::catalog::view::read_entry;
-use crate::database::Context;
-use crate::error::Error;
-use crate::frond::Frond;
-use crate::name::{DatabaseName, VersionName};
-use crate::reader::Reader;
-use crate::refs::repositories;
-use crate::schema::TreeRef;
-use crate::schema::entry::CatalogEntry;
-use crate::system::Repository;
+use crate::inside::catalog_view::read_entry;
+use crate::inside::refs::repositories;
+use crate::inside::{
+    CatalogEntry, Context, Database, DatabaseName, Error, Frond, Reader, Repository, TreeRef,
+    VersionName,
+};
 use crate::version::dropped;
 
 /// What can be undone, and so isn't given back.

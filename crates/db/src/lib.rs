@@ -5,7 +5,8 @@
 //! can be read), [`frond`] (what all requests share), `transact` and [`transaction`] (changes, and several in one),
 //! `reader` (working trees and committed ones read alike), `refs` (what names commits), [`retry`] (writes that are
 //! sent twice), [`database`] (one version of one database: what a command works on), `hook` (the way up to
-//! versions), [`catalog`] (what exists), [`collection`] (reads and writes), [`version`] (history), `reclaim` (disk
+//! versions), [`catalog`] (what exists), [`collection`] (reads and writes), `inside` (all that versions get of what
+//! stands below), [`version`] (history), `reclaim` (disk
 //! space), `kept` (what can be undone), [`mod@salvage`] (what is left of it), [`mod@fsck`] (is all of it whole?),
 //! `doctor` (how it is), `open` (where the layers are put together).
 //! Blocking and batched; knows no wire and no socket.
@@ -22,6 +23,7 @@ mod expire;
 pub mod frond;
 pub mod fsck;
 mod hook;
+mod inside;
 mod interrupt;
 mod kept;
 mod large;

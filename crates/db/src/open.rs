@@ -6,10 +6,7 @@ use std::sync::Arc;
 use frond_engine::Engine;
 use frond_store::io::{Clock, Machine};
 
-use crate::clock::BelievedClock;
-use crate::error::Error;
-use crate::frond::{Frond, FrondOptions, open_machine};
-use crate::hook;
+use crate::inside::{BelievedClock, Error, Frond, FrondOptions, hook, open_machine};
 use crate::version::{Layer, automatic};
 
 impl Frond {

@@ -17,17 +17,11 @@ use frond_engine::{Durability, ReclaimOptions, TreeId};
 use frond_store::{ChunkHash, GcReport};
 use frond_tree::{Bounds, Direction};
 
-use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Scope};
-use crate::database::{Context, Database};
-use crate::error::Error;
-use crate::frond::Frond;
-use crate::name::{DatabaseName, VersionName};
-use crate::reader::Reader;
-use crate::refs::{self, repositories};
-use crate::schema::TreeRef;
-use crate::system;
-use crate::transact::Outcome;
+use crate::inside::refs::{self, repositories};
+use crate::inside::{
+    CommitId, Context, Database, DatabaseName, Error, Frond, LatchMode, Outcome, Reader, Scope,
+    TreeRef, VersionName, system,
+};
 use crate::version::conflict::MergeState;
 use crate::version::tag;
 use crate::version::walk::Walk;

@@ -27,8 +27,7 @@ use std::path::Path;
 use frond_store::Lost;
 use frond_store::io::Machine;
 
-use crate::error::Error;
-use crate::frond::{Frond, FrondOptions, open_machine};
+use crate::inside::{Error, Frond, FrondOptions, open_machine};
 
 pub use part::{PartRequest, restore_part};
 pub use survey::survey_backup;
@@ -153,7 +152,7 @@ fn salvage_on(
 
 fn save(source: &Source, target: &Frond, report: &mut SalvageReport) -> Result<(), Error> {
     let reader = source.reader();
-    let repositories = crate::refs::repositories(&reader)?;
+    let repositories = crate::inside::refs::repositories(&reader)?;
     report.notes.extend(source.losses().iter().map(|lost| tell("the list of databases", lost)));
     let names = repositories.iter().map(|(name, _)| name.as_str());
     let unnamed = history::unnamed(source, names)?;

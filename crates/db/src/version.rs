@@ -68,8 +68,8 @@ pub mod remote;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
-pub use crate::commit_id::CommitId;
-pub use crate::definition::merge_rules::{
+pub use crate::inside::CommitId;
+pub use crate::inside::merge_rules::{
     EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,
 };
 pub use automatic::PolicyRun;

@@ -6,17 +6,13 @@ use frond_engine::{Durability, TreeId};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::{Error, ErrorKind};
-use crate::frond::Frond;
-use crate::refs::format::{self, Commit};
-use crate::refs::{self, shallow};
+use crate::inside::refs::{self, format, shallow};
+use crate::inside::{
+    BranchRef, Commit, Database, Error, ErrorKind, Frond, LatchMode, Outcome, Repository, Scope,
+    TreeRef, system,
+};
 use crate::salvage::source::Source;
 use crate::salvage::{SalvageReport, tell};
-use crate::schema::TreeRef;
-use crate::system::{self, BranchRef, Repository};
-use crate::transact::Outcome;
 use crate::version::remote::{carry_commits, ensure_repository, register};
 use crate::version::{TagInfo, tag};
 

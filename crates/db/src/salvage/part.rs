@@ -5,13 +5,11 @@ use std::path::Path;
 use frond_query::Code;
 use frond_store::io::Machine;
 
-use crate::catalog::view::CatalogView;
-use crate::database::{Context, Database};
-use crate::error::Error;
-use crate::frond::{Frond, FrondOptions, open_machine};
-use crate::name::{DatabaseName, VersionName};
-use crate::reader::Reader;
-use crate::refs::{self, repositories};
+use crate::inside::refs::{self, repositories};
+use crate::inside::{
+    CatalogView, Context, Database, DatabaseName, Error, Frond, FrondOptions, Reader, VersionName,
+    open_machine,
+};
 use crate::salvage::source::Source;
 use crate::salvage::{LEFT_DIRECTORY, SalvageReport, history, working};
 use crate::version::remote::PlainRemote;

@@ -11,10 +11,8 @@ use frond_store::{
     Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, Lost, StoreError, StoreLayer,
 };
 
-use crate::error::Error;
-use crate::frond::{Frond, FrondOptions};
-use crate::reader::Reader;
-use crate::refs::shallow;
+use crate::inside::refs::shallow;
+use crate::inside::{Error, Frond, FrondOptions, Reader};
 use crate::salvage::SalvageReport;
 use crate::version::remote::{BackupInfo, PlainRemote, Remote};
 

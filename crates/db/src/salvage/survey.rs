@@ -4,12 +4,10 @@ use std::path::Path;
 
 use frond_store::io::Machine;
 
-use crate::catalog::view::CatalogView;
-use crate::database::{Context, Database};
-use crate::error::{Error, ErrorKind};
-use crate::frond::open_machine;
-use crate::name::{DatabaseName, VersionName};
-use crate::refs::repositories;
+use crate::inside::refs::repositories;
+use crate::inside::{
+    CatalogView, Context, Database, DatabaseName, Error, ErrorKind, VersionName, open_machine,
+};
 use crate::salvage::source::Source;
 use crate::salvage::{LostPart, SalvageReport, SalvagedCollection, history, tell, working};
 use crate::version::remote::PlainRemote;

@@ -9,9 +9,9 @@ use frond_doc::{DocumentBuf, Value, document};
 use frond_testkit::{Random, SimDisk, random};
 
 use super::{LostPart, PartRequest, SalvageReport, part, salvage_on};
-use crate::definition::IndexSpec;
+use crate::inside::{Database, Frond, FrondOptions, IndexSpec};
 use crate::version::remote::{DataImage, PlainRemote, Reread};
-use crate::{Database, Durability, FindRequest, Frond, FrondOptions};
+use crate::{Durability, FindRequest};
 
 fn open(disk: &SimDisk) -> Frond {
     Frond::open_on(&disk.machine(), FrondOptions::default()).expect("a good directory")

@@ -8,20 +8,13 @@ use frond_engine::Durability;
 use frond_store::Lost;
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::view::CatalogView;
-use crate::collection::batch::BatchOptions;
-use crate::collection::capped;
-use crate::database::{Context, Database};
-use crate::error::{Error, ErrorKind};
-use crate::frond::Frond;
-use crate::name::{DatabaseName, VersionName};
-use crate::reader::Reader;
-use crate::retry::StatementDone;
+use crate::inside::{
+    BatchOptions, CatalogView, Collection, Context, Database, DatabaseName, Error, ErrorKind,
+    Frond, Reader, Repository, StatementDone, TreeRef, VersionName, WorkingEntry, capped,
+};
 use crate::salvage::history::Branch;
 use crate::salvage::source::Source;
 use crate::salvage::{LostPart, SalvageReport, SalvagedCollection};
-use crate::schema::{Collection, TreeRef};
-use crate::system::{Repository, WorkingEntry};
 
 /// Documents that are written together.
 const BATCH_COUNT: usize = 1_000;

@@ -24,11 +24,10 @@ use frond_query::Code;
 use frond_store::ChunkStore;
 use frond_tree::{Tree, Value};
 
-use crate::catalog::view;
-use crate::error::Error;
-use crate::schema::entry::CatalogEntry;
-use crate::schema::{Collection, TreeRef};
-use crate::system::{self, LiveCollection, LiveIndex, WorkingEntry};
+use crate::inside::{
+    CatalogEntry, Collection, Error, LiveCollection, LiveIndex, TreeRef, WorkingEntry,
+    catalog_view, system,
+};
 use crate::version::state::{self, BranchState};
 
 /// What the working state is to become.
@@ -85,7 +84,7 @@ impl BranchState {
         }
         // Somebody who adopts one of these meanwhile would bring back what the old HEAD said.
         for change in self.head_catalog(&**store)?.diff(store, &adoption.head) {
-            self.validate_absence(transaction, &view::collection_name(&change?.key)?);
+            self.validate_absence(transaction, &catalog_view::collection_name(&change?.key)?);
         }
         self.part(engine, transaction, &adoption.head, &adoption.after)
     }
@@ -113,14 +112,14 @@ impl BranchState {
         let store = engine.store();
         for change in head.diff(store, working) {
             let change = change?;
-            let name = view::collection_name(&change.key)?;
+            let name = catalog_view::collection_name(&change.key)?;
             if self.entry(&name).is_some() {
                 continue;
             }
             self.validate_absence(transaction, &name);
             match change.to {
                 Some(entry) => {
-                    let entry = view::read_entry(&**store, &entry)?;
+                    let entry = catalog_view::read_entry(&**store, &entry)?;
                     self.go_live(engine, transaction, &name, &entry, None)?;
                 }
                 None => self.put_entry(transaction, &name, &WorkingEntry::Dropped)?,

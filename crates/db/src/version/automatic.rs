@@ -14,16 +14,10 @@ use frond_engine::TreeId;
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
 
-use crate::database::Database;
-use crate::error::{Error, ErrorKind};
-use crate::frond::Frond;
-use crate::reader::Reader;
-use crate::schema::TreeRef;
-use crate::system;
+use crate::inside::{Changed, Database, Error, ErrorKind, Frond, Reader, TreeRef, system};
 use crate::version::commit_policy::{self, CommitPolicy};
 use crate::version::policy::BranchPolicy;
 use crate::version::{CommitInfo, CommitRequest};
-use crate::written::Changed;
 
 /// What a run of the policies did.
 #[derive(Clone, Debug, Default)]

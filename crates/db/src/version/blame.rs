@@ -13,8 +13,7 @@ use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::Code;
 use frond_store::ChunkHash;
 
-use crate::database::Database;
-use crate::error::Error;
+use crate::inside::{Database, Error};
 use crate::version::fields::join;
 use crate::version::path_filter::{Found, PathFilter};
 use crate::version::walk::{Turn, turn_of};

@@ -8,15 +8,10 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, Value};
 
-use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs::{self, format};
-use crate::schema::TreeRef;
-use crate::system::{self, BranchRef};
-use crate::transact::Outcome;
+use crate::inside::refs::{self, format};
+use crate::inside::{
+    BranchRef, CommitId, Database, Error, LatchMode, Outcome, Reader, Scope, TreeRef, system,
+};
 use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
 use crate::version::{BranchInfo, adopt, conflict, history, merge_base, tag, waiting};

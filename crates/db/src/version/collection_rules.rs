@@ -4,13 +4,8 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use frond_engine::Durability;
 use frond_query::Code;
 
-use crate::catalog::adopt;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::definition::merge_rules::{DocumentRules, OPTION};
-use crate::error::Error;
-use crate::system::WorkingEntry;
-use crate::transact::Outcome;
+use crate::inside::merge_rules::{DocumentRules, OPTION};
+use crate::inside::{Database, Error, LatchMode, Outcome, Scope, WorkingEntry, adopt};
 
 impl Database {
     /// Gives a collection rules by which its documents are merged, or takes them away.

@@ -16,13 +16,8 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::Tree;
 
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::refs::format::{self, Commit};
-use crate::refs::shallow;
-use crate::system::{self, WorkingEntry};
-use crate::transact::Outcome;
+use crate::inside::refs::{format, shallow};
+use crate::inside::{Commit, Database, Error, LatchMode, Outcome, Scope, WorkingEntry, system};
 use crate::version::reflog::RefWhy;
 use crate::version::state::BranchState;
 use crate::version::{CommitInfo, history};
@@ -123,11 +118,11 @@ impl Database {
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
-            if crate::refs::repository(&self.reader(), name)?.is_none() {
+            if crate::inside::refs::repository(&self.reader(), name)?.is_none() {
                 if !request.allow_empty {
                     return Err(nothing_to_commit());
                 }
-                crate::catalog::adopt::ensure_repository(transaction, self, branch)?;
+                crate::inside::adopt::ensure_repository(transaction, self, branch)?;
             }
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             // A merge that waits for decisions about the schema has merged nothing yet.

@@ -25,16 +25,10 @@ use frond_query::expression::Variables;
 use frond_query::{Code, Filter};
 use frond_tree::{Tree, Value as TreeValue};
 
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::large::read_document;
-use crate::reader::Reader;
-use crate::schema::TreeRef;
-use crate::transact::Outcome;
+use crate::inside::large::read_document;
+use crate::inside::{Database, Error, LatchMode, Outcome, Reader, Scope, TreeRef, refs, system};
 use crate::version::diff::changed_collections;
 use crate::version::{CollectionChange, DiffDetail, DiffRow};
-use crate::{refs, system};
 
 /// Rules of a policy, and tiers of thinning, at most.
 const PARTS_MAX: usize = 100;

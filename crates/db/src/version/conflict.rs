@@ -19,14 +19,10 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
-use crate::commit_id::{COMMIT_ID_BYTES, CommitId, letters, prefix_range};
-use crate::database::Database;
-use crate::definition::merge_rules::{MergeRules, MergeSide};
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::schema::TreeRef;
+use crate::inside::commit_id::{COMMIT_ID_BYTES, letters, prefix_range};
+use crate::inside::merge_rules::{MergeRules, MergeSide};
+use crate::inside::{CommitId, Database, Error, Reader, TreeRef, refs, system};
 use crate::version::{Conflict, ConflictKind, history};
-use crate::{refs, system};
 
 /// Bytes of a conflict's id: sixteen letters.
 const ID_BYTES: usize = 10;

@@ -11,13 +11,8 @@ use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Tree, TreeFormat, Value};
 
-use crate::catalog::view;
-use crate::database::Database;
-use crate::error::Error;
-use crate::large::read_document;
-use crate::reader::Reader;
-use crate::refs;
-use crate::schema::entry::CatalogEntry;
+use crate::inside::large::read_document;
+use crate::inside::{CatalogEntry, Database, Error, Reader, catalog_view, refs};
 use crate::version::field_diff::diff_documents;
 use crate::version::state::BranchState;
 use crate::version::{
@@ -135,10 +130,10 @@ pub(crate) fn changed_collections(
     for change in from.diff(store, to) {
         let change = change?;
         let read = |value: &Option<Value>| {
-            value.as_ref().map(|value| view::read_entry(&**store, value)).transpose()
+            value.as_ref().map(|value| catalog_view::read_entry(&**store, value)).transpose()
         };
         changed.push(ChangedCollection {
-            name: view::collection_name(&change.key)?,
+            name: catalog_view::collection_name(&change.key)?,
             from: read(&change.from)?,
             to: read(&change.to)?,
             format: from.format,
@@ -192,13 +187,10 @@ impl ChangedCollection {
 
     /// Names of indexes that are not the same on both sides, in the order of names.
     pub fn indexes(&self) -> Vec<String> {
-        let specs =
-            |entry: &Option<CatalogEntry>| -> BTreeMap<String, crate::definition::IndexSpec> {
-                let indexes = entry.iter().flat_map(|entry| &entry.indexes);
-                indexes
-                    .map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone()))
-                    .collect()
-            };
+        let specs = |entry: &Option<CatalogEntry>| -> BTreeMap<String, crate::inside::IndexSpec> {
+            let indexes = entry.iter().flat_map(|entry| &entry.indexes);
+            indexes.map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone())).collect()
+        };
         let (from, to) = (specs(&self.from), specs(&self.to));
         let mut names: Vec<String> = from
             .keys()

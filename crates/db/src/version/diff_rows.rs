@@ -11,10 +11,8 @@ use frond_doc::{DocumentBuf, ValueBuf, key};
 use frond_store::{ChunkStore, Session};
 use frond_tree::{Change, Tree};
 
-use crate::database::Database;
-use crate::error::Error;
-use crate::large::read_document;
-use crate::reader::Reader;
+use crate::inside::large::read_document;
+use crate::inside::{Database, Error, Reader};
 use crate::version::diff::{ChangedCollection, changed_collections};
 use crate::version::field_diff::diff_documents;
 use crate::version::{CollectionChange, FieldChange};
@@ -179,7 +177,7 @@ impl DiffRows {
         id: &ValueBuf,
     ) -> Result<Option<Change>, Error> {
         let key = key::of_value(id.as_value());
-        let get = |entry: &Option<crate::schema::entry::CatalogEntry>| match entry {
+        let get = |entry: &Option<crate::inside::CatalogEntry>| match entry {
             Some(entry) => {
                 let documents: Tree = entry.documents_tree(collection.format);
                 documents.get(&*self.store, &key)

@@ -6,8 +6,7 @@
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
-use crate::database::Database;
-use crate::error::Error;
+use crate::inside::{Database, Error};
 use crate::version::field_diff::diff_documents;
 use crate::version::path_filter::PathFilter;
 use crate::version::{CollectionChange, CommitInfo, FieldChange, Log, LogRequest, history};
@@ -49,7 +48,7 @@ impl Database {
         let is_paged = request.after.is_some() || request.skip > 0 || request.range.is_some();
         if self.branch().is_some()
             && !is_paged
-            && crate::refs::repository(&reader, self.repository_name())?.is_some()
+            && crate::inside::refs::repository(&reader, self.repository_name())?.is_some()
         {
             let mut filter = PathFilter::new(store, collection, Some(id));
             let (head, now) = (self.catalog_of(&reader, history::HEAD)?, self.catalog(&reader)?);

@@ -13,16 +13,11 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree, Value as TreeValue};
 
-use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs::{self, format};
-use crate::schema::TreeRef;
-use crate::schema::entry::CatalogEntry;
-use crate::system::{self, BranchRef, Repository};
-use crate::transact::Outcome;
+use crate::inside::refs::{self, format};
+use crate::inside::{
+    BranchRef, CatalogEntry, CommitId, Database, Error, LatchMode, Outcome, Reader, Repository,
+    Scope, TreeRef, system,
+};
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::state::BranchState;

@@ -27,17 +27,12 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::{Bounds, Direction, Tree, Value as TreeValue};
 
-use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs;
-use crate::refs::erased::replaced;
-use crate::refs::format::{self, Commit};
-use crate::schema::TreeRef;
-use crate::system::{self, BranchRef};
-use crate::transact::Outcome;
+use crate::inside::refs::erased::replaced;
+use crate::inside::refs::{self, format};
+use crate::inside::{
+    BranchRef, Commit, CommitId, Database, Error, LatchMode, Outcome, Reader, Scope, TreeRef,
+    system,
+};
 use crate::version::adopt::Adoption;
 use crate::version::erase_rewrite::Rewrite;
 use crate::version::reflog::{RefChange, RefWhy};
@@ -45,7 +40,7 @@ use crate::version::state::{self, BranchState};
 use crate::version::walk::Walk;
 use crate::version::{TagInfo, history, tag};
 
-pub use crate::refs::erased::Replaced;
+pub use crate::inside::refs::erased::Replaced;
 
 /// What to erase.
 #[derive(Clone, Debug, Default)]

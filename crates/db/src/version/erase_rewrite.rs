@@ -17,13 +17,8 @@ use frond_query::{Code, Filter};
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Edit, Tree, TreeError, TreeFormat, Value};
 
-use crate::catalog::changed_entries;
-use crate::collection::scan::Found;
-use crate::collection::update::ParsedUpdate;
-use crate::definition::IndexSpec;
-use crate::error::Error;
-use crate::large::{read_document, value_of};
-use crate::schema::entry::CatalogEntry;
+use crate::inside::large::{read_document, value_of};
+use crate::inside::{CatalogEntry, Error, Found, IndexSpec, ParsedUpdate, changed_entries};
 use crate::version::state;
 
 /// Makes versions without what is erased.

@@ -23,7 +23,7 @@
 use frond_doc::raw::RawElement;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
-use crate::definition::merge_rules::DocumentRules;
+use crate::inside::merge_rules::DocumentRules;
 use crate::version::field_rule;
 use crate::version::fields::{self, Fields, Label};
 

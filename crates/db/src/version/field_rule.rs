@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use frond_doc::{Array, DocumentBuilder, Value, ValueBuf, key};
 
-use crate::definition::merge_rules::FieldRule;
+use crate::inside::merge_rules::FieldRule;
 
 /// What the rule makes of three sides, or nothing if it can't.
 pub(crate) fn apply(

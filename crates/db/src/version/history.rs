@@ -3,16 +3,12 @@
 use frond_query::Code;
 use frond_store::ChunkHash;
 
-use crate::database::Database;
-use crate::error::Error;
-use crate::name::Target;
-use crate::reader::Reader;
-use crate::refs::format::{self, Commit};
-use crate::refs::{self, history};
+use crate::inside::refs::{self, format, history};
+use crate::inside::{Commit, Database, Error, Reader, Target};
 use crate::version::CommitInfo;
 
-pub use crate::refs::history::NOTHING;
-pub(crate) use crate::refs::history::{HEAD, WORKING, branch_head, load, no_branch};
+pub use crate::inside::refs::history::NOTHING;
+pub(crate) use crate::inside::refs::history::{HEAD, WORKING, branch_head, load, no_branch};
 
 /// A commit as `frondLog` tells it.
 pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {

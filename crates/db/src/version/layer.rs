@@ -3,10 +3,7 @@
 use frond_doc::Document;
 use frond_engine::Transaction;
 
-use crate::database::Database;
-use crate::error::Error;
-use crate::hook::{Rows, Versions};
-use crate::system::Repository;
+use crate::inside::{Database, Error, Repository, Rows, Versions};
 use crate::version::{dropped, source};
 
 /// The layer of versions, as a data directory is opened with it.

@@ -11,9 +11,7 @@
 use frond_doc::ValueBuf;
 use frond_store::ChunkHash;
 
-use crate::database::Database;
-use crate::error::Error;
-use crate::refs::format::Commit;
+use crate::inside::{Commit, Database, Error};
 use crate::version::path_filter::PathFilter;
 use crate::version::walk::{Turn, Walk, turn_of};
 use crate::version::{CommitInfo, history};

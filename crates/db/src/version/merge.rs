@@ -29,14 +29,9 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::Tree;
 
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::definition::merge_rules::MergeSide;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs;
-use crate::refs::format::{self, Commit};
-use crate::transact::Outcome;
+use crate::inside::merge_rules::MergeSide;
+use crate::inside::refs::{self, format};
+use crate::inside::{Commit, Database, Error, LatchMode, Outcome, Reader, Scope};
 use crate::version::adopt::Adoption;
 use crate::version::commit::{AUTHOR_DEFAULT, Signature};
 use crate::version::conflict::{self, MergeKind, MergeState, StoredConflict};

@@ -16,8 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use frond_store::ChunkHash;
 
-use crate::error::Error;
-use crate::refs::format::Commit;
+use crate::inside::{Commit, Error};
 
 /// Paint. Bits: a commit may have several.
 const OURS: u8 = 1;

@@ -15,9 +15,8 @@ use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Edit, Tree, TreeError, TreeFormat};
 
-use crate::database::Database;
-use crate::definition::merge_rules::{MergeRules, MergeSide};
-use crate::error::{Error, ErrorKind};
+use crate::inside::merge_rules::{MergeRules, MergeSide};
+use crate::inside::{Database, Error, ErrorKind};
 use crate::version::conflict::StoredConflict;
 use crate::version::diff::changed_collections;
 use crate::version::field_merge::Prefer;

@@ -18,13 +18,10 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
 
-use crate::catalog::INDEXES_MAX;
-use crate::catalog::changed_entries::{self, Duplicate, Refused};
-use crate::definition::IndexSpec;
-use crate::definition::merge_rules::{DocumentRules, MergeRules, MergeSide};
-use crate::error::Error;
-use crate::large::{read_document, value_of};
-use crate::schema::entry::CatalogEntry;
+use crate::inside::changed_entries::{self, Duplicate, Refused};
+use crate::inside::large::{read_document, value_of};
+use crate::inside::merge_rules::{DocumentRules, MergeRules, MergeSide};
+use crate::inside::{CatalogEntry, Error, INDEXES_MAX, IndexSpec};
 use crate::version::ConflictKind;
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::{Prefer, merge_by_rules};

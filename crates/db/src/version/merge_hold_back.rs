@@ -23,12 +23,9 @@ use frond_doc::DocumentBuf;
 use frond_query::Code;
 use frond_tree::{Edit, Tree, Value as TreeValue};
 
-use crate::catalog::changed_entries::Refused;
-use crate::definition::IndexSpec;
-use crate::definition::validation::Validator;
-use crate::error::Error;
-use crate::large::read_document;
-use crate::schema::entry::CatalogEntry;
+use crate::inside::changed_entries::Refused;
+use crate::inside::large::read_document;
+use crate::inside::{CatalogEntry, Error, IndexSpec, Validator};
 use crate::version::ConflictKind;
 use crate::version::conflict::StoredConflict;
 use crate::version::field_merge::Prefer;

@@ -13,10 +13,8 @@ use frond_doc::{DocumentBuf, ValueBuf, key};
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Tree, Value};
 
-use crate::catalog::view;
-use crate::error::Error;
-use crate::large::read_document;
-use crate::refs::format::Commit;
+use crate::inside::large::read_document;
+use crate::inside::{Commit, Error, catalog_view};
 use crate::version::history;
 
 /// What lies at the path in one commit: names of content, compared without reading it.
@@ -104,7 +102,7 @@ impl PathFilter {
             Some(entry) => match self.document.clone() {
                 None => Found::Collection(entry),
                 Some(key) => {
-                    let entry = view::read_entry(&*self.store, &entry)?;
+                    let entry = catalog_view::read_entry(&*self.store, &entry)?;
                     self.find_document(&entry.documents_tree(catalog.format), &key)?
                 }
             },

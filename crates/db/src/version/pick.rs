@@ -9,12 +9,9 @@ use frond_engine::Transaction;
 use frond_query::Code;
 use frond_tree::Tree;
 
-use crate::database::Database;
-use crate::definition::merge_rules::MergeRules;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs::format::Commit;
-use crate::refs::{self, shallow};
+use crate::inside::merge_rules::MergeRules;
+use crate::inside::refs::{self, shallow};
+use crate::inside::{Commit, Database, Error, Reader};
 use crate::version::conflict::MergeKind;
 use crate::version::replay::Replay;
 use crate::version::state::BranchState;

@@ -4,17 +4,12 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::Value as TreeValue;
 
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::transact::Outcome;
+use crate::inside::{Database, Error, LatchMode, Outcome, Reader, Scope, refs, system};
 use crate::version::history;
 use crate::version::state::BranchState;
-use crate::{refs, system};
 
-pub use crate::refs::policy::BranchPolicy;
-pub(crate) use crate::refs::policy::read;
+pub use crate::inside::refs::policy::BranchPolicy;
+pub(crate) use crate::inside::refs::policy::read;
 
 impl BranchState {
     /// Refuses what a protected branch must not suffer; conflicts with who protects it meanwhile.

@@ -9,13 +9,9 @@ use std::collections::BTreeMap;
 use frond_query::Code;
 use frond_store::ChunkHash;
 
-use crate::commit_id::CommitId;
-use crate::database::Database;
-use crate::definition::merge_rules::MergeRules;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs::{self, format};
-use crate::transact::Outcome;
+use crate::inside::merge_rules::MergeRules;
+use crate::inside::refs::{self, format};
+use crate::inside::{CommitId, Database, Error, Outcome, Reader};
 use crate::version::conflict::MergeKind;
 use crate::version::replay::{Replay, Replayed};
 use crate::version::state::BranchState;

@@ -23,13 +23,8 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree};
 
-use crate::commit_id::CommitId;
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::schema::TreeRef;
+use crate::inside::{CommitId, Database, Error, Reader, TreeRef, refs, system};
 use crate::version::TagInfo;
-use crate::{refs, system};
 
 /// Why a ref changes, and what the change takes away.
 #[derive(Clone, Copy)]
@@ -260,8 +255,8 @@ impl Database {
     /// Forgets what was remembered before `before_millis`, and with it what only that kept alive:
     /// it can't be undone any more, and its chunks can be collected. Returns how many.
     pub fn expire_reflog(&self, before_millis: i64) -> Result<u64, Error> {
-        use crate::contention::{LatchMode, Scope};
-        use crate::transact::Outcome;
+        use crate::inside::Outcome;
+        use crate::inside::{LatchMode, Scope};
         let name = self.repository_name();
         let engine = self.frond().engine();
         let durability = frond_engine::Durability::Synced;

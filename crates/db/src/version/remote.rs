@@ -32,14 +32,10 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::frond::{Frond, FrondOptions};
-use crate::schema::TreeRef;
-use crate::transact::Outcome;
+use crate::inside::{
+    Database, Error, Frond, FrondOptions, LatchMode, Outcome, Scope, TreeRef, refs, system,
+};
 use crate::version::{TagInfo, branch};
-use crate::{refs, system};
 
 pub(crate) use data::{ensure_repository, register};
 pub(crate) use mend::carry_commits;
@@ -158,7 +154,7 @@ pub fn open(url: &str, database: &str) -> Result<Box<dyn Remote>, Error> {
         let message = format!("remote '{url}': there is no data directory {}", directory.display());
         return Err(Error::invalid(Code::BadValue, message));
     }
-    Ok(Box::new(PlainRemote::open(&crate::frond::open_machine(directory)?)?))
+    Ok(Box::new(PlainRemote::open(&crate::inside::open_machine(directory)?)?))
 }
 
 /// Whether `directory` is a data directory.
@@ -216,7 +212,7 @@ impl Database {
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let key = system::remote_key(repository, name);
             let (exists, known) = {
-                let reader = crate::reader::Reader::within(self.frond().engine(), transaction);
+                let reader = crate::inside::Reader::within(self.frond().engine(), transaction);
                 let exists = refs::repository(&reader, repository)?.is_some();
                 (exists, reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?.is_some())
             };
@@ -253,7 +249,7 @@ impl Database {
         let scope = Scope::branch(repository, "");
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let known = {
-                let reader = crate::reader::Reader::within(self.frond().engine(), transaction);
+                let reader = crate::inside::Reader::within(self.frond().engine(), transaction);
                 crate::version::tag::tracking(&reader, repository, Some(name))?
             };
             for tracked in known {

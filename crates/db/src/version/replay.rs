@@ -21,13 +21,9 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::Tree;
 
-use crate::database::Database;
-use crate::definition::merge_rules::{MergeRules, MergeSide};
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs;
-use crate::refs::format::{self, Commit};
-use crate::transact::Outcome;
+use crate::inside::merge_rules::{MergeRules, MergeSide};
+use crate::inside::refs::{self, format};
+use crate::inside::{Commit, Database, Error, Outcome, Reader};
 use crate::version::adopt::Adoption;
 use crate::version::commit::Signature;
 use crate::version::conflict::{self, MergeKind, MergeState, StoredConflict};
@@ -295,7 +291,7 @@ impl Database {
             let Some(merge) = state.merging.take().filter(|merge| merge.kind.is_replay()) else {
                 return Err(conflict::no_merge(branch));
             };
-            let find = |transaction: &Transaction, id: &crate::commit_id::CommitId| {
+            let find = |transaction: &Transaction, id: &crate::inside::CommitId| {
                 let reader = Reader::within(engine, transaction);
                 let chunk = refs::commit_chunk(&reader, name, id)?;
                 chunk.ok_or_else(|| Error::damaged(format!("commit {id} is not known")))

@@ -6,12 +6,8 @@
 use frond_query::Code;
 use frond_store::ChunkHash;
 
-use crate::commit_id::CommitId;
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs::{self, format};
-use crate::transact::Outcome;
+use crate::inside::refs::{self, format};
+use crate::inside::{CommitId, Database, Error, Outcome, Reader};
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;

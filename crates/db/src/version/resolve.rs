@@ -20,16 +20,11 @@ use frond_doc::{DocumentBuf, key, normalise};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Filter};
 
-use crate::catalog::CatalogView;
-use crate::collection::insert::check_id;
-use crate::collection::scan::Found;
-use crate::collection::write::CollectionWriter;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::definition::merge_rules::{DocumentRules, MergeSide};
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::transact::Outcome;
+use crate::inside::merge_rules::{DocumentRules, MergeSide};
+use crate::inside::{
+    CatalogView, CollectionWriter, Database, Error, Found, LatchMode, Outcome, Reader, Scope,
+    check_id,
+};
 use crate::version::conflict::{self, MergeState, StoredConflict};
 use crate::version::field_merge::{Prefer, merge_by_rules};
 use crate::version::{ConflictKind, Resolution, history};
@@ -68,14 +63,14 @@ impl Database {
         let name = self.repository_name();
         let engine = self.frond().engine();
         let scope = Scope::branch(name, branch);
-        let merge_key = crate::system::merge_key(name, branch);
+        let merge_key = crate::inside::system::merge_key(name, branch);
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let (mut merge, conflicts) = {
                 let reader = Reader::within(engine, transaction);
-                if crate::refs::branch_ref(&reader, name, branch)?.is_none() {
+                if crate::inside::refs::branch_ref(&reader, name, branch)?.is_none() {
                     return Err(history::no_branch(name, branch));
                 }
-                let place = crate::schema::TreeRef::Live(TreeId::SYSTEM);
+                let place = crate::inside::TreeRef::Live(TreeId::SYSTEM);
                 let Some(merge) = reader.get_bytes(place, &merge_key)? else {
                     return Err(conflict::no_merge(branch));
                 };

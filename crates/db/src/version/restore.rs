@@ -8,15 +8,9 @@ use frond_doc::{DocumentBuf, ValueBuf, key};
 use frond_engine::Durability;
 use frond_query::Code;
 
-use crate::catalog::CatalogView;
-use crate::collection::scan::Found;
-use crate::collection::write::CollectionWriter;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs;
-use crate::transact::Outcome;
+use crate::inside::{
+    CatalogView, CollectionWriter, Database, Error, Found, LatchMode, Outcome, Reader, Scope, refs,
+};
 use crate::version::adopt::Adoption;
 use crate::version::history;
 use crate::version::path_filter::PathFilter;
@@ -97,7 +91,7 @@ impl Database {
     ) -> Result<Restored, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
-        crate::name::check_collection(name, collection)?;
+        crate::inside::name::check_collection(name, collection)?;
         let wanted: Option<DocumentBuf> = {
             let reader = self.reader();
             if refs::repository(&reader, name)?.is_none() {

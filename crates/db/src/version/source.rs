@@ -9,9 +9,7 @@
 use frond_doc::{Document, Value, ValueBuf};
 use frond_query::Code;
 
-use crate::database::Database;
-use crate::error::Error;
-use crate::hook::Rows;
+use crate::inside::{Database, Error, Rows};
 use crate::version::{DiffRequest, LogRequest};
 
 /// Stages of this kind.

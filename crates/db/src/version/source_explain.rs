@@ -5,10 +5,8 @@
 
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
-use crate::collection::Effort;
-use crate::database::Database;
-use crate::error::Error;
-use crate::refs::format;
+use crate::inside::refs::format;
+use crate::inside::{Database, Effort, Error};
 use crate::version::history;
 
 /// Options that name a version, and what they mean if they aren't there.

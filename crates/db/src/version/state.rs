@@ -17,19 +17,11 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Content, Edit, Tree, TreeError, Value};
 
-use crate::catalog::view;
-use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::frond::Frond;
-use crate::reader::Reader;
-use crate::refs;
-use crate::refs::format::{self, Commit};
-use crate::schema::TreeRef;
-use crate::schema::entry::CatalogEntry;
-use crate::system::{self, BranchRef, LiveCollection, Repository, WorkingEntry};
-use crate::transact::Outcome;
+use crate::inside::refs::{self, format};
+use crate::inside::{
+    BranchRef, CatalogEntry, Commit, CommitId, Database, Error, Frond, LatchMode, LiveCollection,
+    Outcome, Reader, Repository, Scope, TreeRef, WorkingEntry, catalog_view, system,
+};
 use crate::version::conflict::MergeState;
 use crate::version::history;
 use crate::version::reflog::{RefChange, RefWhy};
@@ -63,7 +55,8 @@ impl BranchState {
             Some(chunk) => Some((chunk, history::load(&**reader.store(), chunk)?)),
             None => None,
         };
-        let entries = view::working_entries(reader, &system::working_prefix(database, branch))?;
+        let entries =
+            catalog_view::working_entries(reader, &system::working_prefix(database, branch))?;
         let merge_key = system::merge_key(database, branch);
         let merging = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &merge_key)?;
         Ok(BranchState {
@@ -246,7 +239,7 @@ pub(crate) fn catalog_entry(
     collection: &str,
 ) -> Result<Option<CatalogEntry>, Error> {
     let value = catalog.get(&**store, collection.as_bytes())?;
-    value.map(|value| view::read_entry(&**store, &value)).transpose()
+    value.map(|value| catalog_view::read_entry(&**store, &value)).transpose()
 }
 
 impl Database {
@@ -260,7 +253,7 @@ impl Database {
         self.refuse_in_transaction("a command of versions")?;
         let name = self.repository_name();
         let prefix = system::working_prefix(name, branch);
-        let scopes: Vec<Scope> = view::working_entries(&self.reader(), &prefix)?
+        let scopes: Vec<Scope> = catalog_view::working_entries(&self.reader(), &prefix)?
             .iter()
             .map(|(collection, _)| Scope::collection(name, branch, collection))
             .collect();

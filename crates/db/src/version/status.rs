@@ -1,8 +1,6 @@
 //! What `frondStatus` tells: the working state against HEAD, and the merge that waits.
 
-use crate::database::Database;
-use crate::error::Error;
-use crate::refs;
+use crate::inside::{Database, Error, refs};
 use crate::version::diff::changed_collections;
 use crate::version::{CollectionStatus, Status, conflict};
 

@@ -3,20 +3,15 @@
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 
-use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs::{self, format};
-use crate::schema::TreeRef;
-use crate::system;
-use crate::transact::Outcome;
+use crate::inside::refs::{self, format};
+use crate::inside::{
+    CommitId, Database, Error, LatchMode, Outcome, Reader, Scope, TreeRef, system,
+};
 use crate::version::reflog::{Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::version::{branch, history};
 
-pub use crate::refs::tag::TagInfo;
-pub(crate) use crate::refs::tag::{find, of_database, target, tracking};
+pub use crate::inside::refs::tag::TagInfo;
+pub(crate) use crate::inside::refs::tag::{find, of_database, target, tracking};
 
 impl Database {
     /// The tags, by name.

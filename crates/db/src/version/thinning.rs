@@ -13,13 +13,7 @@
 use frond_engine::Durability;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs;
-use crate::refs::format::Commit;
-use crate::transact::Outcome;
+use crate::inside::{Commit, Database, Error, LatchMode, Outcome, Reader, Scope, refs};
 use crate::version::commit_policy::{CommitPolicy, Tier};
 use crate::version::reflog::RefWhy;
 use crate::version::state::BranchState;

@@ -13,18 +13,14 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::Tree;
 
-use crate::commit_id::CommitId;
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::schema::entry::CatalogEntry;
-use crate::system::{self, BranchRef, WorkingEntry};
-use crate::transact::Outcome;
+use crate::inside::{
+    BranchRef, CatalogEntry, CommitId, Database, Error, Outcome, Reader, WorkingEntry, definition,
+    refs, system,
+};
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{self, Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::version::state::{self, BranchState};
 use crate::version::{conflict, history, waiting};
-use crate::{definition, refs};
 
 /// What was undone.
 #[derive(Clone, Debug)]

@@ -16,10 +16,8 @@ use frond_engine::{Engine, Transaction};
 use frond_store::{ChunkHash, Lifetime, PutFor};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat, Value};
 
-use crate::database::Database;
-use crate::definition::merge_rules::{EqualChanges, MergeRules, MergeSide};
-use crate::error::{Error, ErrorKind};
-use crate::reader::Reader;
+use crate::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
+use crate::inside::{Database, Error, ErrorKind, Reader};
 use crate::version::conflict::{self, MergeState, StoredConflict};
 use crate::version::diff::changed_collections;
 use crate::version::merge_catalogs::CatalogMerge;
@@ -124,7 +122,7 @@ fn conflicts_of(
     let store = engine.store();
     let format: TreeFormat = state.repository.format();
     let root = root.ok_or_else(|| Error::damaged("a remembered merge refers to no conflicts"))?;
-    let prefix = crate::system::conflicts_prefix(&state.database, &state.branch);
+    let prefix = crate::inside::system::conflicts_prefix(&state.database, &state.branch);
     let mut conflicts = Vec::new();
     let tree = Tree { root, format };
     for entry in tree.range(store, Bounds::prefix(&prefix), Direction::Ascending) {

@@ -15,8 +15,7 @@ use std::sync::Arc;
 
 use frond_store::{ChunkHash, ChunkStore};
 
-use crate::error::Error;
-use crate::refs::format::Commit;
+use crate::inside::{Commit, Error};
 use crate::version::history;
 
 /// Where a commit stands in the order of visits: the last is visited first.

@@ -140,7 +140,7 @@ fn rules_of_documents_and_fields() {
         merge_by_rules(sides, Prefer::Ours, rules)
     };
     let mut rules = DocumentRules::default();
-    rules.fields.insert("n".to_owned(), crate::definition::merge_rules::FieldRule::Delta);
+    rules.fields.insert("n".to_owned(), crate::inside::merge_rules::FieldRule::Delta);
     let merged = merge(&rules);
     assert_eq!(merged.document, Some(document! { "_id": 1_i32, "n": 7_i32, "a": 2_i32 }));
     assert_eq!(merged.conflict, None);

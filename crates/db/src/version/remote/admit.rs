@@ -21,13 +21,10 @@ use frond_doc::{DocumentBuf, key};
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::{Tree, TreeFormat, Value};
 
-use crate::error::Error;
-use crate::refs::format::Commit;
-use crate::schema::entry::CatalogEntry;
+use crate::inside::{CatalogEntry, Commit, Error, large, name};
 use crate::version::diff::changed_collections;
 use crate::version::history;
 use crate::version::remote::transfer::{Endpoint, Transfer};
-use crate::{large, name};
 
 /// Most bytes of a large document.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
@@ -158,7 +155,7 @@ fn check_indexes(
 ) -> Result<(), Error> {
     for (spec, root) in &to.indexes {
         let same_name =
-            |(known, _): &&(crate::definition::IndexSpec, ChunkHash)| known.name == spec.name;
+            |(known, _): &&(crate::inside::IndexSpec, ChunkHash)| known.name == spec.name;
         let before = from.and_then(|entry| entry.indexes.iter().find(same_name));
         let before = before.map_or(*empty, |(_, root)| spec.tree(*root, format));
         for change in before.diff(store, &spec.tree(*root, format)) {

@@ -10,15 +10,10 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime, Session};
 use frond_tree::{Tree, TreeFormat, Value as TreeValue};
 
-use crate::database::Database;
-use crate::error::Error;
-use crate::frond::Frond;
-use crate::reader::Reader;
-use crate::refs;
-use crate::refs::format::{self, Commit};
-use crate::schema::TreeRef;
-use crate::system::{self, BranchRef, Repository};
-use crate::transact::Outcome;
+use crate::inside::refs::{self, format};
+use crate::inside::{
+    BranchRef, Commit, Database, Error, Frond, Outcome, Reader, Repository, TreeRef, system,
+};
 use crate::version::adopt::Adoption;
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::remote::mend::has_whole;

@@ -13,15 +13,10 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use frond_tree::{TreeFormat, Value as TreeValue};
 
-use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::Error;
-use crate::reader::Reader;
-use crate::refs::format::{self, Commit};
-use crate::refs::{self, shallow};
-use crate::system::{self, BranchRef};
-use crate::transact::Outcome;
+use crate::inside::refs::{self, format, shallow};
+use crate::inside::{
+    BranchRef, Commit, CommitId, Database, Error, LatchMode, Outcome, Reader, Scope, system,
+};
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::remote::data::{ensure_repository, other_lineage, register};
 use crate::version::remote::mend::has_whole;

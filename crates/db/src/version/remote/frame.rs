@@ -10,7 +10,7 @@
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, field};
 
-use crate::error::Error;
+use crate::inside::Error;
 use crate::version::remote::transfer::CHUNK_BYTES_MAX;
 
 /// A frame ends when its chunks have grown to this.

@@ -28,10 +28,8 @@ use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 
-use crate::error::Error;
-use crate::frond::Frond;
-use crate::reader::Reader;
-use crate::refs::{repositories, shallow};
+use crate::inside::refs::{repositories, shallow};
+use crate::inside::{Error, Frond, Reader};
 use crate::version::remote::Remote;
 use crate::version::remote::mend::{has_whole, mend};
 use crate::version::remote::plain::{BackupInfo, PlainRemote, Reread, StorageDamage};
@@ -287,7 +285,7 @@ impl PlainRemote {
         directory: &Path,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<RestoreReport, Error> {
-        self.restore_on(request, &crate::frond::open_machine(directory)?, progress)
+        self.restore_on(request, &crate::inside::open_machine(directory)?, progress)
     }
 
     /// The backup `name`; default: the last.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 
-use crate::error::{Error, ErrorKind};
+use crate::inside::{Error, ErrorKind};
 use crate::version::remote::transfer::{Endpoint, Transfer, each};
 
 /// Chunks that are put together.

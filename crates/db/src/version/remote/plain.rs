@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use frond_store::io::{Chance, Machine};
 use frond_store::{Chunk, ChunkHash};
 
-use crate::error::Error;
+use crate::inside::Error;
 use crate::version::remote::data::{moved_on, other_lineage};
 use crate::version::remote::{RefUpdate, Remote, RemoteState};
 

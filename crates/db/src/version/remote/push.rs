@@ -11,15 +11,10 @@ use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 
-use crate::commit_id::CommitId;
-use crate::contention::{LatchMode, Scope};
-use crate::database::Database;
-use crate::error::{Error, ErrorKind};
-use crate::reader::Reader;
-use crate::refs::format::{self, Commit};
-use crate::refs::{self, shallow};
-use crate::system;
-use crate::transact::Outcome;
+use crate::inside::refs::{self, format, shallow};
+use crate::inside::{
+    Commit, CommitId, Database, Error, ErrorKind, LatchMode, Outcome, Reader, Scope, system,
+};
 use crate::version::remote::data::{moved_on, other_lineage};
 use crate::version::remote::mend::mend;
 use crate::version::remote::transfer::{Endpoint, Moved, Transfer};

@@ -29,8 +29,7 @@ use std::sync::mpsc;
 
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 
-use crate::error::{Error, ErrorKind};
-use crate::refs::format::Commit;
+use crate::inside::{Commit, Error, ErrorKind};
 
 /// Chunks that are asked for and put together.
 const BATCH: usize = 256;

@@ -4,8 +4,7 @@
 
 use frond_store::{Chunk, ChunkHash};
 
-use crate::error::Error;
-use crate::interrupt::Interrupt;
+use crate::inside::{Error, Interrupt};
 use crate::version::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
 
 /// A [`Remote`] with an [`Interrupt`].

@@ -4,8 +4,7 @@ use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::ChunkHash;
 
-use crate::error::Error;
-use crate::system;
+use crate::inside::{Error, system};
 use crate::version::branch;
 use crate::version::remote::plain::format as refs;
 use crate::version::remote::{RefUpdate, RemoteState};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use frond_store::{Chunk, ChunkHash};
 
 use super::format::{self, Place};
-use crate::error::Error;
+use crate::inside::Error;
 use crate::version::remote::frame;
 
 /// Damage that was found in a place.

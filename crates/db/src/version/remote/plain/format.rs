@@ -12,10 +12,8 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_store::field::{PREFIX_BYTES, check_prefix, prefix};
 use frond_store::{Chunk, ChunkHash, ChunkKind, field};
 
-use crate::commit_id::CommitId;
-use crate::error::Error;
-use crate::refs::format;
-use crate::system;
+use crate::inside::refs::format;
+use crate::inside::{CommitId, Error, system};
 use crate::version::TagInfo;
 use crate::version::remote::RemoteState;
 

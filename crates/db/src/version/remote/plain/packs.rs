@@ -24,8 +24,7 @@ use frond_store::{Chunk, ChunkHash, StoreError};
 
 use super::examine::{self, StorageDamage};
 use super::format;
-use crate::commit_id::CommitId;
-use crate::error::{Error, ErrorKind};
+use crate::inside::{CommitId, Error, ErrorKind};
 use crate::version::remote::frame::{self, FRAME_BYTES_TARGET, FrameEffort};
 use crate::version::remote::plain::storage::{FilePart, PlainStorage};
 

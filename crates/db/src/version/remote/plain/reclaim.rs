@@ -16,7 +16,7 @@ use frond_store::{ChunkHash, ChunkKind};
 
 use super::format::Refs;
 use super::{PlainRemote, REFS_NAME};
-use crate::error::Error;
+use crate::inside::Error;
 use crate::version::remote::Remote;
 use crate::version::remote::plain::packs::check::id_of_pack;
 

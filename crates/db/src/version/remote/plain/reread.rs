@@ -16,7 +16,7 @@ use super::examine::StorageDamage;
 use super::format::{PackId, Refs};
 use super::packs::check::{id_of_pack, name_of_pack};
 use super::{PlainRemote, REFS_NAME};
-use crate::error::Error;
+use crate::inside::Error;
 
 /// So many transfers reread all of a place.
 const SHARE: u64 = 16;

@@ -12,7 +12,7 @@ use frond_store::io::{Chance, Disk, DiskFile, Machine};
 use frond_store::{ChunkHash, StoreError};
 
 use super::format::hash_of;
-use crate::error::{Error, ErrorKind};
+use crate::inside::{Error, ErrorKind};
 
 /// MongoDB's `LockBusy`.
 const LOCK_BUSY: Code = Code::Location(46);

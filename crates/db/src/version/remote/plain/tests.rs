@@ -7,14 +7,14 @@ use frond_doc::{DocumentBuf, document};
 use frond_store::io::Machine;
 use frond_testkit::{Random, SimDisk, random};
 
-use crate::frond::repositories;
-use crate::reader::Reader;
+use crate::inside::refs::repositories;
+use crate::inside::{Database, Error, Frond, FrondOptions, Reader};
 use crate::salvage::{SalvagedCollection, survey_on};
 use crate::version::remote::{
     BackupReport, DataImage, Moved, ORIGIN, PlaceReport, PlainRemote, PushRequest, Remote, Reread,
     RestoreRequest,
 };
-use crate::{Database, Durability, Error, FindRequest, Frond, FrondOptions};
+use crate::{Durability, FindRequest};
 
 fn quiet() -> impl FnMut(&Moved) {
     |_: &Moved| {}

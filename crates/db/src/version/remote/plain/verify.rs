@@ -14,7 +14,7 @@ use super::PlainRemote;
 use super::examine::StorageDamage;
 use super::format::Refs;
 use super::reread::Reread;
-use crate::error::Error;
+use crate::inside::Error;
 
 /// How often `progress` hears of it.
 const CHUNKS_A_REPORT: u64 = 256;

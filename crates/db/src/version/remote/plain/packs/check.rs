@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use frond_store::{Chunk, ChunkHash};
 
 use super::{PACK_PREFIX, Packs};
-use crate::commit_id::CommitId;
-use crate::error::{Error, ErrorKind};
+use crate::inside::{CommitId, Error, ErrorKind};
 use crate::version::remote::plain::examine::{self, BadFrame, StorageDamage};
 use crate::version::remote::plain::format::{self, PackId};
 use crate::version::remote::plain::storage::FilePart;
