@@ -8,11 +8,7 @@ use frond_engine::TreeId;
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Tree};
 
-use crate::catalog::entry::CatalogEntry;
-use crate::database::Database;
-use crate::error::{Error, ErrorKind};
-use crate::reader::{Reader, TreeRef};
-use crate::system;
+use crate::inside::{CatalogEntry, Database, Error, ErrorKind, Reader, TreeRef, system};
 use crate::version::erase_rewrite::Rewrite;
 use crate::version::walk::Walk;
 

@@ -7,7 +7,7 @@ use frond_engine::Image;
 use frond_store::{Chunk, ChunkHash};
 
 use super::PlainRemote;
-use crate::error::Error;
+use crate::inside::Error;
 use crate::version::remote::mend::Get;
 use crate::version::remote::transfer::each;
 
