@@ -213,7 +213,9 @@ pub fn whole(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failur
     if parents.len() > 1 {
         writeln!(terminal, "Merge:  {}", parents.join(" "))?;
     }
-    writeln!(terminal, "Author: {}", plain(text_of(commit, "author")))?;
+    // On one line, whatever it says.
+    let author = plain(text_of(commit, "author")).replace('\n', "\\n");
+    writeln!(terminal, "Author: {author}")?;
     if !text_of(commit, "committer").is_empty() {
         writeln!(terminal, "Commit: {}", plain(text_of(commit, "committer")))?;
     }

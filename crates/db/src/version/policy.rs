@@ -37,6 +37,27 @@ impl BranchState {
         );
         Err(Error::invalid(Code::IllegalOperation, message))
     }
+
+    /// Refuses a push into a branch that changes by merges only; conflicts with who closes it meanwhile.
+    pub fn refuse_push_to_closed(
+        &self,
+        transaction: &mut Transaction,
+        database: &Database,
+    ) -> Result<(), Error> {
+        let policy = {
+            let reader = Reader::within(database.frond().engine(), transaction);
+            read(&reader, &self.database, &self.branch)?
+        };
+        transaction.validate(TreeId::SYSTEM, system::policy_key(&self.database, &self.branch));
+        if !policy.closed {
+            return Ok(());
+        }
+        let message = format!(
+            "branch {} of the remote is closed, it changes by merges only: push another branch, and merge it there",
+            self.branch
+        );
+        Err(Error::invalid(Code::UserWritesBlocked, message))
+    }
 }
 
 impl Database {

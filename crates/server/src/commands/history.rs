@@ -160,6 +160,11 @@ pub fn branch(request: &Request<'_>) -> Answer {
     let protects = fields.optional_boolean("protected")?;
     let closes = fields.optional_boolean("closed")?;
     let lives = fields.count("expireAfterSeconds")?;
+    if lives.is_some_and(|seconds| u64::from(u32::MAX) < seconds) {
+        // Later dates are beyond what drivers read.
+        let message = format!("expireAfterSeconds must be at most {}", u32::MAX);
+        return Err(Error::invalid(Code::BadValue, message));
+    }
     let removes_expired = fields.boolean("removeExpired")?;
     let (name, deletes) = match delete {
         Some(Value::String(deleted)) if name.is_none() => (Some(deleted), true),

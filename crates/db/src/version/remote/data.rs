@@ -216,6 +216,7 @@ fn move_branch(
         return Err(moved_on(&update.branch));
     }
     state.refuse_while_merging("a push")?;
+    state.refuse_push_to_closed(transaction, database)?;
     if update.force && !database.is_forward(&state, update.new)? {
         state.refuse_protected(transaction, database, "a push by force")?;
     }

@@ -125,6 +125,10 @@ fn a_push_loses_nobodys_commits() {
     let protected = frond_db::version::BranchPolicy { protected: true, ..Default::default() };
     main.set_branch_policy("main", protected).unwrap();
     assert!(clone.push(ORIGIN, &remote, &force, &mut quiet()).is_err(), "it is protected");
+    let closed = frond_db::version::BranchPolicy { closed: true, ..Default::default() };
+    main.set_branch_policy("main", closed).unwrap();
+    let error = clone.push(ORIGIN, &remote, &force, &mut quiet()).unwrap_err();
+    assert_eq!(error.code, frond_query::Code::UserWritesBlocked, "{error}");
     main.set_branch_policy("main", Default::default()).unwrap();
     let report = clone.push(ORIGIN, &remote, &force, &mut quiet()).unwrap();
     assert_eq!(Some(report.to), clone.status().unwrap().head);
