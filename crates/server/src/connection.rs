@@ -12,6 +12,7 @@
 //! 1. A connection that stalls inside a message or an answer is closed, sooner if somebody waits for the
 //!    memory that it holds; one that is idle between messages is not.
 
+mod compressed;
 mod conversation;
 mod incoming;
 

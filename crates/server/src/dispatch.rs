@@ -71,12 +71,16 @@ pub fn answer(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Ou
     match header.operation {
         OperationCode::Message => answer_message(server, peer, header, message),
         OperationCode::Query => answer_query(server, peer, header, message),
-        OperationCode::Compressed => {
-            let body = error_document(&protocol_error(&WireError::Compressed));
-            Outcome::reply(Some(reply_of(server, body, header.request_id, None)), true)
-        }
-        OperationCode::Reply => Outcome::closing(),
+        // The connection has taken out what was inside.
+        OperationCode::Compressed | OperationCode::Reply => Outcome::closing(),
     }
+}
+
+/// Answers a message that can't be taken for what it says it is.
+pub fn refuse(server: &Shared, header: Header, error: &WireError) -> Outcome {
+    let body = error_document(&protocol_error(error));
+    let reply = reply_of(server, body, header.request_id, None);
+    Outcome::reply(Some(reply), !error.is_content())
 }
 
 fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Outcome {

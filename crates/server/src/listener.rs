@@ -32,6 +32,7 @@ use crate::remote_opener::RemoteOpener;
 use crate::shared::{MemberOptions, Shared};
 use crate::sweep;
 use crate::turns::Turns;
+use crate::wire::Compressor;
 
 /// How a server listens.
 #[derive(Clone, Debug)]
@@ -61,6 +62,8 @@ pub struct ServerOptions {
     pub cursors_bytes_max: usize,
     /// Where the log goes.
     pub log: LogOutput,
+    /// How messages may be compressed, if the client wants it: all ways, in MongoDB's order, unless told otherwise.
+    pub compressors: Vec<Compressor>,
 }
 
 impl Default for ServerOptions {
@@ -78,6 +81,7 @@ impl Default for ServerOptions {
             answers_bytes_max: ANSWERS_BYTES_MAX,
             cursors_bytes_max: CURSORS_BYTES_MAX,
             log: LogOutput::default(),
+            compressors: Compressor::ALL.to_vec(),
         }
     }
 }
@@ -192,6 +196,7 @@ impl Server {
         shared.places = options.places;
         let failed = |source| ServerError::Log { output: options.log.clone(), source };
         shared.log.write_to(&options.log).map_err(failed)?;
+        shared.compressors = options.compressors;
         shared.turns = Turns::new(options.threads_max);
         shared.messages = MessageMemory::new(options.messages_bytes_max);
         shared.answers = MemoryQueue::new(options.answers_bytes_max);

@@ -6,6 +6,9 @@
 //!    message takes, so one message can always be read to its end, then the next.
 //! 3. Who holds memory that others wait for, and takes longer than whoever reads and writes all the time, is closed.
 //!
+//! A message that came compressed holds what it is and what it becomes. Whoever has the turn may hold more than is kept
+//! back for that moment, as a message that is larger than all the memory does: it is one at a time.
+//!
 //! *Invariant*: whoever waits for a first share holds nothing, and whoever waits for the turn holds none; who has the
 //! turn waits for nothing here. So nobody waits in a circle.
 

@@ -18,6 +18,7 @@ use crate::operations::Operations;
 use crate::remote_opener::RemoteOpener;
 use crate::sessions::Sessions;
 use crate::turns::Turns;
+use crate::wire::Compressor;
 
 /// What a command counts as in `serverStatus`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +73,8 @@ pub struct Shared {
     pub log: Arc<Log>,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
+    /// How messages may be compressed.
+    pub compressors: Vec<Compressor>,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
     reply_ids: AtomicI32,
@@ -148,6 +151,7 @@ impl Shared {
             topology: watch::Sender::new(0),
             log,
             places: RemoteOpener::default(),
+            compressors: Compressor::ALL.to_vec(),
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
             reply_ids: AtomicI32::new(0),

@@ -1,6 +1,8 @@
 //! `frond serve`: MongoDB's wire protocol on a loopback address, and remotes over HTTP on another, until
 //! SIGINT or SIGTERM.
 
+mod network;
+
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::allocator::give_back_soon;
 use crate::backend::{open_failure, refuse_huge_pages};
+use crate::commands::serve::network::NetworkArguments;
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
 use crate::failure::Failure;
@@ -46,6 +49,9 @@ pub struct Serve {
     /// Loopback address to listen on; port 0 takes any free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:27017")]
     listen: String,
+
+    #[command(flatten)]
+    network: NetworkArguments,
 
     /// Address by which clients reach the server, if it is another than where it listens: drivers
     /// connect to what the server says
@@ -198,6 +204,7 @@ impl Serve {
             document_bytes_max: self.max_document_bytes as usize,
             places: self.places()?,
             log: self.log_path.clone().map_or(LogOutput::StandardError, LogOutput::File),
+            compressors: self.network.compressors(),
             ..budget.map_or_else(ServerOptions::default, ServerOptions::for_memory)
         };
         let remote = self.serve_remotes(&frond)?;

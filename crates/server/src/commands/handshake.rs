@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use frond_db::Error;
-use frond_doc::{Document, DocumentBuilder, ObjectId, Value};
+use frond_doc::{Array, Document, DocumentBuilder, ObjectId, Value};
 use frond_query::Code;
 
 use crate::commands::replica_set;
@@ -45,6 +45,7 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     fields.document("client")?;
     let awaits = (fields.document("topologyVersion")?, fields.integer("maxAwaitTimeMS")?);
     check_awaits(awaits)?;
+    let offered = fields.array("compression")?;
     // Other fields are passed over, as MongoDB does it here alone: a newer driver may offer what
     // an older server has never heard of. What isn't in the answer isn't agreed on.
     let mut answer = DocumentBuilder::new();
@@ -79,7 +80,37 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         .append("minWireVersion", Value::Int32(0))
         .append("maxWireVersion", Value::Int32(WIRE_VERSION_MAX))
         .append("readOnly", Value::Boolean(!is_primary));
+    append_compression(&mut answer, server, offered)?;
     Ok(answer)
+}
+
+/// Appends how messages may be compressed: what the client offered and the server takes, in the client's order.
+fn append_compression(
+    answer: &mut DocumentBuilder,
+    server: &Shared,
+    offered: Option<Array<'_>>,
+) -> Result<(), Error> {
+    let mut agreed = Vec::new();
+    for (position, value) in offered.iter().flat_map(|offered| offered.iter()).enumerate() {
+        let Some(name) = value.as_str() else {
+            let found = value.element_type().alias();
+            let message = format!(
+                "BSON field 'hello.compression.{position}' is the wrong type '{found}', expected \
+                 type 'string'"
+            );
+            return Err(Error::invalid(Code::TypeMismatch, message));
+        };
+        let known = server.compressors.iter().find(|known| known.name() == name);
+        agreed.extend(known.filter(|known| !agreed.contains(*known)));
+    }
+    if !agreed.is_empty() {
+        answer.begin_array("compression");
+        for compressor in agreed {
+            answer.push(Value::String(compressor.name()));
+        }
+        answer.end();
+    }
+    Ok(())
 }
 
 /// Appends which topology this is: clients pass over what they are told of one before.

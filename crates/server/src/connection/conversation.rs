@@ -15,11 +15,13 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use crate::connection::compressed;
 use crate::connection::incoming::Incoming;
 use crate::dispatch::{self, Wait};
 use crate::limits::{SCRATCH_BYTES, patience};
 use crate::outgoing::Outgoing;
 use crate::shared::{Peer, Shared};
+use crate::wire::OperationCode;
 
 /// One connection, as far as its messages are concerned.
 pub struct Conversation {
@@ -106,13 +108,28 @@ impl Conversation {
         let Some(received) = self.incoming.read(&mut stream, scratch, intake, check)? else {
             return Ok(Some(Pause::Closed));
         };
-        let request_id = received.header.request_id;
+        let (header, request_id) = (received.header, received.header.request_id);
+        let (received, compressor) = match header.operation {
+            OperationCode::Compressed => match compressed::inflate(&self.shared, received, check)? {
+                Ok(inflated) => (inflated.received, Some(inflated.compressor)),
+                Err(error) => {
+                    let outcome = dispatch::refuse(&self.shared, header, &error);
+                    (self.outgoing, self.closes) = (outcome.reply, outcome.close);
+                    return Ok(None);
+                }
+            },
+            _ => (received, None),
+        };
         let outcome = dispatch::answer(&self.shared, self.peer, received.header, received.message);
         drop(received.hold);
         if let Some(wait) = outcome.wait {
             return Ok(Some(Pause::Hello { wait, request_id }));
         }
-        (self.outgoing, self.closes) = (outcome.reply, outcome.close);
+        self.closes = outcome.close;
+        self.outgoing = match (outcome.reply, compressor) {
+            (Some(reply), Some(compressor)) => Some(reply.compressed(compressor)),
+            (reply, _) => reply,
+        };
         Ok(None)
     }
 

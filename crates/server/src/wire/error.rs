@@ -18,9 +18,15 @@ pub enum WireError {
     /// The operation code is unknown, or one that isn't spoken any more.
     #[error("operation code {0} is not supported")]
     OperationCode(i32),
-    /// The message is compressed though compression was not negotiated.
-    #[error("compressed messages were not negotiated")]
-    Compressed,
+    /// The message is compressed in a way that the server doesn't offer.
+    #[error("messages compressed by {0} were not negotiated")]
+    NotNegotiated(&'static str),
+    /// The message is compressed, and what is inside can't be had.
+    #[error("compressed message: {0}")]
+    Compression(String),
+    /// The message is compressed, and its command may not be.
+    #[error("command {0} can't be sent compressed")]
+    NeverCompressed(String),
     /// The message ends inside a field.
     #[error("message ends at byte {end}, inside {field}")]
     Truncated {
@@ -71,5 +77,6 @@ impl WireError {
     pub fn is_content(&self) -> bool {
         matches!(self, WireError::Document(_) | WireError::DuplicateSequence(_))
             || matches!(self, WireError::TooMany { .. } | WireError::Utf8(_))
+            || matches!(self, WireError::NeverCompressed(_))
     }
 }

@@ -92,6 +92,25 @@ impl Message {
         Flags::of_bits(bits)
     }
 
+    /// Reads the name of the command alone; `None` if the message is broken.
+    pub fn peek_command(message: &[u8]) -> Option<&str> {
+        let mut sections = message.get(HEADER_BYTES + size_of::<u32>()..)?;
+        loop {
+            let (kind, section) = sections.split_first()?;
+            let length = u32::from_le_bytes(*section.first_chunk()?) as usize;
+            match *kind {
+                SECTION_SEQUENCE => sections = section.get(length..)?,
+                SECTION_BODY => {
+                    // Behind the document's length and the type of its first field.
+                    let name = section.get(size_of::<u32>() + 1..)?;
+                    let end = name.iter().position(|byte| *byte == 0)?;
+                    return std::str::from_utf8(&name[..end]).ok();
+                }
+                _ => return None,
+            }
+        }
+    }
+
     /// Reads a whole message, its header included (which was decoded before).
     pub fn decode(message: Bytes) -> Result<Message, WireError> {
         Message::decode_as(message, false)
@@ -247,6 +266,7 @@ mod tests {
         let bytes = sample().encode(7, 3);
         assert_eq!(bytes.len(), i32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize);
         assert!(Message::peek_flags(&bytes).more_to_come);
+        assert_eq!(Message::peek_command(&bytes), Some("insert"));
         assert_eq!(decode(bytes), Ok(sample()));
         let body = sample().body;
         let mut answer = answer_head(Flags::default(), body.as_bytes().len(), 1, 2);
@@ -266,9 +286,24 @@ mod tests {
     }
 
     #[test]
+    fn a_command_behind_its_sequences_is_found() {
+        let bytes = sample().encode(7, 3);
+        let body_bytes = 1 + sample().body.as_bytes().len();
+        let mut turned = bytes.clone();
+        turned[HEADER_BYTES + 4..].rotate_left(body_bytes);
+        assert_eq!(decode(turned.clone()), Ok(sample()));
+        assert_eq!(Message::peek_command(&turned), Some("insert"));
+        for end in 0..turned.len() - body_bytes {
+            assert_eq!(Message::peek_command(&turned[..end]), None);
+        }
+    }
+
+    #[test]
     fn every_truncation_is_an_error() {
         let bytes = sample().encode(7, 3);
         for end in 0..bytes.len() {
+            let command = Message::peek_command(&bytes[..end]);
+            assert!(command.is_none_or(|name| name == "insert"), "cut at {end}");
             // A cut right after the body leaves a message that is whole.
             if let Ok(message) = decode(bytes[..end].to_vec()) {
                 assert!(message.sequences.is_empty(), "cut at {end}");

@@ -174,15 +174,6 @@ fn every_changed_bit_of_a_write_is_survived() {
 }
 
 #[test]
-fn compressed_messages_are_refused() {
-    let server = Running::start();
-    let mut bytes = ping();
-    bytes[12..16].copy_from_slice(&2012_i32.to_le_bytes());
-    assert_eq!(code_of(&exchange(&server, &bytes)), Some(17));
-    server.check();
-}
-
-#[test]
 fn legacy_queries_may_only_say_hello() {
     let server = Running::start();
     let query = |namespace: &str, query: DocumentBuf| {

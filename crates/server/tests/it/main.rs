@@ -4,6 +4,7 @@
 mod bulk_write;
 mod capped;
 mod coll_mod;
+mod compression;
 mod crud;
 mod cursors;
 mod errors;

@@ -49,7 +49,8 @@ impl Running {
         Running::with(&SimDisk::new(1), memory)
     }
 
-    fn with(disk: &SimDisk, options: ServerOptions) -> Running {
+    /// Starts a server on a disk, as it is told.
+    pub fn with(disk: &SimDisk, options: ServerOptions) -> Running {
         let frond = Frond::open_on(&disk.machine(), FrondOptions::default());
         // `getLog` has the lines, too.
         let (listen, log) = ("127.0.0.1:0".to_owned(), LogOutput::Memory);
