@@ -93,10 +93,10 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "server",
-        rooms: "errors wire memory_queue outgoing limits fields common sessions turns message_memory \
-                machine_memory operations answer_memory remote_opener cursors log shared transactions \
-                sweep request commands reference concerns dispatch in_process connection listener \
-                client",
+        rooms: "errors wire tls unix_socket memory_queue limits outgoing fields common sessions \
+                turns message_memory machine_memory operations answer_memory remote_opener cursors \
+                log drain shared transactions sweep request commands reference concerns dispatch \
+                in_process connection listener client",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -1,6 +1,7 @@
 //! One client's connection, from its first byte to its last.
 //!
-//! 1. A connection whose client says nothing waits here, as a task of some hundred bytes.
+//! 1. A connection whose client says nothing waits here, as a task of some hundred bytes; before that it shakes
+//!    hands, where there is TLS ([`handshake`]).
 //! 2. When the client speaks, a thread takes the connection, and [`Conversation`] stays with it as long as
 //!    the client is busy: the hand-over costs more than a small command does.
 //!    It is looked now and then whether the client is still there, since its command may wait for another's transaction.
@@ -14,7 +15,11 @@
 
 mod compressed;
 mod conversation;
+mod handshake;
 mod incoming;
+mod late_hello;
+pub mod socket;
+mod stream;
 
 use std::io;
 use std::net::Shutdown;
@@ -22,33 +27,40 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags};
-use tokio::io::{AsyncWriteExt, Interest};
-use tokio::net::TcpStream;
+use tokio::io::Interest;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use crate::dispatch::{self, Wait};
 use crate::limits::{GONE_STEP, QUIET, QUIET_CROWDED, STALL_MAX, STALL_STEP};
 use crate::shared::{Peer, Shared};
 
 use self::conversation::{Conversation, Pause};
+use self::late_hello::LateHello;
+use self::socket::{IdleSocket, Socket};
 
 /// Serves a connection until the client closes it, breaks the protocol or stalls, or the server
 /// stops. A command that runs when the server stops is still answered.
 pub async fn serve(
-    mut stream: TcpStream,
+    socket: IdleSocket,
     shared: Arc<Shared>,
     peer: Peer,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut conversation = Conversation::new(Arc::clone(&shared), peer, stop.clone());
-    let mut interest = Interest::READABLE;
-    while wait(&stream, interest, &conversation, &mut stop).await {
-        let lent = talk(&shared, peer, stream, conversation, &mut stop);
+    let shaken = tokio::select! {
+        shaken = handshake::shake(socket, shared.tls.as_ref()) => shaken,
+        _ = stop.wait_for(|stop| *stop) => return,
+    };
+    let Some((mut socket, session)) = shaken else { return };
+    let mut conversation = Conversation::new(Arc::clone(&shared), peer, stop.clone(), session);
+    let mut interest = interest_of(&conversation);
+    while wait(&socket, interest, &conversation, &mut stop).await {
+        let lent = talk(&shared, peer, socket, conversation, &mut stop);
         let Ok((back, talked, pause)) = lent.await else { return };
-        (stream, conversation) = (back, talked);
+        (socket, conversation) = (back, talked);
         interest = match pause {
             Pause::Silent => Interest::READABLE,
             Pause::Full => Interest::WRITABLE,
@@ -56,24 +68,33 @@ pub async fn serve(
             Pause::Hello { wait, request_id } => {
                 let hello = LateHello { shared: &shared, peer, wait, request_id };
                 let has_more = conversation.has_more();
-                if !hello.tell(&mut stream, has_more, &mut stop).await {
+                let session = conversation.session();
+                if !hello.tell(&socket, session, has_more, &mut stop).await {
                     return;
                 }
-                // What came in already is answered, whether or not more comes: writing is possible now.
-                if has_more { Interest::WRITABLE } else { Interest::READABLE }
+                interest_of(&conversation)
             }
         };
     }
 }
 
+/// What to wait for where the client is to speak. What came in already is answered, whether or not more comes:
+/// writing is possible now.
+fn interest_of(conversation: &Conversation) -> Interest {
+    match conversation.has_more() {
+        true => Interest::WRITABLE,
+        false => Interest::READABLE,
+    }
+}
+
 /// Waits until the conversation can go on; tells whether it may.
 async fn wait(
-    stream: &TcpStream,
+    socket: &IdleSocket,
     interest: Interest,
     conversation: &Conversation,
     stop: &mut watch::Receiver<bool>,
 ) -> bool {
-    let mut ready = pin!(stream.ready(interest));
+    let mut ready = pin!(socket.ready(interest));
     let mut stalled = Duration::ZERO;
     while stalled < STALL_MAX && !conversation.is_too_slow(Instant::now()) {
         tokio::select! {
@@ -90,23 +111,22 @@ async fn wait(
 async fn talk(
     shared: &Shared,
     peer: Peer,
-    stream: TcpStream,
+    socket: IdleSocket,
     mut conversation: Conversation,
     stop: &mut watch::Receiver<bool>,
-) -> io::Result<(TcpStream, Conversation, Pause)> {
+) -> io::Result<(IdleSocket, Conversation, Pause)> {
     let turn = tokio::select! {
         turn = shared.turns.take(|| shared.sessions.has_open()) => turn,
         _ = stop.wait_for(|stop| *stop) => return Err(io::ErrorKind::ConnectionAborted.into()),
     };
+    let is_tls = conversation.is_tls();
     let quiet = if shared.is_crowded() { QUIET_CROWDED } else { QUIET };
-    let stream = Arc::new(stream.into_std()?);
-    let lent = Arc::clone(&stream);
+    let socket = Arc::new(socket.into_lent()?);
+    let lent = Arc::clone(&socket);
     let mut task = tokio::task::spawn_blocking(move || {
-        lent.set_nonblocking(false)?;
-        lent.set_read_timeout(Some(quiet))?;
-        lent.set_write_timeout(Some(STALL_STEP))?;
+        lent.block(quiet, STALL_STEP)?;
         let pause = conversation.talk(&lent);
-        lent.set_nonblocking(true)?;
+        lent.unblock()?;
         drop(turn);
         Ok::<_, io::Error>((conversation, pause))
     });
@@ -114,7 +134,7 @@ async fn talk(
         tokio::select! {
             talked = &mut task => break Some(talked),
             _ = stop.wait_for(|stop| *stop) => break None,
-            () = sleep(GONE_STEP) => if is_gone(&stream) {
+            () = sleep(GONE_STEP) => if is_gone(&socket, is_tls) {
                 shared.operations.abandon(peer.id);
             },
         }
@@ -123,72 +143,37 @@ async fn talk(
         Some(talked) => talked,
         None => {
             // A thread that waits for its client wakes up; one that runs a command still answers it.
-            let _ = stream.shutdown(Shutdown::Read);
+            let _ = socket.shutdown(Shutdown::Read);
             task.await
         }
     };
     // The task fails only if it panicked outside of a handler, which ends this connection alone.
     let (conversation, pause) = talked.map_err(io::Error::other)??;
-    let stream = Arc::into_inner(stream).ok_or(io::ErrorKind::ResourceBusy)?;
-    Ok((TcpStream::from_std(stream)?, conversation, pause))
+    let socket = Arc::into_inner(socket).ok_or(io::ErrorKind::ResourceBusy)?;
+    Ok((socket.into_idle()?, conversation, pause))
 }
 
-/// Whether the client has closed its side, and all that it said was read.
-fn is_gone(stream: &std::net::TcpStream) -> bool {
-    match net::recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+/// Whether the client has closed its side, and all that it said was read. By TLS a client says farewell, which isn't
+/// read while its command runs: there it is enough that it has closed.
+fn is_gone(socket: &Socket, is_tls: bool) -> bool {
+    if is_tls {
+        return has_hung_up(socket);
+    }
+    match net::recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
         Ok((_, bytes)) => bytes == 0,
         Err(error) => error != Errno::AGAIN && error != Errno::INTR,
     }
 }
 
-/// A `hello` that asks for news. The answer goes out when there is some, or the time is up; again and again if the
-/// client takes several.
-struct LateHello<'a> {
-    shared: &'a Shared,
-    peer: Peer,
-    wait: Wait,
-    request_id: i32,
+#[cfg(target_os = "linux")]
+fn has_hung_up(socket: &Socket) -> bool {
+    let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&at_once)).is_ok_and(|count| count > 0)
 }
 
-impl LateHello<'_> {
-    /// Answers; tells whether the connection goes on. `has_more`: the client has said more already, which
-    /// ends the repeating.
-    async fn tell(
-        mut self,
-        stream: &mut TcpStream,
-        mut has_more: bool,
-        stop: &mut watch::Receiver<bool>,
-    ) -> bool {
-        let mut topology = self.shared.topology.subscribe();
-        loop {
-            let known = self.wait.topology;
-            let mut late = pin!(sleep(self.wait.time));
-            loop {
-                // A client that is gone is noticed by the end of its stream.
-                let mut byte = [0];
-                tokio::select! {
-                    biased;
-                    _ = stop.wait_for(|stop| *stop) => return false,
-                    () = &mut late => break,
-                    _ = topology.wait_for(|now| *now != known) => break,
-                    peeked = stream.peek(&mut byte), if !has_more => match peeked {
-                        Ok(1..) => has_more = true,
-                        _ => return false,
-                    },
-                }
-            }
-            self.wait.repeats &= !has_more;
-            // What comes after this is told with the next answer.
-            self.wait.topology = *topology.borrow_and_update();
-            let (reply, id) =
-                dispatch::answer_hello(self.shared, self.peer, &self.wait, self.request_id);
-            if !matches!(timeout(STALL_MAX, stream.write_all(&reply)).await, Ok(Ok(()))) {
-                return false;
-            }
-            if !self.wait.repeats {
-                return true;
-            }
-            self.request_id = id;
-        }
-    }
+/// Elsewhere it isn't told: the command is finished.
+#[cfg(not(target_os = "linux"))]
+fn has_hung_up(_: &Socket) -> bool {
+    false
 }

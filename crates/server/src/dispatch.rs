@@ -19,7 +19,7 @@ use crate::common::Common;
 use crate::common::Part;
 use crate::concerns;
 use crate::errors::{error_builder, error_document};
-use crate::limits::{COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
+use crate::limits::{COMMAND_BYTES_MARGIN, FREE_BYTES, REPLY_BYTES_MAX};
 use crate::log::SlowOperation;
 use crate::memory_queue::MemoryShare;
 use crate::operations::Operation;
@@ -40,6 +40,18 @@ pub struct Outcome {
     pub close: bool,
     /// How long to wait before the message is answered by [`answer_hello`]; nothing was done yet.
     pub wait: Option<Wait>,
+    /// What is answered next, without being asked again.
+    pub repeat: Option<Repeat>,
+}
+
+/// A `getMore` that is answered again, since the client takes several answers and there are more: its header names
+/// the answer before as what the next one answers.
+#[derive(Clone, Debug)]
+pub struct Repeat {
+    /// The header.
+    pub header: Header,
+    /// The message.
+    pub message: Bytes,
 }
 
 /// A `hello` that is answered when there is news, or late.
@@ -51,13 +63,15 @@ pub struct Wait {
     pub topology: i64,
     /// Whether the client takes one answer after the other, without asking again.
     pub repeats: bool,
+    /// Whether it came with a checksum.
+    pub has_checksum: bool,
     /// The command.
     pub hello: DocumentBuf,
 }
 
 impl Outcome {
     fn reply(reply: Option<Outgoing>, close: bool) -> Outcome {
-        Outcome { reply, close, wait: None }
+        Outcome { reply, close, wait: None, repeat: None }
     }
 
     /// Closes the connection.
@@ -85,6 +99,8 @@ pub fn refuse(server: &Shared, header: Header, error: &WireError) -> Outcome {
 
 fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Outcome {
     let mut flags = Message::peek_flags(&message);
+    let has_checksum = Message::has_checksum(&message);
+    let repeatable = repeatable(flags, &message);
     let share = RefCell::new(None);
     let (body, close) = match Message::decode(message) {
         Ok(message) => {
@@ -93,8 +109,8 @@ fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -
                 handshake::wait(server, message.body.view(), flags.exhaust_allowed)
             {
                 let repeats = flags.exhaust_allowed;
-                let wait = Some(Wait { time, topology, repeats, hello: message.body });
-                return Outcome { reply: None, close: false, wait };
+                let wait = Wait { time, topology, repeats, has_checksum, hello: message.body };
+                return Outcome { wait: Some(wait), ..Outcome::reply(None, false) };
             }
             let body = message.body.view();
             let work = || try_run(server, peer, body, &message.sequences, None, &share);
@@ -105,8 +121,30 @@ fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -
     if flags.more_to_come {
         return Outcome::reply(None, close);
     }
-    let reply = reply_of(server, body, header.request_id, share.take());
-    Outcome::reply(Some(reply), close)
+    let message = repeatable.filter(|_| has_open_cursor(body.view()));
+    let flags = Flags { more_to_come: message.is_some(), ..Flags::default() };
+    let (id, bytes) = (server.next_reply_id(), body.as_bytes().len());
+    let head = answer_head(flags, bytes, id, header.request_id);
+    let reply = Outgoing::new(head, body.into_bytes(), share.take());
+    let repeat =
+        message.map(|message| Repeat { header: Header { request_id: id, ..header }, message });
+    Outcome { repeat, ..Outcome::reply(Some(reply), close) }
+}
+
+/// The message, if it is one that may be answered several times. A large one isn't kept for that.
+fn repeatable(flags: Flags, message: &Bytes) -> Option<Bytes> {
+    let may_repeat = flags.exhaust_allowed
+        && !flags.more_to_come
+        && message.len() <= FREE_BYTES
+        && Message::peek_command(message) == Some("getMore");
+    may_repeat.then(|| message.clone())
+}
+
+/// Whether an answer tells of a cursor that has more.
+fn has_open_cursor(answer: Document<'_>) -> bool {
+    let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document());
+    let id = cursor.and_then(|cursor| cursor.get("id")).and_then(|id| id.as_integer());
+    id.is_some_and(|id| id != 0)
 }
 
 fn reply_of(
@@ -123,10 +161,13 @@ fn reply_of(
 pub fn answer_hello(server: &Shared, peer: Peer, wait: &Wait, response_to: i32) -> (Vec<u8>, i32) {
     let body = run(server, peer, wait.hello.view(), &[], None);
     let id = server.next_reply_id();
-    let flags = Flags { more_to_come: wait.repeats, ..Flags::default() };
-    let mut reply = answer_head(flags, body.as_bytes().len(), id, response_to);
-    reply.extend_from_slice(body.as_bytes());
-    (reply, id)
+    // There is no more news than that it stops.
+    let more_to_come = wait.repeats && !server.drain.is_begun();
+    let flags = Flags { more_to_come, ..Flags::default() };
+    let head = answer_head(flags, body.as_bytes().len(), id, response_to);
+    let reply = Outgoing::new(head, body.into_bytes(), None);
+    let reply = if wait.has_checksum { reply.with_checksum() } else { reply };
+    (reply.into_bytes(), id)
 }
 
 fn answer_query(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Outcome {
@@ -202,6 +243,12 @@ fn guarded(
         if transactions::is_of_topology(failure.error.code) {
             handshake::append_topology_version(&mut answer, server);
         }
+        if let Some(rest) = server.drain.rest()
+            && failure.error.code == Code::ShutdownInProgress
+        {
+            let millis = i64::try_from(rest.as_millis()).unwrap_or(i64::MAX);
+            answer.append("remainingQuiesceTimeMillis", Value::Int64(millis));
+        }
         answer
     });
     append_time(&mut answer, server);
@@ -240,6 +287,11 @@ fn try_run(
         None => database_of(body)?,
     };
     check_size(server, body)?;
+    let part = || Common::read(body).ok().and_then(|common| common.part);
+    server.drain.check().map_err(|error| {
+        let labels = transactions::labels(part(), command.ends_transaction, &error);
+        Failure { error, labels }
+    })?;
     let common = Common::read(body)?;
     check_allowed(command, database_name, &common)?;
     concerns::check(command, &common)?;

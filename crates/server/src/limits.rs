@@ -70,8 +70,23 @@ pub const READ_STEP_BYTES: usize = 64 << 10;
 /// Memory into which a thread reads what comes in.
 pub const SCRATCH_BYTES: usize = 16 << 10;
 
+/// Memory into which a thread reads what comes in by TLS: two of its records.
+pub const CIPHERTEXT_BYTES: usize = 32 << 10;
+
+/// How long a TLS handshake may take.
+pub const HANDSHAKE_MAX: Duration = Duration::from_secs(15);
+
+/// How often it is looked whether so much came in that TLS can be told from a message.
+pub const HANDSHAKE_STEP: Duration = Duration::from_millis(10);
+
 /// How long a stopping server waits for the commands that are running.
 pub const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long commands that run may go on after `shutdown`, if it doesn't say: as in MongoDB.
+pub const SHUTDOWN_DEFAULT: Duration = Duration::from_secs(15);
+/// As [`SHUTDOWN_DEFAULT`], if it says.
+pub const SHUTDOWN_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// How often it is looked whether anything runs yet.
+pub const DRAIN_STEP: Duration = Duration::from_millis(5);
 /// How often a stopping server ends the transactions whose clients can't go on with them.
 pub const STOP_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 

@@ -5,25 +5,27 @@
 //! or SIGTERM: no more connections are taken, open transactions end, commands that run are answered (that
 //! they were interrupted, if they take too long), then the databases are closed.
 
+mod bind;
+
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use frond_db::{Error, Frond};
 use frond_doc::Value;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::commands::FAULT_ADVICE;
 use crate::connection;
+use crate::connection::socket::IdleSocket;
 use crate::limits::{
-    ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CONNECTIONS_WAITING_MAX, CURSOR_SWEEP_INTERVAL,
-    CURSORS_BYTES_MAX, CURSORS_SHARE, DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, MESSAGES_BYTES_MAX,
-    MESSAGES_BYTES_MIN, MESSAGES_SHARE, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX,
-    THREADS_EXTRA,
+    ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, CURSORS_BYTES_MAX, CURSORS_SHARE,
+    DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, DRAIN_STEP, MESSAGES_BYTES_MAX, MESSAGES_BYTES_MIN,
+    MESSAGES_SHARE, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX, THREADS_EXTRA,
 };
 use crate::log::{self, Log, LogOutput, Severity};
 use crate::memory_queue::MemoryQueue;
@@ -31,7 +33,9 @@ use crate::message_memory::MessageMemory;
 use crate::remote_opener::RemoteOpener;
 use crate::shared::{MemberOptions, Shared};
 use crate::sweep;
+use crate::tls::{Tls, TlsError, TlsOptions};
 use crate::turns::Turns;
+use crate::unix_socket::{UnixSocket, UnixSocketOptions};
 use crate::wire::Compressor;
 
 /// How a server listens.
@@ -64,6 +68,10 @@ pub struct ServerOptions {
     pub log: LogOutput,
     /// How messages may be compressed, if the client wants it: all ways, in MongoDB's order, unless told otherwise.
     pub compressors: Vec<Compressor>,
+    /// How to speak TLS; not at all unless told.
+    pub tls: Option<TlsOptions>,
+    /// Where to listen beside the address; TLS isn't spoken there.
+    pub unix_socket: Option<UnixSocketOptions>,
 }
 
 impl Default for ServerOptions {
@@ -82,6 +90,8 @@ impl Default for ServerOptions {
             cursors_bytes_max: CURSORS_BYTES_MAX,
             log: LogOutput::default(),
             compressors: Compressor::ALL.to_vec(),
+            tls: None,
+            unix_socket: None,
         }
     }
 }
@@ -134,6 +144,9 @@ pub enum ServerError {
         /// The system's reason.
         source: io::Error,
     },
+    /// Certificates can't be used.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     /// The runtime can't be started.
     #[error("can't start the server's threads: {0}")]
     Runtime(io::Error),
@@ -151,18 +164,21 @@ pub struct Server {
 /// What a server does on its runtime.
 struct Serving {
     listener: TcpListener,
+    unix_socket: Option<UnixSocket>,
     shared: Arc<Shared>,
+    asked: watch::Receiver<Option<Duration>>,
+    /// Told to connections when the drain is over.
     stop: watch::Sender<bool>,
 }
 
 /// Stops a server, from any thread.
 #[derive(Clone)]
-pub struct Stopper(watch::Sender<bool>);
+pub struct Stopper(watch::Sender<Option<Duration>>);
 
 impl Stopper {
     /// Tells the server to stop; returns at once.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.0.send_replace(Some(STOP_WAIT_MAX));
     }
 }
 
@@ -171,8 +187,9 @@ impl Server {
     ///
     /// # Errors
     /// [`ServerError::NotLoopback`] if the address can be reached from outside this machine;
-    /// [`ServerError::Listen`] if it can't be resolved or is taken.
+    /// [`ServerError::Listen`] if it can't be resolved or is taken; [`ServerError::Tls`] if certificates can't be used.
     pub fn bind(frond: Frond, options: ServerOptions) -> Result<Server, ServerError> {
+        let tls = options.tls.map(Tls::open).transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("frond-server")
@@ -180,7 +197,8 @@ impl Server {
             .build()
             .map_err(ServerError::Runtime)?;
         let entered = runtime.enter();
-        let listener = bind_loopback(&options.listen)?;
+        let listener = bind::loopback(&options.listen)?;
+        let unix_socket = options.unix_socket.as_ref().map(bind::unix).transpose()?;
         drop(entered);
         let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
         let address = listener.local_addr().map_err(failed)?;
@@ -197,6 +215,7 @@ impl Server {
         let failed = |source| ServerError::Log { output: options.log.clone(), source };
         shared.log.write_to(&options.log).map_err(failed)?;
         shared.compressors = options.compressors;
+        shared.tls = tls;
         shared.turns = Turns::new(options.threads_max);
         shared.messages = MessageMemory::new(options.messages_bytes_max);
         shared.answers = MemoryQueue::new(options.answers_bytes_max);
@@ -204,7 +223,8 @@ impl Server {
         let shared = Arc::new(shared);
         log_events(&shared);
         let (stop, _) = watch::channel(false);
-        Ok(Server { runtime, serving: Serving { listener, shared, stop } })
+        let asked = shared.drain.asker().subscribe();
+        Ok(Server { runtime, serving: Serving { listener, unix_socket, shared, asked, stop } })
     }
 
     /// The address on which it listens, with the port that it got.
@@ -214,7 +234,7 @@ impl Server {
 
     /// What stops this server.
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.serving.stop.clone())
+        Stopper(self.serving.shared.drain.asker())
     }
 
     /// Serves until its [`Stopper`] stops it, then closes the databases.
@@ -236,7 +256,7 @@ impl Server {
                 stop_on_signals(stopper, Arc::clone(&shared.log)).map_err(ServerError::Runtime)?;
             }
             serving.serve().await;
-            Ok(())
+            Ok::<(), ServerError>(())
         });
         // A command that hangs must not keep the process from ending: the log is what keeps
         // writes, and a close that cuts such a command off loses nothing acknowledged.
@@ -268,25 +288,42 @@ fn log_events(shared: &Shared) {
 
 impl Serving {
     async fn serve(self) {
-        let mut stop = self.stop.subscribe();
+        let mut asked = self.asked;
         let mut cursors = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
         let sweeper = sweep::start(&self.shared, &self.stop);
         let mut connections = JoinSet::new();
-        loop {
+        let time_max = loop {
             tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => break,
+                // The sender is in what is shared.
+                asked = asked.wait_for(Option::is_some) => {
+                    break asked.ok().and_then(|asked| *asked).unwrap_or_default();
+                }
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, address)) => accept(
-                        &mut connections, &self.shared, &self.stop, stream, address,
-                    ),
+                    Ok((stream, address)) => {
+                        // An answer goes out in one piece; waiting to fill a packet would only delay it.
+                        let _ = stream.set_nodelay(true);
+                        let socket = IdleSocket::Tcp(stream);
+                        accept(&mut connections, &self.shared, &self.stop, socket, address);
+                    }
                     // Out of file descriptors, mostly: others will be closed, try again.
-                    Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+                    Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
+                },
+                accepted = accept_unix(self.unix_socket.as_ref()) => match accepted {
+                    Ok(stream) => {
+                        let socket = IdleSocket::Unix(stream);
+                        accept(&mut connections, &self.shared, &self.stop, socket, UNIX_PEER);
+                    }
+                    Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
                 },
                 _ = cursors.tick() => self.shared.cursors.expire(Instant::now()),
                 Some(_) = connections.join_next() => {}
             }
+        };
+        drop((self.listener, self.unix_socket));
+        if !drain(&mut connections, &self.shared, time_max).await {
+            self.shared.operations.stop_all();
         }
-        drop(self.listener);
+        self.stop.send_replace(true);
         drop(sweeper.await);
         if !finish(&mut connections, &self.shared).await {
             // A client would rather hear that than be cut off.
@@ -297,6 +334,29 @@ impl Serving {
     }
 }
 
+/// Lets what runs go on, and answers all else that the server stops; tells whether it was in time.
+async fn drain(connections: &mut JoinSet<()>, shared: &Arc<Shared>, time_max: Duration) -> bool {
+    let end = shared.drain.begin(time_max).into();
+    shared.topology.send_modify(|counter| *counter += 1);
+    let mut transactions = tokio::time::interval(STOP_SWEEP_INTERVAL);
+    let mut step = tokio::time::interval(DRAIN_STEP);
+    while !shared.operations.is_empty() {
+        tokio::select! {
+            Some(_) = connections.join_next() => {}
+            _ = transactions.tick() => abort_idle(shared).await,
+            _ = step.tick() => {}
+            () = tokio::time::sleep_until(end) => return false,
+        }
+    }
+    true
+}
+
+/// Ends transactions whose clients can't go on with them.
+async fn abort_idle(shared: &Arc<Shared>) {
+    let shared = Arc::clone(shared);
+    drop(tokio::task::spawn_blocking(move || sweep::abort_all_idle(&shared)).await);
+}
+
 /// Waits until the commands that run are answered; tells whether they are in time.
 async fn finish(connections: &mut JoinSet<()>, shared: &Arc<Shared>) -> bool {
     let mut transactions = tokio::time::interval(STOP_SWEEP_INTERVAL);
@@ -305,10 +365,7 @@ async fn finish(connections: &mut JoinSet<()>, shared: &Arc<Shared>) -> bool {
         tokio::select! {
             biased;
             ended = connections.join_next() => if ended.is_none() { return true },
-            _ = transactions.tick() => {
-                let shared = Arc::clone(shared);
-                drop(tokio::task::spawn_blocking(move || sweep::abort_all_idle(&shared)).await);
-            }
+            _ = transactions.tick() => abort_idle(shared).await,
             () = tokio::time::sleep_until(end) => return false,
         }
     }
@@ -316,21 +373,33 @@ async fn finish(connections: &mut JoinSet<()>, shared: &Arc<Shared>) -> bool {
 
 const _: () = assert!(STOP_WAIT_MAX.as_secs() < STALL_MAX.as_secs());
 
+/// How soon it is tried again to accept connections.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+
+/// What a client of the Unix socket has for an address: it is on this machine.
+const UNIX_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+
+/// The next client of the Unix socket, if there is one.
+async fn accept_unix(socket: Option<&UnixSocket>) -> io::Result<UnixStream> {
+    match socket {
+        Some(socket) => socket.listener.accept().await.map(|(stream, _)| stream),
+        None => std::future::pending().await,
+    }
+}
+
 /// Serves one more connection, or closes it if there are too many.
 fn accept(
     connections: &mut JoinSet<()>,
     shared: &Arc<Shared>,
     stop: &watch::Sender<bool>,
-    stream: TcpStream,
+    socket: IdleSocket,
     address: SocketAddr,
 ) {
     let Some(peer) = shared.connect(address) else { return };
-    // An answer goes out in one piece; waiting to fill a packet would only delay it.
-    let _ = stream.set_nodelay(true);
     let (shared, stop) = (Arc::clone(shared), stop.subscribe());
     connections.spawn(async move {
         let entry = Entry(Arc::clone(&shared));
-        connection::serve(stream, shared, peer, stop).await;
+        connection::serve(socket, shared, peer, stop).await;
         drop(entry);
     });
 }
@@ -342,47 +411,6 @@ impl Drop for Entry {
     fn drop(&mut self) {
         self.0.disconnect();
     }
-}
-
-/// Binds the first address that `listen` resolves to, if all of them are loopback addresses. To be called
-/// within the runtime.
-fn bind_loopback(listen: &str) -> Result<TcpListener, ServerError> {
-    let failed = |source| ServerError::Listen { address: listen.to_owned(), source };
-    let failed_to_resolve = |error: io::Error| match error.kind() {
-        io::ErrorKind::InvalidInput => {
-            let what = "it isn't HOST:PORT, as 127.0.0.1:27017 is";
-            failed(io::Error::new(error.kind(), what))
-        }
-        _ => failed(error),
-    };
-    let addresses = listen.to_socket_addrs().map_err(failed_to_resolve)?;
-    let mut addresses: Vec<SocketAddr> = addresses.collect();
-    if let Some(resolved) = addresses.iter().find(|address| !address.ip().is_loopback()) {
-        return Err(ServerError::NotLoopback { address: listen.to_owned(), resolved: *resolved });
-    }
-    // Clients that are told `localhost` try 127.0.0.1 at least.
-    addresses.sort_by_key(SocketAddr::is_ipv6);
-    let mut refused = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in addresses {
-        match bind_to(address) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => refused = error,
-        }
-    }
-    Err(failed(refused))
-}
-
-fn bind_to(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // A server that is started again may have the address while old connections end. Elsewhere it would
-    // let two servers have it at once.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(CONNECTIONS_WAITING_MAX)
 }
 
 #[cfg(unix)]
@@ -413,25 +441,4 @@ fn stop_on_signals(stopper: Stopper, _: Arc<Log>) -> io::Result<()> {
         }
     });
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn only_loopback_addresses_are_listened_on() {
-        for address in ["127.0.0.1:0", "127.3.2.1:0", "localhost:0"] {
-            assert!(bind_loopback(address).is_ok(), "{address}");
-        }
-        for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "8.8.8.8:27017"] {
-            let error = bind_loopback(address).expect_err("refused");
-            assert!(matches!(error, ServerError::NotLoopback { .. }), "{address}: {error}");
-            assert!(error.to_string().contains("no authentication yet"), "{error}");
-        }
-        for address in ["", "127.0.0.1", "127.0.0.1:99999", "no such host:1"] {
-            let error = bind_loopback(address).expect_err("refused");
-            assert!(matches!(error, ServerError::Listen { .. }), "{address}: {error}");
-        }
-    }
 }

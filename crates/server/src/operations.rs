@@ -191,6 +191,11 @@ impl Operations {
         }
     }
 
+    /// Whether none runs.
+    pub fn is_empty(&self) -> bool {
+        self.lists.iter().all(|list| lock(list).is_empty())
+    }
+
     /// All that run, the oldest first.
     pub fn list(&self) -> Vec<Arc<Operation>> {
         let mut all = Vec::new();

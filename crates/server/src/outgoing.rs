@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::limits::FREE_BYTES;
 use crate::memory_queue::MemoryShare;
 use crate::wire::compression::{self, Compressor};
+use crate::wire::message;
 
 /// Bodies up to this are copied behind their head: cheaper than telling the system of two pieces.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -27,6 +28,25 @@ impl Outgoing {
             return Outgoing { head, body: Bytes::new(), written: 0, share };
         }
         Outgoing { head, body, written: 0, share }
+    }
+
+    /// The same answer with a checksum.
+    pub fn with_checksum(mut self) -> Outgoing {
+        let checksum = message::announce_checksum(&mut self.head, &self.body);
+        if self.body.is_empty() {
+            self.head.extend_from_slice(&checksum);
+        } else {
+            let mut body = Vec::from(std::mem::take(&mut self.body));
+            body.extend_from_slice(&checksum);
+            self.body = Bytes::from(body);
+        }
+        self
+    }
+
+    /// All of it, in one piece.
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        self.head.extend_from_slice(&self.body);
+        self.head
     }
 
     /// The same answer, compressed if it is smaller then and there is memory for it: a client takes either.
@@ -72,7 +92,7 @@ impl Outgoing {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        stream.flush()
     }
 
     /// How many bytes it has.

@@ -10,6 +10,7 @@ use frond_doc::{ObjectId, Timestamp};
 use tokio::sync::watch;
 
 use crate::cursors::Cursors;
+use crate::drain::Drain;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
 use crate::log::Log;
 use crate::memory_queue::MemoryQueue;
@@ -17,6 +18,7 @@ use crate::message_memory::MessageMemory;
 use crate::operations::Operations;
 use crate::remote_opener::RemoteOpener;
 use crate::sessions::Sessions;
+use crate::tls::Tls;
 use crate::turns::Turns;
 use crate::wire::Compressor;
 
@@ -73,8 +75,12 @@ pub struct Shared {
     pub log: Arc<Log>,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
+    /// Whether it stops.
+    pub drain: Drain,
     /// How messages may be compressed.
     pub compressors: Vec<Compressor>,
+    /// How it speaks TLS, if it does.
+    pub tls: Option<Tls>,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
     reply_ids: AtomicI32,
@@ -151,7 +157,9 @@ impl Shared {
             topology: watch::Sender::new(0),
             log,
             places: RemoteOpener::default(),
+            drain: Drain::default(),
             compressors: Compressor::ALL.to_vec(),
+            tls: None,
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
             reply_ids: AtomicI32::new(0),

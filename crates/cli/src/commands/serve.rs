@@ -46,10 +46,6 @@ pub struct Serve {
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 
-    /// Loopback address to listen on; port 0 takes any free one
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:27017")]
-    listen: String,
-
     #[command(flatten)]
     network: NetworkArguments,
 
@@ -170,6 +166,8 @@ fn allow_open_files() {
 impl Serve {
     /// Runs until a signal.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let (listen, unix_socket) = (self.network.address()?, self.network.unix_socket()?);
+        let tls = self.network.tls()?;
         let machine = MachineMemory::read();
         let budget = self.memory.or(machine.budget_bytes());
         let is_little = budget.is_some_and(|bytes| bytes < MEMORY_BYTES_LITTLE);
@@ -194,7 +192,8 @@ impl Serve {
         let frond =
             Frond::open(&self.data, options).map_err(|error| open_failure(&self.data, &error))?;
         let options = ServerOptions {
-            listen: self.listen.clone(),
+            listen,
+            unix_socket,
             arguments: std::env::args().collect(),
             data_directory: self.data.display().to_string(),
             member: MemberOptions {
@@ -205,6 +204,7 @@ impl Serve {
             places: self.places()?,
             log: self.log_path.clone().map_or(LogOutput::StandardError, LogOutput::File),
             compressors: self.network.compressors(),
+            tls,
             ..budget.map_or_else(ServerOptions::default, ServerOptions::for_memory)
         };
         let remote = self.serve_remotes(&frond)?;
@@ -275,9 +275,12 @@ impl Serve {
         address: SocketAddr,
         remote: Option<&RemoteServer>,
     ) -> Result<(), Failure> {
-        let shell = format!("mongosh mongodb://{address}/");
+        let shell = format!("mongosh {}mongodb://{address}/", self.network.shell_options());
         writeln!(terminal, "frond {} serves {}", env!("CARGO_PKG_VERSION"), self.data.display())?;
         writeln!(terminal, "  listening on  {}", terminal.paint(Style::Strong, address))?;
+        if let Some(socket) = self.network.unix_socket()? {
+            writeln!(terminal, "                unix:{}", socket.path.display())?;
+        }
         writeln!(terminal, "  connect with  {}", terminal.paint(Style::Accent, shell))?;
         if let Some(remote) = remote {
             let url = format!("{}/DATABASE", remote.url());

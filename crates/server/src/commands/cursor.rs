@@ -72,7 +72,7 @@ fn await_batch(
         }
         while request.server.operation_time() == time {
             request.operation.check_killed()?;
-            if Instant::now() >= until {
+            if Instant::now() >= until || request.server.drain.is_begun() {
                 return Ok(false);
             }
             std::thread::sleep(AWAIT_STEP);

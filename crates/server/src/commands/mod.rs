@@ -6,6 +6,7 @@
 mod aggregate;
 mod bulk_write;
 mod catalog;
+mod certificates;
 mod clock;
 mod collections;
 mod count;
@@ -39,6 +40,7 @@ mod reply;
 mod session_list;
 mod sessions;
 mod show;
+mod shutdown;
 pub mod sources;
 mod stats;
 mod status;
@@ -270,7 +272,7 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("revokeRolesFromRole", NO_USERS),
     Command::refused("revokeRolesFromUser", NO_USERS),
     Command::new("rolesInfo", users::roles),
-    Command::refused("rotateCertificates", "there is no TLS yet").on_admin(),
+    Command::new("rotateCertificates", certificates::rotate).on_admin(),
     Command::refused("saslContinue", NO_USERS),
     Command::refused("saslStart", NO_USERS),
     Command::new("serverStatus", diagnostics::server_status),
@@ -281,7 +283,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("setParameter", parameters::set).on_admin(),
     Command::refused("setQuerySettings", "give a hint, or hide an index").on_admin(),
     Command::refused("setUserWriteBlockMode", NO_USERS).on_admin(),
-    Command::refused("shutdown", "send SIGTERM to the process").on_admin(),
+    Command::new("shutdown", shutdown::run).on_admin(),
     Command::new("startSession", sessions::start),
     Command::refused("top", "usage is not counted by collection").on_admin(),
     Command::new("update", update::run).counts_as(Counter::Update).takes(&["updates"]).retryable(),

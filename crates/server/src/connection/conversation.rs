@@ -9,31 +9,39 @@
 //! 2. A conversation that pauses holds no thread and no memory but what came in or is still to be written.
 
 use std::io;
-use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::watch;
 
 use crate::connection::compressed;
-use crate::connection::incoming::Incoming;
-use crate::dispatch::{self, Wait};
+use crate::connection::incoming::{Incoming, Received};
+use crate::connection::socket::Socket;
+use crate::connection::stream::{Session, Stream};
+use crate::dispatch::{self, Repeat, Wait};
 use crate::limits::{SCRATCH_BYTES, patience};
 use crate::outgoing::Outgoing;
 use crate::shared::{Peer, Shared};
-use crate::wire::OperationCode;
+use crate::wire::{Compressor, Message, OperationCode};
 
 /// One connection, as far as its messages are concerned.
 pub struct Conversation {
     shared: Arc<Shared>,
     peer: Peer,
     stop: watch::Receiver<bool>,
+    /// `None` without TLS.
+    session: Option<Box<Session>>,
     incoming: Incoming,
     outgoing: Option<Outgoing>,
+    /// What is answered after that, before anything is read.
+    next: Option<Next>,
     closes: bool,
     /// When it first paused inside the answer that is under way.
     delayed_since: Option<Instant>,
 }
+
+/// A message that is answered again, and how the client compresses.
+type Next = (Repeat, Option<Compressor>);
 
 /// Why a conversation doesn't go on.
 #[derive(Debug)]
@@ -50,52 +58,69 @@ pub enum Pause {
 
 impl Conversation {
     /// A conversation that begins.
-    pub fn new(shared: Arc<Shared>, peer: Peer, stop: watch::Receiver<bool>) -> Conversation {
+    pub fn new(
+        shared: Arc<Shared>,
+        peer: Peer,
+        stop: watch::Receiver<bool>,
+        session: Option<Box<Session>>,
+    ) -> Conversation {
         Conversation {
             shared,
             peer,
             stop,
+            session,
             incoming: Incoming::default(),
             outgoing: None,
+            next: None,
             closes: false,
             delayed_since: None,
         }
     }
 
-    /// Talks over `stream`, which blocks for as long as a client may be silent, until there is a pause. A
+    /// Talks over `socket`, which blocks for as long as a client may be silent, until there is a pause. A
     /// command that runs when the server stops is still answered.
-    pub fn talk(&mut self, stream: &TcpStream) -> Pause {
+    pub fn talk(&mut self, socket: &Socket) -> Pause {
         let mut scratch = vec![0; SCRATCH_BYTES];
         loop {
-            let pause = match self.step(stream, &mut scratch) {
+            let pause = match self.step(socket, &mut scratch) {
                 Ok(None) => continue,
                 Ok(Some(pause)) => pause,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.outgoing {
-                    Some(_) => Pause::Full,
-                    None => Pause::Silent,
-                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    match self.is_answering() {
+                        true => Pause::Full,
+                        false => Pause::Silent,
+                    }
+                }
                 // Whatever is wrong with the stream or a header, there is nobody left to tell.
                 Err(_) => Pause::Closed,
             };
             if self.is_answering() && self.delayed_since.is_none() {
                 self.delayed_since = Some(Instant::now());
             }
+            if let Some(session) = &mut self.session {
+                session.rest();
+            }
             return pause;
         }
     }
 
     /// Writes what is to be written, then answers one message.
-    fn step(&mut self, mut stream: &TcpStream, scratch: &mut [u8]) -> io::Result<Option<Pause>> {
+    fn step(&mut self, socket: &Socket, scratch: &mut [u8]) -> io::Result<Option<Pause>> {
         if let Some(outgoing) = &mut self.outgoing {
-            outgoing.write(&mut stream)?;
+            outgoing.write(&mut Stream::new(socket, self.session.as_deref_mut()))?;
             (self.outgoing, self.delayed_since) = (None, None);
-            if self.shared.turns.is_waited_for() && !self.closes && !self.has_more() {
-                return Ok(Some(Pause::Silent));
+            if self.shared.turns.is_waited_for() && !self.closes {
+                match self.next.is_some() {
+                    true => return Ok(Some(Pause::Full)),
+                    false if !self.has_more() => return Ok(Some(Pause::Silent)),
+                    false => {}
+                }
             }
         }
+        let mut stream = Stream::new(socket, self.session.as_deref_mut());
         if self.closes {
             // Otherwise the system may throw away the answer with what the client has yet to say.
-            let _ = stream.shutdown(Shutdown::Write);
+            stream.finish();
             return Ok(Some(Pause::Closed));
         }
         let stop = &self.stop;
@@ -104,33 +129,54 @@ impl Conversation {
             false => Ok(()),
         };
         check()?;
+        if let Some((Repeat { header, message }, compressor)) = self.next.take() {
+            let received = Received { header, message, hold: None };
+            return Ok(self.answer(received, compressor));
+        }
         let intake = &self.shared.messages;
         let Some(received) = self.incoming.read(&mut stream, scratch, intake, check)? else {
             return Ok(Some(Pause::Closed));
         };
-        let (header, request_id) = (received.header, received.header.request_id);
+        let header = received.header;
         let (received, compressor) = match header.operation {
-            OperationCode::Compressed => match compressed::inflate(&self.shared, received, check)? {
-                Ok(inflated) => (inflated.received, Some(inflated.compressor)),
-                Err(error) => {
-                    let outcome = dispatch::refuse(&self.shared, header, &error);
-                    (self.outgoing, self.closes) = (outcome.reply, outcome.close);
-                    return Ok(None);
+            OperationCode::Compressed => {
+                match compressed::inflate(&self.shared, received, check)? {
+                    Ok(inflated) => (inflated.received, Some(inflated.compressor)),
+                    Err(error) => {
+                        let outcome = dispatch::refuse(&self.shared, header, &error);
+                        (self.outgoing, self.closes) = (outcome.reply, outcome.close);
+                        return Ok(None);
+                    }
                 }
-            },
+            }
             _ => (received, None),
         };
-        let outcome = dispatch::answer(&self.shared, self.peer, received.header, received.message);
-        drop(received.hold);
+        Ok(self.answer(received, compressor))
+    }
+
+    /// Answers a message, which came compressed so.
+    fn answer(&mut self, received: Received, compressor: Option<Compressor>) -> Option<Pause> {
+        let Received { header, message, hold } = received;
+        // By TLS nothing changes on the way.
+        let has_checksum = self.session.is_none()
+            && header.operation == OperationCode::Message
+            && Message::has_checksum(&message);
+        let outcome = dispatch::answer(&self.shared, self.peer, header, message);
+        drop(hold);
         if let Some(wait) = outcome.wait {
-            return Ok(Some(Pause::Hello { wait, request_id }));
+            return Some(Pause::Hello { wait, request_id: header.request_id });
         }
+        let mut reply = outcome.reply;
+        if has_checksum {
+            reply = reply.map(Outgoing::with_checksum);
+        }
+        if let Some(compressor) = compressor {
+            reply = reply.map(|reply| reply.compressed(compressor));
+        }
+        self.outgoing = reply;
         self.closes = outcome.close;
-        self.outgoing = match (outcome.reply, compressor) {
-            (Some(reply), Some(compressor)) => Some(reply.compressed(compressor)),
-            (reply, _) => reply,
-        };
-        Ok(None)
+        self.next = outcome.repeat.map(|repeat| (repeat, compressor));
+        None
     }
 
     /// Whether it is inside a message or an answer.
@@ -138,14 +184,24 @@ impl Conversation {
         self.has_more() || self.is_answering()
     }
 
-    /// Whether an answer isn't written whole.
+    /// Whether an answer isn't sent whole.
     pub fn is_answering(&self) -> bool {
-        self.outgoing.is_some()
+        self.outgoing.is_some() || self.session.as_ref().is_some_and(|session| session.is_sending())
     }
 
     /// Whether the client has said something that wasn't answered yet.
     pub fn has_more(&self) -> bool {
-        self.incoming.has_more()
+        self.incoming.has_more() || self.session.as_ref().is_some_and(|session| session.has_more())
+    }
+
+    /// Whether it is by TLS.
+    pub fn is_tls(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// What encrypts it.
+    pub fn session(&mut self) -> Option<&mut Session> {
+        self.session.as_deref_mut()
     }
 
     /// Whether it keeps memory that somebody else waits for, and has taken longer than whoever reads and
@@ -165,7 +221,7 @@ impl Conversation {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{Ipv4Addr, TcpListener};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
     use std::time::Duration;
 
     use frond_db::{Frond, FrondOptions};
@@ -175,23 +231,22 @@ mod tests {
     use super::*;
     use crate::limits::MESSAGES_BYTES_MAX;
     use crate::shared::MemberOptions;
-    use crate::wire::Message;
 
     /// A conversation, its side of the connection, and the client's.
-    fn begin() -> (Conversation, TcpStream, TcpStream, watch::Sender<bool>) {
+    fn begin() -> (Conversation, Socket, TcpStream, watch::Sender<bool>) {
         let frond = Frond::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
         let frond = frond.expect("an empty disk opens");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("bound");
         let client = TcpStream::connect(address).expect("listens");
         let (stream, _) = listener.accept().expect("it connected");
-        stream.set_read_timeout(Some(Duration::from_millis(5))).expect("a socket");
-        stream.set_write_timeout(Some(Duration::from_millis(5))).expect("a socket");
+        let socket = Socket::Tcp(stream);
+        socket.block(Duration::from_millis(5), Duration::from_millis(5)).expect("a socket");
         let member = MemberOptions::default();
         let shared = Shared::new(frond, address, 1, Vec::new(), String::new(), member);
         let (stop, stopped) = watch::channel(false);
         let peer = Peer { id: 1, address };
-        (Conversation::new(Arc::new(shared), peer, stopped), stream, client, stop)
+        (Conversation::new(Arc::new(shared), peer, stopped, None), socket, client, stop)
     }
 
     fn ping(text: &str) -> Vec<u8> {

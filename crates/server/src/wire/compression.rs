@@ -99,10 +99,10 @@ impl Compressed {
         let bytes = usize::try_from(found).ok().filter(|bytes| *bytes <= max);
         let bytes = bytes.ok_or(WireError::Length { found, min: 0, max })?;
         let compressor = head[OFFSET_COMPRESSOR];
-        let compressor =
-            Compressor::ALL.into_iter().find(|known| known.number() == compressor).ok_or_else(
-                || WireError::Compression(format!("compressor {compressor} is unknown")),
-            )?;
+        let compressor = Compressor::ALL
+            .into_iter()
+            .find(|known| known.number() == compressor)
+            .ok_or_else(|| WireError::Compression(format!("compressor {compressor} is unknown")))?;
         let operation = OperationCode::Message;
         let header = Header { bytes: bytes + HEADER_BYTES, operation, ..header };
         Ok(Compressed { header, compressor })
@@ -116,9 +116,8 @@ impl Compressed {
     pub fn inflate(&self, message: &[u8]) -> Result<Bytes, WireError> {
         let bytes = self.header.bytes - HEADER_BYTES;
         let compressed = &message[OFFSET_COMPRESSED..];
-        let failed = |what: String| {
-            WireError::Compression(format!("{}: {what}", self.compressor.name()))
-        };
+        let failed =
+            |what: String| WireError::Compression(format!("{}: {what}", self.compressor.name()));
         let mut out = Vec::with_capacity(self.header.bytes + 1);
         self.header.encode(&mut out);
         match self.compressor {

@@ -92,6 +92,11 @@ impl Message {
         Flags::of_bits(bits)
     }
 
+    /// Whether a checksum is behind a message, by what its flags say.
+    pub fn has_checksum(message: &[u8]) -> bool {
+        message.get(HEADER_BYTES).is_some_and(|byte| u32::from(*byte) & CHECKSUM_PRESENT != 0)
+    }
+
     /// Reads the name of the command alone; `None` if the message is broken.
     pub fn peek_command(message: &[u8]) -> Option<&str> {
         let mut sections = message.get(HEADER_BYTES + size_of::<u32>()..)?;
@@ -167,6 +172,17 @@ pub fn answer_head(flags: Flags, body_bytes: usize, request_id: i32, response_to
     out.extend_from_slice(&flags.bits().to_le_bytes());
     out.push(SECTION_BODY);
     header::finish_with(out, body_bytes)
+}
+
+/// Makes a message whose bytes are `head` and `rest` one with a checksum, which is returned: it goes behind them.
+///
+/// Panics if `head` is too short to have flags.
+pub fn announce_checksum(head: &mut [u8], rest: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    head[HEADER_BYTES] |= CHECKSUM_PRESENT as u8;
+    let bytes = i32::try_from(head.len() + rest.len() + CHECKSUM_BYTES);
+    let bytes = bytes.expect("a message has less than 2 GiB");
+    head[..size_of::<i32>()].copy_from_slice(&bytes.to_le_bytes());
+    crc32c::checksum_of(&[head, rest]).to_le_bytes()
 }
 
 /// Checks the checksum at a message's end and returns a reader of the sections before it.
@@ -253,11 +269,8 @@ mod tests {
 
     /// Appends the checksum and sets its flag.
     fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
-        bytes[16] |= 1;
-        let length = bytes.len() as i32 + 4;
-        bytes[..4].copy_from_slice(&length.to_le_bytes());
-        let sum = crc32c::checksum(&bytes);
-        bytes.extend_from_slice(&sum.to_le_bytes());
+        let checksum = announce_checksum(&mut bytes, &[]);
+        bytes.extend_from_slice(&checksum);
         bytes
     }
 
@@ -276,8 +289,14 @@ mod tests {
 
     #[test]
     fn a_checksum_is_verified() {
+        assert!(!Message::has_checksum(&sample().encode(7, 3)));
         let bytes = with_checksum(sample().encode(7, 3));
+        assert!(Message::has_checksum(&bytes));
         assert_eq!(decode(bytes.clone()), Ok(sample()));
+        let (head, rest) = bytes.split_at(60);
+        let mut head = head.to_vec();
+        let checksum = announce_checksum(&mut head, &rest[..rest.len() - CHECKSUM_BYTES]);
+        assert_eq!((&head[..], &checksum[..]), (&bytes[..60], &bytes[bytes.len() - 4..]));
         for position in HEADER_BYTES + 4..bytes.len() {
             let mut broken = bytes.clone();
             broken[position] ^= 0x40;

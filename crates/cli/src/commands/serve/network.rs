@@ -1,26 +1,134 @@
 //! How `frond serve` talks with its clients.
 
-use frond_server::wire::Compressor;
+use std::path::PathBuf;
 
-/// How the server talks with its clients
+use frond_server::wire::Compressor;
+use frond_server::{TlsMode, TlsOptions, UnixSocketOptions};
+
+use crate::failure::Failure;
+
+/// How the server talks with its clients.
 #[derive(clap::Args)]
 pub struct NetworkArguments {
+    /// Loopback address to listen on; port 0 takes any free one. unix:PATH for a socket of the Unix domain
+    /// beside it
+    #[arg(long, value_name = "HOST:PORT", default_value = ADDRESS_DEFAULT)]
+    listen: Vec<String>,
+
+    /// Permissions of that socket's file, in octal: who may write may connect
+    #[arg(long, value_name = "MODE", default_value = "0700", value_parser = parse_permissions)]
+    unix_socket_permissions: u32,
+
     /// How messages may be compressed where a client asks for it, separated by commas: snappy, zstd, zlib;
     /// or disabled
     #[arg(long, value_name = "NAMES", default_value = "snappy,zstd,zlib",
           value_parser = parse_compressors)]
     network_compressors: Compressors,
+
+    /// Who may connect how: with TLS, without, or either
+    #[arg(long, value_name = "MODE", value_enum, default_value_t = Mode::Disabled)]
+    tls_mode: Mode,
+
+    /// File of the server's certificate, those up to its authority's, and its key (PEM)
+    #[arg(long, value_name = "FILE")]
+    tls_certificate_key_file: Option<PathBuf>,
+
+    /// File of the authorities (PEM) of which clients must have a certificate
+    #[arg(long, value_name = "FILE", requires = "tls_certificate_key_file")]
+    tls_ca_file: Option<PathBuf>,
+
+    /// Let clients connect without a certificate; one that is sent is verified all the same
+    #[arg(long, requires = "tls_ca_file")]
+    tls_allow_connections_without_certificates: bool,
+}
+
+/// MongoDB's modes. A server that has no other members to connect to takes clients alike in `allowTLS` and
+/// `preferTLS`.
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Mode {
+    #[value(name = "disabled")]
+    Disabled,
+    #[value(name = "allowTLS")]
+    Allow,
+    #[value(name = "preferTLS")]
+    Prefer,
+    #[value(name = "requireTLS")]
+    Require,
 }
 
 /// A list of one argument.
 #[derive(Clone, Debug, PartialEq)]
 struct Compressors(Vec<Compressor>);
 
+const ADDRESS_DEFAULT: &str = "127.0.0.1:27017";
+const UNIX: &str = "unix:";
+
 impl NetworkArguments {
+    /// The address to listen on.
+    pub fn address(&self) -> Result<String, Failure> {
+        let mut addresses = self.listen.iter().filter(|listen| !listen.starts_with(UNIX));
+        let address = addresses.next().map_or(ADDRESS_DEFAULT, String::as_str);
+        match addresses.next() {
+            None => Ok(address.to_owned()),
+            Some(other) => {
+                let what =
+                    format!("--listen takes one address beside unix:PATH, found {other} too");
+                Err(Failure::Usage(what))
+            }
+        }
+    }
+
+    /// The socket of the Unix domain to listen on.
+    pub fn unix_socket(&self) -> Result<Option<UnixSocketOptions>, Failure> {
+        let mut paths = self.listen.iter().filter_map(|listen| listen.strip_prefix(UNIX));
+        let Some(path) = paths.next() else { return Ok(None) };
+        if path.is_empty() || paths.next().is_some() {
+            return Err(Failure::Usage("--listen takes one unix:PATH".to_owned()));
+        }
+        let permissions = self.unix_socket_permissions;
+        Ok(Some(UnixSocketOptions { path: PathBuf::from(path), permissions }))
+    }
+
     /// How messages may be compressed.
     pub fn compressors(&self) -> Vec<Compressor> {
         self.network_compressors.0.clone()
     }
+
+    /// How to speak TLS, if at all.
+    pub fn tls(&self) -> Result<Option<TlsOptions>, Failure> {
+        let mode = match self.tls_mode {
+            Mode::Disabled => match &self.tls_certificate_key_file {
+                Some(_) => return Err(Failure::Usage(NEEDS_MODE.to_owned())),
+                None => return Ok(None),
+            },
+            Mode::Allow | Mode::Prefer => TlsMode::Allowed,
+            Mode::Require => TlsMode::Required,
+        };
+        let file = self.tls_certificate_key_file.clone();
+        Ok(Some(TlsOptions {
+            mode,
+            certificate_key_file: file.ok_or_else(|| Failure::Usage(NEEDS_FILE.to_owned()))?,
+            authorities_file: self.tls_ca_file.clone(),
+            certificates_are_optional: self.tls_allow_connections_without_certificates,
+        }))
+    }
+
+    /// What a shell is told beside the address.
+    pub fn shell_options(&self) -> &'static str {
+        match self.tls_mode {
+            Mode::Require => "--tls ",
+            _ => "",
+        }
+    }
+}
+
+const NEEDS_MODE: &str =
+    "--tls-certificate-key-file needs --tls-mode: allowTLS, preferTLS or requireTLS";
+const NEEDS_FILE: &str = "--tls-mode needs --tls-certificate-key-file";
+
+fn parse_permissions(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "not permissions in octal, as 0700 are".to_owned())
 }
 
 fn parse_compressors(text: &str) -> Result<Compressors, String> {
@@ -29,8 +137,9 @@ fn parse_compressors(text: &str) -> Result<Compressors, String> {
     }
     let mut compressors = Vec::new();
     for name in text.split(',') {
-        let compressor = Compressor::named(name.trim())
-            .ok_or_else(|| format!("unknown compressor {name:?}: snappy, zstd, zlib or disabled"))?;
+        let compressor = Compressor::named(name.trim()).ok_or_else(|| {
+            format!("unknown compressor {name:?}: snappy, zstd, zlib or disabled")
+        })?;
         if compressors.contains(&compressor) {
             return Err(format!("{} is given twice", compressor.name()));
         }
@@ -42,6 +151,21 @@ fn parse_compressors(text: &str) -> Result<Compressors, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn permissions_are_octal() {
+        for (text, expected) in [
+            ("0700", Some(0o700)),
+            ("777", Some(0o777)),
+            ("0", Some(0)),
+            ("0o700", None),
+            ("1777", None),
+            ("0800", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_permissions(text).ok(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn compressors_are_read() {

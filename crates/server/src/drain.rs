@@ -1,0 +1,67 @@
+//! How a server stops: first it drains.
+//!
+//! While it drains, nobody is let in, commands that run go on, and each new one is answered with
+//! `ShutdownInProgress` and a newer topology: drivers choose another server, or wait for this one to be
+//! started again. The drain is over when nothing runs any more, or its time is.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use frond_db::Error;
+use frond_query::Code;
+use tokio::sync::watch;
+
+/// Whether the server stops.
+///
+/// *Thread safety*: everything may be called from any number of threads at once.
+pub struct Drain {
+    /// For how long the drain may take, once somebody wants it.
+    asked: watch::Sender<Option<Duration>>,
+    /// When it is over, once it began.
+    until: OnceLock<Instant>,
+}
+
+impl Default for Drain {
+    fn default() -> Drain {
+        Drain { asked: watch::Sender::new(None), until: OnceLock::new() }
+    }
+}
+
+impl Drain {
+    /// What asks for it.
+    pub fn asker(&self) -> watch::Sender<Option<Duration>> {
+        self.asked.clone()
+    }
+
+    /// Asks for a drain that takes so long at most; tells whether anybody hears it.
+    pub fn ask(&self, time_max: Duration) -> bool {
+        self.asked.send_replace(Some(time_max));
+        self.asked.receiver_count() > 0
+    }
+
+    /// Begins it; returns when it is over at the latest.
+    pub fn begin(&self, time_max: Duration) -> Instant {
+        *self.until.get_or_init(|| Instant::now() + time_max)
+    }
+
+    /// Whether it began.
+    pub fn is_begun(&self) -> bool {
+        self.until.get().is_some()
+    }
+
+    /// How long it may still take, if it began.
+    pub fn rest(&self) -> Option<Duration> {
+        self.until.get().map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Refuses a command that comes too late.
+    ///
+    /// # Errors
+    /// `ShutdownInProgress` (91).
+    pub fn check(&self) -> Result<(), Error> {
+        match self.is_begun() {
+            true => Err(Error::invalid(Code::ShutdownInProgress, "the server is shutting down")),
+            false => Ok(()),
+        }
+    }
+}

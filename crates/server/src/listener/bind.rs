@@ -1,0 +1,80 @@
+//! Binding to where a server listens: loopback addresses alone, and a file.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::limits::CONNECTIONS_WAITING_MAX;
+use crate::listener::ServerError;
+use crate::unix_socket::{UnixSocket, UnixSocketOptions};
+
+/// Binds the first address that `listen` resolves to, if all of them are loopback addresses. To be called
+/// within the runtime.
+pub(super) fn loopback(listen: &str) -> Result<TcpListener, ServerError> {
+    let failed = |source| ServerError::Listen { address: listen.to_owned(), source };
+    let failed_to_resolve = |error: io::Error| match error.kind() {
+        io::ErrorKind::InvalidInput => {
+            let what = "it isn't HOST:PORT, as 127.0.0.1:27017 is";
+            failed(io::Error::new(error.kind(), what))
+        }
+        _ => failed(error),
+    };
+    let addresses = listen.to_socket_addrs().map_err(failed_to_resolve)?;
+    let mut addresses: Vec<SocketAddr> = addresses.collect();
+    if let Some(resolved) = addresses.iter().find(|address| !address.ip().is_loopback()) {
+        return Err(ServerError::NotLoopback { address: listen.to_owned(), resolved: *resolved });
+    }
+    // Clients that are told `localhost` try 127.0.0.1 at least.
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    let mut refused = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses {
+        match tcp(address) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => refused = error,
+        }
+    }
+    Err(failed(refused))
+}
+
+/// Binds the socket of the Unix domain. To be called within the runtime.
+pub(super) fn unix(options: &UnixSocketOptions) -> Result<UnixSocket, ServerError> {
+    UnixSocket::bind(options).map_err(|source| {
+        let address = format!("unix:{}", options.path.display());
+        ServerError::Listen { address, source }
+    })
+}
+
+fn tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that is started again may have the address while old connections end. Elsewhere it would
+    // let two servers have it at once.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(CONNECTIONS_WAITING_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_loopback_addresses_are_listened_on() {
+        for address in ["127.0.0.1:0", "127.3.2.1:0", "localhost:0"] {
+            assert!(loopback(address).is_ok(), "{address}");
+        }
+        for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "8.8.8.8:27017"] {
+            let error = loopback(address).expect_err("refused");
+            assert!(matches!(error, ServerError::NotLoopback { .. }), "{address}: {error}");
+            assert!(error.to_string().contains("no authentication yet"), "{error}");
+        }
+        for address in ["", "127.0.0.1", "127.0.0.1:99999", "no such host:1"] {
+            let error = loopback(address).expect_err("refused");
+            assert!(matches!(error, ServerError::Listen { .. }), "{address}: {error}");
+        }
+    }
+}

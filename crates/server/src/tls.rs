@@ -1,0 +1,170 @@
+//! TLS: who may come with it or without, and with which certificates.
+//!
+//! As MongoDB has it: one PEM file holds the certificates and their key, another those of the
+//! authorities by which clients' certificates are verified. Both are read when the server starts and
+//! again at [`Tls::rotate`]; connections that are there keep what they began with.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig};
+
+/// Who may connect how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TlsMode {
+    /// With TLS or without. (MongoDB tells apart whether members prefer it among themselves; there is one.)
+    Allowed,
+    /// With TLS only.
+    Required,
+}
+
+/// How a server speaks TLS.
+#[derive(Clone, Debug)]
+pub struct TlsOptions {
+    /// Who may connect how.
+    pub mode: TlsMode,
+    /// The server's certificate, those between it and an authority, and its key (PEM).
+    pub certificate_key_file: PathBuf,
+    /// Authorities (PEM): clients' certificates must come from them.
+    pub authorities_file: Option<PathBuf>,
+    /// Whether clients need no certificate where there are authorities. One that is sent is verified all the same.
+    pub certificates_are_optional: bool,
+}
+
+/// Why certificates can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file can't be read, or has nothing of what is wanted.
+    #[error("{file}: {reason}")]
+    File {
+        /// As given.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Certificate and key don't go together, or can't be used.
+    #[error("{file}: {source}")]
+    Certificate {
+        /// As given.
+        file: String,
+        /// What is wrong with them.
+        source: rustls::Error,
+    },
+    /// The authorities can't verify anybody.
+    #[error("{file}: {source}")]
+    Authorities {
+        /// As given.
+        file: String,
+        /// What is wrong with them.
+        source: VerifierBuilderError,
+    },
+}
+
+/// How a server speaks TLS, with its certificates.
+///
+/// *Thread safety*: everything may be called from any number of threads at once.
+pub struct Tls {
+    options: TlsOptions,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// See [`TlsError`].
+    pub fn open(options: TlsOptions) -> Result<Tls, TlsError> {
+        let config = RwLock::new(read(&options)?);
+        Ok(Tls { options, config })
+    }
+
+    /// Reads the files again: connections from now on are served with what they hold.
+    ///
+    /// # Errors
+    /// See [`TlsError`]; then all stays as it was.
+    pub fn rotate(&self) -> Result<(), TlsError> {
+        let config = read(&self.options)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    /// Who may connect how.
+    pub fn mode(&self) -> TlsMode {
+        self.options.mode
+    }
+
+    /// With what to serve a connection.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn read(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError> {
+    let file = &options.certificate_key_file;
+    let wrong = |source| TlsError::Certificate { file: name(file), source };
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(wrong)?;
+    let builder = match &options.authorities_file {
+        Some(authorities) => builder.with_client_cert_verifier(verifier(
+            authorities,
+            provider,
+            options.certificates_are_optional,
+        )?),
+        None => builder.with_no_client_auth(),
+    };
+    let chain = read_certificates(file)?;
+    let key = PrivateKeyDer::from_pem_file(file).map_err(|error| match error {
+        pem::Error::NoItemsFound => unusable(file, "there is no key in it that isn't encrypted"),
+        other => unusable(file, &other.to_string()),
+    })?;
+    Ok(Arc::new(builder.with_single_cert(chain, key).map_err(wrong)?))
+}
+
+/// What verifies clients' certificates.
+fn verifier(
+    file: &Path,
+    provider: Arc<CryptoProvider>,
+    are_optional: bool,
+) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, TlsError> {
+    let mut authorities = RootCertStore::empty();
+    for certificate in read_certificates(file)? {
+        let wrong = |source| TlsError::Certificate { file: name(file), source };
+        authorities.add(certificate).map_err(wrong)?;
+    }
+    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider);
+    if are_optional {
+        builder = builder.allow_unauthenticated();
+    }
+    builder.build().map_err(|source| TlsError::Authorities { file: name(file), source })
+}
+
+/// All certificates of a file, at least one.
+fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let certificates: Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    match certificates {
+        Ok(certificates) if certificates.is_empty() => {
+            Err(unusable(file, "there is no certificate in it"))
+        }
+        Ok(certificates) => Ok(certificates),
+        Err(pem::Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+            Err(unusable(file, "there is no such file"))
+        }
+        Err(error) => Err(unusable(file, &error.to_string())),
+    }
+}
+
+fn unusable(file: &Path, reason: &str) -> TlsError {
+    TlsError::File { file: name(file), reason: reason.to_owned() }
+}
+
+fn name(file: &Path) -> String {
+    file.display().to_string()
+}

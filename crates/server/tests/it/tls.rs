@@ -1,0 +1,294 @@
+//! TLS: modes, certificates, rotation, and clients that do it badly.
+
+mod certificates;
+mod hostile;
+
+use std::sync::Arc;
+
+use frond_doc::{DocumentBuf, Value, document};
+use frond_server::wire::{DocumentSequence, Message};
+use frond_server::{ServerOptions, TlsMode, TlsOptions};
+use frond_testkit::SimDisk;
+use rustls::ClientConfig;
+
+use self::certificates::{Authority, Directory, TlsClient, write};
+use crate::running::Running;
+
+fn ping() -> Vec<u8> {
+    Message::new(document! { "ping": 1_i32, "$db": "admin" }).encode(1, 0)
+}
+
+/// A server that shows a certificate, and clients that trust it.
+struct Secured {
+    server: Running,
+    authority: Authority,
+    directory: Directory,
+    client: Arc<ClientConfig>,
+}
+
+impl Secured {
+    fn start(mode: TlsMode) -> Secured {
+        Secured::with(mode, |options| options)
+    }
+
+    fn with(mode: TlsMode, change: impl Fn(ServerOptions) -> ServerOptions) -> Secured {
+        let (authority, directory) = (Authority::new("the authority"), Directory::new());
+        let file = write(&directory.file("server.pem"), &authority.certificate_of("the server"));
+        let tls = Some(options(mode, file));
+        let options = change(ServerOptions { tls, ..ServerOptions::default() });
+        let server = Running::with(&SimDisk::new(1), options);
+        let client = authority.client(None);
+        Secured { server, authority, directory, client }
+    }
+
+    fn client(&self) -> TlsClient {
+        TlsClient::new(self.server.stream(), &self.client)
+    }
+
+    /// Whether a client that speaks TLS as told is answered.
+    fn takes(&self, config: &Arc<ClientConfig>) -> bool {
+        takes_tls(&self.server, config)
+    }
+}
+
+fn options(mode: TlsMode, certificate_key_file: std::path::PathBuf) -> TlsOptions {
+    TlsOptions {
+        mode,
+        certificate_key_file,
+        authorities_file: None,
+        certificates_are_optional: false,
+    }
+}
+
+fn takes_tls(server: &Running, config: &Arc<ClientConfig>) -> bool {
+    TlsClient::new(server.stream(), config).exchange(&ping()).is_ok()
+}
+
+fn takes_plain(server: &Running) -> bool {
+    let mut client = server.client();
+    client.0.command("admin", document! { "ping": 1_i32 }.view()).is_ok()
+}
+
+#[test]
+fn modes_say_who_may_connect() {
+    let required = Secured::start(TlsMode::Required);
+    assert!(required.takes(&required.client) && !takes_plain(&required.server));
+    let allowed = Secured::start(TlsMode::Allowed);
+    assert!(allowed.takes(&allowed.client) && takes_plain(&allowed.server));
+    let none = Running::start();
+    assert!(!takes_tls(&none, &allowed.client) && takes_plain(&none));
+    assert!(!allowed.takes(&required.client), "another authority's");
+}
+
+/// The first byte of a message is that of its length, which may be that of a TLS record.
+#[test]
+fn messages_whose_length_looks_like_tls_are_messages() {
+    let secured = Secured::start(TlsMode::Allowed);
+    for bytes in [0x116, 0x316, 0x0416, 0x0016_0316] {
+        let mut text = String::new();
+        let message = loop {
+            let body = document! { "ping": 1_i32, "$db": "admin", "comment": &text };
+            let message = Message::new(body).encode(1, 0);
+            if message.len() == bytes {
+                break message;
+            }
+            text = "x".repeat(text.len() + bytes - message.len());
+        };
+        let mut stream = secured.server.stream();
+        std::io::Write::write_all(&mut stream, &message).expect("sends");
+        std::io::Read::read_exact(&mut stream, &mut [0; 16]).expect("an answer");
+    }
+}
+
+#[test]
+fn large_messages_go_both_ways_and_in_any_pieces() {
+    let secured = Secured::start(TlsMode::Required);
+    let mut client = secured.client();
+    let text = "0123456789abcdef".repeat(100_000);
+    let documents: Vec<DocumentBuf> =
+        (0..9_i32).map(|id| document! { "_id": id, "text": &text }).collect();
+    let sequences =
+        vec![DocumentSequence { name: "documents".to_owned(), documents: documents.clone() }];
+    let insert = Message::new(document! { "insert": "c", "$db": "test" });
+    let answer = client.exchange(&Message { sequences, ..insert }.encode(1, 0)).expect("answers");
+    assert_eq!(answer.body.get("n"), Some(Value::Int32(9)));
+    let find = Message::new(document! { "find": "c", "$db": "test" }).encode(2, 0);
+    for round in 0..3 {
+        let answer = client.exchange(&find).expect("answers");
+        let cursor = answer.body.get("cursor").and_then(|cursor| cursor.as_document());
+        let batch = cursor.and_then(|cursor| cursor.get("firstBatch")).expect("a batch");
+        let batch = batch.as_array().expect("an array");
+        let found: Vec<_> = batch.iter().filter_map(|one| one.as_document()).collect();
+        assert!(found == documents.iter().map(|one| one.view()).collect::<Vec<_>>(), "{round}");
+    }
+    // A record for each byte, then many messages in one.
+    for byte in ping() {
+        client.send(&[byte]).expect("sends");
+    }
+    client.read().expect("an answer");
+    client.send(&ping().repeat(100)).expect("sends");
+    for _ in 0..100 {
+        client.read().expect("an answer");
+    }
+}
+
+/// What was decrypted and not answered is answered, though the client says nothing more and its thread is wanted.
+#[test]
+fn clients_take_turns_whatever_was_decrypted() {
+    let secured = Secured::with(TlsMode::Required, |options| ServerOptions {
+        threads_max: 1,
+        connections_max: 20,
+        ..options
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut client = secured.client();
+                for _ in 0..20 {
+                    client.send(&ping().repeat(5)).expect("sends");
+                    for _ in 0..5 {
+                        client.read().expect("an answer");
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_hello_that_waits_is_answered_by_tls() {
+    let secured = Secured::start(TlsMode::Required);
+    let mut client = secured.client();
+    let hello = Message::new(document! { "hello": 1_i32, "$db": "admin" });
+    let answer = client.exchange(&hello.encode(1, 0)).expect("answers");
+    let topology = answer.body.get("topologyVersion").expect("a topology");
+    let topology = topology.as_document().expect("a document").to_buf();
+    let body = document! {
+        "hello": 1_i32, "topologyVersion": &topology, "maxAwaitTimeMS": 20_i32, "$db": "admin",
+    };
+    let mut message = Message::new(body);
+    message.flags.exhaust_allowed = true;
+    client.send(&message.encode(7, 0)).expect("sends");
+    let mut response_to = 7;
+    for _ in 0..5 {
+        let (header, answer) = client.read().expect("news");
+        assert_eq!((header.response_to, answer.flags.more_to_come), (response_to, true));
+        response_to = header.request_id;
+    }
+    client.send(&ping()).expect("sends");
+    while client.read().expect("an answer").1.flags.more_to_come {}
+    assert_eq!(client.read().expect("an answer").0.response_to, 1);
+}
+
+#[test]
+fn clients_show_certificates_where_there_are_authorities() {
+    for are_optional in [false, true] {
+        let directory = Directory::new();
+        let (authority, members) = (Authority::new("the server's"), Authority::new("the members'"));
+        let file = write(&directory.file("server.pem"), &authority.certificate_of("the server"));
+        let tls = TlsOptions {
+            authorities_file: Some(write(&directory.file("ca.pem"), &members.pem)),
+            certificates_are_optional: are_optional,
+            ..options(TlsMode::Required, file)
+        };
+        let options = ServerOptions { tls: Some(tls), ..ServerOptions::default() };
+        let server = Running::with(&SimDisk::new(1), options);
+        let (member, stranger) = (members.certificate_of("ada"), authority.certificate_of("eve"));
+        assert!(takes_tls(&server, &authority.client(Some(&member))));
+        assert!(!takes_tls(&server, &authority.client(Some(&stranger))));
+        assert_eq!(takes_tls(&server, &authority.client(None)), are_optional);
+    }
+}
+
+#[test]
+fn certificates_are_rotated() {
+    let secured = Secured::start(TlsMode::Allowed);
+    let rotate = r#"{"rotateCertificates": 1, "message": "by a test"}"#;
+    let mut old = secured.client();
+    old.exchange(&ping()).expect("answers");
+    let file = secured.directory.file("server.pem");
+    write(&file, &secured.authority.certificate_of("the server, again"));
+    let mut client = secured.server.client();
+    let shown = |secured: &Secured| {
+        let mut client = secured.client();
+        client.exchange(&ping()).expect("answers");
+        client.shown()
+    };
+    assert_eq!(shown(&secured), old.shown(), "not read yet");
+    client.ok("admin", rotate);
+    let new = shown(&secured);
+    assert_ne!(new, old.shown());
+    old.exchange(&ping()).expect("it goes on");
+    // What can't be used changes nothing.
+    let other = secured.authority.certificate_of("another");
+    let good = secured.authority.certificate_of("the server");
+    let key_of = |pem: &str| pem[pem.find("-----BEGIN PRIVATE").expect("a key")..].to_owned();
+    let certificate = good.replace(&key_of(&good), "");
+    for text in ["", &certificate, &key_of(&good), &format!("{certificate}{}", key_of(&other))] {
+        write(&file, text);
+        let (code, message) = client.error("admin", rotate);
+        assert_eq!(code, 140, "{message}");
+        assert!(message.contains("server.pem"), "{message}");
+        assert_eq!(shown(&secured), new);
+    }
+    std::fs::remove_file(&file).expect("it is there");
+    assert!(client.error("admin", rotate).1.contains("no such file"));
+    assert_eq!(client.error("test", rotate).0, 13);
+    assert_eq!(Running::start().client().error("admin", rotate).0, 20);
+}
+
+#[test]
+fn a_server_without_good_files_does_not_start() {
+    let directory = Directory::new();
+    let authority = Authority::new("the authority");
+    let good = write(&directory.file("good.pem"), &authority.certificate_of("the server"));
+    let empty = write(&directory.file("empty.pem"), "");
+    let with = |file: &std::path::Path, authorities: Option<&std::path::Path>| {
+        let options = options(TlsMode::Required, file.to_owned());
+        let authorities_file = authorities.map(std::path::Path::to_owned);
+        frond_server::tls::Tls::open(TlsOptions { authorities_file, ..options }).map(drop)
+    };
+    assert!(with(&good, None).is_ok() && with(&good, Some(&good)).is_ok());
+    for (result, expected) in [
+        (with(&empty, None), "there is no certificate in it"),
+        (with(&directory.file("none.pem"), None), "there is no such file"),
+        (with(&good, Some(&empty)), "there is no certificate in it"),
+        (with(&directory.file("."), None), "server-tls"),
+    ] {
+        let error = result.expect_err("refused").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// A client that is gone is noticed while its command waits, though it has said farewell.
+#[test]
+fn commands_of_clients_that_are_gone_end() {
+    let secured = Secured::start(TlsMode::Allowed);
+    let mut holder = secured.server.client();
+    holder.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    let session = r#"{"id": {"$binary": {"base64": "AQIDBAUGBwgJCgsMDQ4PEA==", "subType": "04"}}}"#;
+    let update = format!(
+        r#"{{"update": "c", "updates": [{{"q": {{"_id": 1}}, "u": {{"$set": {{"a": 1}}}}}}],
+            "lsid": {session}, "txnNumber": {{"$numberLong": "1"}}, "autocommit": false,
+            "startTransaction": true}}"#
+    );
+    holder.ok("test", &update);
+    let delete = r#"{"delete": "c", "deletes": [{"q": {}, "limit": 0}], "$db": "test"}"#;
+    let delete = Message::new(crate::running::json(delete)).encode(1, 0);
+    let mut client = secured.client();
+    client.send(&delete).expect("sends");
+    let running = |holder: &mut crate::running::TestClient| {
+        let answer = holder.ok("admin", r#"{"currentOp": 1}"#);
+        let list = answer.get("inprog").and_then(|list| list.as_array()).expect("an array");
+        list.iter().count()
+    };
+    while running(&mut holder) < 2 {
+        std::thread::yield_now();
+    }
+    client.0.conn.send_close_notify();
+    std::io::Write::flush(&mut client.0).expect("it says farewell");
+    drop(client);
+    while running(&mut holder) > 1 {
+        std::thread::yield_now();
+    }
+}
