@@ -97,6 +97,12 @@ impl SimDisk {
         self.state().syncs_until_failure = Some(syncs);
     }
 
+    /// The next sync of a file to which a write with these bytes is pending fails, once; all others
+    /// succeed. So a test chooses whose sync fails while background work syncs too.
+    pub fn fail_sync_of(&self, bytes: &[u8]) {
+        self.state().sync_fails_of = Some(bytes.to_vec());
+    }
+
     /// Lets `changes` of names more succeed (creating, renaming, removing); the next one fails, once, and
     /// changes nothing.
     pub fn fail_name_change_after(&self, changes: u64) {

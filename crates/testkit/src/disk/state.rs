@@ -101,6 +101,14 @@ impl FileState {
         self.pending.push(change);
     }
 
+    /// Whether one of the pending writes has these bytes.
+    fn has_pending(&self, sought: &[u8]) -> bool {
+        self.pending.iter().any(|change| match change {
+            Change::Write { bytes, .. } => bytes.windows(sought.len()).any(|some| some == sought),
+            Change::SetBytes(_) => false,
+        })
+    }
+
     fn make_durable(&mut self) {
         self.pending.drain(..).for_each(|change| change.apply(&mut self.durable));
     }
@@ -132,6 +140,8 @@ pub(super) struct State {
     pub(super) power_fails_at: Option<u64>,
     pub(super) writes_until_failure: Option<u64>,
     pub(super) syncs_until_failure: Option<u64>,
+    /// The sync of a file to which these bytes are pending fails.
+    pub(super) sync_fails_of: Option<Vec<u8>>,
     pub(super) name_changes_until_failure: Option<u64>,
     pub(super) bytes_free: Option<u64>,
     /// What all files together may have; what is freed can be written again.
@@ -153,6 +163,7 @@ impl State {
             power_fails_at: None,
             writes_until_failure: None,
             syncs_until_failure: None,
+            sync_fails_of: None,
             name_changes_until_failure: None,
             bytes_free: None,
             capacity: None,
@@ -255,7 +266,12 @@ impl State {
         if self.begin_operation()? {
             return Err(no_power());
         }
-        if countdown(&mut self.syncs_until_failure) {
+        let sought = self.sync_fails_of.take();
+        let is_sought = sought.as_ref().is_some_and(|bytes| self.file(file).has_pending(bytes));
+        if !is_sought {
+            self.sync_fails_of = sought;
+        }
+        if countdown(&mut self.syncs_until_failure) || is_sought {
             let mut random = Random::new(self.random.next());
             self.file(file).settle_by_chance(&mut random);
             return Err(io::Error::other("simulated failure of a sync"));

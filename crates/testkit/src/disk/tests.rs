@@ -149,3 +149,19 @@ fn bits_flip_locks_hold_and_reads_end_at_the_end() {
     disk.unlock();
     disk.lock().unwrap();
 }
+
+#[test]
+fn only_the_sync_of_chosen_bytes_fails() {
+    let disk = SimDisk::new(1);
+    synced_file(&disk, "a", b"one");
+    let (chosen, other) = (disk.open("a").unwrap(), disk.create("b").unwrap());
+    disk.fail_sync_of(b"one");
+    chosen.write_all_at(3, b"two").unwrap();
+    chosen.sync().expect("what is sought was synced before");
+    other.write_all_at(0, b"two").unwrap();
+    chosen.write_all_at(6, b"and one").unwrap();
+    other.sync().expect("another file");
+    disk.sync_directory().expect("the directory");
+    chosen.sync().expect_err("chosen");
+    chosen.sync().expect("it fails once");
+}
