@@ -45,6 +45,8 @@ fn append_activity(answer: &mut DocumentBuilder, server: &Shared) {
         .append("available", reply::number(available as u64))
         .append("totalCreated", Value::Int32(made))
         .append("active", reply::number(server.operations.list().len() as u64))
+        // Only clients whose `hello` waits for news listen for them.
+        .append("awaitingTopologyChanges", reply::number(server.topology.receiver_count() as u64))
         .end();
     answer.begin_document("opcounters");
     for (name, count) in COUNTER_NAMES.iter().zip(server.counts()) {

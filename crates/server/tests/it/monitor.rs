@@ -33,6 +33,15 @@ fn topology(server: &Running) -> DocumentBuf {
     topology.expect("a topology").to_buf()
 }
 
+/// How many clients wait for news.
+fn waiting_count(server: &Running) -> i64 {
+    let status = server.client().ok("admin", r#"{"serverStatus": 1}"#);
+    let connections = status.get("connections").and_then(|section| section.as_document());
+    let count =
+        connections.and_then(|section| section.get("awaitingTopologyChanges")?.as_integer());
+    count.expect("it is told")
+}
+
 #[test]
 fn a_hello_waits_for_news() {
     let server = Running::start();
@@ -93,6 +102,10 @@ fn a_hello_that_waits_is_answered_when_a_failed_sync_closes_the_server() {
         let mut stream = server.stream();
         stream.write_all(&hello(&known, 100_000, exhaust_allowed).encode(7, 0)).expect("sends");
         let began = Instant::now();
+        // Else it might be told the news at once, which isn't repeated.
+        while waiting_count(&server) == 0 {
+            std::thread::yield_now();
+        }
         disk.fail_sync_after(0);
         server.client().error("test", r#"{"insert": "c", "documents": [{}]}"#);
         let (header, answer) = read(&mut stream);
