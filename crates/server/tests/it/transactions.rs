@@ -5,7 +5,6 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use frond_doc::{Value, extended_json};
 use frond_server::wire::Message;
@@ -385,15 +384,16 @@ fn a_server_that_stops_lets_nobody_wait_for_transactions() {
     first.ok("test", set);
     // In a transaction and outside of one; the last waits for both of the others.
     second.begin();
-    let (begun, mut alone) = (Instant::now(), server.client());
+    let mut alone = server.client();
     std::thread::scope(|scope| {
         scope.spawn(|| second.ok("test", set));
         await_waiting(&server, 1);
         scope.spawn(|| alone.check("test", set, r#"{"n": 1, "nModified": 1, "ok": 1.0}"#));
         await_waiting(&server, 2);
-        drop(server); // Asserts that the server stops well.
+        // Asserts that the server stops well. Both are answered as where the first was aborted: had
+        // the server waited for that one to end, they would be told at last that it stops.
+        drop(server);
     });
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]
