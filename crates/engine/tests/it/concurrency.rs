@@ -1,5 +1,6 @@
 //! Many threads: no lost update, no half of a transaction, one sync for many commits.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -188,11 +189,13 @@ fn commits_share_syncs_when_syncing_is_slow() {
     assert_eq!(content(&engine.snapshot(), trees[0]).len() as u64, commits);
 }
 
+/// A leader hands over after four groups, however many form meanwhile. Counted are the syncs that a
+/// thread makes itself: how many pass before a thread that was woken gets a processor is no matter
+/// of the engine.
 #[test]
 fn nobody_leads_group_after_group() {
     let machine = SimDisk::new(8).machine();
     let disk = SlowDisk::new(&machine, |_| 2_000);
-    let syncs = Arc::clone(&disk.syncs);
     let machine = Machine { disk: Arc::new(disk), ..machine };
     let engine = Engine::open_over(&machine, MemoryStore::new(), quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
@@ -200,7 +203,7 @@ fn nobody_leads_group_after_group() {
     let most = AtomicU64::new(0);
     thread::scope(|scope| {
         for thread in 0..2 * THREADS {
-            let (engine, syncs, most) = (&engine, &syncs, &most);
+            let (engine, most) = (&engine, &most);
             scope.spawn(move || {
                 let mut random = Random::fresh();
                 for round in 0..progress {
@@ -208,16 +211,15 @@ fn nobody_leads_group_after_group() {
                     thread::sleep(Duration::from_micros(random.below(3_000) as u64));
                     let mut transaction = engine.begin();
                     put(&mut transaction, tree, &format!("{thread} {round}"), "x");
-                    let before = syncs.load(Ordering::Relaxed);
+                    let before = OWN_SYNCS.get();
                     transaction.commit(Durability::Synced).unwrap();
-                    most.fetch_max(syncs.load(Ordering::Relaxed) - before, Ordering::Relaxed);
+                    most.fetch_max(OWN_SYNCS.get() - before, Ordering::Relaxed);
                 }
             });
         }
     });
-    // Six at most, but for a thread that is woken and gets no processor.
     let most = most.into_inner();
-    assert!(most < progress / 2, "a commit returned after {most} syncs");
+    assert!((1..=4).contains(&most), "a commit led {most} groups");
 }
 
 #[test]
@@ -411,6 +413,11 @@ fn work_until_the_power_fails(engine: &Engine, trees: &[TreeId], worker: u64) ->
     acknowledged
 }
 
+thread_local! {
+    /// Syncs of files that this thread made on a [`SlowDisk`].
+    static OWN_SYNCS: Cell<u64> = const { Cell::new(0) };
+}
+
 /// A disk whose syncs take long, as on a real one.
 struct SlowDisk {
     disk: Arc<dyn Disk>,
@@ -473,6 +480,7 @@ impl DiskFile for SlowFile {
     }
     fn sync(&self) -> io::Result<()> {
         let before = self.syncs.fetch_add(1, Ordering::Relaxed);
+        OWN_SYNCS.set(OWN_SYNCS.get() + 1);
         thread::sleep(Duration::from_micros((self.micros)(before)));
         self.file.sync()
     }

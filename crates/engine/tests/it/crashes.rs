@@ -471,11 +471,11 @@ fn folding_goes_on_by_itself_once_there_is_room() {
         let count = notes.versions.len();
         let Err(error) = transact(&engine, &mut random, &mut notes) else { break };
         notes.versions.truncate(count);
-        assert!(is_full(&error) && tried.elapsed().as_secs() < 20, "{error}");
+        assert!(is_full(&error) && tried.elapsed().as_secs() < 200, "{error}");
         std::thread::yield_now();
     }
     while engine.counters().memtable_bytes > 3_000 {
-        assert!(tried.elapsed().as_secs() < 20, "nothing was folded");
+        assert!(tried.elapsed().as_secs() < 200, "nothing was folded");
         std::thread::yield_now();
     }
     check_relaxed(&engine, &notes);
