@@ -234,9 +234,20 @@ impl Shared {
     /// Whether nothing is due or in hand, flushes included.
     pub fn is_at_rest(&self) -> Result<bool, EngineError> {
         let flushed = self.current().0.sealed.is_empty() && !self.free_flushed();
+        Ok(flushed && self.has_no_work()? && self.scheduler().failed.is_empty())
+    }
+
+    /// Whether nothing is in hand, and nothing is due but what has failed and is put off.
+    pub fn is_idle(&self) -> Result<bool, EngineError> {
+        let flushed = self.current().0.sealed.is_empty() && !self.free_flushed();
+        let fails = self.signals().flush_failure.is_some();
+        Ok((flushed || fails) && self.has_no_work()?)
+    }
+
+    /// Whether no worker has a tree in hand, and none is due but what is put off.
+    fn has_no_work(&self) -> Result<bool, EngineError> {
         let most_urgent = self.most_urgent().map_err(|(_, error)| error)?;
-        let work = self.scheduler();
-        Ok(flushed && most_urgent.is_none() && work.busy.is_empty() && work.failed.is_empty())
+        Ok(most_urgent.is_none() && self.scheduler().busy.is_empty())
     }
 
     /// What is most urgent of what isn't put off, or the tree for which that can't be told.

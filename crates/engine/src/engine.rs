@@ -149,6 +149,15 @@ impl Engine {
         self.shared.is_at_rest()
     }
 
+    /// Whether the background does nothing: it is at rest ([`Engine::is_at_rest`]), or all that is
+    /// left has failed, as on a full disk, and waits until it is tried again.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`]: how large a tree is can't be read.
+    pub fn is_idle(&self) -> Result<bool, EngineError> {
+        self.shared.is_idle()
+    }
+
     /// Gives back the disk space of what no tree, snapshot or transaction needs any more. Readers and
     /// writers go on; closing the engine stops it.
     ///

@@ -55,10 +55,8 @@ fn count_of(shop: &Database) -> u64 {
 
 /// Waits until the background has nothing to do, or can't go on.
 fn rest(frond: &Frond) {
-    let mut wait = 0;
-    while !frond.engine().is_at_rest().unwrap_or(true) && wait < 200 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        wait += 1;
+    while !frond.engine().is_idle().expect("trees can be read") {
+        std::thread::yield_now();
     }
 }
 
