@@ -327,7 +327,7 @@ impl World {
             let count = 1 + self.random.below(4);
             return (0..count).try_for_each(|_| self.transact());
         }
-        let patience = Patience::begin(&self.transactions);
+        let patience = Patience::begin(&self.frond, &self.transactions);
         let result = self.step_outside();
         if patience.end() {
             self.transactions.clear();

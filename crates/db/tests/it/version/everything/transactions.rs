@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use frond_db::{Durability, Error, ErrorKind, Transaction};
+use frond_db::{Durability, Error, ErrorKind, Frond, Transaction};
 use frond_doc::{DocumentBuf, Value, document};
 use frond_query::Code;
 
@@ -44,20 +44,26 @@ pub struct Patience {
     thread: JoinHandle<bool>,
 }
 
-/// Much longer than any step takes that waits for nobody.
-const PATIENCE: Duration = Duration::from_millis(400);
+/// How often it is looked whether one waits.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 impl Patience {
-    pub fn begin(open: &[OpenTransaction]) -> Patience {
+    pub fn begin(frond: &Frond, open: &[OpenTransaction]) -> Patience {
         let written = open.iter().filter(|open| !open.own.is_empty());
         let open: Vec<Transaction> = written.map(|open| open.transaction.clone()).collect();
         let (is_over, waits) = mpsc::channel();
+        let frond = frond.clone();
         let thread = thread::spawn(move || {
-            let waited = waits.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout);
-            if waited {
-                open.iter().for_each(Transaction::abort);
+            if open.is_empty() {
+                return false;
             }
-            waited && !open.is_empty()
+            while waits.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+                if 0 < frond.engine().counters().waiting {
+                    open.iter().for_each(Transaction::abort);
+                    return true;
+                }
+            }
+            false
         });
         Patience { is_over, thread }
     }
