@@ -9,7 +9,8 @@ fn the_tour_ends_well_and_leaves_a_database() {
     let begun = std::time::Instant::now();
     let out = frond(&directory, "tour --keep world").ok();
     let elapsed = begun.elapsed();
-    assert!(elapsed.as_secs() < 10, "{elapsed:?}");
+    // It takes a second; a machine that does much else is given as much as a person would wait.
+    assert!(elapsed.as_secs() < 120, "{elapsed:?}");
     for part in [
         "Import 202 countries",
         "3 documents were read",
