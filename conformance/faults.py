@@ -266,7 +266,8 @@ class Test:
         server = self.start(os.environ)
         if server is None:
             return [f"the server doesn't start without faults: see {self.scratch / 'log'}"]
-        client = MongoClient("127.0.0.1", self.port, directConnection=True)
+        patience = {"serverSelectionTimeoutMS": SECONDS_MAX * 1_000, "connectTimeoutMS": SECONDS_MAX * 1_000}
+        client = MongoClient("127.0.0.1", self.port, directConnection=True, **patience)
         wrong = self.known.compare(client[DATABASE])
         client.close()
         server.terminate()
