@@ -78,7 +78,7 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "db",
         rooms: "spill error commit_id interrupt name definition large system session schema clock \
-                written contention frond transact transaction reader refs retry time database hook \
+                written contention frond access transact transaction reader refs retry time database hook \
                 catalog collection expire inside version reclaim kept salvage fsck doctor open golden",
         gate: Some("inside"),
         upward: 0,
@@ -93,10 +93,10 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "server",
-        rooms: "errors wire tls unix_socket memory_queue limits outgoing fields common sessions \
-                turns message_memory machine_memory operations answer_memory remote_opener cursors \
-                log drain shared transactions sweep request commands reference concerns dispatch \
-                in_process connection listener client",
+        rooms: "errors wire tls unix_socket memory_queue limits outgoing fields common scram access \
+                peer sessions turns message_memory machine_memory operations answer_memory \
+                remote_opener cursors log drain shared authorization transactions sweep request \
+                commands reference concerns dispatch in_process connection listener client",
         gate: None,
         upward: 0,
         in_rings: 0,

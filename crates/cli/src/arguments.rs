@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::backend::{self, Backend};
+use crate::backend::{self, Backend, ServerUri, UserLogin};
 use crate::directory::check_there;
 use crate::failure::Failure;
 
@@ -15,7 +15,8 @@ pub struct Target {
     #[arg(long, value_name = "DIR", default_value = "./frond-data", conflicts_with = "uri")]
     pub data: PathBuf,
 
-    /// Running server to talk to instead, for example 127.0.0.1:27017
+    /// Running server to talk to instead, for example 127.0.0.1:27017, or with a user
+    /// mongodb://USER:PASSWORD@HOST:PORT/DATABASE (FROND_PASSWORD, where it holds no password)
     #[arg(long, value_name = "HOST:PORT")]
     pub uri: Option<String>,
 }
@@ -62,24 +63,77 @@ impl Target {
     /// Opens it; makes the data directory where there is none.
     pub fn open_or_make(&self) -> Result<Box<dyn Backend>, Failure> {
         match &self.uri {
-            Some(uri) => Ok(Box::new(backend::Remote::connect(&address_of(uri)?)?)),
+            Some(uri) => Ok(Box::new(backend::Remote::connect(&server_of(uri)?)?)),
             None => Ok(Box::new(backend::Embedded::open(&self.data)?)),
         }
     }
 }
 
-/// `HOST:PORT` of what was given as `--uri`; a connection string without options is taken too.
-pub fn address_of(uri: &str) -> Result<String, Failure> {
-    let address = uri.strip_prefix("mongodb://").unwrap_or(uri);
-    let address = address.split_once('/').map_or(address, |(address, _)| address);
-    if address.is_empty() || address.contains(['@', ',', '?']) {
-        return Err(Failure::Usage(format!("--uri {uri}: expected HOST:PORT")));
+/// The server that was given as `--uri`.
+pub fn server_of(uri: &str) -> Result<ServerUri, Failure> {
+    ServerUri::parse(uri, std::env::var("FROND_PASSWORD").ok())
+}
+
+impl ServerUri {
+    /// Reads what was given as `--uri`: `HOST:PORT`, or a connection string with a user and perhaps
+    /// `authSource`; `password` is that of a user without one.
+    ///
+    /// # Errors
+    /// If it is none. The message doesn't tell it: it may hold a password.
+    pub fn parse(uri: &str, password: Option<String>) -> Result<ServerUri, Failure> {
+        let wrong = || {
+            let expected = "HOST:PORT, or mongodb://USER:PASSWORD@HOST:PORT/DATABASE";
+            Failure::Usage(format!("--uri: expected {expected}"))
+        };
+        let decode = |text: &str| percent_decode(text).ok_or_else(wrong);
+        let rest = uri.strip_prefix("mongodb://").unwrap_or(uri);
+        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let (rest, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, address) = match rest.rsplit_once('@') {
+            Some((user, address)) => (Some(user), address),
+            None => (None, rest),
+        };
+        if address.is_empty() || address.contains([',', '?']) {
+            return Err(wrong());
+        }
+        let mut source = if database.is_empty() { "admin" } else { database };
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            source = option.strip_prefix("authSource=").ok_or_else(wrong)?;
+        }
+        let login = match user {
+            None => None,
+            Some(user) => {
+                let (user, given) = match user.split_once(':') {
+                    Some((user, password)) => (user, Some(decode(password)?)),
+                    None => (user, password),
+                };
+                let password = given.ok_or_else(|| {
+                    Failure::Usage("--uri: the user's password is missing".to_owned())
+                })?;
+                Some(UserLogin { user: decode(user)?, password, database: decode(source)? })
+            }
+        };
+        let after_host = address.rsplit_once(']').map_or(address, |(_, after)| after);
+        let address = match after_host.contains(':') {
+            true => address.to_owned(),
+            false => format!("{address}:27017"),
+        };
+        Ok(ServerUri { address, login })
     }
-    let after_host = address.rsplit_once(']').map_or(address, |(_, after)| after);
-    if after_host.contains(':') {
-        return Ok(address.to_owned());
+}
+
+/// Replaces each `%` and two hexadecimal digits by their byte; `None` if that isn't possible.
+fn percent_decode(text: &str) -> Option<String> {
+    let mut decoded = Vec::new();
+    let mut parts = text.split('%');
+    decoded.extend_from_slice(parts.next()?.as_bytes());
+    for part in parts {
+        let digits =
+            part.get(..2).filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()))?;
+        decoded.push(u8::from_str_radix(digits, 16).ok()?);
+        decoded.extend_from_slice(&part.as_bytes()[2..]);
     }
-    Ok(format!("{address}:27017"))
+    String::from_utf8(decoded).ok()
 }
 
 /// What of a database is asked about: everything, a collection, or one document in it.
@@ -163,6 +217,26 @@ mod tests {
     }
 
     #[test]
+    fn users() {
+        let login = |uri: &str| {
+            let server = ServerUri::parse(uri, Some("of the environment".to_owned())).ok()?;
+            let login = server.login?;
+            Some([login.user, login.password, login.database].join("/"))
+        };
+        for (uri, expected) in [
+            ("localhost", None),
+            ("mongodb://ada:secret@localhost", Some("ada/secret/admin")),
+            ("mongodb://ada:a%40b%2F@localhost/shop", Some("ada/a@b//shop")),
+            ("mongodb://ada:x@localhost/shop?authSource=admin", Some("ada/x/admin")),
+            ("ada@localhost:1", Some("ada/of the environment/admin")),
+            ("mongodb://ada:%zz@localhost", None),
+        ] {
+            assert_eq!(login(uri).as_deref(), expected, "{uri}");
+        }
+        assert!(ServerUri::parse("ada@localhost", None).is_err());
+    }
+
+    #[test]
     fn addresses() {
         for (uri, expected) in [
             ("127.0.0.1:27018", Some("127.0.0.1:27018")),
@@ -171,11 +245,13 @@ mod tests {
             ("[::1]:5", Some("[::1]:5")),
             ("mongodb://localhost:1/", Some("localhost:1")),
             ("mongodb://localhost/shop", Some("localhost:27017")),
-            ("mongodb://ada:secret@localhost", None),
+            ("mongodb://ada:secret@localhost", Some("localhost:27017")),
+            ("mongodb://localhost/?tls=true", None),
             ("a:1,b:2", None),
             ("", None),
         ] {
-            assert_eq!(address_of(uri).ok().as_deref(), expected, "{uri}");
+            let server = ServerUri::parse(uri, None).ok();
+            assert_eq!(server.map(|server| server.address).as_deref(), expected, "{uri}");
         }
     }
 }

@@ -181,11 +181,38 @@ impl Backend for Embedded {
 /// A running server.
 pub struct Remote(Client);
 
+/// Where a server is, and who logs in there.
+pub struct ServerUri {
+    /// `HOST:PORT`.
+    pub address: String,
+    /// Who logs in.
+    pub login: Option<UserLogin>,
+}
+
+/// A user and a password.
+pub struct UserLogin {
+    /// The user's name.
+    pub user: String,
+    /// The password.
+    pub password: String,
+    /// The database that the user belongs to.
+    pub database: String,
+}
+
 impl Remote {
-    /// Connects to `address` (`HOST:PORT`).
-    pub fn connect(address: &str) -> Result<Remote, Failure> {
+    /// Connects to a server, and logs in if there is a user.
+    pub fn connect(server: &ServerUri) -> Result<Remote, Failure> {
+        let address = &server.address;
         match Client::connect(address) {
-            Ok(client) => Ok(Remote(client)),
+            Ok(mut client) => {
+                if let Some(UserLogin { user, password, database }) = &server.login {
+                    let logged_in = client.log_in(database, user, password);
+                    logged_in.map_err(|error| {
+                        Failure::failed(format!("login of {user} at {address}: {error}"))
+                    })?;
+                }
+                Ok(Remote(client))
+            }
             Err(error) => Err(Failure::failed(format!(
                 "{error}: is a server running there? frond serve --listen {address} starts one"
             ))),

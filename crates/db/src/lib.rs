@@ -1,7 +1,7 @@
 //! Frond's embedded database: databases, collections, indexes; commits, branches, diff, merge.
 //!
 //! Reading order, the lowest first: [`name`] (`shop@main~2`), `definition` (what collections and indexes are asked
-//! to be), `system` and `session` (what of all this lies in the engine's own tree), `schema` (collections as they
+//! to be), `system` and `session` (what of all this lies in the engine's own tree), [`access`] (users and roles), `schema` (collections as they
 //! can be read), [`frond`] (what all requests share), `transact` and [`transaction`] (changes, and several in one),
 //! `reader` (working trees and committed ones read alike), `refs` (what names commits), [`retry`] (writes that are
 //! sent twice), [`database`] (one version of one database: what a command works on), `hook` (the way up to
@@ -11,6 +11,7 @@
 //! `doctor` (how it is), `open` (where the layers are put together).
 //! Blocking and batched; knows no wire and no socket.
 
+pub mod access;
 pub mod catalog;
 mod clock;
 pub mod collection;
@@ -49,6 +50,7 @@ pub(crate) mod reader;
 pub(crate) mod spill;
 pub(crate) mod system;
 
+pub use access::{AccessChange, AccessKind};
 pub use collection::stream::StoredDocument;
 pub use collection::{
     AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, FindAndModify,

@@ -21,6 +21,9 @@
 //! e/<db>/<commit id, 20 bytes>        the commit that took the place of an erased one
 //! t/<db>/<sequence>                   a dropped database, to bring it back
 //! k                                   what time it was when that was last recorded
+//! u/<db>/<user>                       a user                              access
+//! a/<db>/<role>                       a role                              access
+//! h//                                 what logins of unknown users are answered by
 //! ```
 //!
 //! Commit ids, session ids, sequences and keys of `_id`s may hold zeros, so they stand last.
@@ -44,6 +47,17 @@ pub(crate) const DEFAULT_BRANCH: &str = "main";
 /// Binary of no particular meaning.
 pub(crate) const SUBTYPE_GENERIC: u8 = 0;
 const SUBTYPE_UUID: u8 = 4;
+
+/// What a document of users and roles tells of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum AccessKind {
+    /// A user.
+    User,
+    /// A role.
+    Role,
+    /// What the server needs to know beside them, and tells nobody; it belongs to no database.
+    Secret,
+}
 
 /// A database: a repository.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -274,6 +288,24 @@ pub(crate) fn all_dropped_prefix() -> Bytes {
 /// The key of what time it was.
 pub(crate) fn clock_key() -> Bytes {
     key(b'k', &[])
+}
+
+/// The key of a user, a role, or (with empty names) of a secret.
+pub(crate) fn access_key(kind: AccessKind, database: &str, name: &str) -> Bytes {
+    key(access_letter(kind), &[database.as_bytes(), name.as_bytes()])
+}
+
+/// What the keys of all users, or all roles, begin with.
+pub(crate) fn access_prefix(kind: AccessKind) -> Bytes {
+    key(access_letter(kind), &[b""])
+}
+
+fn access_letter(kind: AccessKind) -> u8 {
+    match kind {
+        AccessKind::User => b'u',
+        AccessKind::Role => b'a',
+        AccessKind::Secret => b'h',
+    }
 }
 
 /// Cuts what follows `prefix` in a key that ends with a name and a Sequence.

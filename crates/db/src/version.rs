@@ -16,6 +16,7 @@ mod merge_base;
 
 pub(crate) mod history;
 mod log;
+mod naming;
 mod path_filter;
 pub(crate) mod tag;
 pub(crate) mod walk;

@@ -5,7 +5,7 @@
 //! wrappers nest and their fields come in any order. Other names with a dollar are operators and
 //! stay documents.
 
-mod base64;
+pub mod base64;
 mod parse;
 mod stream;
 mod wrapper;

@@ -7,8 +7,9 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
 
+use crate::scram::{Login, Mechanism};
 use crate::wire::{DocumentSequence, HEADER_BYTES, Header, Message, WireError};
 
 /// Why a command got no answer that says ok.
@@ -30,6 +31,14 @@ pub enum ClientError {
         /// What is wrong with it.
         source: WireError,
     },
+    /// The server isn't what it should be.
+    #[error("{address}: {why}")]
+    Server {
+        /// The server.
+        address: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The server refused the command.
     #[error("{message} (code {code})")]
     Command {
@@ -40,6 +49,13 @@ pub enum ClientError {
         /// The whole answer.
         answer: DocumentBuf,
     },
+}
+
+fn payload(answer: &DocumentBuf) -> &[u8] {
+    match answer.get("payload") {
+        Some(Value::Binary(binary)) => binary.bytes,
+        _ => &[],
+    }
 }
 
 /// A connection to a server.
@@ -66,6 +82,53 @@ impl Client {
             }
         }
         Err(failed(last))
+    }
+
+    /// Logs in as a user of `database`, by SCRAM-SHA-256.
+    ///
+    /// # Errors
+    /// [`ClientError::Command`] if the server refuses; [`ClientError::Server`] if it can't prove
+    /// that it knows the user.
+    pub fn log_in(
+        &mut self,
+        database: &str,
+        user: &str,
+        password: &str,
+    ) -> Result<(), ClientError> {
+        self.log_in_by(Mechanism::Sha256, database, user, password)
+    }
+
+    /// As [`Client::log_in`], by another mechanism.
+    ///
+    /// # Errors
+    /// As [`Client::log_in`].
+    pub fn log_in_by(
+        &mut self,
+        mechanism: Mechanism,
+        database: &str,
+        user: &str,
+        password: &str,
+    ) -> Result<(), ClientError> {
+        let address = self.address.clone();
+        let wrong =
+            |why: &str| ClientError::Server { address: address.clone(), why: why.to_owned() };
+        let (login, first) =
+            Login::begin(mechanism, user, password).map_err(|error| wrong(&error.message))?;
+        let options = document! { "skipEmptyExchange": true };
+        let first = Value::Binary(Binary { subtype: 0, bytes: first.as_bytes() });
+        let start = document! {
+            "saslStart": 1, "mechanism": mechanism.name(), "payload": first, "options": &options,
+        };
+        let answer = self.command(database, start.view())?;
+        let proof = login.prove(payload(&answer)).map_err(|_| wrong("its login is no SCRAM"))?;
+        let number = answer.get("conversationId").and_then(|id| id.as_integer()).unwrap_or(0);
+        let message = Value::Binary(Binary { subtype: 0, bytes: proof.message.as_bytes() });
+        let go_on = document! { "saslContinue": 1, "conversationId": number, "payload": message };
+        let answer = self.command(database, go_on.view())?;
+        match payload(&answer) == proof.expected.as_bytes() {
+            true => Ok(()),
+            false => Err(wrong("it doesn't know the user's password")),
+        }
     }
 
     /// Runs a command on a database and returns its answer.

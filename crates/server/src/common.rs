@@ -8,6 +8,7 @@
 mod part;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use frond_db::{Durability, Error};
@@ -17,13 +18,65 @@ use frond_query::Code;
 pub use self::part::{Part, PartFields};
 use crate::fields::Fields;
 
-/// A session's id: the sixteen bytes of the UUID that the client made.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct SessionId(pub [u8; 16]);
+/// The SHA-256 of a user's full name, `user@database`; of no bytes for nobody.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UserDigest(pub [u8; 32]);
+
+impl UserDigest {
+    /// That of clients who haven't logged in.
+    pub const NOBODY: UserDigest = UserDigest([
+        0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9,
+        0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52,
+        0xb8, 0x55,
+    ]);
+
+    /// That of a user.
+    pub fn of(full_name: &str) -> UserDigest {
+        let digest = ring::digest::digest(&ring::digest::SHA256, full_name.as_bytes());
+        UserDigest(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
+    }
+}
+
+/// Names a session: the sixteen bytes of the UUID that the client made, and whose client it was. So
+/// nobody reaches another user's session, whatever its id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionId {
+    /// What the client made.
+    pub id: [u8; 16],
+    /// Whose it is.
+    pub user: UserDigest,
+}
+
+impl SessionId {
+    /// A session of a client that hasn't logged in.
+    pub const fn of_nobody(id: [u8; 16]) -> SessionId {
+        SessionId { id, user: UserDigest::NOBODY }
+    }
+
+    /// Sixteen bytes for both: by these, what writes did is remembered. For nobody's session they
+    /// are its id.
+    pub fn stored(&self) -> [u8; 16] {
+        if self.user == UserDigest::NOBODY {
+            return self.id;
+        }
+        let mut both = [0; 48];
+        both[..16].copy_from_slice(&self.id);
+        both[16..].copy_from_slice(&self.user.0);
+        let digest = ring::digest::digest(&ring::digest::SHA256, &both);
+        digest.as_ref()[..16].try_into().expect("SHA-256 has 32 bytes")
+    }
+}
+
+/// By the id alone: it is as good as unique.
+impl Hash for SessionId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
 
 impl fmt::Display for SessionId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        self.id.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
     }
 }
 
@@ -138,6 +191,23 @@ impl Common {
         Ok(common)
     }
 
+    /// Makes its session one of `user`.
+    ///
+    /// # Errors
+    /// `Unauthorized` if it says that it is another's.
+    pub fn own(&mut self, user: UserDigest) -> Result<(), Error> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        if session.user != UserDigest::NOBODY && session.user != user {
+            let message = "Unauthorized to set user digest in LogicalSessionId";
+            return Err(Error::invalid(Code::Unauthorized, message));
+        }
+        session.user = user;
+        if let Some(part) = &mut self.part {
+            part.set_user(user);
+        }
+        Ok(())
+    }
+
     fn read_write_concern(&mut self, value: Value<'_>) -> Result<(), Error> {
         let concern = part("writeConcern", value)?;
         self.has_write_concern = !concern.is_empty();
@@ -227,7 +297,11 @@ pub fn read_session(value: Value<'_>) -> Result<SessionId, Error> {
     let document = part("lsid", value)?;
     let mut fields = Fields::of_part("OperationSessionInfo.lsid", document)?;
     let id = fields.value("id").ok_or_else(|| fields.missing("id"))?;
-    fields.ignore(&["uid", "txnNumber", "txnUUID"]);
+    let uid = match fields.value("uid") {
+        Some(Value::Binary(binary)) => binary.bytes.try_into().ok().map(UserDigest),
+        _ => None,
+    };
+    fields.ignore(&["txnNumber", "txnUUID"]);
     let bytes = match id {
         Value::Binary(binary) if binary.subtype == UUID_SUBTYPE => binary.bytes.try_into().ok(),
         _ => None,
@@ -236,7 +310,7 @@ pub fn read_session(value: Value<'_>) -> Result<SessionId, Error> {
         return Err(fields.wrong_type("id", id, "type 'UUID'"));
     };
     fields.finish()?;
-    Ok(SessionId(bytes))
+    Ok(SessionId { id: bytes, user: uid.unwrap_or(UserDigest::NOBODY) })
 }
 
 fn read_time_max(value: Value<'_>) -> Result<Option<Duration>, Error> {
@@ -355,7 +429,7 @@ mod tests {
             let document = document! { "id": Value::Binary(Binary { subtype, bytes }) };
             read("lsid", Value::Document(document.view())).map(|common| common.session)
         };
-        assert_eq!(id(4, &[7; 16]), Ok(Some(SessionId([7; 16]))));
+        assert_eq!(id(4, &[7; 16]), Ok(Some(SessionId::of_nobody([7; 16]))));
         assert_eq!(id(4, &[7; 15]), Err(14));
         assert_eq!(id(0, &[7; 16]), Err(14));
         assert_eq!(read("lsid", Value::Int32(1)).map(|_| ()), Err(14));

@@ -36,7 +36,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::limits::{GONE_STEP, QUIET, QUIET_CROWDED, STALL_MAX, STALL_STEP};
-use crate::shared::{Peer, Shared};
+use crate::peer::Peer;
+use crate::shared::Shared;
 
 use self::conversation::{Conversation, Pause};
 use self::late_hello::LateHello;
@@ -47,7 +48,7 @@ use self::socket::{IdleSocket, Socket};
 pub async fn serve(
     socket: IdleSocket,
     shared: Arc<Shared>,
-    peer: Peer,
+    peer: Arc<Peer>,
     mut stop: watch::Receiver<bool>,
 ) {
     let shaken = tokio::select! {
@@ -55,18 +56,24 @@ pub async fn serve(
         _ = stop.wait_for(|stop| *stop) => return,
     };
     let Some((mut socket, session)) = shaken else { return };
-    let mut conversation = Conversation::new(Arc::clone(&shared), peer, stop.clone(), session);
+    let mut conversation =
+        Conversation::new(Arc::clone(&shared), Arc::clone(&peer), stop.clone(), session);
     let mut interest = interest_of(&conversation);
     while wait(&socket, interest, &conversation, &mut stop).await {
-        let lent = talk(&shared, peer, socket, conversation, &mut stop);
+        let lent = talk(&shared, &peer, socket, conversation, &mut stop);
         let Ok((back, talked, pause)) = lent.await else { return };
         (socket, conversation) = (back, talked);
         interest = match pause {
             Pause::Silent => Interest::READABLE,
             Pause::Full => Interest::WRITABLE,
+            Pause::Late(delay) => tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = sleep(delay) => Interest::WRITABLE,
+            },
             Pause::Closed => return,
             Pause::Hello { wait, request_id } => {
-                let hello = LateHello { shared: &shared, peer, wait, request_id };
+                let hello = LateHello { shared: &shared, peer: &peer, wait, request_id };
                 let has_more = conversation.has_more();
                 let session = conversation.session();
                 if !hello.tell(&socket, session, has_more, &mut stop).await {
@@ -110,7 +117,7 @@ async fn wait(
 /// Lends the connection to a thread until there is a pause.
 async fn talk(
     shared: &Shared,
-    peer: Peer,
+    peer: &Peer,
     socket: IdleSocket,
     mut conversation: Conversation,
     stop: &mut watch::Receiver<bool>,

@@ -20,7 +20,7 @@ use std::time::Instant;
 use frond_db::Error;
 use frond_query::Code;
 
-use crate::common::SessionId;
+use crate::common::{SessionId, UserDigest};
 use crate::limits::{CURSOR_IDLE_MAX, CURSORS_MAX, CURSORS_OF_CLIENT_MAX};
 
 pub use self::batch::{BatchSize, Documents, OpenCursor};
@@ -32,6 +32,8 @@ pub struct CursorFacts {
     pub namespace: String,
     /// The session in which it was opened.
     pub session: Option<SessionId>,
+    /// Whose it is.
+    pub user: UserDigest,
     /// The connection over which it was opened.
     pub connection: i32,
     /// The number of the transaction in which it was opened.
@@ -188,11 +190,16 @@ impl Cursors {
         &self,
         id: i64,
         namespace: &str,
+        user: UserDigest,
         session: Option<SessionId>,
         transaction: Option<i64>,
     ) -> Result<CheckedOut<'_>, Error> {
         let mut table = self.lock();
         let slot = table.slots.get_mut(&id).ok_or_else(|| not_found(id))?;
+        if slot.facts().user != user {
+            let message = format!("cursor id {id} was not created by the authenticated user");
+            return Err(Error::invalid(Code::Unauthorized, message));
+        }
         check_owner(id, slot.facts(), namespace, session)?;
         check_transaction(id, slot.facts(), transaction)?;
         let facts = slot.facts().clone();
@@ -204,6 +211,11 @@ impl Cursors {
                 Err(Error::invalid(Code::Location(12051), message))
             }
         }
+    }
+
+    /// Whose a cursor is.
+    pub fn user_of(&self, id: i64) -> Option<UserDigest> {
+        self.lock().slots.get(&id).map(|slot| slot.facts().user)
     }
 
     /// Closes a cursor of `namespace`; tells whether it was there.

@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use frond_db::Error;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
+use crate::authorization;
 use crate::commands::{self, Command, Run, handshake};
 use crate::common::Common;
 use crate::common::Part;
@@ -24,8 +26,9 @@ use crate::log::SlowOperation;
 use crate::memory_queue::MemoryShare;
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
+use crate::peer::Peer;
 use crate::request::{Answer, Request};
-use crate::shared::{Counter, Peer, Shared};
+use crate::shared::{Counter, Shared};
 use crate::transactions;
 use crate::wire::message::{Flags, answer_head};
 use crate::wire::{
@@ -81,7 +84,7 @@ impl Outcome {
 }
 
 /// Answers one message, given whole.
-pub fn answer(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Outcome {
+pub fn answer(server: &Shared, peer: &Arc<Peer>, header: Header, message: Bytes) -> Outcome {
     match header.operation {
         OperationCode::Message => answer_message(server, peer, header, message),
         OperationCode::Query => answer_query(server, peer, header, message),
@@ -97,7 +100,7 @@ pub fn refuse(server: &Shared, header: Header, error: &WireError) -> Outcome {
     Outcome::reply(Some(reply), !error.is_content())
 }
 
-fn answer_message(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Outcome {
+fn answer_message(server: &Shared, peer: &Arc<Peer>, header: Header, message: Bytes) -> Outcome {
     let mut flags = Message::peek_flags(&message);
     let has_checksum = Message::has_checksum(&message);
     let repeatable = repeatable(flags, &message);
@@ -158,7 +161,12 @@ fn reply_of(
 }
 
 /// Answers a `hello` that has waited; also tells the reply's id, which the next one refers to.
-pub fn answer_hello(server: &Shared, peer: Peer, wait: &Wait, response_to: i32) -> (Vec<u8>, i32) {
+pub fn answer_hello(
+    server: &Shared,
+    peer: &Arc<Peer>,
+    wait: &Wait,
+    response_to: i32,
+) -> (Vec<u8>, i32) {
     let body = run(server, peer, wait.hello.view(), &[], None);
     let id = server.next_reply_id();
     // There is no more news than that it stops.
@@ -170,7 +178,7 @@ pub fn answer_hello(server: &Shared, peer: Peer, wait: &Wait, response_to: i32) 
     (reply.into_bytes(), id)
 }
 
-fn answer_query(server: &Shared, peer: Peer, header: Header, message: Bytes) -> Outcome {
+fn answer_query(server: &Shared, peer: &Arc<Peer>, header: Header, message: Bytes) -> Outcome {
     let (body, close) = match LegacyQuery::decode(message) {
         Ok(query) => (run_legacy(server, peer, &query), false),
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
@@ -179,7 +187,7 @@ fn answer_query(server: &Shared, peer: Peer, header: Header, message: Bytes) -> 
     Outcome::reply(Some(Outgoing::new(reply, Bytes::new(), None)), close)
 }
 
-fn run_legacy(server: &Shared, peer: Peer, query: &LegacyQuery) -> DocumentBuf {
+fn run_legacy(server: &Shared, peer: &Arc<Peer>, query: &LegacyQuery) -> DocumentBuf {
     let command = query.command();
     let name = command.iter().next().map_or("", |(name, _)| name);
     match query.command_database() {
@@ -199,7 +207,7 @@ fn run_legacy(server: &Shared, peer: Peer, query: &LegacyQuery) -> DocumentBuf {
 /// stand in the command.
 pub(crate) fn run(
     server: &Shared,
-    peer: Peer,
+    peer: &Arc<Peer>,
     body: Document<'_>,
     sequences: &[DocumentSequence],
     database: Option<&str>,
@@ -272,7 +280,7 @@ fn append_time(answer: &mut DocumentBuilder, server: &Shared) {
 
 fn try_run(
     server: &Shared,
-    peer: Peer,
+    peer: &Arc<Peer>,
     body: Document<'_>,
     sequences: &[DocumentSequence],
     database: Option<&str>,
@@ -292,11 +300,14 @@ fn try_run(
         let labels = transactions::labels(part(), command.ends_transaction, &error);
         Failure { error, labels }
     })?;
-    let common = Common::read(body)?;
+    let mut common = Common::read(body)?;
+    common.own(peer.digest())?;
     check_allowed(command, database_name, &common)?;
     concerns::check(command, &common)?;
     check_sequences(command, sequences)?;
-    let running = server.operations.begin(peer.id, command.name, database_name, &common);
+    let asked = (database_name, body, sequences);
+    let rights = authorization::check(server, peer, (command.name, command.needs), asked)?;
+    let running = server.operations.begin(peer, command.name, database_name, &common);
     if let Some(session) = common.session {
         server.sessions.touch(session, running.operation.started())?;
     }
@@ -310,7 +321,8 @@ fn try_run(
         body,
         sequences,
         common,
-        operation: std::sync::Arc::clone(&running.operation),
+        operation: Arc::clone(&running.operation),
+        rights,
         current: None,
         has_write_errors: std::cell::Cell::new(false),
         share,
@@ -330,7 +342,7 @@ fn try_run(
 fn log_if_slow(
     server: &Shared,
     operation: &Operation,
-    peer: Peer,
+    peer: &Peer,
     command: Document<'_>,
     error: Option<&Error>,
 ) {

@@ -5,13 +5,15 @@
 //! encoded. So whatever works here works for drivers, and the other way round.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use frond_db::Frond;
 use frond_doc::{Document, DocumentBuf};
 
 use crate::dispatch;
 use crate::limits::DOCUMENT_BYTES_MAX;
-use crate::shared::{MemberOptions, Peer, Shared};
+use crate::peer::Peer;
+use crate::shared::{MemberOptions, Shared};
 use crate::wire::DocumentSequence;
 
 /// A server's commands on `frond`, called directly.
@@ -19,7 +21,7 @@ use crate::wire::DocumentSequence;
 /// *Thread safety*: commands may be run from any number of threads at once.
 pub struct InProcess {
     shared: Shared,
-    peer: Peer,
+    peer: Arc<Peer>,
 }
 
 impl InProcess {
@@ -34,7 +36,7 @@ impl InProcess {
             String::new(),
             MemberOptions::default(),
         );
-        InProcess { shared, peer: Peer { id: 1, address } }
+        InProcess { shared, peer: Arc::new(Peer::new(1, address)) }
     }
 
     /// Runs a command on `database` and returns the whole answer, `ok` included; `sequences` are
@@ -45,6 +47,6 @@ impl InProcess {
         command: Document<'_>,
         sequences: &[DocumentSequence],
     ) -> DocumentBuf {
-        dispatch::run(&self.shared, self.peer, command, sequences, Some(database))
+        dispatch::run(&self.shared, &self.peer, command, sequences, Some(database))
     }
 }

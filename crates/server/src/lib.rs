@@ -10,7 +10,9 @@
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy has a
 //! thread; those that are idle have none. What they may hold together is in [`limits`] and [`memory_queue`].
 
+pub mod access;
 pub mod answer_memory;
+pub mod authorization;
 pub mod client;
 pub mod commands;
 pub mod common;
@@ -30,9 +32,11 @@ pub mod memory_queue;
 pub mod message_memory;
 pub mod operations;
 pub mod outgoing;
+pub mod peer;
 pub mod reference;
 pub mod remote_opener;
 pub mod request;
+pub mod scram;
 pub mod sessions;
 pub mod shared;
 pub mod sweep;

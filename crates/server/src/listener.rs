@@ -19,6 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::access::Accounts;
 use crate::commands::FAULT_ADVICE;
 use crate::connection;
 use crate::connection::socket::IdleSocket;
@@ -54,6 +55,10 @@ pub struct ServerOptions {
     /// The largest document that a client may store, as `hello` announces it; never more than
     /// [`DOCUMENT_BYTES_LIMIT`].
     pub document_bytes_max: usize,
+    /// Whether clients have to log in, and may do what their roles allow.
+    pub auth: bool,
+    /// Whether it may listen where other machines reach it though nobody has to log in.
+    pub insecure: bool,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
     /// Clients that have a thread at one time.
@@ -83,6 +88,8 @@ impl Default for ServerOptions {
             data_directory: String::new(),
             member: MemberOptions::default(),
             document_bytes_max: DOCUMENT_BYTES_MAX,
+            auth: false,
+            insecure: false,
             places: RemoteOpener::default(),
             threads_max: CONNECTIONS_MAX,
             messages_bytes_max: MESSAGES_BYTES_MAX,
@@ -126,8 +133,8 @@ pub enum ServerError {
     },
     /// The address can be reached from other machines.
     #[error(
-        "refused to listen on {address}: {resolved} is not a loopback address, and Frond has no \
-         authentication yet, so whoever reaches it could read and change everything; listen on \
+        "refused to listen on {address}: {resolved} is not a loopback address, and without --auth \
+         whoever reaches it could read and change everything; start it with --auth, or listen on \
          127.0.0.1 or [::1]"
     )]
     NotLoopback {
@@ -147,6 +154,9 @@ pub enum ServerError {
     /// Certificates can't be used.
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
+    /// The users can't be read.
+    #[error("can't read the users and roles: {0}")]
+    Users(Error),
     /// The runtime can't be started.
     #[error("can't start the server's threads: {0}")]
     Runtime(io::Error),
@@ -186,8 +196,9 @@ impl Server {
     /// Binds a server for `frond` to the address of `options`.
     ///
     /// # Errors
-    /// [`ServerError::NotLoopback`] if the address can be reached from outside this machine;
-    /// [`ServerError::Listen`] if it can't be resolved or is taken; [`ServerError::Tls`] if certificates can't be used.
+    /// [`ServerError::NotLoopback`] if the address can be reached from outside this machine, and
+    /// neither `auth` nor `insecure` is set; [`ServerError::Listen`] if it can't be resolved or is
+    /// taken; [`ServerError::Users`] if the users can't be read.
     pub fn bind(frond: Frond, options: ServerOptions) -> Result<Server, ServerError> {
         let tls = options.tls.map(Tls::open).transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -197,11 +208,15 @@ impl Server {
             .build()
             .map_err(ServerError::Runtime)?;
         let entered = runtime.enter();
-        let listener = bind::loopback(&options.listen)?;
+        let listener = bind::to_any(&options.listen, options.auth || options.insecure)?;
         let unix_socket = options.unix_socket.as_ref().map(bind::unix).transpose()?;
         drop(entered);
         let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
         let address = listener.local_addr().map_err(failed)?;
+        let accounts = Accounts::new(options.auth);
+        if options.auth {
+            accounts.directory(&frond).map_err(ServerError::Users)?;
+        }
         let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
         let mut shared = Shared::new(
             frond.with_document_bytes_max(bytes_max as u64),
@@ -211,6 +226,7 @@ impl Server {
             options.data_directory,
             options.member,
         );
+        shared.accounts = accounts;
         shared.places = options.places;
         let failed = |source| ServerError::Log { output: options.log.clone(), source };
         shared.log.write_to(&options.log).map_err(failed)?;

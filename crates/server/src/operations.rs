@@ -8,6 +8,7 @@ use frond_db::{Error, Interrupt};
 use frond_query::Code;
 
 use crate::common::Common;
+use crate::peer::Peer;
 
 /// One command that runs.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ pub struct Operation {
     /// Names it.
     pub id: i32,
     /// The connection on which it came.
-    pub connection: i32,
+    pub peer: Arc<Peer>,
     /// Whether the client waits for its answer.
     is_awaited: bool,
     /// The command's name.
@@ -145,7 +146,7 @@ impl Operations {
     /// Enters a command, with what it says of its time and its answer.
     pub fn begin(
         &self,
-        connection: i32,
+        peer: &Arc<Peer>,
         command: &'static str,
         database: &str,
         common: &Common,
@@ -153,7 +154,7 @@ impl Operations {
         let started = Instant::now();
         let operation = Arc::new(Operation {
             id: self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX,
-            connection,
+            peer: Arc::clone(peer),
             is_awaited: common.acknowledged,
             command,
             database: database.to_owned(),
@@ -177,7 +178,7 @@ impl Operations {
     /// Tells the command of a connection that is lost to stop, unless nobody ever wanted its answer.
     pub fn abandon(&self, connection: i32) {
         for list in &self.lists {
-            let lost = |operation: &&Arc<Operation>| operation.connection == connection;
+            let lost = |operation: &&Arc<Operation>| operation.peer.id == connection;
             for operation in lock(list).iter().filter(lost).filter(|lost| lost.is_awaited) {
                 operation.is_killed.store(true, Ordering::Relaxed);
             }
@@ -227,16 +228,22 @@ impl Drop for Running<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
     use super::*;
+
+    fn peer(id: i32) -> Arc<Peer> {
+        Arc::new(Peer::new(id, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))
+    }
 
     #[test]
     fn operations_end_when_killed_late_or_dropped() {
         let operations = Operations::default();
         let code = |running: &Running<'_>| running.operation.check().map_err(|e| e.code.number());
         let hasty = Common { time_max: Some(Duration::ZERO), ..Common::default() };
-        let slow = operations.begin(1, "find", "test", &hasty);
+        let slow = operations.begin(&peer(1), "find", "test", &hasty);
         assert_eq!(code(&slow), Err(50));
-        let running = operations.begin(1, "find", "test", &Common::default());
+        let running = operations.begin(&peer(1), "find", "test", &Common::default());
         assert_eq!(code(&running), Ok(()));
         operations.kill(running.operation.id + 1);
         assert_eq!(code(&running), Ok(()));
@@ -245,9 +252,9 @@ mod tests {
         assert_eq!(operations.list().len(), 2);
         drop((slow, running));
         assert_eq!(operations.list().len(), 0);
-        let awaited = operations.begin(7, "insert", "test", &Common::default());
+        let awaited = operations.begin(&peer(7), "insert", "test", &Common::default());
         let unacknowledged = Common { acknowledged: false, ..Common::default() };
-        let unanswered = operations.begin(7, "insert", "test", &unacknowledged);
+        let unanswered = operations.begin(&peer(7), "insert", "test", &unacknowledged);
         operations.abandon(8);
         assert_eq!((code(&awaited), code(&unanswered)), (Ok(()), Ok(())));
         operations.abandon(7);

@@ -9,13 +9,16 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::answer_memory::AnswerMemory;
+use crate::authorization::Asked;
+pub use crate::authorization::split_namespace;
 use crate::common::Common;
 use crate::common::Part;
 use crate::fields::Fields;
 use crate::limits::WRITE_BATCH_MAX;
 use crate::memory_queue::MemoryShare;
 use crate::operations::Operation;
-use crate::shared::{Peer, Shared};
+use crate::peer::{Peer, Rights};
+use crate::shared::Shared;
 use crate::transactions::Current;
 use crate::wire::DocumentSequence;
 
@@ -27,7 +30,7 @@ pub struct Request<'a> {
     /// The server.
     pub server: &'a Shared,
     /// The client's connection.
-    pub peer: Peer,
+    pub peer: &'a Arc<Peer>,
     /// The command's name in the table.
     pub name: &'static str,
     /// The name by which the client called it: perhaps an alias.
@@ -42,6 +45,8 @@ pub struct Request<'a> {
     pub common: Common,
     /// Its entry among the running commands.
     pub operation: Arc<Operation>,
+    /// What the client may do; `None` where nobody asks.
+    pub rights: Option<Arc<Rights>>,
     /// The transaction that it runs in.
     pub current: Option<Current>,
     /// Whether the answer tells of statements that failed.
@@ -59,6 +64,18 @@ impl<'a> Request<'a> {
     /// The fields of a command that has none of its own, checked.
     pub fn no_fields(&self) -> Result<(), Error> {
         self.fields()?.finish()
+    }
+
+    /// The command, to ask what else who has `rights` may do.
+    pub fn asked<'b>(&'b self, rights: &'b Rights) -> Asked<'b> {
+        Asked {
+            server: self.server,
+            rights,
+            name: self.name,
+            database: self.database_name,
+            body: self.body,
+            sequences: self.sequences,
+        }
     }
 
     /// The database that the command is for.
@@ -100,7 +117,7 @@ impl<'a> Request<'a> {
         let database = database.interruptible(self.operation.interrupt());
         match self.common.part {
             Some(Part::Write { session, number }) => {
-                let key = RetryKey { session: session.0, number };
+                let key = RetryKey { session: session.stored(), number };
                 database.retryable(RetryableWrite { key, statements })
             }
             _ => database,
@@ -214,17 +231,6 @@ pub fn check_writable(database: &str, name: &str) -> Result<(), Error> {
         return Err(Error::invalid(Code::InvalidNamespace, message));
     }
     Ok(())
-}
-
-/// Cuts `database.collection` at its first dot.
-pub fn split_namespace(namespace: &str) -> Result<(&str, &str), Error> {
-    let parts = namespace
-        .split_once('.')
-        .filter(|(database, name)| !database.is_empty() && !name.is_empty());
-    parts.ok_or_else(|| {
-        let message = format!("Invalid namespace specified '{namespace}'");
-        Error::invalid(Code::InvalidNamespace, message)
-    })
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ impl Sessions {
         for table in &self.tables {
             all.extend(lock(table).iter().map(|(id, session)| (*id, session.used)));
         }
-        all.sort_by_key(|(id, _)| id.0);
+        all.sort_by_key(|(id, _)| (id.id, id.user));
         all
     }
 
@@ -401,7 +401,7 @@ mod tests {
 
     use super::*;
 
-    const ONE: SessionId = SessionId([1; 16]);
+    const ONE: SessionId = SessionId::of_nobody([1; 16]);
 
     fn code<T>(result: Result<T, Error>) -> Option<i32> {
         result.err().map(|error| error.code.number())
@@ -425,7 +425,7 @@ mod tests {
     fn sessions_are_forgotten_when_nobody_uses_them() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         sessions.touch(ONE, now).expect("room");
-        sessions.touch(SessionId([2; 16]), now + Duration::from_secs(60)).expect("room");
+        sessions.touch(SessionId::of_nobody([2; 16]), now + Duration::from_secs(60)).expect("room");
         assert_eq!(sessions.expire(now + SESSION_IDLE_MAX), [ONE]);
         assert_eq!(sessions.counts().sessions, 1);
     }

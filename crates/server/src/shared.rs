@@ -9,6 +9,7 @@ use frond_db::Frond;
 use frond_doc::{ObjectId, Timestamp};
 use tokio::sync::watch;
 
+use crate::access::Accounts;
 use crate::cursors::Cursors;
 use crate::drain::Drain;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
@@ -16,6 +17,7 @@ use crate::log::Log;
 use crate::memory_queue::MemoryQueue;
 use crate::message_memory::MessageMemory;
 use crate::operations::Operations;
+use crate::peer::Peer;
 use crate::remote_opener::RemoteOpener;
 use crate::sessions::Sessions;
 use crate::tls::Tls;
@@ -73,6 +75,8 @@ pub struct Shared {
     pub topology: watch::Sender<i64>,
     /// What it tells its operator.
     pub log: Arc<Log>,
+    /// The users and roles.
+    pub accounts: Accounts,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
     /// Whether it stops.
@@ -114,15 +118,6 @@ pub struct Member {
     pub process: ObjectId,
 }
 
-/// One client's connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    /// Counted from 1.
-    pub id: i32,
-    /// The client's address.
-    pub address: SocketAddr,
-}
-
 impl Shared {
     /// A server on `frond` that listens on `address`.
     pub fn new(
@@ -156,6 +151,7 @@ impl Shared {
             member,
             topology: watch::Sender::new(0),
             log,
+            accounts: Accounts::default(),
             places: RemoteOpener::default(),
             drain: Drain::default(),
             compressors: Compressor::ALL.to_vec(),
@@ -173,14 +169,14 @@ impl Shared {
     }
 
     /// Enters a connection, unless there are too many.
-    pub fn connect(&self, address: SocketAddr) -> Option<Peer> {
+    pub fn connect(&self, address: SocketAddr) -> Option<Arc<Peer>> {
         let open = self.connections_open.fetch_add(1, Ordering::Relaxed);
         if open >= self.connections_max {
             self.connections_open.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
         let id = self.connections_made.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        Some(Peer { id, address })
+        Some(Arc::new(Peer::new(id, address)))
     }
 
     /// Whether there are more connections than turns.

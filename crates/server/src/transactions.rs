@@ -238,7 +238,7 @@ fn end(server: &Shared, slot: &Arc<Slot>, state: &mut State, ended: State) {
 }
 
 fn key(session: SessionId, number: i64) -> RetryKey {
-    RetryKey { session: session.0, number }
+    RetryKey { session: session.stored(), number }
 }
 
 fn no_transaction(number: i64) -> Error {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn labels_tell_drivers_what_to_send_again() {
-        let session = SessionId([1; 16]);
+        let session = SessionId::of_nobody([1; 16]);
         let statement = Some(Part::Statement { session, number: 1, starts: false });
         let write = Some(Part::Write { session, number: 1 });
         let transient = &["TransientTransactionError"][..];

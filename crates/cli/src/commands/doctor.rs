@@ -15,7 +15,7 @@ use frond_doc::document;
 use frond_server::MachineMemory;
 use rustix::process::{Resource, getrlimit};
 
-use crate::arguments::{Target, address_of};
+use crate::arguments::{Target, server_of};
 use crate::backend::{Backend, Remote, is_in_use, open_failure};
 use crate::commands::transfer::failure;
 use crate::directory::check_there;
@@ -87,7 +87,7 @@ impl Doctor {
         let mut report = Report { terminal, problems: 0 };
         match &self.uri {
             Some(uri) => {
-                let mut backend = Remote::connect(&address_of(uri)?)?;
+                let mut backend = Remote::connect(&server_of(uri)?)?;
                 let command = document! { "serverStatus": 1_i32 };
                 let status = backend.execute_with("admin", command.view(), Vec::new())?;
                 report.server(status.view())?;

@@ -26,6 +26,7 @@ const EXAMPLES: &str = "\
 Examples:
   frond serve
   frond serve --data /var/lib/frond --listen 127.0.0.1:27018
+  frond serve --auth --listen 0.0.0.0:27017        make the first user from this machine
   frond serve --remote-listen 127.0.0.1:4224       databases can be cloned and pushed to, too:
                                                    frond clone http://127.0.0.1:4224/shop shop
   frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \
@@ -34,9 +35,10 @@ Examples:
 A file of tokens holds one a line, of 16 letters or more, and what it allows: read (clone, fetch), write
 (push, too) or nothing (everything, backups too).
 
-There is no authentication yet, so only loopback addresses (127.0.0.1, [::1], localhost) are
-listened on. SIGINT (Ctrl-C) and SIGTERM stop the server: commands that run are answered first. After
-a crash or a power cut, start it again: what was acknowledged is there.";
+Without --auth whoever reaches the server may do everything, so only loopback addresses (127.0.0.1,
+[::1], localhost) are listened on then. SIGINT (Ctrl-C) and SIGTERM stop the server: commands that
+run are answered first. After a crash or a power cut, start it again: what was acknowledged is
+there.";
 
 /// Serve a data directory to MongoDB's drivers, mongosh and Compass
 #[derive(clap::Args)]
@@ -48,6 +50,17 @@ pub struct Serve {
 
     #[command(flatten)]
     network: NetworkArguments,
+
+    /// Ask clients for a user and a password, and let each do what its roles allow. While there are
+    /// no users, a client on this machine may make the first one, on the database admin, and
+    /// nothing else
+    #[arg(long)]
+    auth: bool,
+
+    /// Listen beyond loopback without --auth: whoever reaches the address can then read, change and
+    /// drop everything
+    #[arg(long, conflicts_with = "auth")]
+    insecure_no_auth: bool,
 
     /// Address by which clients reach the server, if it is another than where it listens: drivers
     /// connect to what the server says
@@ -201,6 +214,8 @@ impl Serve {
                 advertise: self.advertise.clone(),
             },
             document_bytes_max: self.max_document_bytes as usize,
+            auth: self.auth,
+            insecure: self.insecure_no_auth,
             places: self.places()?,
             log: self.log_path.clone().map_or(LogOutput::StandardError, LogOutput::File),
             compressors: self.network.compressors(),

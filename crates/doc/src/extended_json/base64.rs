@@ -2,8 +2,15 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/// `bytes` in base64.
+pub fn encode(bytes: &[u8]) -> String {
+    let mut encoded = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    append(bytes, &mut encoded);
+    encoded
+}
+
 /// Appends `bytes` in base64.
-pub(super) fn encode(bytes: &[u8], out: &mut String) {
+pub(super) fn append(bytes: &[u8], out: &mut String) {
     for chunk in bytes.chunks(3) {
         let group = chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte));
         let group = group << (8 * (3 - chunk.len()));
@@ -19,7 +26,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut String) {
 }
 
 /// Decodes base64; the padding may be left out. `None` for any other character or length.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     let unpadded = text.strip_suffix("==").or(text.strip_suffix('=')).unwrap_or(text);
     if unpadded.len() < text.len() && !text.len().is_multiple_of(4) {
         return None;
@@ -64,9 +71,7 @@ mod tests {
             (b"foob", "Zm9vYg=="),
             (&[0xff, 0xfe, 0xfb], "//77"),
         ] {
-            let mut encoded = String::new();
-            encode(bytes, &mut encoded);
-            assert_eq!(encoded, text);
+            assert_eq!(encode(bytes), text);
             assert_eq!(decode(text).as_deref(), Some(bytes));
             assert_eq!(decode(text.trim_end_matches('=')).as_deref(), Some(bytes));
         }

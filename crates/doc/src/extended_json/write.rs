@@ -94,7 +94,7 @@ fn write_array(array: Array<'_>, form: Form, out: &mut String) {
 fn write_binary(binary: Binary<'_>, out: &mut String) {
     let bytes = if binary.subtype == 2 { binary.bytes.get(4..) } else { Some(binary.bytes) };
     out.push_str(r#"{"$binary":{"base64":""#);
-    base64::encode(bytes.unwrap_or(&[]), out);
+    base64::append(bytes.unwrap_or(&[]), out);
     format(out, format_args!(r#"","subType":"{:02x}"}}}}"#, binary.subtype));
 }
 

@@ -1,10 +1,13 @@
 //! `listCollections` and `listIndexes`.
 
+use frond_db::Error;
 use frond_db::catalog::CollectionInfo;
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Filter;
 
-use crate::commands::reply;
+use crate::access::Action;
+use crate::authorization::At;
+use crate::commands::{reply, users};
 use crate::common::UUID_SUBTYPE;
 use crate::request::{Answer, Request};
 
@@ -15,7 +18,7 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
     let names_only = fields.boolean("nameOnly")?;
     let cursor = fields.document("cursor")?;
     let size = reply::cursor_batch_size("listCollections.cursor", cursor)?;
-    fields.boolean("authorizedCollections")?;
+    let only_own = fields.boolean("authorizedCollections")?;
     fields.finish()?;
     let is_read_only;
     let collections = {
@@ -23,8 +26,15 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
         is_read_only = database.is_read_only();
         database.list_collections()?
     };
+    let asked = request.rights.as_ref().map(|rights| request.asked(rights));
     let mut documents = Vec::new();
     for collection in &collections {
+        if let (Some(asked), true) = (&asked, only_own) {
+            let name = Some(collection.name.as_str());
+            if !asked.may(Action::Find, request.database_name, At::Open, name)? {
+                continue;
+            }
+        }
         let document = describe(collection, is_read_only);
         if filter.as_ref().is_some_and(|filter| !filter.matches(document.view())) {
             continue;
@@ -34,7 +44,41 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
             false => document,
         });
     }
+    documents.extend(listed_users(request, names_only, &filter)?);
     reply::listing(request, request.namespace("$cmd.listCollections"), documents, size)
+}
+
+/// The collections of users and roles, which tools copy as they do others: where there are any, and
+/// for who may read them.
+fn listed_users(
+    request: &Request<'_>,
+    names_only: bool,
+    filter: &Option<Filter>,
+) -> Result<Vec<DocumentBuf>, Error> {
+    let mut listed = Vec::new();
+    for name in ["system.roles", "system.users"] {
+        let documents = users::documents_of(request, Some(name))?;
+        if documents.is_none_or(|documents| documents.is_empty()) {
+            continue;
+        }
+        if let Some(rights) = &request.rights {
+            let asked = request.asked(rights);
+            if !asked.may(Action::Find, request.database_name, At::Open, Some(name))? {
+                continue;
+            }
+        }
+        let document = match names_only {
+            true => document! { "name": name, "type": "collection" },
+            false => {
+                let (options, info) = (document! {}, document! { "readOnly": true });
+                document! { "name": name, "type": "collection", "options": &options, "info": &info }
+            }
+        };
+        if filter.as_ref().is_none_or(|filter| filter.matches(document.view())) {
+            listed.push(document);
+        }
+    }
+    Ok(listed)
 }
 
 /// What a collection is called among others.

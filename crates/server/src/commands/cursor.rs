@@ -5,6 +5,7 @@ use std::time::Instant;
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
 
+use crate::access::Action;
 use crate::commands::reply;
 use crate::cursors::{BatchSize, Following, OpenCursor};
 use crate::limits::{AWAIT_DEFAULT, AWAIT_MAX, AWAIT_STEP};
@@ -32,7 +33,13 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     let namespace = request.namespace(collection);
     let session = request.common.session;
     let transaction = request.current.as_ref().map(|current| current.slot.number);
-    let mut checked_out = request.server.cursors.check_out(id, &namespace, session, transaction)?;
+    let mut checked_out = request.server.cursors.check_out(
+        id,
+        &namespace,
+        request.peer.digest(),
+        session,
+        transaction,
+    )?;
     checked_out.cursor().current.set(&request.operation);
     let mut answer = reply::begin_batch("nextBatch");
     let cursor = checked_out.cursor();
@@ -95,6 +102,7 @@ pub fn kill(request: &Request<'_>) -> Answer {
         let Value::Int64(id) = value else {
             return Err(fields.wrong_type("cursors", value, "type 'long'"));
         };
+        check_owner(request, id, collection)?;
         let list =
             if request.server.cursors.kill(id, &namespace) { &mut killed } else { &mut missing };
         list.push(id);
@@ -106,6 +114,18 @@ pub fn kill(request: &Request<'_>) -> Answer {
     append_ids(&mut answer, "cursorsAlive", &[]);
     append_ids(&mut answer, "cursorsUnknown", &[]);
     Ok(answer)
+}
+
+/// Checks that a cursor may be closed: another's, by whoever has the right to.
+fn check_owner(request: &Request<'_>, id: i64, collection: &str) -> Result<(), Error> {
+    let (Some(rights), Some(owner)) = (&request.rights, request.server.cursors.user_of(id)) else {
+        return Ok(());
+    };
+    if owner == rights.login.digest {
+        return Ok(());
+    }
+    let collection = Some(collection).filter(|name| !name.starts_with("$cmd"));
+    request.asked(rights).here(&[Action::KillAnyCursor], collection)
 }
 
 fn append_ids(answer: &mut DocumentBuilder, name: &str, ids: &[i64]) {

@@ -1,9 +1,11 @@
 //! `listDatabases` and `dropDatabase`.
 
 use frond_db::Error;
+use frond_db::frond::DatabaseInfo;
 use frond_doc::{DocumentBuilder, Value, document};
 use frond_query::{Code, Filter};
 
+use crate::access::{Action, Target};
 use crate::commands::reply;
 use crate::request::{Answer, Request};
 
@@ -13,12 +15,32 @@ pub fn list(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let filter = fields.document("filter")?.map(Filter::parse).transpose()?;
     let names_only = fields.boolean("nameOnly")?;
-    fields.boolean("authorizedDatabases")?;
+    // Who may not list all is told of those that they may look into.
+    let only_own = fields.optional_boolean("authorizedDatabases")?;
+    let is_told = |name: &str| match &request.rights {
+        Some(rights) => {
+            let lists_all = rights.grants.allow(Action::ListDatabases, Target::Cluster);
+            (lists_all && only_own != Some(true))
+                || rights.grants.allow_somewhere(Action::Find, name)
+        }
+        None => true,
+    };
     fields.finish()?;
     let mut answer = DocumentBuilder::new();
     let mut total = 0;
     answer.begin_array("databases");
-    for database in request.server.frond.list_databases()? {
+    let mut databases = request.server.frond.list_databases()?;
+    let has_users = !request.server.accounts.directory(&request.server.frond)?.users.is_empty();
+    if has_users && databases.iter().all(|known| known.name != "admin") {
+        // Its users are in it, where tools look for them.
+        let position = databases.partition_point(|known| known.name.as_str() < "admin");
+        let admin = DatabaseInfo { name: "admin".to_owned(), bytes: 0, empty: false };
+        databases.insert(position, admin);
+    }
+    for database in databases {
+        if !is_told(&database.name) {
+            continue;
+        }
         let bytes = reply::long(database.bytes);
         let document = document! {
             "name": &database.name, "sizeOnDisk": bytes, "empty": database.empty,

@@ -10,8 +10,11 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::pipeline::{Pipeline, explained};
 use frond_query::{Code, Update};
 
+use crate::authorization::Asked;
 use crate::commands::handshake::MONGODB_VERSION;
-use crate::commands::{aggregate, count, delete, distinct, find, find_and_modify, update, write};
+use crate::commands::{
+    self, aggregate, count, delete, distinct, find, find_and_modify, update, write,
+};
 use crate::fields::Fields;
 use crate::request::{Answer, Request, collection_name};
 
@@ -43,6 +46,18 @@ pub fn run(request: &Request<'_>) -> Answer {
     fields.finish()?;
     let explanation = explain(request, command, verbosity)?;
     Ok(answer(request, explanation, command))
+}
+
+/// What the command that is explained needs.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn needs(asked: &Asked<'_>) -> Result<(), Error> {
+    let Some(body) = asked.argument().as_document() else { return Ok(()) };
+    let name = body.iter().next().map_or("", |(name, _)| name);
+    // One that there is not is refused for that.
+    let Some(command) = commands::find(name) else { return Ok(()) };
+    Asked { name: command.name, body, ..*asked }.meets(command.needs)
 }
 
 fn explain(

@@ -1,5 +1,4 @@
-//! What clients send when they connect: hello, isMaster, ping, buildInfo, connectionStatus,
-//! whatsmyuri, logout.
+//! What clients send when they connect: hello, isMaster, ping, buildInfo, whatsmyuri.
 //!
 //! The server is announced as the primary of a replica set of one member, so that drivers allow
 //! transactions and retryable writes. That changes once at most: when a failed sync, or another fault, closes the
@@ -13,7 +12,7 @@ use frond_db::Error;
 use frond_doc::{Array, Document, DocumentBuilder, ObjectId, Value};
 use frond_query::Code;
 
-use crate::commands::replica_set;
+use crate::commands::{login, replica_set};
 use crate::limits::{HELLO_WAIT_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
@@ -42,7 +41,11 @@ pub fn is_master(request: &Request<'_>) -> Answer {
 fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     let mut fields = request.fields()?;
     let knows_hello = fields.boolean("helloOk")?;
-    fields.document("client")?;
+    if let Some(client) = fields.document("client")? {
+        request.peer.note_client(client);
+    }
+    let mechanisms_of = fields.string("saslSupportedMechs")?;
+    let speculates = fields.document("speculativeAuthenticate")?;
     let awaits = (fields.document("topologyVersion")?, fields.integer("maxAwaitTimeMS")?);
     check_awaits(awaits)?;
     let offered = fields.array("compression")?;
@@ -81,6 +84,12 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         .append("maxWireVersion", Value::Int32(WIRE_VERSION_MAX))
         .append("readOnly", Value::Boolean(!is_primary));
     append_compression(&mut answer, server, offered)?;
+    if let Some(user) = mechanisms_of {
+        login::append_mechanisms(request, user, &mut answer)?;
+    }
+    if let Some(asked) = speculates {
+        login::speculate(request, asked, &mut answer);
+    }
     Ok(answer)
 }
 
@@ -207,32 +216,10 @@ pub fn build_info(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// `connectionStatus`: nobody is logged in, since there are no users yet.
-pub fn connection_status(request: &Request<'_>) -> Answer {
-    let mut fields = request.fields()?;
-    let shows_privileges = fields.boolean("showPrivileges")?;
-    fields.finish()?;
-    let mut answer = DocumentBuilder::new();
-    answer.begin_document("authInfo");
-    answer.begin_array("authenticatedUsers").end();
-    answer.begin_array("authenticatedUserRoles").end();
-    if shows_privileges {
-        answer.begin_array("authenticatedUserPrivileges").end();
-    }
-    answer.end();
-    Ok(answer)
-}
-
 /// `whatsmyuri`: the client's address as the server sees it.
 pub fn whatsmyuri(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     let mut answer = DocumentBuilder::new();
     answer.append("you", Value::String(&request.peer.address.to_string()));
     Ok(answer)
-}
-
-/// `logout`: nobody is logged in.
-pub fn logout(request: &Request<'_>) -> Answer {
-    request.no_fields()?;
-    Ok(DocumentBuilder::new())
 }

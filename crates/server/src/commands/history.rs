@@ -12,8 +12,13 @@ use frond_query::Code;
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
-/// The author of a commit whose client names none: there are no users yet.
-pub const AUTHOR_DEFAULT: &str = "anonymous";
+/// The author of a commit whose client names none: who has logged in.
+pub fn author_default(request: &Request<'_>) -> String {
+    match request.peer.login() {
+        Some(login) => login.user.user.clone(),
+        None => "anonymous".to_owned(),
+    }
+}
 
 /// Records the branch's working state as a commit.
 pub fn commit(request: &Request<'_>) -> Answer {
@@ -24,7 +29,7 @@ pub fn commit(request: &Request<'_>) -> Answer {
     let author = fields.string("author")?;
     let commit = CommitRequest {
         message: message.map(str::to_owned),
-        author: author.or((!amend).then_some(AUTHOR_DEFAULT)).map(str::to_owned),
+        author: author.map(str::to_owned).or_else(|| (!amend).then(|| author_default(request))),
         committer: fields.string("committer")?.map(str::to_owned),
         time_millis: date(&mut fields, "time")?,
         amend,

@@ -25,7 +25,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let merge = MergeRequest {
         merge_in: merge_in.unwrap_or_default().to_owned(),
         message: message.map(str::to_owned),
-        author: Some(author.unwrap_or(history::AUTHOR_DEFAULT).to_owned()),
+        author: Some(author.map_or_else(|| history::author_default(request), str::to_owned)),
         no_fast_forward: fields.boolean("noFF")?,
         fast_forward_only: fields.boolean("ffOnly")?,
         refuse_dirty: fields.boolean("refuseDirty")?,

@@ -1,9 +1,13 @@
 //! `currentOp` and `killOp`.
 
+use std::sync::Arc;
+
+use frond_db::Error;
 use frond_db::catalog::IndexBuild;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
-use frond_query::Filter;
+use frond_query::{Code, Filter};
 
+use crate::access::{Action, Target};
 use crate::operations::Operation;
 use crate::request::{Answer, Request};
 
@@ -18,9 +22,10 @@ pub fn current_op(request: &Request<'_>) -> Answer {
     }
     let filter = filter.build();
     let filter = Filter::parse(filter.view())?;
+    let only_own = request.body.get("$ownOps").is_some_and(|only_own| only_own.is_truthy());
     let mut answer = DocumentBuilder::new();
     answer.begin_array("inprog");
-    for operation in list(request) {
+    for operation in list(request, only_own) {
         if filter.matches(operation.view()) {
             answer.push(Value::from(&operation));
         }
@@ -29,11 +34,18 @@ pub fn current_op(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Describes the commands that run, the oldest first, and then the index builds.
-pub fn list(request: &Request<'_>) -> Vec<DocumentBuf> {
+/// Describes the commands that run, the oldest first, and then the index builds; or only the
+/// client's own commands.
+pub fn list(request: &Request<'_>, only_own: bool) -> Vec<DocumentBuf> {
+    let user = request.peer.digest();
     let operations = request.server.operations.list();
-    let operations = operations.iter().map(|operation| describe(operation));
-    operations.chain(request.server.frond.index_builds().iter().map(describe_build)).collect()
+    let is_wanted = |operation: &&Arc<Operation>| !only_own || operation.peer.digest() == user;
+    let operations = operations.iter().filter(is_wanted).map(|operation| describe(operation));
+    let mut told: Vec<DocumentBuf> = operations.collect();
+    if !only_own {
+        told.extend(request.server.frond.index_builds().iter().map(describe_build));
+    }
+    told
 }
 
 fn describe_build(build: &IndexBuild) -> DocumentBuf {
@@ -69,8 +81,8 @@ fn describe(operation: &Operation) -> DocumentBuf {
     let command = command.build();
     let told = document! {
         "type": "op",
-        "desc": &format!("conn{}", operation.connection),
-        "connectionId": operation.connection,
+        "desc": &format!("conn{}", operation.peer.id),
+        "connectionId": operation.peer.id,
         "active": true,
         "opid": operation.id,
         "secs_running": micros / 1_000_000,
@@ -78,13 +90,27 @@ fn describe(operation: &Operation) -> DocumentBuf {
         "op": "command",
         "ns": &format!("{}.$cmd", operation.database),
         "command": &command,
+        "client": &operation.peer.address.to_string(),
     };
-    let Some(progress) = operation.progress() else { return told };
+    let (app_name, login) = (operation.peer.app_name(), operation.peer.login());
+    let progress = operation.progress();
+    if app_name.is_none() && login.is_none() && progress.is_none() {
+        return told;
+    }
     let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
     let mut builder = DocumentBuilder::new();
     for (name, value) in told.iter() {
         builder.append(name, value);
     }
+    if let Some(name) = app_name {
+        builder.append("appName", Value::String(&name));
+    }
+    if let Some(login) = login {
+        builder.begin_array("effectiveUsers").push_begin_document();
+        login.user.append(&mut builder);
+        builder.end().end();
+    }
+    let Some(progress) = progress else { return builder.build() };
     builder.append("msg", Value::String(&progress.message));
     builder
         .begin_document("progress")
@@ -94,12 +120,27 @@ fn describe(operation: &Operation) -> DocumentBuf {
     builder.build()
 }
 
+/// Checks that a command may be stopped: another's, by whoever has the right to.
+fn check_owner(request: &Request<'_>, id: i32) -> Result<(), Error> {
+    let Some(rights) = &request.rights else { return Ok(()) };
+    let running = request.server.operations.list();
+    let is_own = running
+        .iter()
+        .any(|operation| operation.id == id && operation.peer.digest() == rights.login.digest);
+    if is_own || rights.grants.allow(Action::Killop, Target::Cluster) {
+        return Ok(());
+    }
+    let message = format!("not authorized on admin to execute command {{ killOp: 1, op: {id} }}");
+    Err(Error::invalid(Code::Unauthorized, message))
+}
+
 /// Tells a command to stop at its next document. Like MongoDB, it doesn't tell whether it was there.
 pub fn kill_op(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let id = fields.integer("op")?.ok_or_else(|| fields.missing("op"))?;
     fields.finish()?;
     if let Ok(id) = i32::try_from(id) {
+        check_owner(request, id)?;
         request.server.operations.kill(id);
     }
     let mut answer = DocumentBuilder::new();

@@ -7,6 +7,7 @@ use frond_query::Code;
 use crate::commands::reply;
 use crate::limits;
 use crate::request::{Answer, Request};
+use crate::scram::Mechanism;
 
 /// Appends a parameter's value.
 type AppendParameter = fn(&mut DocumentBuilder);
@@ -17,7 +18,11 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
         answer.append("allowDiskUseByDefault", Value::Boolean(true));
     }),
     ("authenticationMechanisms", |answer| {
-        answer.begin_array("authenticationMechanisms").end();
+        answer.begin_array("authenticationMechanisms");
+        for mechanism in Mechanism::ALL {
+            answer.push(Value::String(mechanism.name()));
+        }
+        answer.end();
     }),
     ("cursorTimeoutMillis", |answer| {
         let millis = reply::long(limits::CURSOR_IDLE_MAX.as_millis() as u64);
@@ -151,8 +156,11 @@ pub fn get_cmd_line_opts(request: &Request<'_>) -> Answer {
         .end()
         .begin_document("storage")
         .append("dbPath", Value::String(&server.data_directory))
-        .end()
         .end();
+    if server.accounts.is_enforced() {
+        answer.begin_document("security").append("authorization", Value::String("enabled")).end();
+    }
+    answer.end();
     Ok(answer)
 }
 

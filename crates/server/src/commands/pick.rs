@@ -29,8 +29,8 @@ fn run(request: &Request<'_>, kind: PickKind) -> Answer {
         parent: parent.map(|parent| u32::try_from(parent).unwrap_or(u32::MAX)),
         message: fields.string("message")?.map(str::to_owned),
         author: author
-            .or((kind == PickKind::Revert).then_some(history::AUTHOR_DEFAULT))
-            .map(str::to_owned),
+            .map(str::to_owned)
+            .or_else(|| (kind == PickKind::Revert).then(|| history::author_default(request))),
         rules: merge::rules(&mut fields)?,
     };
     fields.finish()?;

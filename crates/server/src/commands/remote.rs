@@ -90,10 +90,10 @@ pub fn pull(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let name = fields.string("remote")?.unwrap_or(ORIGIN);
     let branch = fields.string("branch")?;
-    let author = fields.string("author")?.unwrap_or(history::AUTHOR_DEFAULT);
+    let author = fields.string("author")?.map(str::to_owned);
     let token = fields.string("token")?;
     let merge_request = MergeRequest {
-        author: Some(author.to_owned()),
+        author: Some(author.unwrap_or_else(|| history::author_default(request))),
         message: fields.string("message")?.map(str::to_owned),
         no_fast_forward: fields.boolean("noFF")?,
         fast_forward_only: fields.boolean("ffOnly")?,

@@ -39,6 +39,7 @@ pub fn first_batch(
     options: BatchOptions,
 ) -> Answer {
     let facts = CursorFacts {
+        user: request.peer.digest(),
         namespace,
         session: request.common.session,
         connection: request.peer.id,

@@ -1,7 +1,7 @@
 //! `$listSessions` and `$listLocalSessions`: the sessions that clients have.
 //!
-//! There is one server, so its sessions are all there are. There are no users: every session belongs to
-//! nobody, whose id is the digest of an empty name, and asking for certain users finds none.
+//! There is one server, so its sessions are all there are. A session belongs to the user of the
+//! connection that it was first used on; who hasn't logged in has the digest of an empty name.
 
 use std::time::Instant;
 
@@ -9,16 +9,11 @@ use frond_db::Error;
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
+use crate::access::UserName;
 use crate::commands::sources::document_of;
-use crate::common::UUID_SUBTYPE;
+use crate::common::{SessionId, UUID_SUBTYPE, UserDigest};
 use crate::fields::Fields;
 use crate::request::Request;
-
-/// SHA-256 of no bytes: the user id of sessions without a user.
-const NOBODY: [u8; 32] = [
-    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
-    0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
-];
 
 /// `$listLocalSessions`
 pub fn local(
@@ -57,21 +52,30 @@ fn list(request: &Request<'_>, stage: &str, options: Value<'_>) -> Result<Vec<Do
             format!("{stage} may not specify {{allUsers:true}} and {{users:[...]}} together");
         return Err(Error::invalid(Code::UnsupportedFormat, message));
     }
-    if users.is_some_and(|users| !users.is_empty()) {
-        return Ok(Vec::new());
+    let named = users.iter().flat_map(|users| users.iter());
+    let named = named.map(|user| UserName::read(user, request.database_name));
+    let named = named.collect::<Result<Vec<UserName>, Error>>()?;
+    let mut wanted: Option<Vec<UserDigest>> = None;
+    if !named.is_empty() {
+        wanted = Some(named.iter().map(|user| UserDigest::of(&user.to_string())).collect());
+    } else if let (Some(rights), false) = (&request.rights, all) {
+        wanted = Some(vec![rights.login.digest]);
     }
     let (now, now_millis) = (Instant::now(), request.server.frond.now_millis());
-    let told = |(id, used): (crate::common::SessionId, Instant)| {
+    let told = |(session_id, used): (SessionId, Instant)| {
         let idle = now.saturating_duration_since(used).as_millis();
         let used = now_millis.saturating_sub(i64::try_from(idle).unwrap_or(i64::MAX));
         let mut session = DocumentBuilder::new();
         session
             .begin_document("_id")
-            .append("id", Value::Binary(Binary { subtype: UUID_SUBTYPE, bytes: &id.0 }))
-            .append("uid", Value::Binary(Binary { subtype: 0, bytes: &NOBODY }))
+            .append("id", Value::Binary(Binary { subtype: UUID_SUBTYPE, bytes: &session_id.id }))
+            .append("uid", Value::Binary(Binary { subtype: 0, bytes: &session_id.user.0 }))
             .end()
             .append("lastUse", Value::DateTime(used));
         session.build()
     };
-    Ok(request.server.sessions.list().into_iter().map(told).collect())
+    let is_wanted = |(session, _): &(SessionId, Instant)| {
+        wanted.as_ref().is_none_or(|users| users.contains(&session.user))
+    };
+    Ok(request.server.sessions.list().into_iter().filter(is_wanted).map(told).collect())
 }

@@ -3,6 +3,7 @@
 //! A client makes its sessions' ids itself; the server learns of a session by the commands in it. What
 //! lives in one, cursors and a transaction, ends with it.
 
+use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
@@ -10,8 +11,10 @@ use frond_db::Error;
 use frond_doc::{Binary, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::common::{SessionId, UUID_SUBTYPE, read_session};
+use crate::access::{Action, Target, UserName};
+use crate::common::{SessionId, UUID_SUBTYPE, UserDigest, read_session};
 use crate::limits::SESSION_TIMEOUT_MINUTES;
+use crate::peer::Rights;
 use crate::request::{Answer, Request};
 use crate::transactions;
 
@@ -55,23 +58,52 @@ fn end_all(request: &Request<'_>, sessions: Option<&[SessionId]>) {
     server.cursors.kill_sessions(sessions);
 }
 
-/// Kills sessions; an empty list means all.
+/// Kills sessions of one's own, or of others for who may; an empty list means all of one's own.
 pub fn kill(request: &Request<'_>) -> Answer {
-    let sessions = read_sessions(request)?;
-    let chosen = (!sessions.is_empty()).then_some(&sessions[..]);
-    end_all(request, chosen);
+    let mut sessions = read_sessions(request)?;
+    if sessions.is_empty() {
+        match &request.rights {
+            None => end_all(request, None),
+            Some(rights) => end_users(request, &[rights.login.digest]),
+        }
+        return Ok(DocumentBuilder::new());
+    }
+    if let Some(rights) = &request.rights {
+        let kills_any = rights.grants.allow(Action::KillAnySession, Target::Cluster);
+        if kills_any {
+            // An id without a user is meant whosever it is.
+            let known = request.server.sessions.list().into_iter().map(|(session, _)| session);
+            let named: HashSet<[u8; 16]> = sessions.iter().map(|session| session.id).collect();
+            sessions.extend(known.filter(|session| named.contains(&session.id)));
+        }
+    }
+    end_all(request, Some(&sessions));
     Ok(DocumentBuilder::new())
 }
 
-/// Kills all sessions, or those of the users that are named: there are no users, so nobody has any.
+/// Kills all sessions, or those of the users that are named.
 pub fn kill_all(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let users = fields.array("killAllSessions")?;
     fields.finish()?;
-    if users.is_none_or(|users| users.iter().next().is_none()) {
+    let named = users.iter().flat_map(|users| users.iter());
+    let named = named.map(|user| UserName::read(user, request.database_name));
+    let named = named.collect::<Result<Vec<UserName>, Error>>()?;
+    if named.is_empty() {
         end_all(request, None);
+    } else {
+        let digests: Vec<UserDigest> =
+            named.iter().map(|user| UserDigest::of(&user.to_string())).collect();
+        end_users(request, &digests);
     }
     Ok(DocumentBuilder::new())
+}
+
+/// Ends the sessions of users.
+fn end_users(request: &Request<'_>, users: &[UserDigest]) {
+    let known = request.server.sessions.list().into_iter().map(|(session, _)| session);
+    let sessions: Vec<SessionId> = known.filter(|session| users.contains(&session.user)).collect();
+    end_all(request, Some(&sessions));
 }
 
 /// Keeps sessions alive.
@@ -82,14 +114,31 @@ pub fn refresh(request: &Request<'_>) -> Answer {
     Ok(DocumentBuilder::new())
 }
 
+/// A session that a client names: its own, unless it says whose and may.
+fn own(request: &Request<'_>, session: SessionId) -> Result<SessionId, Error> {
+    let user = request.peer.digest();
+    if session.user == user || session.user == UserDigest::NOBODY {
+        return Ok(SessionId { user, ..session });
+    }
+    let may = |rights: &Rights| rights.grants.allow(Action::KillAnySession, Target::Cluster);
+    if request.rights.as_ref().is_none_or(|rights| may(rights)) {
+        return Ok(session);
+    }
+    let message = "Unauthorized to set user digest in LogicalSessionId";
+    Err(Error::invalid(Code::Unauthorized, message))
+}
+
 fn read_sessions(request: &Request<'_>) -> Result<Vec<SessionId>, Error> {
     let mut fields = request.fields()?;
     let array = fields.array(request.sent_name)?;
     let array = array.ok_or_else(|| fields.missing(request.sent_name))?;
     fields.finish()?;
     const SESSIONS_MAX: usize = 10_000;
-    let sessions: Vec<SessionId> =
-        array.iter().take(SESSIONS_MAX + 1).map(read_session).collect::<Result<_, Error>>()?;
+    let sessions: Vec<SessionId> = array
+        .iter()
+        .take(SESSIONS_MAX + 1)
+        .map(|named| own(request, read_session(named)?))
+        .collect::<Result<_, Error>>()?;
     if sessions.len() > SESSIONS_MAX {
         let message = format!("at most {SESSIONS_MAX} sessions can be named at once");
         return Err(Error::invalid(Code::BadValue, message));

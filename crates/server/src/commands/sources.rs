@@ -10,7 +10,7 @@ use frond_query::Code;
 use frond_query::pipeline::history_stages;
 use frond_query::reference::{Feature, Standing};
 
-use crate::commands::{operation, session_list, stats};
+use crate::commands::{operation, session_list, stats, users};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -52,6 +52,10 @@ pub fn rewrite(
 ) -> Result<Option<AggregateRequest>, Error> {
     let stages = aggregate.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
+    if let Some(documents) = users::documents_of(request, collection)? {
+        let pipeline = with_documents(&documents, stages.iter());
+        return Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }));
+    }
     let first = stages.get(0).and_then(|stage| stage.as_document()?.iter().next());
     let Some((name, options)) = first else { return Ok(None) };
     let Some((_, source)) = SOURCES.iter().find(|(known, _)| *known == name) else {
@@ -62,7 +66,7 @@ pub fn rewrite(
         return Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
     }
     let documents = source(request, collection, options)?;
-    let pipeline = with_documents(&documents, stages);
+    let pipeline = with_documents(&documents, stages.iter().skip(1));
     Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }))
 }
 
@@ -79,7 +83,11 @@ const CURRENT_OP_OPTIONS: &[&str] = &[
     "truncateOps",
 ];
 
-fn with_documents(documents: &[DocumentBuf], stages: Array<'_>) -> frond_doc::ValueBuf {
+/// A pipeline that begins with these documents.
+pub(super) fn with_documents<'a>(
+    documents: &[DocumentBuf],
+    stages: impl Iterator<Item = Value<'a>>,
+) -> frond_doc::ValueBuf {
     let mut pipeline = DocumentBuilder::new();
     pipeline.begin_array("pipeline").push_begin_document().begin_array("$documents");
     for document in documents {
@@ -87,7 +95,7 @@ fn with_documents(documents: &[DocumentBuf], stages: Array<'_>) -> frond_doc::Va
         pipeline.push(Value::Document(document.view()));
     }
     pipeline.end().end();
-    for stage in stages.iter().skip(1) {
+    for stage in stages {
         pipeline.push(stage);
     }
     pipeline.end();
@@ -186,7 +194,8 @@ fn current_op(
             ));
         }
     }
-    Ok(operation::list(request))
+    let all = document_of("$currentOp", options)?.get("allUsers") == Some(Value::Boolean(true));
+    Ok(operation::list(request, request.rights.is_some() && !all))
 }
 
 /// There is no cache of plans, so there is nothing to tell of it.

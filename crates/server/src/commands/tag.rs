@@ -3,7 +3,7 @@
 use frond_db::version::TagInfo;
 use frond_doc::{DocumentBuilder, Value};
 
-use crate::commands::history::AUTHOR_DEFAULT;
+use crate::commands::history::author_default;
 use crate::request::{Answer, Request};
 
 /// Without `tag` lists them; with it makes one, at `target` or this version's commit, annotated if a
@@ -13,7 +13,8 @@ pub fn run(request: &Request<'_>) -> Answer {
     let name = fields.string("tag")?;
     let target = fields.string("target")?;
     let message = fields.string("message")?;
-    let author = fields.string("author")?.unwrap_or(AUTHOR_DEFAULT);
+    let author = fields.string("author")?;
+    let author = author.map_or_else(|| author_default(request), str::to_owned);
     let (deletes, forces) = (fields.boolean("delete")?, fields.boolean("force")?);
     let name_missing = fields.missing("tag");
     fields.finish()?;
@@ -38,7 +39,7 @@ pub fn run(request: &Request<'_>) -> Answer {
         answer.append("commitId", Value::String(&tag.commit.to_string()));
         return Ok(answer);
     }
-    let annotation = message.map(|message| (message, author));
+    let annotation = message.map(|message| (message, author.as_str()));
     append_tag(&mut answer, &database.create_tag(name, target, annotation, forces)?);
     Ok(answer)
 }

@@ -1,38 +1,388 @@
-//! `usersInfo` and `rolesInfo`, which shells and tools ask for by themselves: there is nobody to tell of.
+//! createUser, updateUser, dropUser, dropAllUsersFromDatabase, grantRolesToUser,
+//! revokeRolesFromUser, usersInfo, invalidateUserCache.
+//!
+//! A user belongs to a database, not to a version of it: on `shop@dev` these commands are about
+//! `shop`'s users.
 
-use frond_db::Error;
-use frond_doc::DocumentBuilder;
-use frond_query::Code;
+use frond_db::{AccessChange, AccessKind, Error};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_query::{Code, Filter};
 
+use crate::access::{Directory, Privilege, RoleName, User, UserName, append_roles};
+use crate::authorization;
+use crate::commands::login::home;
+use crate::commands::reply;
+use crate::fields::Fields;
 use crate::request::{Answer, Request};
+use crate::scram::{Credentials, Mechanism, random_bytes};
 
-/// Tells the users: there are none, whoever is asked for.
-pub fn users(request: &Request<'_>) -> Answer {
-    let mut fields = request.fields()?;
-    for name in
-        ["showCredentials", "showPrivileges", "showCustomData", "showAuthenticationRestrictions"]
-    {
-        fields.boolean(name)?;
+const USER_EXISTS: Code = Code::Location(51_003);
+
+/// What `createUser` and `updateUser` say of a user.
+struct Said {
+    credentials: Option<Vec<(Mechanism, Credentials)>>,
+    mechanisms: Option<Vec<Mechanism>>,
+    roles: Option<Vec<RoleName>>,
+    custom_data: Option<DocumentBuf>,
+}
+
+/// The user that a command names by its own field.
+fn named(request: &Request<'_>, fields: &Fields<'_>) -> Result<UserName, Error> {
+    match request.argument() {
+        Value::String(user) if !user.is_empty() && !user.contains('\0') => {
+            Ok(UserName { database: home(request.database_name)?, user: user.to_owned() })
+        }
+        Value::String(_) => Err(Error::invalid(Code::BadValue, "a user needs a name")),
+        other => Err(fields.wrong_type(request.name, other, "type 'string'")),
     }
-    fields.document("filter")?;
+}
+
+fn read(fields: &mut Fields<'_>, user: &UserName) -> Result<Said, Error> {
+    let password = fields.string("pwd")?;
+    let digests = fields.optional_boolean("digestPassword")?.unwrap_or(true);
+    let digestor = fields.string("passwordDigestor")?;
+    let mechanisms = fields.array("mechanisms")?.map(|names| read_mechanisms(names.iter()));
+    let mechanisms = mechanisms.transpose()?;
+    let roles = fields.array("roles")?;
+    let roles = roles.map(|roles| RoleName::read_all(roles.iter(), &user.database)).transpose()?;
+    let custom_data = fields.document("customData")?.map(|data| data.to_buf());
+    fields.refuse("authenticationRestrictions")?;
+    // Named for older servers; `digestPassword` is what counts.
+    if digestor.is_some_and(|digestor| !["client", "server"].contains(&digestor)) {
+        let message = "passwordDigestor must be 'client' or 'server'";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let is_digested = !digests || digestor == Some("client");
+    let chosen = mechanisms.clone().unwrap_or_else(|| Mechanism::ALL.to_vec());
+    let credentials = password.map(|password| credentials(user, password, &chosen, is_digested));
+    Ok(Said { credentials: credentials.transpose()?, mechanisms, roles, custom_data })
+}
+
+fn read_mechanisms<'a>(names: impl Iterator<Item = Value<'a>>) -> Result<Vec<Mechanism>, Error> {
+    let mut mechanisms = Vec::new();
+    for name in names {
+        let mechanism = name.as_str().and_then(Mechanism::named).ok_or_else(|| {
+            let message = "Unknown auth mechanism: SCRAM-SHA-1 and SCRAM-SHA-256 are there";
+            Error::invalid(Code::BadValue, message)
+        })?;
+        mechanisms.push(mechanism);
+    }
+    mechanisms.sort_unstable();
+    mechanisms.dedup();
+    if mechanisms.is_empty() {
+        return Err(Error::invalid(Code::BadValue, "mechanisms field must not be empty"));
+    }
+    Ok(mechanisms)
+}
+
+fn credentials(
+    user: &UserName,
+    password: &str,
+    mechanisms: &[Mechanism],
+    is_digested: bool,
+) -> Result<Vec<(Mechanism, Credentials)>, Error> {
+    if password.is_empty() {
+        return Err(Error::invalid(Code::BadValue, "Password cannot be empty"));
+    }
+    let mut credentials = Vec::new();
+    for mechanism in mechanisms {
+        let prepared = match (mechanism, is_digested) {
+            (_, false) => mechanism.prepare(&user.user, password)?,
+            (Mechanism::Sha1, true) => password.to_owned(),
+            (Mechanism::Sha256, true) => {
+                let message = "Use of SCRAM-SHA-256 requires undigested passwords";
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+        };
+        credentials.push((*mechanism, Credentials::new(*mechanism, &prepared)?));
+    }
+    Ok(credentials)
+}
+
+/// Fails unless all roles are there.
+///
+/// # Errors
+/// `RoleNotFound` (31).
+pub fn check_roles(directory: &Directory, roles: &[RoleName]) -> Result<(), Error> {
+    match roles.iter().find(|role| !directory.has_role(role)) {
+        None => Ok(()),
+        Some(role) => {
+            let message = format!("Could not find role: {role}");
+            Err(Error::invalid(Code::RoleNotFound, message))
+        }
+    }
+}
+
+fn stored(user: &User) -> AccessChange {
+    changed(&user.name, Some(user.to_document()))
+}
+
+fn changed(name: &UserName, document: Option<DocumentBuf>) -> AccessChange {
+    let (database, name) = (name.database.clone(), name.user.clone());
+    AccessChange { kind: AccessKind::User, database, name, document }
+}
+
+/// Changes a user that is there.
+fn change(
+    request: &Request<'_>,
+    name: &UserName,
+    work: impl FnOnce(&Directory, &mut User) -> Result<(), Error>,
+) -> Answer {
+    let server = request.server;
+    server.accounts.change(&server.frond, |directory| {
+        let mut user = directory.users.get(name).ok_or_else(|| not_found(name))?.clone();
+        work(directory, &mut user)?;
+        Ok((vec![stored(&user)], ()))
+    })?;
+    Ok(DocumentBuilder::new())
+}
+
+fn not_found(name: &UserName) -> Error {
+    Error::invalid(Code::UserNotFound, format!("User '{name}' not found"))
+}
+
+/// `createUser`
+pub fn create(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = named(request, &fields)?;
+    if ["config", "local"].contains(&name.database.as_str()) {
+        let message = format!("Cannot create users in the {} database", name.database);
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let said = read(&mut fields, &name)?;
+    let missing = (fields.missing("roles"), fields.missing("pwd"));
     fields.finish()?;
+    let roles = said.roles.ok_or(missing.0)?;
+    let credentials = said.credentials.ok_or(missing.1)?;
+    let id = random_bytes(16)?;
+    let mut id: [u8; 16] =
+        id.try_into().map_err(|_| Error::internal("sixteen bytes were asked for"))?;
+    (id[6], id[8]) = (id[6] & 0x0f | 0x40, id[8] & 0x3f | 0x80);
+    let custom_data = said.custom_data;
+    let user = User { name, id, credentials, roles, custom_data };
+    let server = request.server;
+    server.accounts.change(&server.frond, |directory| {
+        if request.rights.is_none()
+            && server.accounts.is_enforced()
+            && !authorization::is_first_user(server, request.peer, request.database_name)?
+        {
+            // Two may have come at once: one of them is the first.
+            let message = "Command createUser requires authentication";
+            return Err(Error::invalid(Code::Unauthorized, message));
+        }
+        if directory.users.contains_key(&user.name) {
+            let message = format!("User \"{}\" already exists", user.name);
+            return Err(Error::invalid(USER_EXISTS, message));
+        }
+        check_roles(directory, &user.roles)?;
+        Ok((vec![stored(&user)], ()))
+    })?;
+    Ok(DocumentBuilder::new())
+}
+
+/// `updateUser`
+pub fn update(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = named(request, &fields)?;
+    let said = read(&mut fields, &name)?;
+    fields.finish()?;
+    let Said { credentials, mechanisms, roles, custom_data } = said;
+    if credentials.is_none() && mechanisms.is_none() && roles.is_none() && custom_data.is_none() {
+        let message = "Must specify at least one field to update in updateUser";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    change(request, &name, |directory, user| {
+        if let Some(roles) = roles {
+            check_roles(directory, &roles)?;
+            user.roles = roles;
+        }
+        if let Some(data) = custom_data {
+            user.custom_data = Some(data);
+        }
+        match (credentials, mechanisms) {
+            (Some(credentials), _) => user.credentials = credentials,
+            (None, Some(mechanisms)) => {
+                if mechanisms.iter().any(|of| user.credentials_of(*of).is_none()) {
+                    let message = "mechanisms field must be a subset of previously set mechanisms";
+                    return Err(Error::invalid(Code::BadValue, message));
+                }
+                user.credentials.retain(|(mechanism, _)| mechanisms.contains(mechanism));
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    })
+}
+
+/// `dropUser`
+pub fn drop(request: &Request<'_>) -> Answer {
+    let fields = request.fields()?;
+    let name = named(request, &fields)?;
+    fields.finish()?;
+    let server = request.server;
+    server.accounts.change(&server.frond, |directory| {
+        if !directory.users.contains_key(&name) {
+            return Err(not_found(&name));
+        }
+        Ok((vec![changed(&name, None)], ()))
+    })?;
+    Ok(DocumentBuilder::new())
+}
+
+/// `dropAllUsersFromDatabase`
+pub fn drop_all(request: &Request<'_>) -> Answer {
+    request.no_fields()?;
+    let database = home(request.database_name)?;
+    let server = request.server;
+    let count = server.accounts.change(&server.frond, |directory| {
+        let names = directory.users.keys().filter(|name| name.database == database);
+        let changes: Vec<AccessChange> = names.map(|name| changed(name, None)).collect();
+        let count = changes.len() as u64;
+        Ok((changes, count))
+    })?;
     let mut answer = DocumentBuilder::new();
-    answer.begin_array("users").end();
+    answer.append("n", reply::number(count));
     Ok(answer)
 }
 
-/// Tells the roles that somebody has made: there are none. Those that MongoDB brings along don't exist here.
-pub fn roles(request: &Request<'_>) -> Answer {
-    let mut fields = request.fields()?;
-    let wants_all = request.argument().is_number();
-    let wants_built_in = fields.boolean("showBuiltinRoles")?;
-    fields.ignore(&["showPrivileges", "showAuthenticationRestrictions"]);
-    fields.finish()?;
-    if !wants_all || wants_built_in {
-        let message = "there are no built-in roles in Frond: it has no authentication yet";
-        return Err(Error::invalid(Code::CommandNotSupported, message));
+/// Takes `roles`, of the database that the command is for.
+///
+/// # Errors
+/// `BadValue` if there are none.
+pub fn read_roles(request: &Request<'_>, fields: &mut Fields<'_>) -> Result<Vec<RoleName>, Error> {
+    let roles = fields.array("roles")?.ok_or_else(|| fields.missing("roles"))?;
+    let roles = RoleName::read_all(roles.iter(), &home(request.database_name)?)?;
+    if roles.is_empty() {
+        let message = format!("{} command requires a non-empty \"roles\" array", request.name);
+        return Err(Error::invalid(Code::BadValue, message));
     }
+    Ok(roles)
+}
+
+/// `grantRolesToUser`
+pub fn grant_roles(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = named(request, &fields)?;
+    let roles = read_roles(request, &mut fields)?;
+    fields.finish()?;
+    change(request, &name, |directory, user| {
+        check_roles(directory, &roles)?;
+        let new = roles.into_iter().filter(|role| !user.roles.contains(role));
+        let new: Vec<RoleName> = new.collect();
+        user.roles.extend(new);
+        Ok(())
+    })
+}
+
+/// `revokeRolesFromUser`
+pub fn revoke_roles(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = named(request, &fields)?;
+    let roles = read_roles(request, &mut fields)?;
+    fields.finish()?;
+    change(request, &name, |directory, user| {
+        check_roles(directory, &roles)?;
+        user.roles.retain(|role| !roles.contains(role));
+        Ok(())
+    })
+}
+
+/// `invalidateUserCache`: what is remembered is what is stored, so there is nothing to do.
+pub fn invalidate_cache(request: &Request<'_>) -> Answer {
+    request.no_fields()?;
+    Ok(DocumentBuilder::new())
+}
+
+/// What `usersInfo` shows.
+struct Shown {
+    credentials: bool,
+    privileges: bool,
+    custom_data: bool,
+}
+
+/// `usersInfo`
+pub fn users(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let shown = Shown {
+        credentials: fields.boolean("showCredentials")?,
+        privileges: fields.boolean("showPrivileges")?,
+        custom_data: fields.optional_boolean("showCustomData")?.unwrap_or(true),
+    };
+    fields.boolean("showAuthenticationRestrictions")?;
+    let filter = fields.document("filter")?.map(Filter::parse).transpose()?;
+    fields.finish()?;
+    let server = request.server;
+    let directory = server.accounts.directory(&server.frond)?;
+    let home = home(request.database_name)?;
+    let wanted: Option<Vec<UserName>> = match request.argument() {
+        Value::Array(users) => {
+            Some(users.iter().map(|user| UserName::read(user, &home)).collect::<Result<_, _>>()?)
+        }
+        Value::Document(all) if all.get("forAllDBs").is_some() => None,
+        user @ (Value::String(_) | Value::Document(_)) => Some(vec![UserName::read(user, &home)?]),
+        other if other.is_number() => {
+            let of_home = |name: &&UserName| name.database == home;
+            Some(directory.users.keys().filter(of_home).cloned().collect())
+        }
+        _ => return Err(Error::invalid(Code::BadValue, "usersInfo takes 1, a user or users")),
+    };
+    let found = directory.users.values();
+    let found = found.filter(|user| wanted.as_ref().is_none_or(|all| all.contains(&user.name)));
     let mut answer = DocumentBuilder::new();
-    answer.begin_array("roles").end();
+    answer.begin_array("users");
+    for user in found {
+        let told = tell(&directory, user, &shown);
+        if filter.as_ref().is_none_or(|filter| filter.matches(told.view())) {
+            answer.push(Value::from(&told));
+        }
+    }
+    answer.end();
     Ok(answer)
+}
+
+fn tell(directory: &Directory, user: &User, shown: &Shown) -> DocumentBuf {
+    let mut told = DocumentBuilder::new();
+    let id = format!("{}.{}", user.name.database, user.name.user);
+    told.append("_id", Value::String(&id));
+    user.append_id(&mut told);
+    user.name.append(&mut told);
+    if let Some(data) = user.custom_data.as_ref().filter(|_| shown.custom_data) {
+        told.append("customData", Value::from(data));
+    }
+    if shown.credentials {
+        user.append_credentials(&mut told);
+    }
+    append_roles(&mut told, "roles", &user.roles);
+    told.begin_array("mechanisms");
+    for (mechanism, _) in &user.credentials {
+        told.push(Value::String(mechanism.name()));
+    }
+    told.end();
+    if shown.privileges {
+        append_roles(&mut told, "inheritedRoles", &directory.with_included(&user.roles));
+        let privileges = directory.privileges_of(&user.roles);
+        Privilege::append_all(&mut told, "inheritedPrivileges", &privileges);
+    }
+    told.build()
+}
+
+/// The documents of `admin.system.users` or `admin.system.roles`, as tools copy them; `None` of any
+/// other collection.
+///
+/// # Errors
+/// What reading the users may meet.
+pub fn documents_of(
+    request: &Request<'_>,
+    collection: Option<&str>,
+) -> Result<Option<Vec<DocumentBuf>>, Error> {
+    let Some(collection @ ("system.users" | "system.roles")) = collection else { return Ok(None) };
+    if request.database_name != "admin" {
+        return Ok(None);
+    }
+    let server = request.server;
+    let directory = server.accounts.directory(&server.frond)?;
+    Ok(Some(match collection {
+        "system.users" => directory.users.values().map(User::to_document).collect(),
+        _ => directory.roles.values().map(|role| role.to_document()).collect(),
+    }))
 }

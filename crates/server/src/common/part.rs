@@ -3,7 +3,7 @@
 use frond_db::Error;
 use frond_query::Code;
 
-use super::SessionId;
+use super::{SessionId, UserDigest};
 
 /// What a command says of the transaction, or retryable write, that it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,14 @@ pub enum Part {
         /// Whether it is the first.
         starts: bool,
     },
+}
+
+impl Part {
+    /// Makes its session one of `user`.
+    pub fn set_user(&mut self, user: UserDigest) {
+        let (Part::Write { session, .. } | Part::Statement { session, .. }) = self;
+        session.user = user;
+    }
 }
 
 /// Fields of a command that say which transaction it belongs to.
@@ -81,7 +89,7 @@ mod tests {
 
     #[test]
     fn fields_say_what_a_command_is() {
-        let session = SessionId([1; 16]);
+        let session = SessionId::of_nobody([1; 16]);
         let statement = |starts| Some(Part::Statement { session, number: 3, starts });
         for (number, autocommit, starts, expected) in [
             (None, None, None, Ok(None)),

@@ -10,7 +10,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -21,13 +21,14 @@ use crate::connection::stream::{Session, Stream};
 use crate::dispatch::{self, Repeat, Wait};
 use crate::limits::{SCRATCH_BYTES, patience};
 use crate::outgoing::Outgoing;
-use crate::shared::{Peer, Shared};
+use crate::peer::Peer;
+use crate::shared::Shared;
 use crate::wire::{Compressor, Message, OperationCode};
 
 /// One connection, as far as its messages are concerned.
 pub struct Conversation {
     shared: Arc<Shared>,
-    peer: Peer,
+    peer: Arc<Peer>,
     stop: watch::Receiver<bool>,
     /// `None` without TLS.
     session: Option<Box<Session>>,
@@ -52,6 +53,8 @@ pub enum Pause {
     Full,
     /// A `hello` waits for news; `request_id` names it.
     Hello { wait: Wait, request_id: i32 },
+    /// The answer is ready, and goes out only after this.
+    Late(Duration),
     /// It is over.
     Closed,
 }
@@ -60,7 +63,7 @@ impl Conversation {
     /// A conversation that begins.
     pub fn new(
         shared: Arc<Shared>,
-        peer: Peer,
+        peer: Arc<Peer>,
         stop: watch::Receiver<bool>,
         session: Option<Box<Session>>,
     ) -> Conversation {
@@ -161,7 +164,7 @@ impl Conversation {
         let has_checksum = self.session.is_none()
             && header.operation == OperationCode::Message
             && Message::has_checksum(&message);
-        let outcome = dispatch::answer(&self.shared, self.peer, header, message);
+        let outcome = dispatch::answer(&self.shared, &self.peer, header, message);
         drop(hold);
         if let Some(wait) = outcome.wait {
             return Some(Pause::Hello { wait, request_id: header.request_id });
@@ -176,7 +179,8 @@ impl Conversation {
         self.outgoing = reply;
         self.closes = outcome.close;
         self.next = outcome.repeat.map(|repeat| (repeat, compressor));
-        None
+        let delay = self.peer.take_delay();
+        (delay > Duration::ZERO).then_some(Pause::Late(delay))
     }
 
     /// Whether it is inside a message or an answer.
@@ -222,11 +226,12 @@ impl Conversation {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
-    use std::time::Duration;
 
     use frond_db::{Frond, FrondOptions};
     use frond_doc::document;
     use frond_testkit::SimDisk;
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
     use crate::limits::MESSAGES_BYTES_MAX;
@@ -245,7 +250,7 @@ mod tests {
         let member = MemberOptions::default();
         let shared = Shared::new(frond, address, 1, Vec::new(), String::new(), member);
         let (stop, stopped) = watch::channel(false);
-        let peer = Peer { id: 1, address };
+        let peer = Arc::new(Peer::new(1, address));
         (Conversation::new(Arc::new(shared), peer, stopped, None), socket, client, stop)
     }
 

@@ -11,7 +11,8 @@ use crate::connection::socket::IdleSocket;
 use crate::connection::stream::Session;
 use crate::dispatch::{self, Wait};
 use crate::limits::STALL_MAX;
-use crate::shared::{Peer, Shared};
+use crate::peer::Peer;
+use crate::shared::Shared;
 
 /// A `hello` that asks for news. The answer goes out when there is some, or the time is up; again and again if the
 /// client takes several.
@@ -19,7 +20,7 @@ pub struct LateHello<'a> {
     /// The server.
     pub shared: &'a Shared,
     /// The client's connection.
-    pub peer: Peer,
+    pub peer: &'a Arc<Peer>,
     /// What it waits for.
     pub wait: Wait,
     /// What its first answer answers.

@@ -1,6 +1,8 @@
 //! Batches of their sizes, owners, limits.
 
 use std::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, document};
 
@@ -10,10 +12,12 @@ use crate::common::Common;
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES};
 use crate::memory_queue::{MemoryQueue, MemoryShare};
 use crate::operations::Operations;
+use crate::peer::Peer;
 
 fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
     let namespace = "test.c".to_owned();
-    CursorFacts { namespace, session, connection, transaction: None, no_timeout: false }
+    let user = UserDigest::NOBODY;
+    CursorFacts { namespace, session, user, connection, transaction: None, no_timeout: false }
 }
 
 fn cursor(count: i32, session: Option<SessionId>) -> OpenCursor {
@@ -55,7 +59,8 @@ impl Memory {
         documents_max: Option<u64>,
         is_single: bool,
     ) -> Result<(usize, bool, Option<MemoryShare>), i32> {
-        let running = self.operations.begin(1, "find", "test", &Common::default());
+        let peer = Arc::new(Peer::new(1, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
+        let running = self.operations.begin(&peer, "find", "test", &Common::default());
         let share = RefCell::new(None);
         let room = AnswerMemory {
             answers: &self.answers,
@@ -175,16 +180,20 @@ fn who_cannot_do_with_less_waits() {
 #[test]
 fn a_cursor_belongs_to_its_session_and_namespace() {
     let cursors = Cursors::default();
-    let (one, other) = (Some(SessionId([1; 16])), Some(SessionId([2; 16])));
+    let (one, other) = (Some(SessionId::of_nobody([1; 16])), Some(SessionId::of_nobody([2; 16])));
     let id = cursors.open(cursor(3, one), Instant::now()).expect("room");
-    let code = |id, namespace: &str, session| {
-        cursors.check_out(id, namespace, session, None).map(|_| ()).map_err(|e| e.code.number())
+    let code_of = |id, namespace: &str, user, session| {
+        let checked_out = cursors.check_out(id, namespace, user, session, None);
+        checked_out.map(|_| ()).map_err(|error| error.code.number())
     };
+    let code = |id, namespace: &str, session| code_of(id, namespace, UserDigest::NOBODY, session);
+    assert_eq!(code_of(id, "test.c", UserDigest::of("ann@test"), one), Err(13));
+    assert_eq!(cursors.user_of(id), Some(UserDigest::NOBODY));
     assert_eq!(code(id, "test.d", one), Err(13));
     assert_eq!(code(id, "test.c", other), Err(50738));
     assert_eq!(code(id, "test.c", None), Err(50737));
     assert_eq!(code(id + 1, "test.c", one), Err(43));
-    let checked_out = cursors.check_out(id, "test.c", one, None).expect("mine");
+    let checked_out = cursors.check_out(id, "test.c", UserDigest::NOBODY, one, None).expect("mine");
     assert_eq!(code(id, "test.c", one), Err(12051));
     checked_out.check_in(Instant::now());
     assert_eq!(code(id, "test.c", one), Ok(()));
@@ -196,7 +205,8 @@ fn a_cursor_belongs_to_its_session_and_namespace() {
 fn a_kill_reaches_a_cursor_in_use() {
     let cursors = Cursors::default();
     let id = cursors.open(cursor(3, None), Instant::now()).expect("room");
-    let checked_out = cursors.check_out(id, "test.c", None, None).expect("there");
+    let checked_out =
+        cursors.check_out(id, "test.c", UserDigest::NOBODY, None, None).expect("there");
     assert!(!cursors.kill(id, "test.other"));
     assert!(cursors.kill(id, "test.c"));
     checked_out.check_in(Instant::now());
@@ -208,13 +218,13 @@ fn a_kill_reaches_a_cursor_in_use() {
 fn idle_cursors_and_ended_sessions_let_go() {
     let cursors = Cursors::default();
     let start = Instant::now();
-    let session = SessionId([1; 16]);
+    let session = SessionId::of_nobody([1; 16]);
     cursors.open(cursor(3, Some(session)), start).expect("room");
     let mut eternal = cursor(3, None);
     eternal.facts.no_timeout = true;
     cursors.open(eternal, start).expect("room");
     cursors.open(cursor(3, None), start).expect("room");
-    cursors.kill_sessions(Some(&[SessionId([9; 16])]));
+    cursors.kill_sessions(Some(&[SessionId::of_nobody([9; 16])]));
     assert_eq!(cursors.counts().open, 3);
     cursors.kill_sessions(Some(&[session]));
     assert_eq!(cursors.counts().open, 2);
@@ -232,7 +242,7 @@ fn one_client_cannot_have_all() {
     let session = |number: i32| {
         let mut id = [0; 16];
         id[..4].copy_from_slice(&number.to_le_bytes());
-        Some(SessionId(id))
+        Some(SessionId::of_nobody(id))
     };
     // A client with many connections and one session, and one with one connection and many sessions.
     let ids: Vec<i64> = (0..CURSORS_OF_CLIENT_MAX as i32)

@@ -1,4 +1,4 @@
-//! Binding to where a server listens: loopback addresses alone, and a file.
+//! Binding to where a server listens: loopback addresses, others if they are allowed, and a file.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -9,9 +9,9 @@ use crate::limits::CONNECTIONS_WAITING_MAX;
 use crate::listener::ServerError;
 use crate::unix_socket::{UnixSocket, UnixSocketOptions};
 
-/// Binds the first address that `listen` resolves to, if all of them are loopback addresses. To be called
-/// within the runtime.
-pub(super) fn loopback(listen: &str) -> Result<TcpListener, ServerError> {
+/// Binds the first address that `listen` resolves to, if all of them are loopback addresses or others
+/// are allowed. To be called within the runtime.
+pub(super) fn to_any(listen: &str, beyond_loopback: bool) -> Result<TcpListener, ServerError> {
     let failed = |source| ServerError::Listen { address: listen.to_owned(), source };
     let failed_to_resolve = |error: io::Error| match error.kind() {
         io::ErrorKind::InvalidInput => {
@@ -22,7 +22,8 @@ pub(super) fn loopback(listen: &str) -> Result<TcpListener, ServerError> {
     };
     let addresses = listen.to_socket_addrs().map_err(failed_to_resolve)?;
     let mut addresses: Vec<SocketAddr> = addresses.collect();
-    if let Some(resolved) = addresses.iter().find(|address| !address.ip().is_loopback()) {
+    let outside = addresses.iter().find(|address| !address.ip().is_loopback());
+    if let Some(resolved) = outside.filter(|_| !beyond_loopback) {
         return Err(ServerError::NotLoopback { address: listen.to_owned(), resolved: *resolved });
     }
     // Clients that are told `localhost` try 127.0.0.1 at least.
@@ -65,15 +66,16 @@ mod tests {
     #[tokio::test]
     async fn only_loopback_addresses_are_listened_on() {
         for address in ["127.0.0.1:0", "127.3.2.1:0", "localhost:0"] {
-            assert!(loopback(address).is_ok(), "{address}");
+            assert!(to_any(address, false).is_ok(), "{address}");
         }
         for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "8.8.8.8:27017"] {
-            let error = loopback(address).expect_err("refused");
+            let error = to_any(address, false).expect_err("refused");
             assert!(matches!(error, ServerError::NotLoopback { .. }), "{address}: {error}");
-            assert!(error.to_string().contains("no authentication yet"), "{error}");
+            assert!(error.to_string().contains("--auth"), "{error}");
         }
+        assert!(to_any("0.0.0.0:0", true).is_ok());
         for address in ["", "127.0.0.1", "127.0.0.1:99999", "no such host:1"] {
-            let error = loopback(address).expect_err("refused");
+            let error = to_any(address, false).expect_err("refused");
             assert!(matches!(error, ServerError::Listen { .. }), "{address}: {error}");
         }
     }

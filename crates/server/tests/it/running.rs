@@ -49,6 +49,11 @@ impl Running {
         Running::with(&SimDisk::new(1), memory)
     }
 
+    /// Starts a server on a disk that asks for logins.
+    pub fn with_auth(disk: &SimDisk) -> Running {
+        Running::with(disk, ServerOptions { auth: true, ..ServerOptions::default() })
+    }
+
     /// Starts a server on a disk, as it is told.
     pub fn with(disk: &SimDisk, options: ServerOptions) -> Running {
         let frond = Frond::open_on(&disk.machine(), FrondOptions::default());
@@ -103,6 +108,15 @@ impl TestClient {
     pub fn ok(&mut self, database: &str, command: &str) -> DocumentBuf {
         let answer = self.0.command(database, json(command).view());
         answer.unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+
+    /// Runs a command; returns its code, 0 if it is ok.
+    pub fn code(&mut self, database: &str, command: &str) -> i32 {
+        match self.0.command(database, json(command).view()) {
+            Ok(_) => 0,
+            Err(ClientError::Command { code, .. }) => code,
+            Err(error) => panic!("{command}: {error}"),
+        }
     }
 
     /// Runs a command that must fail; returns code and message.

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 /// How the server talks with its clients.
 #[derive(clap::Args)]
 pub struct NetworkArguments {
-    /// Loopback address to listen on; port 0 takes any free one. unix:PATH for a socket of the Unix domain
-    /// beside it
+    /// Address to listen on, beyond loopback with --auth only; port 0 takes any free one. unix:PATH for
+    /// a socket of the Unix domain beside it
     #[arg(long, value_name = "HOST:PORT", default_value = ADDRESS_DEFAULT)]
     listen: Vec<String>,
 

@@ -1,0 +1,26 @@
+//! Who may do what: users, roles, privileges.
+//!
+//! A *user* has roles. A *role* grants privileges, and other roles. A *privilege* is a resource and
+//! actions on it. Some roles are built in ([`builtin_roles`]); others, and the users, are documents
+//! in the data directory ([`Directory`]). What a user may do follows from all of it ([`Grants`]);
+//! it is worked out once for a connection, and again when users or roles have changed.
+//!
+//! What a command needs is told in [`crate::authorization`].
+
+mod accounts;
+mod action;
+mod branch_pattern;
+pub mod builtin_roles;
+mod directory;
+mod grants;
+pub mod login_failures;
+mod name;
+pub mod privilege;
+
+pub use accounts::Accounts;
+pub use action::{Action, ActionSet};
+pub use branch_pattern::BranchPattern;
+pub use directory::{Directory, Role, User};
+pub use grants::{Branch, Grants, Target};
+pub use name::{RoleName, UserName, append_roles};
+pub use privilege::{Privilege, Resource};

@@ -1,0 +1,298 @@
+//! May a client run a command?
+//!
+//! Each command's row in the table says what it [`Needs`]. With `--auth`, [`check`] asks before the
+//! command is run:
+//!
+//! 1. The connection's login, and what it may do (worked out once, and again when users or roles
+//!    change).
+//! 2. What the command touches: the database of `$db`, the collection that the command names, or
+//!    whatever a function
+//!    finds in its fields. Such a function looks at *every* field of a name that leads somewhere,
+//! and at all
+//!    of them where a name stands twice, since which one counts is the business of whoever reads
+//! the command later.
+//! 3. On which branch. `shop` is the default branch, `shop@dev/x~2` is `dev/x`; a version that is
+//!    named by no branch
+//!    may be any branch's, and needs `readVersions`. This is only looked up where it matters.
+//!
+//! Without `--auth` it costs one look at a boolean.
+
+pub mod pipelines;
+pub mod users;
+pub mod versions;
+pub mod writes;
+
+use std::sync::Arc;
+
+use frond_db::{DatabaseName, Error, VersionName};
+use frond_doc::extended_json::{self, Form};
+use frond_doc::{Document, Value};
+use frond_query::Code;
+
+use crate::access::{Action, Branch, Target};
+use crate::peer::{Peer, Rights};
+use crate::shared::Shared;
+use crate::wire::DocumentSequence;
+
+/// So much of a command stands in the message that refuses it.
+const TOLD_BYTES_MAX: usize = 1_000;
+/// Fields that aren't told.
+const SECRET_FIELDS: &[&str] = &["payload", "pwd", "token"];
+
+/// Cuts `database.collection` at its first dot.
+///
+/// # Errors
+/// `InvalidNamespace` (73) if it is none.
+pub fn split_namespace(namespace: &str) -> Result<(&str, &str), Error> {
+    let parts = namespace
+        .split_once('.')
+        .filter(|(database, name)| !database.is_empty() && !name.is_empty());
+    parts.ok_or_else(|| {
+        let message = format!("Invalid namespace specified '{namespace}'");
+        Error::invalid(Code::InvalidNamespace, message)
+    })
+}
+
+/// What a command needs of a client.
+#[derive(Clone, Copy)]
+pub enum Needs {
+    /// Nothing, not even a login.
+    Nothing,
+    /// A login.
+    Login,
+    /// To do these on the server.
+    Cluster(&'static [Action]),
+    /// To do these on the database of `$db`, at its branch.
+    Database(&'static [Action]),
+    /// To do these on the collection that the command's own field names.
+    Collection(&'static [Action]),
+    /// What this function finds.
+    Found(fn(&Asked<'_>) -> Result<(), Error>),
+}
+
+/// A command that a client asks for, and what the client may do.
+pub struct Asked<'a> {
+    /// The server.
+    pub server: &'a Shared,
+    /// What who has logged in may do.
+    pub rights: &'a Rights,
+    /// The command's name in the table.
+    pub name: &'static str,
+    /// `$db`.
+    pub database: &'a str,
+    /// The command.
+    pub body: Document<'a>,
+    /// Documents that came beside it.
+    pub sequences: &'a [DocumentSequence],
+}
+
+/// Where in a database's history something is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum At<'a> {
+    /// Where the database's name says.
+    Open,
+    /// What a revision names, in the database that is open.
+    Revision(&'a str),
+    /// A branch.
+    Branch(&'a str),
+    /// Everywhere.
+    All,
+}
+
+/// Checks that a client may run a command. Returns what the client may do; `None` where nobody
+/// asks.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn check(
+    server: &Shared,
+    peer: &Peer,
+    (name, needs): (&'static str, Needs),
+    (database, body, sequences): (&str, Document<'_>, &[DocumentSequence]),
+) -> Result<Option<Arc<Rights>>, Error> {
+    if !server.accounts.is_enforced() {
+        return Ok(None);
+    }
+    let rights = peer.rights(&server.accounts, &server.frond)?;
+    if let Needs::Nothing = needs {
+        return Ok(rights);
+    }
+    let Some(rights) = rights else {
+        if name == "createUser" && is_first_user(server, peer, database)? {
+            return Ok(None);
+        }
+        let message = format!("Command {name} requires authentication");
+        return Err(Error::invalid(Code::Unauthorized, message));
+    };
+    Asked { server, rights: &rights, name, database, body, sequences }.meets(needs)?;
+    Ok(Some(rights))
+}
+
+/// Whether a client may make the first user though nobody can have logged in: on this machine, in
+/// `admin`.
+///
+/// # Errors
+/// What reading the users may meet.
+pub fn is_first_user(server: &Shared, peer: &Peer, database: &str) -> Result<bool, Error> {
+    let directory = server.accounts.directory(&server.frond)?;
+    let is_empty = directory.users.is_empty() && directory.roles.is_empty();
+    Ok(is_empty && peer.address.ip().to_canonical().is_loopback() && database == "admin")
+}
+
+impl<'a> Asked<'a> {
+    /// Checks that the client may do what `needs` says.
+    ///
+    /// # Errors
+    /// `Unauthorized` (13).
+    pub fn meets(&self, needs: Needs) -> Result<(), Error> {
+        match needs {
+            Needs::Nothing | Needs::Login => Ok(()),
+            Needs::Cluster(actions) => actions.iter().try_for_each(|action| self.cluster(*action)),
+            Needs::Database(actions) => self.here(actions, None),
+            Needs::Collection(actions) => match self.argument().as_str() {
+                Some(collection) => self.here(actions, Some(collection)),
+                // It will be refused for that; until then it is of all.
+                None => self.here(actions, None),
+            },
+            Needs::Found(find) => find(self),
+        }
+    }
+
+    /// The value of the command's own field.
+    pub fn argument(&self) -> Value<'a> {
+        self.body.iter().next().map_or(Value::Null, |(_, value)| value)
+    }
+
+    /// All values of a field, however often it is there.
+    pub fn values(&self, name: &'a str) -> impl Iterator<Item = Value<'a>> {
+        self.body.iter().filter(move |(field, _)| *field == name).map(|(_, value)| value)
+    }
+
+    /// Whether a field is there and says yes.
+    pub fn says(&self, name: &'a str) -> bool {
+        self.values(name).any(|value| value.is_truthy())
+    }
+
+    /// The documents that a write has under a name: beside the command, and in it.
+    pub fn documents(&self, name: &'a str) -> impl Iterator<Item = Document<'_>> {
+        let beside = self.sequences.iter().filter(move |sequence| sequence.name == name);
+        let beside = beside.flat_map(|sequence| sequence.documents.iter().map(|of| of.view()));
+        let within = self.values(name).filter_map(|value| value.as_array());
+        beside.chain(within.flat_map(|array| array.iter()).filter_map(|value| value.as_document()))
+    }
+
+    /// Checks an action on the server.
+    ///
+    /// # Errors
+    /// `Unauthorized` (13).
+    pub fn cluster(&self, action: Action) -> Result<(), Error> {
+        match self.rights.grants.allow(action, Target::Cluster) {
+            true => Ok(()),
+            false => Err(self.refused(self.database)),
+        }
+    }
+
+    /// Checks actions on the database of `$db`, or on a collection of it.
+    ///
+    /// # Errors
+    /// `Unauthorized` (13).
+    pub fn here(&self, actions: &[Action], collection: Option<&str>) -> Result<(), Error> {
+        self.on(actions, self.database, At::Open, collection)
+    }
+
+    /// Checks actions on a database, as the wire names it, or on a collection of it.
+    ///
+    /// # Errors
+    /// `Unauthorized` (13); `InvalidNamespace` if there can be no such database.
+    pub fn on(
+        &self,
+        actions: &[Action],
+        database: &str,
+        at: At<'_>,
+        collection: Option<&str>,
+    ) -> Result<(), Error> {
+        for action in actions {
+            if !self.may(*action, database, at, collection)? {
+                return Err(self.refused(database));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the client may do something.
+    ///
+    /// # Errors
+    /// `InvalidNamespace` if there can be no such database; what a read may meet.
+    pub fn may(
+        &self,
+        action: Action,
+        database: &str,
+        at: At<'_>,
+        collection: Option<&str>,
+    ) -> Result<bool, Error> {
+        let name = DatabaseName::parse(database)?;
+        let grants = &self.rights.grants;
+        let is_plain = at == At::Open && name.version == VersionName::Default;
+        let found;
+        let branch = match at {
+            At::All => Branch::All,
+            At::Branch(branch) => Branch::Named(branch),
+            // Whatever its name is.
+            _ if is_plain && !grants.limits_branches() => Branch::Named(""),
+            At::Open => {
+                found = self.server.frond.naming_branch(&name)?;
+                found.as_deref().map_or(Branch::Version, Branch::Named)
+            }
+            At::Revision(revision) => {
+                found = self.server.frond.naming_branch_of(&name, revision)?;
+                found.as_deref().map_or(Branch::Version, Branch::Named)
+            }
+        };
+        Ok(grants.allow(action, Target::Namespace { database: &name.name, collection, branch }))
+    }
+
+    /// What refuses a client that may not do something.
+    pub fn refused(&self, database: &str) -> Error {
+        let message =
+            format!("not authorized on {database} to execute command {}", describe(self.body));
+        Error::invalid(Code::Unauthorized, message)
+    }
+}
+
+fn is_large(value: Value<'_>) -> bool {
+    let bytes = match value {
+        Value::Document(document) => document.as_bytes().len(),
+        Value::Array(array) => array.as_bytes().len(),
+        Value::String(text) => text.len(),
+        Value::Binary(binary) => binary.bytes.len(),
+        _ => 0,
+    };
+    bytes > TOLD_BYTES_MAX
+}
+
+/// A command for people: without what is secret, and shortened.
+pub fn describe(command: Document<'_>) -> String {
+    let mut text = String::from("{ ");
+    for (position, (name, value)) in command.iter().enumerate() {
+        if position > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(name);
+        text.push_str(": ");
+        if SECRET_FIELDS.contains(&name) {
+            text.push_str("\"xxx\"");
+        } else if is_large(value) {
+            text.push_str("...");
+        } else {
+            extended_json::write_value(value, Form::Relaxed, &mut text);
+        }
+        if text.len() > TOLD_BYTES_MAX {
+            let end = (0..=TOLD_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
+            text.truncate(end.unwrap_or(0));
+            text.push_str("...");
+            break;
+        }
+    }
+    text.push_str(" }");
+    text
+}

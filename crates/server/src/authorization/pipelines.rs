@@ -1,0 +1,380 @@
+//! What a pipeline reads and writes, in all its stages and the pipelines within them.
+//!
+//! A stage that isn't known here is refused to everybody whom nothing is forbidden: so a new one
+//! needs a row before anybody can use it. Stages that there are not at all are left to the parser,
+//! which says so.
+//!
+//! A view is judged by its own name when it is read, as in MongoDB; what it reads, when it is made.
+
+use frond_db::Error;
+use frond_doc::{Array, Document, Value};
+use frond_query::reference;
+
+use super::{Asked, At};
+use crate::access::Action;
+
+/// Stages that work on the documents that come to them, and on nothing else.
+const HARMLESS: &[&str] = &[
+    "$addFields",
+    "$bucket",
+    "$bucketAuto",
+    "$changeStreamSplitLargeEvent",
+    "$count",
+    "$densify",
+    "$documents",
+    "$fill",
+    "$geoNear",
+    "$group",
+    "$limit",
+    "$match",
+    "$project",
+    "$redact",
+    "$replaceRoot",
+    "$replaceWith",
+    "$sample",
+    "$set",
+    "$setWindowFields",
+    "$skip",
+    "$sort",
+    "$sortByCount",
+    "$unset",
+    "$unwind",
+];
+
+/// First stages that tell of something else than a collection's documents.
+const SOURCES: &[&str] = &[
+    "$blame",
+    "$changeStream",
+    "$collStats",
+    "$conflicts",
+    "$currentOp",
+    "$diff",
+    "$documents",
+    "$history",
+    "$indexStats",
+    "$listLocalSessions",
+    "$listSessions",
+    "$log",
+    "$planCacheStats",
+    "$reflog",
+];
+
+/// What a pipeline starts from.
+#[derive(Clone, Copy)]
+struct Start<'a> {
+    /// The database's name, as the wire has it.
+    database: &'a str,
+    /// `None`: the database itself.
+    collection: Option<&'a str>,
+}
+
+/// `aggregate`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn aggregate(asked: &Asked<'_>) -> Result<(), Error> {
+    let start = Start { database: asked.database, collection: asked.argument().as_str() };
+    for stages in asked.values("pipeline").filter_map(|value| value.as_array()) {
+        check(asked, start, stages)?;
+    }
+    if asked.says("bypassDocumentValidation") {
+        asked.here(&[Action::BypassDocumentValidation], None)?;
+    }
+    Ok(())
+}
+
+/// What makes a view, or changes what it reads: `viewOn` and `pipeline`.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn of_view(asked: &Asked<'_>) -> Result<(), Error> {
+    for on in asked.values("viewOn").filter_map(|value| value.as_str()) {
+        asked.here(&[Action::Find], Some(on))?;
+    }
+    for stages in asked.values("pipeline").filter_map(|value| value.as_array()) {
+        check(asked, Start { database: asked.database, collection: None }, stages)?;
+    }
+    Ok(())
+}
+
+/// Checks a pipeline: its first stage, or the collection that it reads, then each stage.
+fn check(asked: &Asked<'_>, start: Start<'_>, stages: Array<'_>) -> Result<(), Error> {
+    let first = stages.get(0).and_then(|stage| stage.as_document());
+    let mut has_source = false;
+    for (name, options) in first.iter().flat_map(|first| first.iter()) {
+        if SOURCES.contains(&name) {
+            has_source = true;
+            source(asked, start, name, options)?;
+        }
+    }
+    if let (false, Some(collection)) = (has_source, start.collection) {
+        asked.on(&[Action::Find], start.database, At::Open, Some(collection))?;
+    }
+    for (position, stage) in stages.iter().enumerate() {
+        for (name, options) in stage.as_document().iter().flat_map(|stage| stage.iter()) {
+            stage_within(asked, name, options, position == 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// A first stage that gives documents of its own.
+fn source(
+    asked: &Asked<'_>,
+    start: Start<'_>,
+    name: &str,
+    options: Value<'_>,
+) -> Result<(), Error> {
+    let on = |action| asked.on(&[action], start.database, At::Open, start.collection);
+    let options = options.as_document();
+    let asks = |names: &[&str]| {
+        let fields = options.iter().flat_map(|options| options.iter());
+        fields.into_iter().any(|(field, value)| names.contains(&field) && is_asked(value))
+    };
+    match name {
+        "$collStats" => {
+            on(Action::CollStats)?;
+            // It counts, too.
+            if asks(&["count"]) { on(Action::Find) } else { Ok(()) }
+        }
+        "$indexStats" => on(Action::IndexStats),
+        "$planCacheStats" => on(Action::PlanCacheRead),
+        "$currentOp" if asks(&["allUsers"]) => asked.cluster(Action::Inprog),
+        "$listSessions" | "$listLocalSessions" if asks(&["allUsers", "users"]) => {
+            asked.cluster(Action::ListSessions)
+        }
+        "$currentOp" | "$listSessions" | "$listLocalSessions" | "$documents" => Ok(()),
+        "$changeStream" => {
+            on(Action::Find)?;
+            on(Action::ChangeStream)
+        }
+        _ => match options {
+            Some(options) => history(asked, start, name, options),
+            None => on(Action::Find),
+        },
+    }
+}
+
+fn is_asked(value: Value<'_>) -> bool {
+    !matches!(value, Value::Boolean(false) | Value::Null)
+}
+
+/// A stage that tells of history: of the collection that is aggregated or named, or else of all.
+fn history(
+    asked: &Asked<'_>,
+    start: Start<'_>,
+    name: &str,
+    options: Document<'_>,
+) -> Result<(), Error> {
+    let named = || options.iter().filter(|(field, _)| *field == "collection");
+    let mut collections: Vec<Option<&str>> = named().map(|(_, value)| value.as_str()).collect();
+    if collections.is_empty() || start.collection.is_some() {
+        collections.push(start.collection);
+    }
+    let on = |at: At<'_>| {
+        let mut all = collections.iter();
+        all.try_for_each(|collection| asked.on(&[Action::Find], start.database, at, *collection))
+    };
+    on(At::Open)?;
+    let mut names_branch = false;
+    for (field, value) in options.iter() {
+        let Some(text) = value.as_str() else { continue };
+        match field {
+            "from" | "to" => on(At::Revision(text))?,
+            "range" => super::versions::ends(text).try_for_each(|end| on(At::Revision(end)))?,
+            "branch" => {
+                names_branch = true;
+                on(At::Branch(text))?;
+            }
+            _ => {}
+        }
+    }
+    // Without a branch it tells of all.
+    if name == "$reflog" && !names_branch { on(At::All) } else { Ok(()) }
+}
+
+/// A stage, wherever it stands; what it names without a database lies in that of `$db`.
+fn stage_within(
+    asked: &Asked<'_>,
+    name: &str,
+    options: Value<'_>,
+    is_first: bool,
+) -> Result<(), Error> {
+    let document = options.as_document();
+    let fields = || document.iter().flat_map(|document| document.iter()).collect::<Vec<_>>();
+    match name {
+        "$lookup" => {
+            let froms = fields().into_iter().filter(|(field, _)| *field == "from");
+            let mut starts: Vec<Start<'_>> =
+                froms.filter_map(|(_, from)| namespace(from, asked.database)).collect();
+            if starts.is_empty() {
+                starts.push(Start { database: asked.database, collection: None });
+            }
+            let pipelines = pipelines(&fields());
+            for start in starts {
+                // With a pipeline that has a source of its own the collection isn't read, but it is
+                // named.
+                if let Some(collection) = start.collection {
+                    asked.on(&[Action::Find], start.database, At::Open, Some(collection))?;
+                }
+                pipelines.iter().try_for_each(|stages| check(asked, start, *stages))?;
+            }
+            Ok(())
+        }
+        "$unionWith" => {
+            if let Some(collection) = options.as_str() {
+                return asked.here(&[Action::Find], Some(collection));
+            }
+            let all =
+                |name: &'static str| fields().into_iter().filter(move |(field, _)| *field == name);
+            let mut databases: Vec<&str> = all("db").filter_map(|(_, db)| db.as_str()).collect();
+            if databases.is_empty() {
+                databases.push(asked.database);
+            }
+            let mut collections: Vec<Option<&str>> =
+                all("coll").map(|(_, collection)| collection.as_str()).collect();
+            if collections.is_empty() {
+                collections.push(None);
+            }
+            let pipelines = pipelines(&fields());
+            for database in databases {
+                for collection in &collections {
+                    if collection.is_some() {
+                        asked.on(&[Action::Find], database, At::Open, *collection)?;
+                    }
+                    let start = Start { database, collection: *collection };
+                    pipelines.iter().try_for_each(|stages| check(asked, start, *stages))?;
+                }
+            }
+            Ok(())
+        }
+        "$graphLookup" => {
+            for (_, from) in fields().into_iter().filter(|(field, _)| *field == "from") {
+                if let Some(start) = namespace(from, asked.database) {
+                    asked.on(&[Action::Find], start.database, At::Open, start.collection)?;
+                }
+            }
+            Ok(())
+        }
+        "$facet" => {
+            let start = Start { database: asked.database, collection: None };
+            let stages = fields().into_iter().filter_map(|(_, stages)| stages.as_array());
+            stages.into_iter().try_for_each(|stages| check(asked, start, stages))
+        }
+        "$out" => output(asked, options, &[Action::Insert, Action::Remove]),
+        "$merge" => {
+            let actions = merge_actions(&fields());
+            match document {
+                None => output(asked, options, &actions),
+                Some(_) => {
+                    let intos = fields().into_iter().filter(|(field, _)| *field == "into");
+                    intos.into_iter().try_for_each(|(_, into)| output(asked, into, &actions))
+                }
+            }
+        }
+        name if HARMLESS.contains(&name) || (is_first && SOURCES.contains(&name)) => Ok(()),
+        // The parser refuses a source that doesn't stand first, and what it doesn't know.
+        name if SOURCES.contains(&name) || !is_known(name) => Ok(()),
+        _ => asked.cluster(Action::Internal),
+    }
+}
+
+/// Whether there is a stage of this name.
+fn is_known(name: &str) -> bool {
+    let families = reference::families();
+    let stages = families.iter().filter(|family| family.title == reference::STAGES);
+    stages.into_iter().flat_map(|family| &family.features).any(|stage| stage.name == name)
+}
+
+/// The pipelines that a stage's options hold.
+fn pipelines<'a>(fields: &[(&str, Value<'a>)]) -> Vec<Array<'a>> {
+    let named = fields.iter().filter(|(field, _)| *field == "pipeline");
+    named.filter_map(|(_, stages)| stages.as_array()).collect()
+}
+
+/// A collection's name, or `{db, coll}`.
+fn namespace<'a>(value: Value<'a>, database: &'a str) -> Option<Start<'a>> {
+    match value {
+        Value::String(collection) => Some(Start { database, collection: Some(collection) }),
+        Value::Document(document) => Some(Start {
+            database: document.get("db").and_then(|db| db.as_str()).unwrap_or(database),
+            collection: document.get("coll").and_then(|collection| collection.as_str()),
+        }),
+        _ => None,
+    }
+}
+
+/// Where a pipeline's documents go. If a name stands twice, each of them counts.
+fn output(asked: &Asked<'_>, into: Value<'_>, actions: &[Action]) -> Result<(), Error> {
+    match into {
+        Value::String(collection) => asked.here(actions, Some(collection)),
+        Value::Document(document) => {
+            let all = |name: &'static str| {
+                let named = document.iter().filter(move |(field, _)| *field == name);
+                named.filter_map(|(_, value)| value.as_str()).collect::<Vec<_>>()
+            };
+            let mut databases = all("db");
+            if databases.is_empty() {
+                databases.push(asked.database);
+            }
+            for database in databases {
+                for collection in all("coll") {
+                    asked.on(actions, database, At::Open, Some(collection))?;
+                }
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a `$merge` does with its target.
+fn merge_actions(fields: &[(&str, Value<'_>)]) -> Vec<Action> {
+    let only = |name: &str, harmless: &[&str]| {
+        let mut said = fields.iter().filter(|(field, _)| *field == name).peekable();
+        said.peek().is_some()
+            && said.all(|(_, value)| value.as_str().is_some_and(|how| harmless.contains(&how)))
+    };
+    let mut actions = Vec::new();
+    if !only("whenMatched", &["keepExisting", "fail"]) {
+        actions.push(Action::Update);
+    }
+    if !only("whenNotMatched", &["discard", "fail"]) {
+        actions.push(Action::Insert);
+    }
+    if actions.is_empty() {
+        actions.push(Action::Find);
+    }
+    actions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stages that are handled one by one.
+    const OTHERS: &[&str] = &["$facet", "$graphLookup", "$lookup", "$merge", "$out", "$unionWith"];
+
+    /// Whoever adds a stage has to say here what it needs.
+    #[test]
+    fn every_stage_has_a_row() {
+        let families = reference::families();
+        let stages =
+            families.iter().find(|family| family.title == reference::STAGES).expect("there");
+        for stage in &stages.features {
+            let is_refused = !matches!(
+                stage.standing,
+                reference::Standing::Works | reference::Standing::Differs(_)
+            );
+            let lists = [HARMLESS, SOURCES, OTHERS];
+            let has_row = lists.iter().any(|list| list.contains(&stage.name));
+            assert!(has_row || is_refused, "{}", stage.name);
+        }
+        for name in frond_query::pipeline::history_stages() {
+            assert!(SOURCES.contains(name), "{name}");
+        }
+        for list in [HARMLESS, SOURCES, OTHERS] {
+            assert!(list.is_sorted());
+        }
+    }
+}

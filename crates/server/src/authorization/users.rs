@@ -1,0 +1,223 @@
+//! What commands of users and roles need. Rights over them are MongoDB's: on the database that a
+//! user or role belongs to, on all its branches; who grants a role must be allowed to grant roles
+//! of its database.
+
+use frond_db::{DatabaseName, Error};
+use frond_doc::Value;
+
+use super::{Asked, At};
+use crate::access::{Action, Privilege, Resource, RoleName, UserName};
+
+impl Asked<'_> {
+    /// The database that the users of this command belong to.
+    fn home(&self) -> Result<String, Error> {
+        Ok(DatabaseName::parse(self.database)?.name)
+    }
+
+    fn manage(&self, action: Action) -> Result<(), Error> {
+        self.on(&[action], &self.home()?, At::All, None)
+    }
+
+    /// Checks an action on the databases of all roles that a field names.
+    fn on_roles(&self, field: &'static str, action: Action) -> Result<(), Error> {
+        let home = self.home()?;
+        let arrays = self.values(field).filter_map(|value| value.as_array());
+        for role in arrays.flat_map(|array| array.iter()) {
+            let role = RoleName::read(role, &home)?;
+            self.on(&[action], &role.database, At::All, None)?;
+        }
+        Ok(())
+    }
+
+    /// Checks an action on the databases of all privileges that the command names; on `admin` for
+    /// what belongs to none.
+    fn on_privileges(&self, action: Action) -> Result<(), Error> {
+        let arrays = self.values("privileges").filter_map(|value| value.as_array());
+        for value in arrays.flat_map(|array| array.iter()) {
+            let database = match Privilege::read(value)?.resource {
+                Resource::Namespace { database, .. } if !database.is_empty() => database,
+                _ => "admin".to_owned(),
+            };
+            self.on(&[action], &database, At::All, None)?;
+        }
+        Ok(())
+    }
+
+    /// Checks an action on all databases.
+    fn everywhere(&self, action: Action) -> Result<(), Error> {
+        // Only roles for all databases cover one that nobody can name.
+        let all = crate::access::Target::Namespace {
+            database: "",
+            collection: None,
+            branch: crate::access::Branch::All,
+        };
+        match self.rights.grants.allow(action, all) {
+            true => Ok(()),
+            false => Err(self.refused(self.database)),
+        }
+    }
+
+    /// Whether the command's own field names who has logged in.
+    fn is_self(&self) -> Result<bool, Error> {
+        let home = self.home()?;
+        let named = UserName::read(self.argument(), &home);
+        Ok(named.is_ok_and(|user| user == self.rights.login.user))
+    }
+
+    fn has(&self, field: &'static str) -> bool {
+        self.values(field).next().is_some()
+    }
+}
+
+/// `createUser`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn create_user(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.manage(Action::CreateUser)?;
+    asked.on_roles("roles", Action::GrantRole)
+}
+
+/// `updateUser`: somebody with the right to change their own password or data may do that.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn update_user(asked: &Asked<'_>) -> Result<(), Error> {
+    let is_self = asked.is_self()?;
+    let home = asked.home()?;
+    let own =
+        |action| -> Result<bool, Error> { Ok(is_self && asked.may(action, &home, At::All, None)?) };
+    if asked.has("pwd") && !own(Action::ChangeOwnPassword)? {
+        asked.manage(Action::ChangePassword)?;
+    }
+    if asked.has("customData") && !own(Action::ChangeOwnCustomData)? {
+        asked.manage(Action::ChangeCustomData)?;
+    }
+    if asked.has("mechanisms") && !asked.has("pwd") {
+        asked.manage(Action::ChangePassword)?;
+    }
+    if asked.has("roles") {
+        asked.everywhere(Action::RevokeRole)?;
+        asked.on_roles("roles", Action::GrantRole)?;
+    }
+    if !["pwd", "customData", "mechanisms", "roles"].into_iter().any(|field| asked.has(field)) {
+        asked.manage(Action::ChangePassword)?;
+    }
+    Ok(())
+}
+
+/// `dropUser`, `dropAllUsersFromDatabase`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn drop_user(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.manage(Action::DropUser)
+}
+
+/// `grantRolesToUser`, `grantRolesToRole`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn grant_roles(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.manage(Action::GrantRole)?;
+    asked.on_roles("roles", Action::GrantRole)
+}
+
+/// `revokeRolesFromUser`, `revokeRolesFromRole`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn revoke_roles(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.manage(Action::RevokeRole)?;
+    asked.on_roles("roles", Action::RevokeRole)
+}
+
+/// `createRole`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn create_role(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.manage(Action::CreateRole)?;
+    asked.on_privileges(Action::GrantRole)?;
+    asked.on_roles("roles", Action::GrantRole)
+}
+
+/// `updateRole`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn update_role(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.everywhere(Action::RevokeRole)?;
+    asked.on_privileges(Action::GrantRole)?;
+    asked.on_roles("roles", Action::GrantRole)
+}
+
+/// `dropRole`, `dropAllRolesFromDatabase`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn drop_role(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.manage(Action::DropRole)
+}
+
+/// `grantPrivilegesToRole`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn grant_privileges(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.manage(Action::GrantRole)?;
+    asked.on_privileges(Action::GrantRole)
+}
+
+/// `revokePrivilegesFromRole`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn revoke_privileges(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.manage(Action::RevokeRole)?;
+    asked.on_privileges(Action::RevokeRole)
+}
+
+/// `usersInfo`: everybody may look at themselves, but not at their credentials.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn users_info(asked: &Asked<'_>) -> Result<(), Error> {
+    let home = asked.home()?;
+    let shows_credentials = asked.says("showCredentials");
+    let one = |value: Value<'_>| {
+        let user = UserName::read(value, &home)?;
+        match user == asked.rights.login.user && !shows_credentials {
+            true => Ok(()),
+            false => asked.on(&[Action::ViewUser], &user.database, At::All, None),
+        }
+    };
+    match asked.argument() {
+        Value::Array(users) => users.iter().try_for_each(one),
+        Value::Document(all) if all.get("forAllDBs").is_some() => {
+            asked.everywhere(Action::ViewUser)
+        }
+        value @ (Value::String(_) | Value::Document(_)) => one(value),
+        _ => asked.manage(Action::ViewUser),
+    }
+}
+
+/// `rolesInfo`: everybody may look at their own roles.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn roles_info(asked: &Asked<'_>) -> Result<(), Error> {
+    let home = asked.home()?;
+    let one = |value: Value<'_>| {
+        let role = RoleName::read(value, &home)?;
+        match asked.rights.roles.contains(&role) {
+            true => Ok(()),
+            false => asked.on(&[Action::ViewRole], &role.database, At::All, None),
+        }
+    };
+    match asked.argument() {
+        Value::Array(roles) => roles.iter().try_for_each(one),
+        value @ (Value::String(_) | Value::Document(_)) => one(value),
+        _ => asked.manage(Action::ViewRole),
+    }
+}

@@ -1,0 +1,228 @@
+//! Logging in and out: saslStart, saslContinue, logout, connectionStatus, and
+//! `speculativeAuthenticate` and `saslSupportedMechs` of `hello`. The protocol is in
+//! [`crate::scram`].
+//!
+//! What can go wrong is told in one way, whatever it is (no such user, a wrong password, a broken
+//! message), after the same number of messages: a user that doesn't exist has a salt too, always
+//! the same.
+
+use std::time::Instant;
+
+use frond_db::{DatabaseName, Error};
+use frond_doc::{Binary, Document, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::access::{Directory, Privilege, User, UserName, append_roles};
+use crate::fields::Fields;
+use crate::peer::{Conversation, Stage};
+use crate::request::{Answer, Request};
+use crate::scram::{ClientFirst, Credentials, Exchange, Mechanism};
+
+/// What a login that goes on, or is over, answers.
+struct Step {
+    conversation: i32,
+    is_done: bool,
+    payload: String,
+}
+
+/// `saslStart`
+pub fn start(request: &Request<'_>) -> Answer {
+    let step = begin(request, request.fields()?, request.database_name)?;
+    Ok(answer(&step))
+}
+
+/// Reads the fields of a `saslStart` and answers the client's first message.
+fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Result<Step, Error> {
+    let name = fields.required_string("mechanism")?;
+    let payload = payload(&mut fields)?;
+    fields.ignore(&["autoAuthorize", "db", "saslStart"]);
+    let mut skips_empty = false;
+    if let Some(options) = fields.document("options")? {
+        let mut options = Fields::of_part("saslStart.options", options)?;
+        skips_empty = options.boolean("skipEmptyExchange")?;
+        options.finish()?;
+    }
+    fields.finish()?;
+    let Some(mechanism) = Mechanism::named(name) else {
+        let message = format!("Received authentication for mechanism {name} which is not enabled");
+        return Err(Error::invalid(Code::MechanismUnavailable, message));
+    };
+    let first = ClientFirst::parse(payload).map_err(|_| failed())?;
+    let user = UserName { database: home(database)?, user: first.user.clone() };
+    let server = request.server;
+    let directory = server.accounts.directory(&server.frond)?;
+    let (credentials, id) = credentials(&directory, &user, mechanism);
+    let (exchange, message) = Exchange::begin(&first, mechanism, credentials)?;
+    let id = request.peer.begin_login(|number| Conversation {
+        id: number,
+        user,
+        skips_empty,
+        stage: Stage::Proof(Box::new(exchange), id),
+    });
+    Ok(Step { conversation: id, is_done: false, payload: message })
+}
+
+/// By what a login is checked, and the user's id, if there is such a user that logs in so.
+fn credentials(
+    directory: &Directory,
+    user: &UserName,
+    mechanism: Mechanism,
+) -> (Credentials, Option<[u8; 16]>) {
+    // Worked out in any case, so that it takes the same time.
+    let nobody = Credentials::of_nobody(mechanism, &directory.secret, &user.to_string());
+    let known = directory.users.get(user);
+    let own = known.and_then(|known| Some((known.credentials_of(mechanism)?.clone(), known.id)));
+    own.map_or((nobody, None), |(credentials, id)| (credentials, Some(id)))
+}
+
+/// `saslContinue`
+pub fn go_on(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let id = fields.integer("conversationId")?;
+    let id = id.ok_or_else(|| fields.missing("conversationId"))?;
+    let payload = payload(&mut fields)?;
+    fields.finish()?;
+    let Some(conversation) = request.peer.take_conversation() else {
+        return Err(Error::invalid(Code::ProtocolError, "No SASL session state found"));
+    };
+    if i64::from(conversation.id) != id {
+        let message = "sasl: Mismatched conversation id";
+        return Err(Error::invalid(Code::ProtocolError, message));
+    }
+    match &conversation.stage {
+        Stage::Proof(exchange, user) => {
+            let (address, now) = (request.peer.address.ip(), Instant::now());
+            let failures = &request.server.accounts.failures;
+            // Late however it turns out, if too many went wrong before.
+            request.peer.delay_answer(failures.delay(address, &conversation.user, now));
+            let (Ok(message), Some(user)) = (exchange.finish(payload), *user) else {
+                failures.failed(address, &conversation.user, now);
+                return Err(failed());
+            };
+            failures.succeeded(address, &conversation.user);
+            let is_done = conversation.skips_empty;
+            let step = Step { conversation: conversation.id, is_done, payload: message };
+            if is_done {
+                request.peer.log_in(conversation.user, user)?;
+            } else {
+                let stage = Stage::Proved(user);
+                request.peer.put_conversation(Conversation { stage, ..conversation });
+            }
+            Ok(answer(&step))
+        }
+        Stage::Proved(user) if payload.is_empty() => {
+            let (number, user) = (conversation.id, *user);
+            request.peer.log_in(conversation.user, user)?;
+            Ok(answer(&Step { conversation: number, is_done: true, payload: String::new() }))
+        }
+        Stage::Proved(_) => Err(failed()),
+    }
+}
+
+fn answer(step: &Step) -> DocumentBuilder {
+    let mut answer = DocumentBuilder::new();
+    append(&mut answer, step);
+    answer
+}
+
+fn append(answer: &mut DocumentBuilder, step: &Step) {
+    let payload = Binary { subtype: 0, bytes: step.payload.as_bytes() };
+    answer
+        .append("conversationId", Value::Int32(step.conversation))
+        .append("done", Value::Boolean(step.is_done))
+        .append("payload", Value::Binary(payload));
+}
+
+fn payload<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Error> {
+    match fields.value("payload") {
+        Some(Value::Binary(binary)) => Ok(binary.bytes),
+        Some(other) => Err(fields.wrong_type("payload", other, "type 'binData'")),
+        None => Err(fields.missing("payload")),
+    }
+}
+
+fn failed() -> Error {
+    Error::invalid(Code::AuthenticationFailed, "Authentication failed.")
+}
+
+/// The database that a user belongs to who logs in at any of its versions.
+///
+/// # Errors
+/// `InvalidNamespace` if there can be no such database.
+pub fn home(database: &str) -> Result<String, Error> {
+    Ok(DatabaseName::parse(database)?.name)
+}
+
+/// Begins a login within a `hello`, if it asks for one: what is wrong with it is told when it is
+/// asked for by itself.
+pub fn speculate(request: &Request<'_>, asked: Document<'_>, answer: &mut DocumentBuilder) {
+    if !asked.iter().next().is_some_and(|(name, _)| name == "saslStart") {
+        return;
+    }
+    let database = asked.get("db").and_then(|database| database.as_str()).unwrap_or("admin");
+    let fields = Fields::of_part("speculativeAuthenticate", asked);
+    if let Ok(step) = fields.and_then(|fields| begin(request, fields, database)) {
+        answer.begin_document("speculativeAuthenticate");
+        append(answer, &step);
+        answer.end();
+    }
+}
+
+/// Tells by which mechanisms a user, `database.user`, can log in: one that doesn't exist by all.
+///
+/// # Errors
+/// `BadValue` if the name has no database; what reading the users may meet.
+pub fn append_mechanisms(
+    request: &Request<'_>,
+    full_name: &str,
+    answer: &mut DocumentBuilder,
+) -> Result<(), Error> {
+    let Some((database, user)) = full_name.split_once('.') else {
+        let message = "UserName must contain a '.' separated database.user pair";
+        return Err(Error::invalid(Code::BadValue, message));
+    };
+    let name = UserName { database: home(database)?, user: user.to_owned() };
+    let server = request.server;
+    let directory = server.accounts.directory(&server.frond)?;
+    let known: Option<&User> = directory.users.get(&name);
+    answer.begin_array("saslSupportedMechs");
+    for mechanism in Mechanism::ALL {
+        if known.is_none_or(|user| user.credentials_of(mechanism).is_some()) {
+            answer.push(Value::String(mechanism.name()));
+        }
+    }
+    answer.end();
+    Ok(())
+}
+
+/// `logout`
+pub fn log_out(request: &Request<'_>) -> Answer {
+    request.no_fields()?;
+    request.peer.log_out();
+    Ok(DocumentBuilder::new())
+}
+
+/// `connectionStatus`: who has logged in, and what they may do.
+pub fn connection_status(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let shows_privileges = fields.boolean("showPrivileges")?;
+    fields.finish()?;
+    let rights = request.peer.rights(&request.server.accounts, &request.server.frond)?;
+    let mut answer = DocumentBuilder::new();
+    answer.begin_document("authInfo");
+    answer.begin_array("authenticatedUsers");
+    if let Some(rights) = &rights {
+        answer.push_begin_document();
+        rights.login.user.append(&mut answer);
+        answer.end();
+    }
+    answer.end();
+    let roles = rights.as_ref().map_or(&[][..], |rights| &rights.roles);
+    append_roles(&mut answer, "authenticatedUserRoles", roles);
+    if shows_privileges {
+        let privileges = rights.as_ref().map_or(&[][..], |rights| rights.grants.privileges());
+        Privilege::append_all(&mut answer, "authenticatedUserPrivileges", privileges);
+    }
+    answer.end();
+    Ok(answer)
+}

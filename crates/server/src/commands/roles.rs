@@ -1,0 +1,316 @@
+//! createRole, updateRole, dropRole, dropAllRolesFromDatabase, grantPrivilegesToRole,
+//! revokePrivilegesFromRole, grantRolesToRole, revokeRolesFromRole, rolesInfo.
+
+use frond_db::{AccessChange, AccessKind, Error};
+use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::access::{Directory, Privilege, Role, RoleName, append_roles, builtin_roles, privilege};
+use crate::commands::login::home;
+use crate::commands::reply;
+use crate::commands::users::{check_roles, read_roles};
+use crate::fields::Fields;
+use crate::request::{Answer, Request};
+
+const ROLE_EXISTS: Code = Code::Location(51_002);
+
+/// The role that a command names by its own field.
+fn named(request: &Request<'_>, fields: &Fields<'_>) -> Result<RoleName, Error> {
+    match request.argument() {
+        Value::String(role) if !role.is_empty() && !role.contains('\0') => {
+            Ok(RoleName { database: home(request.database_name)?, role: role.to_owned() })
+        }
+        Value::String(_) => Err(Error::invalid(Code::BadValue, "Role name must be non-empty")),
+        other => Err(fields.wrong_type(request.name, other, "type 'string'")),
+    }
+}
+
+fn stored(role: &Role) -> AccessChange {
+    changed(&role.name, Some(role.to_document()))
+}
+
+fn changed(name: &RoleName, document: Option<DocumentBuf>) -> AccessChange {
+    let (database, name) = (name.database.clone(), name.role.clone());
+    AccessChange { kind: AccessKind::Role, database, name, document }
+}
+
+/// A role that is there and isn't built in.
+fn own<'a>(directory: &'a Directory, name: &RoleName) -> Result<&'a Role, Error> {
+    if builtin_roles::is_builtin(name) {
+        let message = format!("Cannot change built-in role: {name}");
+        return Err(Error::invalid(Code::InvalidRoleModification, message));
+    }
+    directory
+        .roles
+        .get(name)
+        .ok_or_else(|| Error::invalid(Code::RoleNotFound, format!("Role {name} not found")))
+}
+
+fn change(
+    request: &Request<'_>,
+    name: &RoleName,
+    work: impl FnOnce(&Directory, &mut Role) -> Result<(), Error>,
+) -> Answer {
+    let server = request.server;
+    server.accounts.change(&server.frond, |directory| {
+        let mut role = own(directory, name)?.clone();
+        work(directory, &mut role)?;
+        Ok((vec![stored(&role)], ()))
+    })?;
+    Ok(DocumentBuilder::new())
+}
+
+/// Checks what a role includes: it is there, doesn't lead back to the role, and a role of another
+/// database than `admin` reaches no further than its own.
+fn check_included(directory: &Directory, name: &RoleName, roles: &[RoleName]) -> Result<(), Error> {
+    check_roles(directory, roles)?;
+    if let Some(role) =
+        roles.iter().find(|role| name.database != "admin" && role.database != name.database)
+    {
+        let message = format!(
+            "Roles on the '{}' database cannot be granted roles from other databases: {role}",
+            name.database
+        );
+        return Err(Error::invalid(Code::InvalidRoleModification, message));
+    }
+    if directory.with_included(roles).contains(name) {
+        let message = format!("Granting roles to {name} would introduce a cycle in the role graph");
+        return Err(Error::invalid(Code::InvalidRoleModification, message));
+    }
+    Ok(())
+}
+
+fn read_privileges(name: &RoleName, values: Array<'_>) -> Result<Vec<Privilege>, Error> {
+    let privileges = Privilege::read_all(values.iter())?;
+    let is_own = |privilege: &Privilege| match &privilege.resource {
+        privilege::Resource::Namespace { database, .. } => *database == name.database,
+        _ => false,
+    };
+    if name.database != "admin" && !privileges.iter().all(is_own) {
+        let message = format!(
+            "Roles on the '{}' database cannot be granted privileges that target other databases \
+             or the cluster",
+            name.database
+        );
+        return Err(Error::invalid(Code::InvalidRoleModification, message));
+    }
+    Ok(privileges)
+}
+
+/// `createRole`
+pub fn create(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = named(request, &fields)?;
+    let privileges = fields.array("privileges")?.ok_or_else(|| fields.missing("privileges"))?;
+    let privileges = read_privileges(&name, privileges)?;
+    let roles = fields.array("roles")?.ok_or_else(|| fields.missing("roles"))?;
+    let roles = RoleName::read_all(roles.iter(), &name.database)?;
+    fields.refuse("authenticationRestrictions")?;
+    fields.finish()?;
+    let server = request.server;
+    server.accounts.change(&server.frond, |directory| {
+        if directory.has_role(&name) {
+            let message = format!("Role \"{name}\" already exists");
+            return Err(Error::invalid(ROLE_EXISTS, message));
+        }
+        check_included(directory, &name, &roles)?;
+        let role = Role { name, privileges, roles };
+        Ok((vec![stored(&role)], ()))
+    })?;
+    Ok(DocumentBuilder::new())
+}
+
+/// `updateRole`
+pub fn update(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = named(request, &fields)?;
+    let privileges = fields.array("privileges")?;
+    let privileges = privileges.map(|values| read_privileges(&name, values)).transpose()?;
+    let roles = fields.array("roles")?;
+    let roles = roles.map(|roles| RoleName::read_all(roles.iter(), &name.database)).transpose()?;
+    fields.refuse("authenticationRestrictions")?;
+    fields.finish()?;
+    if privileges.is_none() && roles.is_none() {
+        let message = "updateRole command requires at least one field to update";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    change(request, &name, |directory, role| {
+        if let Some(roles) = roles {
+            check_included(directory, &name, &roles)?;
+            role.roles = roles;
+        }
+        if let Some(privileges) = privileges {
+            role.privileges = privileges;
+        }
+        Ok(())
+    })
+}
+
+/// The changes by which roles go, from who has them too.
+fn dropping(directory: &Directory, gone: &[RoleName]) -> Vec<AccessChange> {
+    let mut changes: Vec<AccessChange> = gone.iter().map(|name| changed(name, None)).collect();
+    for role in directory.roles.values().filter(|role| !gone.contains(&role.name)) {
+        if role.roles.iter().any(|included| gone.contains(included)) {
+            let mut role = role.clone();
+            role.roles.retain(|included| !gone.contains(included));
+            changes.push(stored(&role));
+        }
+    }
+    for user in directory.users.values() {
+        if user.roles.iter().any(|role| gone.contains(role)) {
+            let mut user = user.clone();
+            user.roles.retain(|role| !gone.contains(role));
+            changes.push(AccessChange {
+                kind: AccessKind::User,
+                database: user.name.database.clone(),
+                name: user.name.user.clone(),
+                document: Some(user.to_document()),
+            });
+        }
+    }
+    changes
+}
+
+/// `dropRole`
+pub fn drop(request: &Request<'_>) -> Answer {
+    let fields = request.fields()?;
+    let name = named(request, &fields)?;
+    fields.finish()?;
+    let server = request.server;
+    server.accounts.change(&server.frond, |directory| {
+        own(directory, &name)?;
+        Ok((dropping(directory, std::slice::from_ref(&name)), ()))
+    })?;
+    Ok(DocumentBuilder::new())
+}
+
+/// `dropAllRolesFromDatabase`
+pub fn drop_all(request: &Request<'_>) -> Answer {
+    request.no_fields()?;
+    let database = home(request.database_name)?;
+    let server = request.server;
+    let count = server.accounts.change(&server.frond, |directory| {
+        let names = directory.roles.keys().filter(|name| name.database == database);
+        let names: Vec<RoleName> = names.cloned().collect();
+        Ok((dropping(directory, &names), names.len() as u64))
+    })?;
+    let mut answer = DocumentBuilder::new();
+    answer.append("n", reply::number(count));
+    Ok(answer)
+}
+
+fn privileges_of(request: &Request<'_>) -> Result<(RoleName, Vec<Privilege>), Error> {
+    let mut fields = request.fields()?;
+    let name = named(request, &fields)?;
+    let privileges = fields.array("privileges")?.ok_or_else(|| fields.missing("privileges"))?;
+    let privileges = read_privileges(&name, privileges)?;
+    fields.finish()?;
+    if privileges.is_empty() {
+        let message = format!("{} command requires a non-empty \"privileges\" array", request.name);
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    Ok((name, privileges))
+}
+
+/// `grantPrivilegesToRole`
+pub fn grant_privileges(request: &Request<'_>) -> Answer {
+    let (name, privileges) = privileges_of(request)?;
+    change(request, &name, |_, role| {
+        privileges.into_iter().for_each(|new| privilege::add(&mut role.privileges, new));
+        Ok(())
+    })
+}
+
+/// `revokePrivilegesFromRole`
+pub fn revoke_privileges(request: &Request<'_>) -> Answer {
+    let (name, privileges) = privileges_of(request)?;
+    change(request, &name, |_, role| {
+        privileges.iter().for_each(|old| privilege::remove(&mut role.privileges, old));
+        Ok(())
+    })
+}
+
+/// `grantRolesToRole`
+pub fn grant_roles(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = named(request, &fields)?;
+    let roles = read_roles(request, &mut fields)?;
+    fields.finish()?;
+    change(request, &name, |directory, role| {
+        check_included(directory, &name, &roles)?;
+        let new = roles.into_iter().filter(|new| !role.roles.contains(new));
+        let new: Vec<RoleName> = new.collect();
+        role.roles.extend(new);
+        Ok(())
+    })
+}
+
+/// `revokeRolesFromRole`
+pub fn revoke_roles(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let name = named(request, &fields)?;
+    let roles = read_roles(request, &mut fields)?;
+    fields.finish()?;
+    change(request, &name, |directory, role| {
+        check_roles(directory, &roles)?;
+        role.roles.retain(|included| !roles.contains(included));
+        Ok(())
+    })
+}
+
+/// `rolesInfo`
+pub fn roles(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let shows_privileges = match fields.value("showPrivileges") {
+        Some(Value::String("asUserFragment")) => {
+            let message = "showPrivileges: \"asUserFragment\" is not supported by Frond";
+            return Err(Error::invalid(Code::CommandNotSupported, message));
+        }
+        other => other.is_some_and(|value| value.is_truthy()),
+    };
+    let shows_builtin = fields.boolean("showBuiltinRoles")?;
+    fields.boolean("showAuthenticationRestrictions")?;
+    fields.finish()?;
+    let server = request.server;
+    let directory = server.accounts.directory(&server.frond)?;
+    let home = home(request.database_name)?;
+    let wanted: Vec<RoleName> = match request.argument() {
+        Value::Array(roles) => RoleName::read_all(roles.iter(), &home)?,
+        role @ (Value::String(_) | Value::Document(_)) => vec![RoleName::read(role, &home)?],
+        other if other.is_number() => {
+            let made = directory.roles.keys().filter(|name| name.database == home).cloned();
+            let builtin = builtin_roles::names(&home)
+                .filter(|_| shows_builtin)
+                .map(|role| RoleName { database: home.clone(), role: role.to_owned() });
+            made.chain(builtin).collect()
+        }
+        _ => return Err(Error::invalid(Code::BadValue, "rolesInfo takes 1, a role or roles")),
+    };
+    let mut answer = DocumentBuilder::new();
+    answer.begin_array("roles");
+    for name in wanted.iter().filter(|name| directory.has_role(name)) {
+        answer.push(Value::from(&tell(&directory, name, shows_privileges)));
+    }
+    answer.end();
+    Ok(answer)
+}
+
+fn tell(directory: &Directory, name: &RoleName, shows_privileges: bool) -> DocumentBuf {
+    let made = directory.roles.get(name);
+    let included = made.map_or(&[][..], |role| &role.roles);
+    let mut told = DocumentBuilder::new();
+    let id = format!("{}.{}", name.database, name.role);
+    told.append("_id", Value::String(&id));
+    name.append(&mut told);
+    told.append("isBuiltin", Value::Boolean(made.is_none()));
+    append_roles(&mut told, "roles", included);
+    append_roles(&mut told, "inheritedRoles", &directory.with_included(included));
+    if shows_privileges {
+        let builtin = || builtin_roles::privileges(name).unwrap_or_default();
+        let own = made.map_or_else(builtin, |role| role.privileges.clone());
+        Privilege::append_all(&mut told, "privileges", &own);
+        let all = directory.privileges_of(std::slice::from_ref(name));
+        Privilege::append_all(&mut told, "inheritedPrivileges", &all);
+    }
+    told.build()
+}

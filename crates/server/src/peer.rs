@@ -1,0 +1,238 @@
+//! One client's connection, as commands see it: where the client is, who it is, what it may do.
+//!
+//! *Thread safety*: one thread at a time runs commands of a connection; others look at it
+//! (`currentOp`). So the locks are never waited for.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use frond_db::{Error, Frond};
+use frond_doc::{Document, DocumentBuf};
+use frond_query::Code;
+
+use crate::access::{Accounts, Grants, RoleName, User, UserName};
+use crate::common::UserDigest;
+use crate::scram::Exchange;
+
+/// What a client tells of itself is kept up to so many bytes: what MongoDB takes, too.
+const CLIENT_BYTES_MAX: usize = 512;
+
+/// One client's connection.
+pub struct Peer {
+    /// Counted from 1.
+    pub id: i32,
+    /// The client's address.
+    pub address: SocketAddr,
+    state: Mutex<State>,
+    /// Whether there is a login in the state: so that nobody's commands need no lock.
+    is_logged_in: AtomicBool,
+    /// How long the answer that is made now waits, in milliseconds.
+    delay_millis: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// `client` of the first `hello`.
+    client: Option<DocumentBuf>,
+    /// A login that is under way.
+    conversation: Option<Conversation>,
+    conversations: i32,
+    login: Option<Arc<Login>>,
+    rights: Option<Arc<Rights>>,
+}
+
+/// Who has logged in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Login {
+    /// The user.
+    pub user: UserName,
+    /// The user's id: another user of that name is somebody else.
+    pub id: [u8; 16],
+    /// What sessions are theirs by.
+    pub digest: UserDigest,
+}
+
+/// What who has logged in may do.
+#[derive(Debug)]
+pub struct Rights {
+    /// Who.
+    pub login: Arc<Login>,
+    /// The roles, with those that they include.
+    pub roles: Vec<RoleName>,
+    /// What they allow.
+    pub grants: Grants,
+    epoch: u64,
+}
+
+/// A login that is under way.
+pub struct Conversation {
+    /// Names it.
+    pub id: i32,
+    /// Who logs in.
+    pub user: UserName,
+    /// Whether a last, empty message is left out.
+    pub skips_empty: bool,
+    /// How far it is.
+    pub stage: Stage,
+}
+
+/// How far a login is.
+pub enum Stage {
+    /// The proof is still to come; the user, if there is one.
+    Proof(Box<Exchange>, Option<[u8; 16]>),
+    /// The user is proved; an empty message is still to come.
+    Proved([u8; 16]),
+}
+
+impl Peer {
+    /// A connection on which nothing was said.
+    pub fn new(id: i32, address: SocketAddr) -> Peer {
+        Peer {
+            id,
+            address,
+            state: Mutex::default(),
+            is_logged_in: AtomicBool::new(false),
+            delay_millis: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes what the client tells of itself; only the first time counts.
+    pub fn note_client(&self, client: Document<'_>) {
+        let mut state = self.lock();
+        if state.client.is_none() && client.as_bytes().len() <= CLIENT_BYTES_MAX {
+            state.client = Some(client.to_buf());
+        }
+    }
+
+    /// What the client has told of itself.
+    pub fn client(&self) -> Option<DocumentBuf> {
+        self.lock().client.clone()
+    }
+
+    /// The name that the client's application has given itself.
+    pub fn app_name(&self) -> Option<String> {
+        let state = self.lock();
+        let application = state.client.as_ref()?.get("application")?.as_document()?;
+        application.get("name")?.as_str().map(str::to_owned)
+    }
+
+    /// Begins a login; one that is under way is given up. Returns its id.
+    pub fn begin_login(&self, conversation: impl FnOnce(i32) -> Conversation) -> i32 {
+        let mut state = self.lock();
+        state.conversations = state.conversations.wrapping_add(1);
+        let id = state.conversations;
+        state.conversation = Some(conversation(id));
+        id
+    }
+
+    /// Takes the login that is under way, to go on with it.
+    pub fn take_conversation(&self) -> Option<Conversation> {
+        self.lock().conversation.take()
+    }
+
+    /// Puts it back.
+    pub fn put_conversation(&self, conversation: Conversation) {
+        self.lock().conversation = Some(conversation);
+    }
+
+    /// Logs a user in. Doing so again is no error.
+    ///
+    /// # Errors
+    /// Code 5626701 if another user is logged in.
+    pub fn log_in(&self, user: UserName, id: [u8; 16]) -> Result<(), Error> {
+        let mut state = self.lock();
+        if let Some(login) = &state.login
+            && login.user != user
+        {
+            let message = format!(
+                "Each client connection may only be authenticated once. Previously authenticated as: {}",
+                login.user
+            );
+            return Err(Error::invalid(Code::Location(5_626_701), message));
+        }
+        let digest = UserDigest::of(&user.to_string());
+        state.login = Some(Arc::new(Login { user, id, digest }));
+        state.rights = None;
+        self.is_logged_in.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Logs out.
+    pub fn log_out(&self) {
+        let mut state = self.lock();
+        (state.login, state.rights, state.conversation) = (None, None, None);
+        self.is_logged_in.store(false, Ordering::Release);
+    }
+
+    /// Who has logged in.
+    pub fn login(&self) -> Option<Arc<Login>> {
+        if !self.is_logged_in.load(Ordering::Acquire) {
+            return None;
+        }
+        self.lock().login.clone()
+    }
+
+    /// Whose its sessions and cursors are.
+    pub fn digest(&self) -> UserDigest {
+        if !self.is_logged_in.load(Ordering::Acquire) {
+            return UserDigest::NOBODY;
+        }
+        self.lock().login.as_ref().map_or(UserDigest::NOBODY, |login| login.digest)
+    }
+
+    /// Who has logged in and what they may do now: users that were dropped are logged out by this.
+    ///
+    /// # Errors
+    /// What reading the users may meet.
+    pub fn rights(&self, accounts: &Accounts, frond: &Frond) -> Result<Option<Arc<Rights>>, Error> {
+        if !self.is_logged_in.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let mut state = self.lock();
+        // Before the directory is read: what changes meanwhile is seen the next time.
+        let epoch = accounts.epoch();
+        if let Some(rights) = state.rights.as_ref().filter(|rights| rights.epoch == epoch) {
+            return Ok(Some(Arc::clone(rights)));
+        }
+        let Some(login) = state.login.clone() else { return Ok(None) };
+        let directory = accounts.directory(frond)?;
+        let is_same = |user: &&User| user.id == login.id;
+        let Some(user) = directory.users.get(&login.user).filter(is_same) else {
+            (state.login, state.rights) = (None, None);
+            self.is_logged_in.store(false, Ordering::Release);
+            return Ok(None);
+        };
+        let roles = directory.with_included(&user.roles);
+        let grants = directory.grants_of(&user.roles);
+        let rights = Arc::new(Rights { login, roles, grants, epoch });
+        state.rights = Some(Arc::clone(&rights));
+        Ok(Some(rights))
+    }
+
+    /// Has the answer that is made now wait.
+    pub fn delay_answer(&self, delay: Duration) {
+        let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.delay_millis.store(millis, Ordering::Relaxed);
+    }
+
+    /// How long the answer that was made waits.
+    pub fn take_delay(&self) -> Duration {
+        if self.delay_millis.load(Ordering::Relaxed) == 0 {
+            return Duration::ZERO;
+        }
+        Duration::from_millis(self.delay_millis.swap(0, Ordering::Relaxed))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole after each statement, so a panic elsewhere can't have broken it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "connection {} of {}", self.id, self.address)
+    }
+}

@@ -1,0 +1,354 @@
+//! Users, roles and logins over a socket, on a server that asks for them.
+
+use std::time::{Duration, Instant};
+
+use frond_server::scram::Mechanism;
+use frond_testkit::SimDisk;
+
+use crate::running::{Running, TestClient, text};
+
+const ROOT: &str = r#"{"createUser": "root", "pwd": "secret", "roles": ["root"]}"#;
+
+/// A server with a user `root`, and a client that has logged in as it.
+fn start() -> (Running, TestClient) {
+    let server = Running::with_auth(&SimDisk::new(1));
+    server.client().ok("admin", ROOT);
+    let mut root = server.client();
+    root.0.log_in("admin", "root", "secret").expect("the password is right");
+    (server, root)
+}
+
+fn logged_in(server: &Running, database: &str, user: &str, password: &str) -> TestClient {
+    let mut client = server.client();
+    client.0.log_in(database, user, password).expect("the password is right");
+    client
+}
+
+#[test]
+fn while_there_are_no_users_the_first_can_be_made_and_nothing_else_done() {
+    let server = Running::with_auth(&SimDisk::new(1));
+    let mut client = server.client();
+    client.ok("admin", r#"{"ping": 1}"#);
+    client.ok("admin", r#"{"hello": 1}"#);
+    for (database, command) in [
+        ("shop", r#"{"find": "things"}"#),
+        ("shop", r#"{"insert": "things", "documents": [{"_id": 1}]}"#),
+        ("admin", r#"{"listDatabases": 1}"#),
+        ("admin", r#"{"createRole": "r", "privileges": [], "roles": []}"#),
+        ("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": []}"#),
+        ("admin", r#"{"usersInfo": 1}"#),
+    ] {
+        assert_eq!(client.code(database, command), 13, "{command}");
+    }
+    let told = client.error("shop", r#"{"find": "things"}"#).1;
+    assert_eq!(told, "Command find requires authentication");
+    client.ok("admin", ROOT);
+    let second = r#"{"createUser": "second", "pwd": "secret", "roles": ["root"]}"#;
+    assert_eq!(client.code("admin", second), 13);
+    client.0.log_in("admin", "root", "secret").expect("the password is right");
+    client.ok("shop", r#"{"insert": "things", "documents": [{"_id": 1}]}"#);
+    client.ok("admin", second);
+}
+
+#[test]
+fn logins_by_both_mechanisms_and_what_is_wrong_with_others() {
+    let (server, mut root) = start();
+    let ann =
+        r#"{"createUser": "ann", "pwd": "\u2168", "roles": ["read"], "customData": {"a": 1}}"#;
+    root.ok("shop", ann);
+    root.ok(
+        "shop",
+        r#"{"createUser": "old", "pwd": "x", "roles": [], "mechanisms": ["SCRAM-SHA-1"]}"#,
+    );
+    for (mechanism, user, password, database, is_right) in [
+        (Mechanism::Sha256, "ann", "\u{2168}", "shop", true),
+        (Mechanism::Sha256, "ann", "IX", "shop", true),
+        (Mechanism::Sha256, "ann", "I\u{ad}X", "shop@dev/a", true),
+        (Mechanism::Sha1, "ann", "\u{2168}", "shop", true),
+        (Mechanism::Sha1, "ann", "IX", "shop", false),
+        (Mechanism::Sha1, "old", "x", "shop", true),
+        (Mechanism::Sha256, "old", "x", "shop", false),
+        (Mechanism::Sha256, "ann", "IX", "admin", false),
+        (Mechanism::Sha256, "nobody", "IX", "shop", false),
+    ] {
+        let mut client = server.client();
+        let result = client.0.log_in_by(mechanism, database, user, password);
+        match (result, is_right) {
+            (Ok(()), true) => {
+                let status =
+                    client.ok("shop", r#"{"connectionStatus": 1, "showPrivileges": true}"#);
+                let status = text(&status);
+                assert!(status.contains(user), "{status}");
+                client.ok("shop", r#"{"logout": 1}"#);
+                assert_eq!(client.code("shop", r#"{"find": "things"}"#), 13);
+            }
+            (Err(error), false) => {
+                let told = error.to_string();
+                assert_eq!(told, "Authentication failed. (code 18)", "{user} {password}");
+            }
+            (result, _) => panic!("{mechanism:?} {user} {password}: {result:?}"),
+        }
+    }
+    let mut client = logged_in(&server, "shop", "ann", "IX");
+    let other = client.0.log_in("admin", "root", "secret").expect_err("one user a connection");
+    assert!(other.to_string().contains("5626701"), "{other}");
+    client.0.log_in("shop", "ann", "IX").expect("the same again");
+    let start = r#"{"saslStart": 1, "mechanism": "PLAIN", "payload": {"$binary": {"base64": "AA==", "subType": "00"}}}"#;
+    assert_eq!(client.code("admin", start), 334);
+    let go_on = r#"{"saslContinue": 1, "conversationId": 1, "payload": {"$binary": {"base64": "AA==", "subType": "00"}}}"#;
+    assert_eq!(server.client().code("admin", go_on), 17);
+    assert_eq!(client.code("admin", r#"{"authenticate": 1}"#), 115);
+}
+
+/// The salt of a user that doesn't exist is always the same, as that of one that does.
+#[test]
+fn unknown_users_look_like_others() {
+    let (server, _root) = start();
+    // n,,n=NAME,r=abc
+    for (name, payload) in
+        [("root", "biwsbj1yb290LHI9YWJj"), ("nobody", "biwsbj1ub2JvZHkscj1hYmM=")]
+    {
+        let first = || {
+            let command = format!(
+                r#"{{"saslStart": 1, "mechanism": "SCRAM-SHA-256",
+                     "payload": {{"$binary": {{"base64": "{payload}", "subType": "00"}}}}}}"#
+            );
+            let answer = server.client().ok("admin", &command);
+            let Some(frond_doc::Value::Binary(binary)) = answer.get("payload") else {
+                panic!("{answer:?}")
+            };
+            let text = std::str::from_utf8(binary.bytes).expect("text").to_owned();
+            let salt = text.split(',').find_map(|part| part.strip_prefix("s=")).expect("a salt");
+            assert!(text.ends_with(",i=15000"), "{text}");
+            salt.to_owned()
+        };
+        let salt = first();
+        assert_eq!(salt.len(), 40, "28 bytes");
+        assert_eq!(first(), salt, "{name}");
+        let hello = format!(r#"{{"hello": 1, "saslSupportedMechs": "admin.{name}"}}"#);
+        let answer = text(&server.client().ok("admin", &hello));
+        assert!(answer.contains("SCRAM-SHA-1\"") && answer.contains("SCRAM-SHA-256"), "{answer}");
+    }
+}
+
+#[test]
+fn who_fails_often_waits_and_others_do_not() {
+    let (server, mut root) = start();
+    root.ok("admin", r#"{"createUser": "ann", "pwd": "secret", "roles": []}"#);
+    for _ in 0..5 {
+        server.client().0.log_in("admin", "ann", "wrong").expect_err("wrong");
+    }
+    let begun = Instant::now();
+    let mut late = server.client();
+    let late = std::thread::spawn(move || {
+        late.0.log_in("admin", "ann", "secret").expect("the password is right");
+    });
+    logged_in(&server, "admin", "root", "secret").ok("shop", r#"{"find": "things"}"#);
+    late.join().expect("it logs in");
+    assert!(begun.elapsed() >= Duration::from_millis(500));
+}
+
+/// What is changed of users and roles holds at once, for those who have logged in too.
+#[test]
+fn changes_of_users_and_roles_hold_at_once() {
+    let (server, mut root) = start();
+    root.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["read"]}"#);
+    let mut ann = logged_in(&server, "shop", "ann", "secret");
+    const FIND: &str = r#"{"find": "things"}"#;
+    const INSERT: &str = r#"{"insert": "things", "documents": [{"a": 1}]}"#;
+    let mut check = |root: &mut TestClient, change: &str, finds: bool, inserts: bool| {
+        if !change.is_empty() {
+            root.ok("shop", change);
+        }
+        let mut may = |command: &str| match ann.code("shop", command) {
+            0 => true,
+            13 => false,
+            other => panic!("{command}: {other}"),
+        };
+        assert_eq!((may(FIND), may(INSERT)), (finds, inserts), "{change}");
+    };
+    check(&mut root, "", true, false);
+    check(&mut root, r#"{"grantRolesToUser": "ann", "roles": ["readWrite"]}"#, true, true);
+    check(
+        &mut root,
+        r#"{"revokeRolesFromUser": "ann", "roles": ["readWrite", "read"]}"#,
+        false,
+        false,
+    );
+    let role = r#"{"createRole": "writer", "privileges": [
+        {"resource": {"db": "shop", "collection": "things"}, "actions": ["insert"]}], "roles": []}"#;
+    root.ok("shop", role);
+    check(&mut root, r#"{"updateUser": "ann", "roles": ["writer"]}"#, false, true);
+    let find = r#"[{"resource": {"db": "shop", "collection": "things"}, "actions": ["find"]}]"#;
+    let grant = format!(r#"{{"grantPrivilegesToRole": "writer", "privileges": {find}}}"#);
+    check(&mut root, &grant, true, true);
+    let revoke = format!(r#"{{"revokePrivilegesFromRole": "writer", "privileges": {find}}}"#);
+    check(&mut root, &revoke, false, true);
+    check(&mut root, r#"{"grantRolesToRole": "writer", "roles": ["read"]}"#, true, true);
+    check(&mut root, r#"{"revokeRolesFromRole": "writer", "roles": ["read"]}"#, false, true);
+    let update = format!(r#"{{"updateRole": "writer", "privileges": {find}}}"#);
+    check(&mut root, &update, true, false);
+    check(&mut root, r#"{"dropRole": "writer"}"#, false, false);
+    root.ok("shop", r#"{"grantRolesToUser": "ann", "roles": ["dbOwner"]}"#);
+    check(&mut root, r#"{"dropUser": "ann"}"#, false, false);
+    // Another user of that name is somebody else.
+    check(&mut root, r#"{"createUser": "ann", "pwd": "x", "roles": ["dbOwner"]}"#, false, false);
+    let told = root.ok("shop", r#"{"dropAllUsersFromDatabase": 1}"#);
+    assert_eq!(told.get("n").and_then(|n| n.as_integer()), Some(1));
+}
+
+#[test]
+fn commands_of_users_answer_as_mongodbs() {
+    let (_server, mut root) = start();
+    root.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["read", {"role": "readWrite", "db": "other"}]}"#);
+    for (command, code) in [
+        (r#"{"createUser": "ann", "pwd": "x", "roles": []}"#, 51003),
+        (r#"{"createUser": "bob", "pwd": "x", "roles": ["nothing"]}"#, 31),
+        (r#"{"createUser": "bob", "pwd": "x"}"#, 40414),
+        (r#"{"createUser": "bob", "roles": []}"#, 40414),
+        (r#"{"createUser": "bob", "pwd": "", "roles": []}"#, 2),
+        (r#"{"createUser": "", "pwd": "x", "roles": []}"#, 2),
+        (r#"{"createUser": "bob", "pwd": "x", "roles": [], "mechanisms": ["PLAIN"]}"#, 2),
+        (r#"{"createUser": "bob", "pwd": "\u0007", "roles": []}"#, 2),
+        (r#"{"createUser": "bob", "pwd": "x", "roles": [], "digestPassword": false}"#, 2),
+        (
+            r#"{"createUser": "bob", "pwd": "x", "roles": [], "authenticationRestrictions": [{"clientSource": ["127.0.0.1"]}]}"#,
+            115,
+        ),
+        (r#"{"createUser": "bob", "pwd": "x", "roles": [], "what": 1}"#, 40415),
+        (r#"{"updateUser": "bob", "pwd": "x"}"#, 11),
+        (r#"{"updateUser": "ann"}"#, 2),
+        (r#"{"dropUser": "bob"}"#, 11),
+        (r#"{"grantRolesToUser": "bob", "roles": ["read"]}"#, 11),
+        (r#"{"grantRolesToUser": "ann", "roles": []}"#, 2),
+        (r#"{"createRole": "read", "privileges": [], "roles": []}"#, 51002),
+        (r#"{"createRole": "r", "privileges": [], "roles": ["nothing"]}"#, 31),
+        (
+            r#"{"createRole": "r", "privileges": [{"resource": {"cluster": true}, "actions": ["shutdown"]}], "roles": []}"#,
+            92,
+        ),
+        (
+            r#"{"createRole": "r", "privileges": [], "roles": [{"role": "read", "db": "other"}]}"#,
+            92,
+        ),
+        (r#"{"dropRole": "read"}"#, 92),
+        (r#"{"dropRole": "r"}"#, 31),
+    ] {
+        assert_eq!(root.code("shop", command), code, "{command}");
+    }
+    root.ok("shop", r#"{"createRole": "one", "privileges": [], "roles": ["read"]}"#);
+    root.ok("shop", r#"{"createRole": "two", "privileges": [], "roles": ["one"]}"#);
+    assert_eq!(root.code("shop", r#"{"grantRolesToRole": "one", "roles": ["two"]}"#), 92);
+    let told = text(&root.ok("shop", r#"{"usersInfo": "ann", "showPrivileges": true}"#));
+    assert!(told.contains("inheritedPrivileges") && !told.contains("storedKey"), "{told}");
+    let told = text(&root.ok("shop", r#"{"usersInfo": 1, "showCredentials": true}"#));
+    assert!(told.contains("storedKey"), "{told}");
+    let told = text(&root.ok("shop", r#"{"rolesInfo": 1, "showBuiltinRoles": true}"#));
+    assert!(told.contains("dbOwner") && told.contains("two"), "{told}");
+    let told = text(&root.ok("admin", r#"{"find": "system.users", "filter": {"user": "ann"}}"#));
+    assert!(told.contains("shop.ann") && !told.contains("admin.root"), "{told}");
+    for command in [
+        r#"{"insert": "system.users", "documents": [{"_id": "admin.me", "user": "me", "db": "admin"}]}"#,
+        r#"{"update": "system.users", "updates": [{"q": {}, "u": {"$set": {"roles": []}}}]}"#,
+        r#"{"delete": "system.users", "deletes": [{"q": {}, "limit": 0}]}"#,
+        r#"{"drop": "system.users"}"#,
+    ] {
+        assert_ne!(root.code("admin", command), 0, "{command}");
+    }
+}
+
+/// Whose a session, a transaction or a cursor is, is told by the login, not by an id.
+#[test]
+fn sessions_and_cursors_belong_to_their_users() {
+    let (server, mut root) = start();
+    for user in ["ann", "bob"] {
+        let create =
+            format!(r#"{{"createUser": "{user}", "pwd": "secret", "roles": ["readWrite"]}}"#);
+        root.ok("shop", &create);
+    }
+    let mut ann = logged_in(&server, "shop", "ann", "secret");
+    let mut bob = logged_in(&server, "shop", "bob", "secret");
+    ann.ok("shop", r#"{"insert": "things", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}"#);
+    const SESSION: &str = r#""lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}}, "txnNumber": 7, "autocommit": false"#;
+    let begin = format!(
+        r#"{{"insert": "things", "documents": [{{"_id": 4}}], "startTransaction": true, {SESSION}}}"#
+    )
+    .replace("7,", r#"{"$numberLong": "7"},"#);
+    ann.ok("shop", &begin);
+    let commit = format!(r#"{{"commitTransaction": 1, {SESSION}}}"#)
+        .replace("7,", r#"{"$numberLong": "7"},"#);
+    assert_eq!(bob.code("admin", &commit), 251);
+    assert_eq!(root.code("admin", &commit), 251);
+    assert_eq!(bob.code("admin", &commit.replace("commitT", "abortT")), 251);
+    bob.ok(
+        "admin",
+        r#"{"killSessions": [{"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}}]}"#,
+    );
+    bob.ok("admin", r#"{"killSessions": []}"#);
+    ann.ok("admin", &commit);
+    // A retryable write of the same session and number is another's, and so is done.
+    const WRITE: &str = r#"{"insert": "retried", "documents": [{"a": 1}],
+        "lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}}, "txnNumber": {"$numberLong": "9"}}"#;
+    for client in [&mut ann, &mut bob] {
+        client.ok("shop", WRITE);
+        client.ok("shop", WRITE);
+    }
+    let count = ann.ok("shop", r#"{"count": "retried"}"#);
+    assert_eq!(count.get("n").and_then(|n| n.as_integer()), Some(2));
+    let answer = ann.ok("shop", r#"{"find": "things", "batchSize": 1}"#);
+    let id = answer.get("cursor").and_then(|cursor| cursor.as_document()?.get("id")?.as_integer());
+    let id = id.expect("a cursor");
+    let more = format!(
+        r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "things", "batchSize": 1}}"#
+    );
+    let kill = format!(r#"{{"killCursors": "things", "cursors": [{{"$numberLong": "{id}"}}]}}"#);
+    assert_eq!(bob.code("shop", &more), 13);
+    assert_eq!(bob.code("shop", &kill), 13);
+    ann.ok("shop", &more);
+    root.ok("shop", &kill);
+    assert_eq!(ann.code("shop", &more), 43);
+    let spoofed = r#"{"ping": 1, "lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"},
+        "uid": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "subType": "00"}}}}"#;
+    assert_eq!(bob.code("admin", spoofed), 13);
+    let own = text(&bob.ok("admin", r#"{"currentOp": 1, "$ownOps": true}"#));
+    assert!(own.contains("bob") && !own.contains("ann"), "{own}");
+    assert_eq!(bob.code("admin", r#"{"currentOp": 1}"#), 13);
+    assert_eq!(bob.code("admin", r#"{"killOp": 1, "op": 1}"#), 13);
+}
+
+/// Users outlive the server, are in no version, and are told to who may see them.
+#[test]
+fn users_are_stored() {
+    let disk = SimDisk::new(1);
+    {
+        let server = Running::with_auth(&disk);
+        server.client().ok("admin", ROOT);
+    }
+    let server = Running::with_auth(&disk);
+    let mut root = logged_in(&server, "admin", "root", "secret");
+    root.ok("shop", r#"{"insert": "things", "documents": [{"_id": 1}]}"#);
+    root.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["read"]}"#);
+    let status = text(&root.ok("shop", r#"{"frondStatus": 1}"#));
+    assert!(!status.contains("system"), "{status}");
+    root.ok("shop", r#"{"dropDatabase": 1}"#);
+    logged_in(&server, "shop", "ann", "secret");
+    let mut ann = logged_in(&server, "shop", "ann", "secret");
+    let databases = text(&ann.ok("admin", r#"{"listDatabases": 1, "nameOnly": true}"#));
+    assert!(!databases.contains("admin"), "{databases}");
+    assert_eq!(ann.code("admin", r#"{"find": "system.users"}"#), 13);
+    ann.ok("shop", r#"{"usersInfo": "ann"}"#);
+    assert_eq!(ann.code("shop", r#"{"usersInfo": "ann", "showCredentials": true}"#), 13);
+    assert_eq!(ann.code("shop", r#"{"usersInfo": 1}"#), 13);
+}
+
+/// Without `--auth` users can be made, and nobody is asked for them.
+#[test]
+fn without_auth_nobody_has_to_log_in() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["read"]}"#);
+    client.ok("shop", r#"{"insert": "things", "documents": [{"_id": 1}]}"#);
+    let mut ann = logged_in(&server, "shop", "ann", "secret");
+    ann.ok("shop", r#"{"insert": "things", "documents": [{"_id": 2}]}"#);
+    server.client().0.log_in("shop", "ann", "wrong").expect_err("wrong");
+}
