@@ -11,7 +11,8 @@ use frond_tree::{Bounds, Direction, Value as TreeValue};
 
 use crate::error::Error;
 use crate::frond::Frond;
-use crate::reader::{Reader, TreeRef};
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 use crate::system;
 pub use crate::system::AccessKind;
 

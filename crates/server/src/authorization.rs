@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use frond_db::{DatabaseName, Error, VersionName};
 use frond_doc::extended_json::{self, Form};
-use frond_doc::{Document, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::{Action, Branch, Target};
@@ -37,7 +37,7 @@ use crate::wire::DocumentSequence;
 /// So much of a command stands in the message that refuses it.
 const TOLD_BYTES_MAX: usize = 1_000;
 /// Fields that aren't told.
-const SECRET_FIELDS: &[&str] = &["payload", "pwd", "token"];
+const SECRET_FIELDS: &[&str] = &["payload", "pwd", "speculativeAuthenticate", "token"];
 
 /// Cuts `database.collection` at its first dot.
 ///
@@ -270,6 +270,16 @@ fn is_large(value: Value<'_>) -> bool {
     bytes > TOLD_BYTES_MAX
 }
 
+/// A command for the log: what is secret of it replaced.
+pub fn without_secrets(command: Document<'_>) -> DocumentBuf {
+    let mut told = DocumentBuilder::new();
+    for (name, value) in command.iter() {
+        let is_secret = SECRET_FIELDS.contains(&name);
+        told.append(name, if is_secret { Value::String("xxx") } else { value });
+    }
+    told.build()
+}
+
 /// A command for people: without what is secret, and shortened.
 pub fn describe(command: Document<'_>) -> String {
     let mut text = String::from("{ ");
@@ -295,4 +305,26 @@ pub fn describe(command: Document<'_>) -> String {
     }
     text.push_str(" }");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::document;
+
+    use super::*;
+
+    #[test]
+    fn commands_are_told_without_their_secrets() {
+        let command = document! {
+            "createUser": "ann", "pwd": "geheim", "token": "geheim", "roles": "x", "pwd": "geheim",
+            "payload": "geheim", "speculativeAuthenticate": "geheim",
+        };
+        let told = describe(command.view());
+        assert!(told.contains("ann") && !told.contains("geheim"), "{told}");
+        let told = describe(without_secrets(command.view()).view());
+        assert!(told.contains("ann") && !told.contains("geheim"), "{told}");
+        let long = document! { "insert": "ä".repeat(600).as_str(), "x": "y".repeat(990).as_str() };
+        let told = describe(long.view());
+        assert!(told.len() < 1_100 && told.ends_with(" }"), "{told}");
+    }
 }

@@ -357,10 +357,10 @@ fn log_if_slow(
         None => None,
     };
     server.log.write_slow(&SlowOperation {
-        connection: operation.connection,
+        connection: peer.id,
         client: &peer.address.to_string(),
         namespace: &format!("{}.{}", operation.database, collection.unwrap_or("$cmd")),
-        command,
+        command: authorization::without_secrets(command).view(),
         time,
         error_code: error.map(|error| error.code.number()),
     });

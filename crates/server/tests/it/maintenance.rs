@@ -26,7 +26,6 @@ fn files_are_written_and_space_is_given_back() {
             166,
         ),
         ("test", r#"{"aggregate": "v", "pipeline": [{"$indexStats": {}}], "cursor": {}}"#, 166),
-        ("admin", r#"{"rolesInfo": 1, "showBuiltinRoles": true}"#, 115),
         ("test", r#"{"compact": "none"}"#, 26),
         ("test", r#"{"compact": "c", "dryRun": true}"#, 115),
         ("test", r#"{"reIndex": "c"}"#, 20),
