@@ -1,7 +1,7 @@
 //! `listDatabases` and `dropDatabase`.
 
 use frond_db::Error;
-use frond_db::frond::DatabaseInfo;
+use frond_db::catalog::DatabaseInfo;
 use frond_doc::{DocumentBuilder, Value, document};
 use frond_query::{Code, Filter};
 

@@ -230,8 +230,6 @@ mod tests {
     use frond_db::{Frond, FrondOptions};
     use frond_doc::document;
     use frond_testkit::SimDisk;
-    use std::io::{Read, Write};
-    use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
     use crate::limits::MESSAGES_BYTES_MAX;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::pin::pin;
+use std::sync::Arc;
 
 use tokio::io::Interest;
 use tokio::sync::watch;
