@@ -4,13 +4,7 @@
 //! whatever the database is open at. A commit's id, a tag and where a remote's branch was are no
 //! branch's: such a commit may be in any.
 
-use crate::error::Error;
-use crate::frond::Frond;
-use crate::name::{DatabaseName, VersionName};
-use crate::reader::Reader;
-use crate::refs;
-use crate::refs::history;
-use crate::system;
+use crate::inside::{DatabaseName, Error, Frond, Reader, VersionName, refs, system};
 
 impl Frond {
     /// The branch by whose name a version of a database is named; `None` if it is by none.
@@ -28,7 +22,7 @@ impl Frond {
             // As it is found when the database is opened: a branch of the whole name comes first.
             VersionName::Named(version) => {
                 for named in [version, start_of(version)] {
-                    if named == default || named == history::HEAD {
+                    if named == default || named == refs::history::HEAD {
                         return Ok(Some(default.to_owned()));
                     }
                     if refs::branch_ref(&reader, &name.name, named)?.is_some() {
@@ -51,7 +45,9 @@ impl Frond {
         revision: &str,
     ) -> Result<Option<String>, Error> {
         let start = start_of(revision);
-        if ["", history::HEAD, history::WORKING, history::NOTHING].contains(&start) {
+        if ["", refs::history::HEAD, refs::history::WORKING, refs::history::NOTHING]
+            .contains(&start)
+        {
             return self.naming_branch(name);
         }
         let reader = Reader::now(self.engine());
