@@ -286,7 +286,9 @@ impl Server {
 /// Has the log told of what happens in the data directory, and clients that wait for news that the databases were closed
 /// for writing.
 fn log_events(shared: &Shared) {
-    log::warn_of_open_access(&shared.log);
+    if !shared.accounts.is_enforced() {
+        log::warn_of_open_access(&shared.log);
+    }
     let log = Arc::clone(&shared.log);
     shared.frond.on_notice(move |line| log.write(&log::storage(Severity::Warning, line), |_| {}));
     let (topology, directory) = (shared.topology.clone(), shared.data_directory.clone());

@@ -27,12 +27,19 @@ struct Step {
 
 /// `saslStart`
 pub fn start(request: &Request<'_>) -> Answer {
-    let step = begin(request, request.fields()?, request.database_name)?;
-    Ok(answer(&step))
+    let begun = begin(request, request.fields()?, request.database_name)?;
+    Ok(answer(&begun.step))
+}
+
+/// A login that has begun.
+struct Begun {
+    step: Step,
+    /// Whether there is such a user, who doesn't log in by this mechanism.
+    is_elsewise: bool,
 }
 
 /// Reads the fields of a `saslStart` and answers the client's first message.
-fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Result<Step, Error> {
+fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Result<Begun, Error> {
     let name = fields.required_string("mechanism")?;
     let payload = payload(&mut fields)?;
     fields.ignore(&["autoAuthorize", "db", "saslStart"]);
@@ -52,6 +59,7 @@ fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Resul
     let server = request.server;
     let directory = server.accounts.directory(&server.frond)?;
     let (credentials, id) = credentials(&directory, &user, mechanism);
+    let is_elsewise = id.is_none() && directory.users.contains_key(&user);
     let (exchange, message) = Exchange::begin(&first, mechanism, credentials)?;
     let id = request.peer.begin_login(|number| Conversation {
         id: number,
@@ -59,7 +67,8 @@ fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Resul
         skips_empty,
         stage: Stage::Proof(Box::new(exchange), id),
     });
-    Ok(Step { conversation: id, is_done: false, payload: message })
+    let step = Step { conversation: id, is_done: false, payload: message };
+    Ok(Begun { step, is_elsewise })
 }
 
 /// By what a login is checked, and the user's id, if there is such a user that logs in so.
@@ -161,10 +170,15 @@ pub fn speculate(request: &Request<'_>, asked: Document<'_>, answer: &mut Docume
     }
     let database = asked.get("db").and_then(|database| database.as_str()).unwrap_or("admin");
     let fields = Fields::of_part("speculativeAuthenticate", asked);
-    if let Ok(step) = fields.and_then(|fields| begin(request, fields, database)) {
-        answer.begin_document("speculativeAuthenticate");
-        append(answer, &step);
-        answer.end();
+    match fields.and_then(|fields| begin(request, fields, database)) {
+        // The client guessed the mechanism: it is told the right one beside this, and begins again.
+        Ok(Begun { is_elsewise: true, .. }) => drop(request.peer.take_conversation()),
+        Ok(Begun { step, .. }) => {
+            answer.begin_document("speculativeAuthenticate");
+            append(answer, &step);
+            answer.end();
+        }
+        Err(_) => {}
     }
 }
 

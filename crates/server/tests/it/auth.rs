@@ -131,6 +131,32 @@ fn unknown_users_look_like_others() {
     }
 }
 
+/// A client that guesses a mechanism by which its user doesn't log in is told the right one, and begins
+/// again by that: drivers take a login that has begun for one of the mechanism that they chose.
+#[test]
+fn a_guessed_login_begins_where_the_guess_is_right() {
+    let (server, mut root) = start();
+    const OLD: &str =
+        r#"{"createUser": "old", "pwd": "x", "roles": [], "mechanisms": ["SCRAM-SHA-1"]}"#;
+    root.ok("admin", OLD);
+    // n,,n=NAME,r=abc
+    for (user, payload, mechanism, begins) in [
+        ("root", "biwsbj1yb290LHI9YWJj", "SCRAM-SHA-256", true),
+        ("nobody", "biwsbj1ub2JvZHkscj1hYmM=", "SCRAM-SHA-256", true),
+        ("old", "biwsbj1vbGQscj1hYmM=", "SCRAM-SHA-256", false),
+        ("old", "biwsbj1vbGQscj1hYmM=", "SCRAM-SHA-1", true),
+    ] {
+        let hello = format!(
+            r#"{{"hello": 1, "saslSupportedMechs": "admin.{user}", "speculativeAuthenticate": {{
+                 "saslStart": 1, "mechanism": "{mechanism}", "db": "admin",
+                 "payload": {{"$binary": {{"base64": "{payload}", "subType": "00"}}}}}}}}"#
+        );
+        let answer = server.client().ok("admin", &hello);
+        let has_begun = answer.get("speculativeAuthenticate").is_some();
+        assert_eq!(has_begun, begins, "{user} {mechanism}");
+    }
+}
+
 #[test]
 fn who_fails_often_waits_and_others_do_not() {
     let (server, mut root) = start();
