@@ -6,14 +6,12 @@
 //! 1. The connection's login, and what it may do (worked out once, and again when users or roles
 //!    change).
 //! 2. What the command touches: the database of `$db`, the collection that the command names, or
-//!    whatever a function
-//!    finds in its fields. Such a function looks at *every* field of a name that leads somewhere,
-//! and at all
-//!    of them where a name stands twice, since which one counts is the business of whoever reads
-//! the command later.
+//!    whatever a function finds in its fields. Such a function looks at *every* field of a name that
+//!    leads somewhere, and at all of them where a name stands twice, since which one counts is the
+//!    business of whoever reads the command later.
 //! 3. On which branch. `shop` is the default branch, `shop@dev/x~2` is `dev/x`; a version that is
-//!    named by no branch
-//!    may be any branch's, and needs `readVersions`. This is only looked up where it matters.
+//!    named by no branch may be any branch's, and needs `readVersions`. This is only looked up where
+//!    it matters.
 //!
 //! Without `--auth` it costs one look at a boolean.
 

@@ -165,7 +165,7 @@ pub fn home(database: &str) -> Result<String, Error> {
 /// Begins a login within a `hello`, if it asks for one: what is wrong with it is told when it is
 /// asked for by itself.
 pub fn speculate(request: &Request<'_>, asked: Document<'_>, answer: &mut DocumentBuilder) {
-    if !asked.iter().next().is_some_and(|(name, _)| name == "saslStart") {
+    if asked.iter().next().is_none_or(|(name, _)| name != "saslStart") {
         return;
     }
     let database = asked.get("db").and_then(|database| database.as_str()).unwrap_or("admin");
