@@ -78,7 +78,7 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "db",
         rooms: "spill error commit_id interrupt name definition large system session schema clock \
-                written contention frond access transact transaction reader refs retry time database hook \
+                written contention frond transact transaction reader access refs retry time database hook \
                 catalog collection expire inside version reclaim kept salvage fsck doctor open golden",
         gate: Some("inside"),
         upward: 0,
