@@ -1,7 +1,7 @@
 //! Transactions of several requests.
 //!
 //! A [`Transaction`] is one transaction of the engine that requests share, one after the other, over
-//! any number of collections, databases and branches. A [`Database`] that came from it reads what the
+//! any number of collections, databases and branches. A `Database` that came from it reads what the
 //! transaction sees (its snapshot and its own writes) and writes into it; nobody else sees that before
 //! [`Transaction::commit`].
 //!
