@@ -169,7 +169,10 @@ impl Rotting {
                 Ok(value) => drop(found.insert(key, value)),
                 Err(_) if self.disk.is_dead() => return,
                 Err(error) => {
-                    assert!(!self.flips.is_empty() && !self.fresh.contains(&key), "{error:?}");
+                    assert!(
+                        !self.flips.is_empty() && !self.fresh.contains(&key),
+                        "{key:?}: {error:?}"
+                    );
                     assert_damage(&error);
                     met.damaged += 1;
                 }

@@ -46,7 +46,10 @@ pub(crate) struct Recovered {
     pub(crate) before_index: bool,
 }
 
-/// Looks for whole frames in the first `pack_bytes` bytes of `pack`, up to an index if there is one.
+/// Looks for whole frames in the first `pack_bytes` bytes of `pack`.
+///
+/// An index is the end only if no frame lies behind it: a crash may have left one in an open pack, behind
+/// damage that hid it, and what was written since lies behind both.
 ///
 /// # Errors
 /// [`StoreError::Io`]. Damage is none.
@@ -95,14 +98,17 @@ fn recover_part(
             },
             Err(other) => return Err(other),
         };
-        if is_last {
-            found.before_index = window.is_index(found.end).unwrap_or(false);
-            if found.before_index || only_zeros(pack, found.end, part_end) {
+        let gap = found.end;
+        if is_last && only_zeros(pack, gap, part_end) {
+            break;
+        }
+        let next = next_frame(&mut window, gap, part_end)?;
+        if is_last && next.is_none() {
+            found.before_index = window.is_index(gap).unwrap_or(false);
+            if found.before_index {
                 break;
             }
         }
-        let gap = found.end;
-        let next = next_frame(&mut window, gap, part_end)?;
         found.end = next.unwrap_or(part_end);
         let chunks = claimed(pack, gap..found.end);
         found.gaps.push(Gap { bytes: gap..found.end, what, chunks });

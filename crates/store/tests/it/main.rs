@@ -11,6 +11,7 @@ mod faults;
 mod golden;
 mod heal;
 mod many;
+mod rot;
 
 use std::sync::Arc;
 
