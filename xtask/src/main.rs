@@ -24,7 +24,7 @@ use std::sync::LazyLock;
 use std::thread;
 use std::time::Instant;
 
-const USAGE: &str = "usage: cargo xtask tidy | ci | long | bless | compatibility | figures | fuzz
+const USAGE: &str = "usage: cargo xtask tidy | ci | long | bless | compatibility | figures | fuzz | mutants
 
   tidy   checks layers, walls inside crates, file lengths, marks left in the code, format documents
   ci     everything: format, lints as errors, tests, documentation, tidy, a release build, then
@@ -37,7 +37,9 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | long | bless | compatibility
   compatibility  writes the tables of COMPATIBILITY.md
   figures  counts how the code reads: lengths, rings of files, documented errors, examples
   fuzz [TARGET|all] [SECONDS]  feeds decoders and commands with mutated bytes, each for a minute unless
-         told (needs a nightly toolchain)";
+         told (needs a nightly toolchain)
+  mutants --crate NAME ...  changes the crate at random in small ways; which of them no test notices?
+         (`mutants/src/main.rs` tells how)";
 
 const FROND: &str = "target/release/frond";
 /// The crates whose tests run optimised.
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Some("compatibility") => compatibility::write(root),
         Some("figures") => figures::print(root),
         Some("fuzz") => fuzz::fuzz(root, std::env::args().skip(2)),
+        Some("mutants") => mutants(root),
         _ => Err(USAGE.to_owned()),
     };
     match done {
@@ -163,6 +166,15 @@ fn long(root: &Path, minutes: &str) -> Result<(), String> {
     on_server(&["conformance/hostile.py", "--grace", "5"])?;
     on_server(&["conformance/memory.py", "--memory", "600", "--seconds", "600", "--seed", &SEED])?;
     fuzz::fuzz(root, ["all", FUZZ_SECONDS].into_iter().map(str::to_owned))
+}
+
+/// The tool is a workspace of its own, so that nothing else waits for its parser of Rust.
+fn mutants(root: &Path) -> Result<(), String> {
+    let manifest = ["run", "--quiet", "--manifest-path", "mutants/Cargo.toml"];
+    let target = ["--target-dir", "target/mutants/tool", "--", "."];
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
+    let arguments = arguments.iter().map(String::as_str);
+    run(root, "cargo", &manifest.into_iter().chain(target).chain(arguments).collect::<Vec<_>>())
 }
 
 fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
