@@ -33,7 +33,7 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "store",
         rooms: "hash error io headroom lifetime headroom location entry_name field lost damage stripe gc manifest \
-                interpolation chunk pack index read cache counters budget chunk_store layer memory \
+                interpolation chunk pack index read cache counters budget memory_queue chunk_store layer memory \
                 local",
         gate: None,
         upward: 0,
@@ -51,7 +51,7 @@ const CRATES: &[Walls] = &[
         rooms: "ids reach entry error space background_errors backpressure options \
                 compaction_progress fingerprint key_locks log compaction_scheduler throttle \
                 throttled_store overlay fault state current conflicts cursor group queue slow \
-                snapshot read_set difference write_set statistics open_transactions shared \
+                snapshot read_set difference write_memory write_set statistics open_transactions shared \
                 held_locks publish reclaim flush stall growth scrub fold compaction transaction \
                 check image recovery commit background expiry engine",
         gate: None,
@@ -78,8 +78,9 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "db",
         rooms: "spill error commit_id interrupt name definition large system session schema clock \
-                written contention frond transact transaction reader access refs retry time database hook \
-                catalog collection expire inside version reclaim kept salvage fsck doctor open golden",
+                written contention frond transact transaction reader pressure access refs retry time \
+                database hook catalog collection expire inside version reclaim kept salvage fsck doctor \
+                open golden",
         gate: Some("inside"),
         upward: 0,
         in_rings: 0,
@@ -93,10 +94,10 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "server",
-        rooms: "errors wire tls unix_socket memory_queue limits outgoing fields common scram access \
-                peer sessions turns message_memory machine_memory operations answer_memory \
-                remote_opener cursors log drain shared authorization transactions sweep request \
-                commands reference concerns dispatch in_process connection listener client",
+        rooms: "errors wire tls unix_socket limits outgoing fields common scram access peer sessions \
+                workers message_memory machine_memory operations answer_memory remote_opener cursors \
+                log drain shared authorization transactions sweep governor request commands reference \
+                concerns dispatch in_process connection listener client",
         gate: None,
         upward: 0,
         in_rings: 0,

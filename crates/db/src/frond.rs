@@ -34,6 +34,9 @@ pub struct FrondOptions {
     /// Bytes of disk that temporary files of all queries take together at most: sorts and groups that exceed
     /// their memory. `None` is 10 GB.
     pub temporary_disk_bytes_max: Option<u64>,
+    /// Bytes of documents that the process keeps as they were put together, and as many again of indexes of
+    /// documents. `None` is 32 MB; what the last that is opened says holds for all.
+    pub documents_cache_bytes: Option<u64>,
     /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB: who
     /// serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
     pub document_bytes_max: Option<u64>,
@@ -52,6 +55,10 @@ const STAGES_BYTES_MIN: u64 = 24 << 20;
 const STAGES_BYTES_MAX: usize = 1 << 30;
 /// What temporary files take together: a sort of so much, or some thousand cursors that were forgotten.
 const TEMPORARY_DISK_BYTES_MAX: u64 = 10 << 30;
+/// Documents that were put together take this part of it, within these bounds.
+const DOCUMENTS_SHARE: u64 = 32;
+const DOCUMENTS_BYTES_MIN: u64 = 1 << 20;
+const DOCUMENTS_BYTES_MAX: u64 = 32 << 20;
 /// With less, sorts would write more than they read.
 const STAGE_BYTES_MIN: u64 = 1 << 20;
 
@@ -67,6 +74,9 @@ impl FrondOptions {
             engine: frond_engine::EngineOptions::for_memory(bytes),
             stage_memory_bytes_max: Some(stage as usize),
             stages_memory_bytes_max: Some(usize::try_from(stages).unwrap_or(usize::MAX)),
+            documents_cache_bytes: Some(
+                (bytes / DOCUMENTS_SHARE).clamp(DOCUMENTS_BYTES_MIN, DOCUMENTS_BYTES_MAX),
+            ),
             ..FrondOptions::default()
         }
     }
@@ -120,6 +130,8 @@ struct Inner {
     /// Who is told of what nobody asked for.
     notices: OnceLock<NoticeSink>,
     stage_memory_bytes_max: usize,
+    /// The store's cache, and those of documents.
+    cache_bytes: (u64, u64),
     /// What all requests share.
     memory_budget: Arc<MemoryBudget>,
     write_wait_millis_max: u64,
@@ -148,6 +160,7 @@ impl Frond {
             let message = format!("temporary files can't be removed: {error}");
             Error::from(QueryError::new(Code::InternalError, message))
         })?;
+        let documents_bytes = options.documents_cache_bytes.unwrap_or(DOCUMENTS_BYTES_MAX);
         let mut object_id_process = [0; 5];
         machine.chance.fill(&mut object_id_process);
         let mut counter = [0; 4];
@@ -168,6 +181,7 @@ impl Frond {
                 spill: Arc::new(spill),
                 notices: OnceLock::new(),
                 stage_memory_bytes_max: options.stage_memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+                cache_bytes: (options.engine.cache_bytes, documents_bytes),
                 memory_budget: MemoryBudget::new(
                     options.stages_memory_bytes_max.unwrap_or(STAGES_BYTES_MAX),
                 ),
@@ -302,6 +316,12 @@ impl Frond {
             spill: Some(spill).filter(|_| !in_memory_only),
             go_on: None,
         }
+    }
+
+    /// What the store's cache may take, and what documents that were put together may; indexes of documents take as
+    /// much again.
+    pub(crate) fn cache_bytes(&self) -> (u64, u64) {
+        self.inner.cache_bytes
     }
 
     /// The memory that all requests share: who keeps more of it the more a client asks for takes a

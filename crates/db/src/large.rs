@@ -34,6 +34,11 @@ pub(crate) const KEPT_BYTES_MAX: u64 = 1 << 20;
 /// Put together from pieces, and named by their heads: one serves all that the process has open.
 static DOCUMENTS: LazyLock<LargeDocuments> = LazyLock::new(|| LargeDocuments::new(CACHE_BYTES));
 
+/// Has documents that were put together take no more than this.
+pub(crate) fn set_cache_bytes(bytes: u64) {
+    DOCUMENTS.set_bytes_max(bytes.min(CACHE_BYTES));
+}
+
 /// The value that stands for a document in its collection's tree. Pieces are put into `store`.
 pub(crate) fn value_of(
     store: &dyn ChunkStore,

@@ -22,6 +22,8 @@ impl Frond {
         let machine = &Machine { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..machine.clone() };
         let engine = Engine::open(machine, options.engine)?;
         let frond = Frond::assemble(machine, clock, engine, options, hook::layer(Layer))?;
+        // Caches that the process has for all that it opens are as large as this one says.
+        frond.set_memory_pressure(0);
         automatic::begin_to_watch(&frond)?;
         frond.begin_clock()?;
         Ok(frond)

@@ -21,6 +21,11 @@ use crate::transaction::Transaction as SharedTransaction;
 /// Derived from documents, and named by their hashes: one serves all that the process has open.
 static FIELD_INDEXES: LazyLock<FieldIndexes> = LazyLock::new(|| FieldIndexes::new(CACHE_BYTES));
 
+/// Has indexes of documents' fields take no more than this.
+pub(crate) fn set_cache_bytes(bytes: u64) {
+    FIELD_INDEXES.set_bytes_max(bytes.min(CACHE_BYTES));
+}
+
 /// Reads trees at one moment. With a snapshot it owns what it needs ([`Reader::at`]).
 #[derive(Clone)]
 pub(crate) struct Reader<'a> {

@@ -142,6 +142,8 @@ impl Frond {
                 Ok(Outcome::Discard(answer)) => Ok(answer),
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
+                    // Nobody is to wait for memory that one has who waits for a key.
+                    transaction.give_up_writes();
                     if has_its_turn(&mut transaction, interrupt)? {
                         kept = Some(transaction);
                         continue;

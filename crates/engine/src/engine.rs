@@ -168,6 +168,16 @@ impl Engine {
         self.shared.reclaim(options)
     }
 
+    /// What large writes may take of memory, and what they take now.
+    pub fn write_memory_bytes(&self) -> (u64, u64) {
+        self.shared.write_memory.bytes()
+    }
+
+    /// Lets large writes take so much less, until it is told otherwise; one at a time goes on.
+    pub fn withhold_write_memory(&self, bytes: u64) {
+        self.shared.write_memory.withhold(bytes);
+    }
+
     /// How the disk is; `None` if it doesn't tell.
     pub fn room(&self) -> Option<DiskRoom> {
         self.shared.space.room()

@@ -40,6 +40,9 @@ pub struct EngineOptions {
     /// How much memory memtables may take that were flushed and are kept for open snapshots only; above it
     /// the oldest snapshots become too old, as above.
     pub snapshots_bytes_max: u64,
+    /// How much memory large writes may take together, from when they are prepared until they are in the log; one that
+    /// takes more is written alone.
+    pub writes_bytes_max: u64,
     /// How many threads fold and merge in the background, beside the one that flushes. Without any,
     /// whoever commits flushes and folds first where that is due: for tests that must repeat.
     pub fold_threads: usize,
@@ -61,6 +64,7 @@ impl Default for EngineOptions {
             relaxed_sync_millis: 100,
             snapshot_seconds_max: Some(3600),
             snapshots_bytes_max: 1 << 30,
+            writes_bytes_max: WRITES_BYTES_MAX,
             fold_threads: 2,
             reserve: Reserve::default(),
         }
@@ -81,6 +85,10 @@ const MEMTABLES_SHARE: u64 = 4 * (SEALED_COUNT_MAX as u64 + 1);
 /// What flushed memtables may take for readers is this part of the memory: as much as one snapshot can keep,
 /// so that one alone is never too old.
 const SNAPSHOTS_SHARE: u64 = 4;
+/// What large writes may take is this part of the memory, within these bounds.
+const WRITES_SHARE: u64 = 8;
+const WRITES_BYTES_MIN: u64 = 16 << 20;
+const WRITES_BYTES_MAX: u64 = 512 << 20;
 
 impl EngineOptions {
     /// The default options with one budget of memory. Of what the process leaves of it
@@ -97,6 +105,7 @@ impl EngineOptions {
             index_cache_bytes: shared / 16,
             memtable_bytes_max: memtable,
             snapshots_bytes_max: bytes / SNAPSHOTS_SHARE,
+            writes_bytes_max: (bytes / WRITES_SHARE).clamp(WRITES_BYTES_MIN, WRITES_BYTES_MAX),
             ..EngineOptions::default()
         }
     }
@@ -109,6 +118,7 @@ impl EngineOptions {
             index_cache_bytes: own.index_cache_bytes.min(most.index_cache_bytes),
             memtable_bytes_max: own.memtable_bytes_max.min(most.memtable_bytes_max),
             snapshots_bytes_max: own.snapshots_bytes_max.min(most.snapshots_bytes_max),
+            writes_bytes_max: own.writes_bytes_max.min(most.writes_bytes_max),
             ..own
         }
     }

@@ -39,6 +39,7 @@ use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };
 use crate::state::{Base, State, TreeGeneration};
+use crate::write_memory::WriteMemory;
 use old_values::OldValues;
 
 /// Base chunks are read in batches of this.
@@ -314,6 +315,7 @@ fn assemble(
         background_errors: BackgroundErrors::default(),
         fault: FaultCell::default(),
         slowest: Slowest::default(),
+        write_memory: WriteMemory::new(options.writes_bytes_max),
     };
     shared.note_all_runs();
     let mut queue = shared.queue();

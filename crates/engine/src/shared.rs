@@ -41,6 +41,7 @@ use crate::state::State;
 use crate::state::format::EngineState;
 use crate::statistics::Recorder;
 use crate::throttle::Throttle;
+use crate::write_memory::WriteMemory;
 
 /// The engine behind its handles.
 pub(crate) struct Shared {
@@ -99,6 +100,8 @@ pub(crate) struct Shared {
     /// What closed the engine for writing.
     pub fault: FaultCell,
     pub slowest: Slowest,
+    /// What large writes take until they are in the log.
+    pub write_memory: WriteMemory,
 }
 
 /// What is published: only who holds its lock may change it.

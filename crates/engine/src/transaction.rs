@@ -22,6 +22,7 @@ use crate::read_set::{ReadSet, ReadSetMark};
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
 use crate::snapshot::since::TreeState;
+use crate::write_memory::WriteReservation;
 use crate::write_set::{StagedWrite, StoreWithOwn, WriteSet};
 
 /// When a commit returns.
@@ -54,6 +55,8 @@ pub struct Transaction {
     shared: Arc<Shared>,
     open: OpenTransaction,
     own: WriteSet,
+    /// The memory that it takes, if it is large.
+    room: Mutex<WriteReservation>,
     held_locks: HeldLocks,
     /// Whether the caller may know something of the snapshot.
     has_read: AtomicBool,
@@ -96,6 +99,7 @@ impl Transaction {
             shared,
             open,
             own: WriteSet::default(),
+            room: Mutex::default(),
             held_locks,
             has_read: AtomicBool::new(is_interactive),
             reads: is_interactive.then(Mutex::default),
@@ -414,6 +418,26 @@ impl Transaction {
         chunks.iter().for_each(|chunk| self.own.put_chunk(chunk));
     }
 
+    /// Makes room in memory for `bytes` more that will be taken until this is committed: before they are. Where large
+    /// writes take all that there is for them, this waits; `check` is asked now and then whether to go on. A transaction
+    /// of several requests never waits: others would wait for its client.
+    ///
+    /// # Errors
+    /// What `check` says.
+    pub fn make_room<E>(&self, bytes: u64, check: impl Fn() -> Result<(), E>) -> Result<(), E> {
+        if self.held_locks.lock_mode == LockMode::Interactive {
+            return Ok(());
+        }
+        self.shared.write_memory.grow(&mut lock(&self.room), bytes, check)
+    }
+
+    /// Forgets all that was written, and gives back what memory it took; what was claimed stays. For one that is going
+    /// to wait for others and to begin again then.
+    pub fn give_up_writes(&mut self) {
+        self.own = WriteSet::default();
+        self.room = Mutex::default();
+    }
+
     /// Attaches an opaque event, kept in the log with the transaction.
     pub fn set_event(&mut self, event: Bytes) {
         self.own.set_event(event);
@@ -534,7 +558,7 @@ impl Transaction {
             self.shared.await_visible(stale)?;
         }
         self.held_locks.refreshed();
-        self.own = WriteSet::default();
+        self.give_up_writes();
         self.has_read = AtomicBool::new(self.reads.is_some());
         self.reads = self.reads.take().map(|_| Mutex::default());
         let newer = self.shared.transactions.begin(&self.shared.current);
@@ -603,6 +627,6 @@ impl Drop for Transaction {
     }
 }
 
-fn lock(reads: &Mutex<ReadSet>) -> MutexGuard<'_, ReadSet> {
-    reads.lock().expect("no panic while the lock is held")
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().expect("no panic while the lock is held")
 }

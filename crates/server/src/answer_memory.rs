@@ -9,9 +9,9 @@
 use std::cell::RefCell;
 
 use frond_db::Error;
+use frond_db::memory_queue::{MemoryQueue, MemoryShare};
 
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES, ROOM_STEP_BYTES};
-use crate::memory_queue::{MemoryQueue, MemoryShare};
 use crate::operations::Operation;
 
 /// The memory of one answer.

@@ -5,7 +5,7 @@
 //! 2. When the client speaks, a thread takes the connection, and [`Conversation`] stays with it as long as
 //!    the client is busy: the hand-over costs more than a small command does.
 //!    It is looked now and then whether the client is still there, since its command may wait for another's transaction.
-//!    Where memory is little there are not as many threads as clients: they take turns ([`crate::turns`]).
+//!    Where memory is little there are not as many threads as clients: they take turns ([`crate::workers`]).
 //! 3. When the client pauses, the connection comes back: to wait for the next message, for the rest of one,
 //!    or until more of an answer is taken.
 //!
@@ -32,7 +32,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags};
 use tokio::io::Interest;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
 use crate::limits::{GONE_STEP, QUIET, QUIET_CROWDED, STALL_MAX, STALL_STEP};
@@ -122,24 +122,26 @@ async fn talk(
     mut conversation: Conversation,
     stop: &mut watch::Receiver<bool>,
 ) -> io::Result<(IdleSocket, Conversation, Pause)> {
-    let turn = tokio::select! {
-        turn = shared.turns.take(|| shared.sessions.has_open()) => turn,
-        _ = stop.wait_for(|stop| *stop) => return Err(io::ErrorKind::ConnectionAborted.into()),
-    };
     let is_tls = conversation.is_tls();
     let quiet = if shared.is_crowded() { QUIET_CROWDED } else { QUIET };
     let socket = Arc::new(socket.into_lent()?);
     let lent = Arc::clone(&socket);
-    let mut task = tokio::task::spawn_blocking(move || {
-        lent.block(quiet, STALL_STEP)?;
-        let pause = conversation.talk(&lent);
-        lent.unblock()?;
-        drop(turn);
-        Ok::<_, io::Error>((conversation, pause))
-    });
+    let (ends, mut ended) = oneshot::channel();
+    let stops = stop.clone();
+    let talk = move || {
+        // Its turn may come when nobody is to talk any more.
+        if *stops.borrow() && !conversation.is_answering() {
+            return;
+        }
+        let talked = talk_on(&lent, &mut conversation, quiet);
+        drop(lent);
+        // Whoever waits for it is gone only if the runtime is.
+        let _ = ends.send(talked.map(|pause| (conversation, pause)));
+    };
+    shared.workers.run(talk, shared.sessions.has_open())?;
     let talked = loop {
         tokio::select! {
-            talked = &mut task => break Some(talked),
+            talked = &mut ended => break Some(talked),
             _ = stop.wait_for(|stop| *stop) => break None,
             () = sleep(GONE_STEP) => if is_gone(&socket, is_tls) {
                 shared.operations.abandon(peer.id);
@@ -151,13 +153,21 @@ async fn talk(
         None => {
             // A thread that waits for its client wakes up; one that runs a command still answers it.
             let _ = socket.shutdown(Shutdown::Read);
-            task.await
+            ended.await
         }
     };
-    // The task fails only if it panicked outside of a handler, which ends this connection alone.
+    // Nothing comes only if it panicked outside of a handler, which ends this connection alone, or if the server stops.
     let (conversation, pause) = talked.map_err(io::Error::other)??;
     let socket = Arc::into_inner(socket).ok_or(io::ErrorKind::ResourceBusy)?;
     Ok((socket.into_idle()?, conversation, pause))
+}
+
+/// Talks over a socket that blocks meanwhile, until there is a pause.
+fn talk_on(socket: &Socket, conversation: &mut Conversation, quiet: Duration) -> io::Result<Pause> {
+    socket.block(quiet, STALL_STEP)?;
+    let pause = conversation.talk(socket);
+    socket.unblock()?;
+    Ok(pause)
 }
 
 /// Whether the client has closed its side, and all that it said was read. By TLS a client says farewell, which isn't

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_db::Error;
+use frond_db::memory_queue::MemoryShare;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -23,7 +24,6 @@ use crate::concerns;
 use crate::errors::{error_builder, error_document};
 use crate::limits::{COMMAND_BYTES_MARGIN, FREE_BYTES, REPLY_BYTES_MAX};
 use crate::log::SlowOperation;
-use crate::memory_queue::MemoryShare;
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;

@@ -8,7 +8,7 @@
 //! [`in_process`] runs commands without a socket.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy has a
-//! thread; those that are idle have none. What they may hold together is in [`limits`] and [`memory_queue`].
+//! thread; those that are idle have none. What they may hold together is in [`limits`] and [`frond_db::memory_queue`].
 
 pub mod access;
 pub mod answer_memory;
@@ -23,12 +23,12 @@ pub mod dispatch;
 pub mod drain;
 pub mod errors;
 pub mod fields;
+pub mod governor;
 pub mod in_process;
 pub mod limits;
 pub mod listener;
 pub mod log;
 pub mod machine_memory;
-pub mod memory_queue;
 pub mod message_memory;
 pub mod operations;
 pub mod outgoing;
@@ -42,9 +42,9 @@ pub mod shared;
 pub mod sweep;
 pub mod tls;
 pub mod transactions;
-pub mod turns;
 pub mod unix_socket;
 pub mod wire;
+pub mod workers;
 
 pub use client::{Client, ClientError};
 pub use in_process::InProcess;

@@ -15,7 +15,7 @@ pub const CONNECTIONS_MAX: usize = 2_000;
 /// come again, which the system does after a second or three.
 pub const CONNECTIONS_WAITING_MAX: u32 = 4_096;
 
-/// Threads that do nothing but what comes up from time to time, beside one for each connection.
+/// Threads that do nothing but what comes up from time to time, beside those that talk to clients.
 pub const THREADS_EXTRA: usize = 16;
 
 /// How long a client may say nothing before the thread that serves it leaves it. With hundreds of clients

@@ -12,32 +12,34 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use frond_db::memory_queue::MemoryQueue;
 use frond_db::{Error, Frond};
 use frond_doc::Value;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use crate::access::Accounts;
 use crate::commands::FAULT_ADVICE;
 use crate::connection;
 use crate::connection::socket::IdleSocket;
+use crate::governor;
 use crate::limits::{
     ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, CURSORS_BYTES_MAX, CURSORS_SHARE,
     DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, DRAIN_STEP, MESSAGES_BYTES_MAX, MESSAGES_BYTES_MIN,
     MESSAGES_SHARE, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX, THREADS_EXTRA,
 };
 use crate::log::{self, Log, LogOutput, Severity};
-use crate::memory_queue::MemoryQueue;
 use crate::message_memory::MessageMemory;
 use crate::remote_opener::RemoteOpener;
 use crate::shared::{MemberOptions, Shared};
 use crate::sweep;
 use crate::tls::{Tls, TlsError, TlsOptions};
-use crate::turns::Turns;
 use crate::unix_socket::{UnixSocket, UnixSocketOptions};
 use crate::wire::Compressor;
+use crate::workers::{STALLED, Workers};
 
 /// How a server listens.
 #[derive(Clone, Debug)]
@@ -77,6 +79,8 @@ pub struct ServerOptions {
     pub tls: Option<TlsOptions>,
     /// Where to listen beside the address; TLS isn't spoken there.
     pub unix_socket: Option<UnixSocketOptions>,
+    /// What the process may take, if that is bounded: see [`crate::governor`].
+    pub memory_bytes: Option<u64>,
 }
 
 impl Default for ServerOptions {
@@ -99,6 +103,7 @@ impl Default for ServerOptions {
             compressors: Compressor::ALL.to_vec(),
             tls: None,
             unix_socket: None,
+            memory_bytes: None,
         }
     }
 }
@@ -111,10 +116,11 @@ impl ServerOptions {
             part.clamp(MESSAGES_BYTES_MIN, most)
         };
         ServerOptions {
-            threads_max: Turns::count_for(bytes),
+            threads_max: Workers::count_for(bytes),
             messages_bytes_max: share(MESSAGES_SHARE, MESSAGES_BYTES_MAX),
             answers_bytes_max: share(MESSAGES_SHARE, ANSWERS_BYTES_MAX),
             cursors_bytes_max: share(CURSORS_SHARE, CURSORS_BYTES_MAX),
+            memory_bytes: Some(bytes),
             ..ServerOptions::default()
         }
     }
@@ -179,6 +185,7 @@ struct Serving {
     asked: watch::Receiver<Option<Duration>>,
     /// Told to connections when the drain is over.
     stop: watch::Sender<bool>,
+    memory_bytes: Option<u64>,
 }
 
 /// Stops a server, from any thread.
@@ -204,7 +211,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("frond-server")
-            .max_blocking_threads(options.connections_max + THREADS_EXTRA)
+            .max_blocking_threads(THREADS_EXTRA)
             .build()
             .map_err(ServerError::Runtime)?;
         let entered = runtime.enter();
@@ -232,15 +239,16 @@ impl Server {
         shared.log.write_to(&options.log).map_err(failed)?;
         shared.compressors = options.compressors;
         shared.tls = tls;
-        shared.turns = Turns::new(options.threads_max);
+        shared.workers = Workers::new(options.threads_max);
         shared.messages = MessageMemory::new(options.messages_bytes_max);
         shared.answers = MemoryQueue::new(options.answers_bytes_max);
         shared.kept_documents = MemoryQueue::new(options.cursors_bytes_max);
         let shared = Arc::new(shared);
         log_events(&shared);
         let (stop, _) = watch::channel(false);
-        let asked = shared.drain.asker().subscribe();
-        Ok(Server { runtime, serving: Serving { listener, unix_socket, shared, asked, stop } })
+        let (asked, memory_bytes) = (shared.drain.asker().subscribe(), options.memory_bytes);
+        let serving = Serving { listener, unix_socket, shared, asked, stop, memory_bytes };
+        Ok(Server { runtime, serving })
     }
 
     /// The address on which it listens, with the port that it got.
@@ -267,13 +275,24 @@ impl Server {
         let stopper = self.stopper();
         let Server { runtime, serving } = self;
         let shared = Arc::clone(&serving.shared);
+        let mut governor = None;
         let result = runtime.block_on(async {
             if on_signals {
                 stop_on_signals(stopper, Arc::clone(&shared.log)).map_err(ServerError::Runtime)?;
             }
+            if let Some(bytes) = serving.memory_bytes {
+                let started = governor::start(&serving.shared, bytes, serving.stop.subscribe());
+                governor = Some(started.map_err(ServerError::Runtime)?);
+            }
             serving.serve().await;
             Ok::<(), ServerError>(())
         });
+        if let Some(governor) = governor {
+            governor.thread().unpark();
+            // It only measures: how it ended is nothing to anybody.
+            let _ = governor.join();
+        }
+        shared.workers.stop(STOP_WAIT_MAX);
         // A command that hangs must not keep the process from ending: the log is what keeps
         // writes, and a close that cuts such a command off loses nothing acknowledged.
         runtime.shutdown_timeout(STOP_WAIT_MAX);
@@ -309,6 +328,7 @@ impl Serving {
         let mut asked = self.asked;
         let mut cursors = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
         let sweeper = sweep::start(&self.shared, &self.stop);
+        let threads = tokio::spawn(look_after_threads(Arc::clone(&self.shared)));
         let mut connections = JoinSet::new();
         let time_max = loop {
             tokio::select! {
@@ -349,6 +369,18 @@ impl Serving {
             finish(&mut connections, &self.shared).await;
         }
         // Whoever has not finished by then is cut off when the set is dropped.
+        threads.abort();
+        drop(threads.await);
+    }
+}
+
+/// Has more threads where nobody gets on, also while the server stops.
+async fn look_after_threads(shared: Arc<Shared>) {
+    let mut look = tokio::time::interval(STALLED);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        shared.workers.look(shared.sessions.has_open());
     }
 }
 

@@ -82,6 +82,14 @@ pub fn own_bytes() -> Option<u64> {
     told_bytes(&fs::read_to_string("/proc/self/status").ok()?, "RssAnon:")
 }
 
+/// As [`own_bytes`], from what the system tells fastest: it may be some pages off.
+pub fn own_bytes_now() -> Option<u64> {
+    let told = fs::read_to_string("/proc/self/statm").ok()?;
+    let mut pages = told.split(' ').skip(1).map_while(|pages| pages.parse::<u64>().ok());
+    let (resident, of_files) = (pages.next()?, pages.next()?);
+    Some(resident.saturating_sub(of_files) * rustix::param::page_size() as u64)
+}
+
 /// What stands behind a name, in bytes: such files tell kilobytes.
 fn told_bytes(told: &str, name: &str) -> Option<u64> {
     let line = told.lines().find_map(|line| line.strip_prefix(name))?;
@@ -168,6 +176,8 @@ mod tests {
         let before = own_bytes().expect("Linux tells");
         let taken = vec![1_u8; 64 << 20];
         let after = own_bytes().expect("Linux tells");
+        let now = own_bytes_now().expect("Linux tells");
+        assert!(now.abs_diff(after) < 16 << 20, "{now} {after}");
         assert!(before + (48 << 20) < after, "{before} {after} {}", taken.len());
         assert!(MachineMemory::read().bytes().expect("Linux tells") > after);
     }

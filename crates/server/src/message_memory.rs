@@ -14,8 +14,9 @@
 
 use std::time::Instant;
 
+use frond_db::memory_queue::{MemoryQueue, MemoryShare};
+
 use crate::limits::patience;
-use crate::memory_queue::{MemoryQueue, MemoryShare};
 use crate::wire::MESSAGE_BYTES_MAX;
 
 /// The memory of all messages together.
@@ -51,6 +52,11 @@ impl MessageMemory {
     ) -> Result<MessageReservation, E> {
         let share = self.shares.take(bytes, check)?;
         Ok(MessageReservation { share, turn: None, since: Instant::now() })
+    }
+
+    /// What all but the one with the turn share.
+    pub fn shares(&self) -> &MemoryQueue {
+        &self.shares
     }
 
     /// Whether somebody waits.

@@ -3,9 +3,9 @@
 use std::io::{self, IoSlice, Write};
 
 use bytes::Bytes;
+use frond_db::memory_queue::MemoryShare;
 
 use crate::limits::FREE_BYTES;
-use crate::memory_queue::MemoryShare;
 use crate::wire::compression::{self, Compressor};
 use crate::wire::message;
 

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use frond_db::memory_queue::MemoryShare;
 use frond_db::retry::StatementIds;
 use frond_db::{Database, Error, RetryKey, RetryableWrite};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
@@ -15,7 +16,6 @@ use crate::common::Common;
 use crate::common::Part;
 use crate::fields::Fields;
 use crate::limits::WRITE_BATCH_MAX;
-use crate::memory_queue::MemoryShare;
 use crate::operations::Operation;
 use crate::peer::{Peer, Rights};
 use crate::shared::Shared;

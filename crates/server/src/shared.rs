@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use frond_db::Frond;
+use frond_db::memory_queue::MemoryQueue;
 use frond_doc::{ObjectId, Timestamp};
 use tokio::sync::watch;
 
@@ -14,15 +15,14 @@ use crate::cursors::Cursors;
 use crate::drain::Drain;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
 use crate::log::Log;
-use crate::memory_queue::MemoryQueue;
 use crate::message_memory::MessageMemory;
 use crate::operations::Operations;
 use crate::peer::Peer;
 use crate::remote_opener::RemoteOpener;
 use crate::sessions::Sessions;
 use crate::tls::Tls;
-use crate::turns::Turns;
 use crate::wire::Compressor;
+use crate::workers::Workers;
 
 /// What a command counts as in `serverStatus`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,8 +59,8 @@ pub struct Shared {
     pub cursors: Cursors,
     /// The commands that run.
     pub operations: Operations,
-    /// Who may have a thread.
-    pub turns: Arc<Turns>,
+    /// The threads that talk to clients.
+    pub workers: Workers,
     /// What large messages hold until they are answered.
     pub messages: MessageMemory,
     /// What large answers hold until the client has them.
@@ -85,6 +85,7 @@ pub struct Shared {
     pub compressors: Vec<Compressor>,
     /// How it speaks TLS, if it does.
     pub tls: Option<Tls>,
+    memory_pressure: AtomicU32,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
     reply_ids: AtomicI32,
@@ -143,7 +144,7 @@ impl Shared {
             connections_max,
             cursors: Cursors::default(),
             operations: Operations::default(),
-            turns: Turns::new(connections_max),
+            workers: Workers::new(connections_max),
             messages: MessageMemory::new(MESSAGES_BYTES_MAX),
             answers: MemoryQueue::new(ANSWERS_BYTES_MAX),
             kept_documents: MemoryQueue::new(CURSORS_BYTES_MAX),
@@ -156,6 +157,7 @@ impl Shared {
             drain: Drain::default(),
             compressors: Compressor::ALL.to_vec(),
             tls: None,
+            memory_pressure: AtomicU32::new(0),
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
             reply_ids: AtomicI32::new(0),
@@ -179,9 +181,9 @@ impl Shared {
         Some(Arc::new(Peer::new(id, address)))
     }
 
-    /// Whether there are more connections than turns.
+    /// Whether there are more connections than threads.
     pub fn is_crowded(&self) -> bool {
-        self.turns.count() < self.connections_open.load(Ordering::Relaxed)
+        self.workers.count() < self.connections_open.load(Ordering::Relaxed)
     }
 
     /// Removes a connection that [`Shared::connect`] entered.
@@ -193,6 +195,16 @@ impl Shared {
     pub fn connection_counts(&self) -> (usize, i32) {
         let open = self.connections_open.load(Ordering::Relaxed);
         (open, self.connections_made.load(Ordering::Relaxed))
+    }
+
+    /// Notes how short of memory the process is, in thousandths.
+    pub fn note_memory_pressure(&self, thousandths: u32) {
+        self.memory_pressure.store(thousandths, Ordering::Relaxed);
+    }
+
+    /// How short of memory the process is, in thousandths.
+    pub fn memory_pressure(&self) -> u32 {
+        self.memory_pressure.load(Ordering::Relaxed)
     }
 
     /// The id of the next reply.

@@ -31,18 +31,34 @@ const FLOOR_BYTES_MIN: usize = 16 << 10;
 #[derive(Debug)]
 pub struct MemoryBudget {
     bytes_max: usize,
+    /// So much of it isn't given out.
+    withheld: AtomicUsize,
     bytes: AtomicUsize,
 }
 
 impl MemoryBudget {
     /// A budget of which nothing is taken.
     pub fn new(bytes_max: usize) -> Arc<MemoryBudget> {
-        Arc::new(MemoryBudget { bytes_max, bytes: AtomicUsize::new(0) })
+        Arc::new(MemoryBudget {
+            bytes_max,
+            withheld: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        })
     }
 
     /// How much may be taken.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
+    }
+
+    /// Gives out so much less, until it is told otherwise: what was given stays.
+    pub fn withhold(&self, bytes: usize) {
+        self.withheld.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How much may be taken now.
+    fn bytes_max_now(&self) -> usize {
+        self.bytes_max.saturating_sub(self.withheld.load(Ordering::Relaxed))
     }
 
     /// How much is taken.
@@ -52,7 +68,7 @@ impl MemoryBudget {
 
     /// Whether most of it is taken.
     pub fn is_strained(&self) -> bool {
-        self.bytes_max / 4 * 3 < self.bytes()
+        self.bytes_max_now() / 4 * 3 < self.bytes()
     }
 
     /// What a reservation may hold although nothing is left.
@@ -62,7 +78,8 @@ impl MemoryBudget {
     }
 
     fn take(&self, bytes: usize) -> bool {
-        let after = |held: usize| held.checked_add(bytes).filter(|after| *after <= self.bytes_max);
+        let most = self.bytes_max_now();
+        let after = |held: usize| held.checked_add(bytes).filter(|after| *after <= most);
         self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).is_ok()
     }
 }
@@ -119,7 +136,7 @@ impl Reservation {
             if bytes <= budget.floor_bytes() {
                 budget.bytes.fetch_add(more, Ordering::Relaxed);
             } else if !budget.take(more) {
-                return Err(Exceeded::All(budget.bytes_max));
+                return Err(Exceeded::All(budget.bytes_max_now()));
             }
         }
         self.granted = wanted;
@@ -196,6 +213,22 @@ mod tests {
         assert_eq!(second.hold(4 << 20), Ok(()));
         drop((first, second));
         assert_eq!(budget.bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_withheld_is_refused_and_what_was_given_stays() {
+        let budget = MemoryBudget::new(4 << 20);
+        let reservation = || Reservation::new(100 << 20, Some(Arc::clone(&budget)));
+        let (mut first, mut second) = (reservation(), reservation());
+        assert_eq!(first.hold(2 << 20), Ok(()));
+        budget.withhold(3 << 20);
+        assert!(budget.is_strained());
+        assert_eq!(first.hold((2 << 20) + 1), Err(Exceeded::All(1 << 20)));
+        assert_eq!(first.hold(2 << 20), Ok(()));
+        assert_eq!(second.hold(1 << 20), Err(Exceeded::All(1 << 20)));
+        assert_eq!(second.hold(FLOOR_BYTES), Ok(()));
+        budget.withhold(0);
+        assert_eq!(second.hold(1 << 20), Ok(()));
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //!    cache. Then nothing more is pinned: the way to a part is as short.
 //! 7. What lies beside the cache, parts and what readers keep there ([`CacheBudget`]), is taken from its bytes, step by step as it
 //!    grows; parts give way to the rooms. An interior node that readers have stays, since dropping it would free nothing.
+//! 8. Where the process is short of memory, a part of the bytes is withheld ([`ChunkCache::withhold`]).
 //!
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
@@ -84,6 +85,8 @@ pub(crate) struct ChunkCache {
     ghosts: GhostList,
     slow: MostlySlow,
     bytes_max: u64,
+    /// Of which so many aren't to be taken.
+    withheld: AtomicU64,
     budget: Arc<CacheBudget>,
     pin_budget: Arc<CacheBudget>,
     /// Steps that the cache has less than all bytes.
@@ -169,6 +172,7 @@ impl ChunkCache {
             ghosts: GhostList::new((items / MISSED_SHARE).max(1)),
             slow: MostlySlow::default(),
             bytes_max,
+            withheld: AtomicU64::new(0),
             budget,
             pin_budget,
             steps_beside: Mutex::new(0),
@@ -248,6 +252,13 @@ impl ChunkCache {
         self.parts.insert(hash, part, pieces);
     }
 
+    /// Takes so many bytes less, from now on; what is above that goes.
+    pub(crate) fn withhold(&self, bytes: u64) {
+        if self.withheld.swap(bytes, Ordering::Relaxed) != bytes {
+            self.share_bytes();
+        }
+    }
+
     /// Leaves the bytes that lie beside the cache, and tells parts how many they may take.
     fn share_bytes(&self) {
         let is_for_parts = self.slow.is_most();
@@ -255,7 +266,8 @@ impl ChunkCache {
         self.parts.set_bytes_max(if is_for_parts { self.parts_bytes_max() } else { 0 });
         self.parts.shrink();
         let step = (self.bytes_max / STEP_SHARE).max(1);
-        let steps = (self.budget.own_bytes() + self.parts.bytes()).div_ceil(step);
+        let withheld = self.withheld.load(Ordering::Relaxed);
+        let steps = (self.budget.own_bytes() + self.parts.bytes() + withheld).div_ceil(step);
         // Who finds it taken needn't wait for the other.
         if let Ok(mut beside) = self.steps_beside.try_lock()
             && *beside != steps
@@ -272,7 +284,8 @@ impl ChunkCache {
         let chunks = (kept_by_readers + others).max(self.bytes_max / CHUNKS_SHARE);
         let step = self.bytes_max / STEP_SHARE;
         // By whole steps, so that it seldom changes.
-        self.bytes_max.saturating_sub(own + chunks) / step.max(1) * step
+        let withheld = self.withheld.load(Ordering::Relaxed);
+        self.bytes_max.saturating_sub(own + chunks + withheld) / step.max(1) * step
     }
 }
 
@@ -396,6 +409,18 @@ mod tests {
         drop(taken);
         fill();
         assert!(all - all / 32 <= cache.cache.weight() && cache.cache.weight() <= CACHE_BYTES);
+    }
+
+    #[test]
+    fn what_is_withheld_is_given_back_at_once() {
+        let cache = cache();
+        (0..3_000).for_each(|number| cache.insert(chunk(number, 0)));
+        let all = cache.cache.weight();
+        cache.withhold(CACHE_BYTES / 4 * 3);
+        assert!(cache.cache.weight() <= CACHE_BYTES / 4);
+        cache.withhold(0);
+        (0..3_000).for_each(|number| cache.insert(chunk(number, 0)));
+        assert!(all - all / 32 <= cache.cache.weight());
     }
 
     #[test]

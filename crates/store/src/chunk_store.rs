@@ -201,6 +201,9 @@ pub trait ChunkStore: Send + Sync {
         None
     }
 
+    /// Has the store's cache, where it has one, take so much less memory than it may, until it is told otherwise.
+    fn withhold_cache(&self, _bytes: u64) {}
+
     /// Returns what the store has done since it was opened.
     fn counters(&self) -> StoreCounters;
 }

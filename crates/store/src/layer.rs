@@ -192,6 +192,10 @@ impl<L: StoreLayer> ChunkStore for L {
         self.inner().pin_budget()
     }
 
+    fn withhold_cache(&self, bytes: u64) {
+        self.inner().withhold_cache(bytes);
+    }
+
     fn counters(&self) -> StoreCounters {
         self.inner().counters()
     }

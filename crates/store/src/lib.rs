@@ -12,6 +12,7 @@ pub mod field;
 pub mod io;
 pub mod local;
 pub mod memory;
+pub mod memory_queue;
 mod read;
 
 mod cache;

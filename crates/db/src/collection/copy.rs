@@ -12,11 +12,12 @@ use frond_query::expression::Variables;
 use frond_query::sort::SortPattern;
 use frond_query::update::UpdateContext;
 use frond_query::{Filter, Update};
+use frond_store::budget::Reservation;
 use frond_tree::TreeFormat;
 
 use crate::collection::find::Search;
 use crate::collection::plan::Order;
-use crate::collection::replace::{Content, NewDocument};
+use crate::collection::replace::content::{Content, NewDocument};
 use crate::collection::scan::{Row, Scan};
 use crate::database::Database;
 use crate::error::Error;
@@ -123,29 +124,48 @@ impl Choice {
         fields.map(|field| field.path.split('.').next().unwrap_or_default().as_bytes())
     }
 
-    /// Chooses. Of documents that are sorted no more are held than may be chosen, and as many again.
-    fn of<'a>(&'a self, all: impl Iterator<Item = Result<Row, Error>> + 'a) -> Chosen<'a> {
+    /// Chooses. Of documents that are sorted no more are held than may be chosen, and as many again; `None` if that is
+    /// more than `held` allows.
+    fn of<'a>(
+        &'a self,
+        all: impl Iterator<Item = Result<Row, Error>> + 'a,
+        mut held: Reservation,
+    ) -> Chosen<'a> {
+        let is_all = self.limit.is_none() && self.skip == 0;
         let end = self.limit.map_or(usize::MAX, |limit| self.skip.saturating_add(limit));
-        let Some(order) = &self.order else {
-            return Ok(Box::new(all.take(end).skip(self.skip)));
+        // A collection has an order of its own.
+        let Some(order) = self.order.as_ref().filter(|_| !is_all) else {
+            return Ok(Some(Box::new(all.take(end).skip(self.skip))));
         };
-        let mut kept: Vec<(Bytes, Row)> = Vec::new();
+        let row_bytes = |(key, row): &(Bytes, Row)| {
+            size_of::<(Bytes, Row)>() + key.len() + row.asked().as_bytes().len()
+        };
+        let (mut kept, mut bytes): (Vec<(Bytes, Row)>, usize) = (Vec::new(), 0);
         for row in all {
             let row = row?;
             kept.push((order.key(row.asked()), row));
+            bytes += kept.last().map_or(0, row_bytes);
             if end.saturating_mul(2).max(CHECK_COUNT) <= kept.len() {
                 kept.sort_by(|(left, _), (right, _)| left.cmp(right));
                 kept.truncate(end);
+                bytes = kept.iter().map(row_bytes).sum();
+            }
+            if held.hold(bytes).is_err() {
+                return Ok(None);
             }
         }
         kept.sort_by(|(left, _), (right, _)| left.cmp(right));
         kept.truncate(end);
-        Ok(Box::new(kept.into_iter().skip(self.skip).map(|(_, row)| Ok(row))))
+        let chosen = kept.into_iter().skip(self.skip);
+        Ok(Some(Box::new(chosen.map(move |(_, row)| {
+            let _held = &held;
+            Ok(row)
+        }))))
     }
 }
 
-/// The documents that were chosen.
-type Chosen<'a> = Result<Box<dyn Iterator<Item = Result<Row, Error>> + 'a>, Error>;
+/// The documents that were chosen; `None` if they are too many to be sorted in memory.
+type Chosen<'a> = Result<Option<Box<dyn Iterator<Item = Result<Row, Error>> + 'a>>, Error>;
 
 /// The argument of the first stage, which is taken out, if it has that name.
 fn take_first<'a>(stages: &mut Vec<Value<'a>>, name: &str) -> Option<Value<'a>> {
@@ -167,7 +187,7 @@ pub(super) struct CopySource<'a> {
 
 impl Database {
     /// Copies what passes the filter into a collection of `target`, and tells whether it did: not if
-    /// `target` is another repository, or the source is no collection.
+    /// `target` is another repository, the source is no collection, or too much is to be sorted.
     pub(super) fn copy(
         &self,
         copy: &Copy,
@@ -195,7 +215,8 @@ impl Database {
         let _session = self.frond().engine().store().session();
         let filter = source.filter.clone();
         let scan = Scan::new(source.reader.clone(), &found, access, filter, &Order::Any);
-        let mut content = Content::new();
+        let resources = self.frond().resources(false);
+        let mut content = Content::new(&resources, source.interrupt);
         let scan = scan.for_update(copy.stages.names().chain(copy.choice.names()));
         let scan = scan.enumerate().map(|(count, row)| {
             if count.is_multiple_of(CHECK_COUNT) {
@@ -203,7 +224,8 @@ impl Database {
             }
             row
         });
-        for row in copy.choice.of(scan)? {
+        let Some(chosen) = copy.choice.of(scan, resources.reservation())? else { return Ok(false) };
+        for row in chosen {
             let row = row?;
             let id_key = row.id_key.clone();
             let document = copy.copied(source.reader, format, found.documents, row)?;
@@ -211,9 +233,9 @@ impl Database {
                 NewDocument::Whole(document) => target.check_document(document.view())?,
                 NewDocument::Pieces(large) => target.check_size(large.bytes())?,
             }
-            content.insert(id_key, document);
+            content.add(&id_key, &document)?;
         }
-        target.replace_content(collection, &content, Durability::Synced)?;
+        target.replace_content(collection, content, Durability::Synced)?;
         Ok(true)
     }
 }

@@ -1,76 +1,36 @@
 //! Replacing a collection's whole content at once: `$out`.
 //!
-//! 1. All documents are read and checked by the collection's validator, their keys sorted, and the trees of documents and
-//!    indexes built: in the store, seen by nobody. They are built once, however often the transaction runs. Documents that
-//!    are copied from the same repository may come as their pieces ([`super::copy`]).
+//! 1. All documents are read, sorted by their keys in bounded memory ([`content`]), and put into a tree: in the store,
+//!    seen by nobody. From there they are checked by the collection's validator, and the trees of indexes built. Documents
+//!    that are copied from the same repository may come as their pieces ([`super::copy`]).
 //! 2. One transaction makes them the bases of new trees, names these in the working entry, and drops
 //!    the old ones. It conflicts with every concurrent write to the collection.
 //!
 //! The collection keeps its options and indexes, as MongoDB's `$out` does. Should they have changed
 //! meanwhile, the second step asks for the first again.
 
-use std::collections::BTreeMap;
+pub(super) mod content;
 
 use bytes::Bytes;
-use frond_doc::pieces::LargeDocument;
-use frond_doc::{DocumentBuf, Value as BsonValue, key, normalise};
+use frond_doc::{DocumentBuf, normalise};
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 use frond_query::pipeline::Documents;
-use frond_store::ChunkStore;
-use frond_tree::{Entry, Tree, TreeError, TreeFormat, Value};
+use frond_tree::{Bounds, Direction, Tree, TreeFormat};
 
 use crate::catalog::build::Builder;
-use crate::catalog::{CatalogView, adopt, duplicate};
+use crate::catalog::{CatalogView, adopt};
+use crate::collection::replace::content::{Content, NewDocument, id_key_of};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::validation::Validator;
 use crate::definition::{IndexSpec, view};
 use crate::error::Error;
-use crate::interrupt::Interrupt;
-use crate::large::{self, value_of};
+use crate::large;
 use crate::name;
 use crate::schema::{Index, TreeRef};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::transact::Outcome;
-
-/// What a collection will hold, by the keys of `_id`.
-pub(super) type Content = BTreeMap<Bytes, NewDocument>;
-
-/// A document that a collection will hold.
-pub(super) enum NewDocument {
-    /// All of it.
-    Whole(DocumentBuf),
-    /// One that is stored already, in the collection's repository.
-    Pieces(LargeDocument),
-}
-
-impl NewDocument {
-    fn value(&self, store: &dyn ChunkStore, format: TreeFormat) -> Result<Value, TreeError> {
-        match self {
-            NewDocument::Whole(document) => value_of(store, format, document),
-            NewDocument::Pieces(large) => Ok(large.value()),
-        }
-    }
-
-    /// The outermost fields of these names at least, and `_id`; `None`: all.
-    fn with_fields(
-        &self,
-        store: &dyn ChunkStore,
-        names: Option<Vec<&[u8]>>,
-    ) -> Result<DocumentBuf, Error> {
-        match (self, names) {
-            (NewDocument::Whole(document), _) => Ok(document.clone()),
-            (NewDocument::Pieces(large), None) => Ok(large::read(store, large)?),
-            (NewDocument::Pieces(large), Some(mut names)) => {
-                if !names.contains(&&b"_id"[..]) {
-                    names.push(b"_id");
-                }
-                Ok(large.project(store, &names)?)
-            }
-        }
-    }
-}
 
 /// Trees that hold a collection's new content, for a collection with these options, if there is one.
 struct Built {
@@ -88,30 +48,29 @@ impl Database {
         durability: Durability,
     ) -> Result<(), Error> {
         name::check_collection(self.repository_name(), collection)?;
-        let mut content = Content::new();
+        let resources = self.frond().resources(false);
+        let mut content = Content::new(&resources, self.interrupt());
         for document in documents {
             let document = normalise::for_insert(&document?, || self.frond().new_object_id())?;
             self.check_document(document.view())?;
-            let id_key = key::of_value(document.get("_id").unwrap_or(BsonValue::Null));
-            if content.contains_key(&id_key) {
-                return Err(duplicate::of_id(&self.namespace(collection), document.view()));
-            }
-            content.insert(id_key, NewDocument::Whole(document));
+            content.add(&id_key_of(&document), &NewDocument::Whole(document))?;
         }
-        self.replace_content(collection, &content, durability)
+        self.replace_content(collection, content, durability)
     }
 
     /// As `replace_collection`, of documents that were checked.
     pub(super) fn replace_content(
         &self,
         collection: &str,
-        content: &Content,
+        content: Content<'_>,
         durability: Durability,
     ) -> Result<(), Error> {
         let branch = self.writable_branch()?;
-        let repository = self.begin_to_exist(branch, durability)?;
+        let format = self.begin_to_exist(branch, durability)?;
         // What is put must outlive a collection of garbage that begins before the transaction names it.
         let _session = self.frond().engine().store().session();
+        let store = &**self.frond().engine().store();
+        let documents = content.load(store, format, &self.namespace(collection))?;
         loop {
             let reader = self.reader();
             let found = CatalogView::open(&reader, self)?.collection(collection)?;
@@ -120,10 +79,9 @@ impl Database {
                 None => (None, Vec::new()),
             };
             if let Some(options) = &options {
-                self.check_content(options, content)?;
+                self.check_content(options, documents)?;
             }
-            let (documents, indexes) =
-                self.build_content(collection, repository, content, &indexes)?;
+            let indexes = self.build_indexes(collection, documents, &indexes)?;
             let built = Built { options, documents, indexes };
             let scope = Scope::collection(self.repository_name(), branch, collection);
             let swapped = self.transact(scope, LatchMode::Replacer, durability, |transaction| {
@@ -150,49 +108,63 @@ impl Database {
     }
 
     /// Checks all by the validator that the options name.
-    fn check_content(&self, options: &DocumentBuf, content: &Content) -> Result<(), Error> {
-        let store = &**self.frond().engine().store();
+    fn check_content(&self, options: &DocumentBuf, documents: Tree) -> Result<(), Error> {
         let validator = Validator::of_options(options.view(), self.frond().now_millis())?;
         let Some(validator) = validator.filter(|_| self.validates()) else { return Ok(()) };
-        for document in content.values() {
-            let names = validator.outermost_names();
-            validator.check(None, document.with_fields(store, names)?.view())?;
+        for document in self.read_content(documents, validator.outermost_names()) {
+            validator.check(None, document?.1.view())?;
         }
         Ok(())
     }
 
-    /// The trees of documents and of each index.
-    fn build_content(
+    /// The documents by the keys of their `_id`s, large ones with the outermost fields of these names at least, and
+    /// `_id`; `None`: all.
+    fn read_content<'a>(
+        &'a self,
+        documents: Tree,
+        mut names: Option<Vec<&'a [u8]>>,
+    ) -> impl Iterator<Item = Result<(Bytes, DocumentBuf), Error>> + 'a {
+        if let Some(names) = names.as_mut().filter(|names| !names.contains(&&b"_id"[..])) {
+            names.push(b"_id");
+        }
+        let store = self.frond().engine().store();
+        documents.range(store, Bounds::all(), Direction::Ascending).map(move |entry| {
+            let entry = entry?;
+            let document = match (large::head(&entry.value), &names) {
+                (Some(large), Some(names)) => large.project(&**store, names)?,
+                _ => large::read_document(&**store, &entry.value)?,
+            };
+            Ok((entry.key, document))
+        })
+    }
+
+    /// The trees of the indexes.
+    fn build_indexes(
         &self,
         collection: &str,
-        format: TreeFormat,
-        content: &Content,
+        documents: Tree,
         indexes: &[Index],
-    ) -> Result<(Tree, Vec<(IndexSpec, Tree)>), Error> {
+    ) -> Result<Vec<(IndexSpec, Tree)>, Error> {
         let store = &**self.frond().engine().store();
-        let mut entries = content.iter().map(|(key, document)| {
-            Ok(Entry { key: key.clone(), value: document.value(store, format)? })
-        });
-        let documents = Tree::load(store, format, &mut entries)?;
         let namespace = self.namespace(collection);
         let mut built = Vec::new();
         for index in indexes {
-            let indexed =
-                |document: &NewDocument| document.with_fields(store, index.outermost_names());
-            let mut documents =
-                content.iter().map(|(key, document)| Ok((key.clone(), indexed(document)?)));
             let builder = Builder {
                 frond: self.frond(),
-                format,
+                format: documents.format,
                 namespace: &namespace,
-                interrupt: &Interrupt::default(),
+                interrupt: self.interrupt(),
                 progress: None,
             };
-            let find = |id_key: &[u8]| content.get(id_key).map(indexed).transpose();
-            let tree = builder.index_tree(index, &mut documents, &find)?;
+            let find = |id_key: &[u8]| {
+                let value = documents.get(store, id_key)?;
+                Ok(value.map(|value| large::read_document(store, &value)).transpose()?)
+            };
+            let mut read = self.read_content(documents, index.outermost_names());
+            let tree = builder.index_tree(index, &mut read, &find)?;
             built.push((index.spec.clone(), tree));
         }
-        Ok((documents, built))
+        Ok(built)
     }
 
     /// Swaps the new trees in; `false` if options or indexes are others than those that they were

@@ -39,6 +39,9 @@ pub(crate) struct ParsedUpdate {
     pub context: UpdateContext,
 }
 
+/// An updated document that is smaller isn't charged until it is written.
+const MADE_BYTES_MIN: usize = 256 << 10;
+
 /// The refusal of a statement that may change many documents in a write that may be sent again.
 pub(crate) const MULTI_IS_NOT_RETRYABLE: &str =
     "Cannot use (or request) retryable writes with multi=true";
@@ -255,10 +258,16 @@ impl ParsedStatement {
             }
             found => found?,
         };
-        match self.update.apply(&self.filter, &found)? {
-            Some(after) => writer.replace(&found, &after).map(|()| true),
-            None => Ok(false),
+        let Some(after) = self.update.apply(&self.filter, &found)? else { return Ok(false) };
+        // What was sent is charged as a message; what was made of little may wait for room to be written, too.
+        let mut made = self.filter.memory().another(usize::MAX);
+        if !self.update.update.is_replacement() && MADE_BYTES_MIN <= after.as_bytes().len() {
+            made.hold(after.as_bytes().len()).map_err(|exceeded| {
+                let message = format!("the updated document exceeded memory limit of {exceeded}");
+                Error::invalid(Code::ExceededMemoryLimit, message)
+            })?;
         }
+        writer.replace(&found, &after).map(|()| true)
     }
 
     /// The statement by the collection's own collation, if that changes anything.

@@ -267,6 +267,14 @@ impl<'t> CollectionWriter<'t> {
         self.transaction.bytes()
     }
 
+    /// Makes room in memory for `bytes` more, which are taken until the transaction is committed.
+    ///
+    /// # Errors
+    /// What ends the wait for them.
+    pub(super) fn make_room(&self, bytes: u64) -> Result<(), Error> {
+        self.transaction.make_room(bytes, || self.database.interrupt().check())
+    }
+
     /// Whether the transaction, if it is this request's alone, has as much to write since it had `bytes` as a part
     /// may.
     pub fn is_full_since(&self, bytes: u64) -> bool {

@@ -185,3 +185,51 @@ fn temporary_files_take_no_more_than_they_may_together() {
     assert_eq!(frond.temporary_disk_bytes(), 0);
     assert!(shop.find("many", &sorted).is_ok());
 }
+
+#[test]
+fn out_is_sorted_on_disk_where_it_is_more_than_memory_holds() {
+    let options = frond_db::FrondOptions {
+        stage_memory_bytes_max: Some(2_000),
+        ..frond_db::FrondOptions::default()
+    };
+    let machine = frond_testkit::SimDisk::new(3).machine();
+    let frond = frond_db::Frond::open_on(&machine, options).expect("opens");
+    let shop = frond.database("shop").expect("a proper name");
+    let large = "x".repeat(40_000);
+    let document = |n: i32| {
+        let text = if n % 50 == 0 { &large[..] } else { "" };
+        format!("{{'_id': {}, 'k': {}, 'h': [1, 2, 3], 't': '{text}'}}", n * 7 % 300, n % 17)
+    };
+    let documents: Vec<String> = (0..300).map(document).collect();
+    insert(&shop, "many", &format!("[{}]", documents.join(",")));
+    insert(&shop, "copy", "[{'_id': 'old', 'k': 1}]");
+    let spec = IndexSpec::parse(json("{'key': {'k': 1}}").view());
+    shop.create_indexes("copy", &[spec.expect("a proper index")]).expect("made");
+    for stages in [
+        "{'$match': {}}",
+        "{'$sort': {'k': 1, '_id': 1}}",
+        "{'$sort': {'k': 1, '_id': -1}}, {'$limit': 250}",
+        "{'$set': {'k': {'$add': ['$k', 1]}}}",
+        "{'$project': {'t': 0}}",
+        "{'$unwind': '$h'}, {'$set': {'_id': {'$add': [{'$multiply': ['$_id', 4]}, '$h']}}}",
+    ] {
+        let by_id = format!("[{stages}, {{'$sort': {{'_id': 1}}}}]");
+        let expected = aggregate(&shop, Some("many"), &by_id).expect("right");
+        let out = format!("[{stages}, {{'$out': 'copy'}}]");
+        aggregate(&shop, Some("many"), &out).expect("right");
+        assert_eq!(all(&shop, "copy"), texts(&expected), "{stages}");
+        let few: Vec<_> =
+            expected.into_iter().filter(|it| it.get("k") == Some(3_i32.into())).collect();
+        assert!(!few.is_empty());
+        let found = aggregate(&shop, Some("copy"), "[{'$match': {'k': 3}}, {'$sort': {'_id': 1}}]");
+        assert_eq!(texts(&found.expect("right")), texts(&few), "by the index, {stages}");
+        assert_eq!((frond.temporary_disk_bytes(), frond.stages_memory_bytes()), (0, 0));
+    }
+    let before = all(&shop, "copy");
+    let twice = "[{'$set': {'_id': {'$mod': ['$_id', 100]}}}, {'$out': 'copy'}]";
+    let error = aggregate(&shop, Some("many"), twice).unwrap_err();
+    assert_eq!(error.code, Code::DuplicateKey);
+    assert_eq!(all(&shop, "copy"), before);
+    shop.frond().engine().checkpoint().expect("folded");
+    shop.frond().engine().check().expect("every invariant holds");
+}

@@ -250,3 +250,50 @@ fn a_search_along_many_short_ranges_is_told_to_stop() {
     assert_eq!(run(&shop, "things", &request).expect("the request is right").len(), 1_000);
     assert!(3 <= asked.load(Ordering::Relaxed), "{asked:?}");
 }
+
+/// Writes that each want all the memory there is for them, of the same documents, so that they wait for keys, too.
+#[test]
+fn large_writes_take_turns_and_all_get_through() {
+    const THREADS: i32 = 6;
+    const ROUNDS: i32 = 4;
+    let engine = frond_engine::EngineOptions {
+        writes_bytes_max: 1 << 20,
+        ..frond_engine::EngineOptions::default()
+    };
+    let options = FrondOptions { engine, ..FrondOptions::default() };
+    let frond = Frond::open_on(&SimDisk::new(5).machine(), options).expect("opens");
+    let shop = frond.database("shop").expect("a proper name");
+    for id in 0..3 {
+        let text = text_of(600_000, id as u64);
+        let document = document! { "_id": id, "n": 0_i32, "text": &text };
+        assert_eq!(try_insert(&shop, "things", &[document]).count, 1);
+    }
+    let changes = [
+        "[{'$set': {'n': {'$add': ['$n', 1]}, 'text': {'$concat': ['$text', 'x']}}}]",
+        "{'$inc': {'n': 1}, '$set': {'other': 'y'}}",
+        "{'$inc': {'n': 1}, '$push': {'more': {'$each': [1, 2, 3], '$position': 0}}}",
+        "[{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'n': {'$add': ['$n', 1]}}]}}]",
+    ];
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let shop = &shop;
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let filter = format!("{{'_id': {}}}", (thread + round) % 3);
+                    let change = changes[(thread * 3 + round) as usize % changes.len()];
+                    let report = update(shop, "things", statement(&filter, change));
+                    assert_eq!(report.matched, 1, "{change}");
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..ROUNDS {
+                update(&shop, "things", many("{}", "[{'$set': {'n': {'$add': ['$n', 1]}}}]"));
+            }
+        });
+    });
+    let sum = aggregate(&shop, Some("things"), "[{'$group': {'_id': null, 'n': {'$sum': '$n'}}}]");
+    let expected = format!("[{{'_id':null,'n':{}}}]", THREADS * ROUNDS + 3 * ROUNDS);
+    assert_eq!(texts(&sum.expect("right")), expected);
+    assert_eq!(frond.engine().write_memory_bytes(), (1 << 20, 0));
+}

@@ -61,6 +61,13 @@ impl FieldIndexes {
         }
     }
 
+    /// Holds about so many bytes from now on; what is above it goes.
+    pub fn set_bytes_max(&self, bytes: u64) {
+        if self.shared.cache.capacity() != bytes {
+            self.shared.cache.set_capacity(bytes);
+        }
+    }
+
     /// The shapes of the documents.
     pub fn shapes(&self) -> &ShapeRegistry {
         &self.shared.shapes

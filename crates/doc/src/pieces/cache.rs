@@ -1,5 +1,7 @@
 //! Large documents that were put together, by their hashes, each with an index of its fields.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use frond_store::ChunkStore;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -18,7 +20,7 @@ const SHARE_MAX: u64 = 32;
 /// Whole documents. *Thread safety*: any number of threads.
 #[derive(Debug)]
 pub struct LargeDocuments {
-    bytes_max: u64,
+    bytes_max: AtomicU64,
     documents: Cache<[u8; 32], DocumentBuf, ByBytes>,
     indexes: FieldIndexes,
 }
@@ -36,9 +38,17 @@ impl LargeDocuments {
     /// Makes an empty cache that will hold about so many bytes.
     pub fn new(bytes_max: u64) -> LargeDocuments {
         LargeDocuments {
-            bytes_max,
+            bytes_max: AtomicU64::new(bytes_max),
             documents: Cache::with_weighter(1024, bytes_max, ByBytes),
             indexes: FieldIndexes::new(INDEXES_BYTES),
+        }
+    }
+
+    /// Holds about so many bytes from now on; what is above it goes.
+    pub fn set_bytes_max(&self, bytes: u64) {
+        if self.bytes_max.swap(bytes, Ordering::Relaxed) != bytes {
+            self.documents.set_capacity(bytes);
+            self.indexes.set_bytes_max(bytes.min(INDEXES_BYTES));
         }
     }
 
@@ -61,7 +71,7 @@ impl LargeDocuments {
             return Ok(known);
         }
         let document = self.indexes.attach(hash, large.read(store)?);
-        if large.bytes() <= self.bytes_max / SHARE_MAX {
+        if large.bytes() <= self.bytes_max.load(Ordering::Relaxed) / SHARE_MAX {
             self.documents.insert(hash, document.clone());
         }
         Ok(document)

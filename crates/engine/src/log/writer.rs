@@ -17,8 +17,8 @@ use frond_store::StoreError;
 use frond_store::io::{Chance, DiskFile, Machine};
 
 use super::format::{
-    Chain, LogOffset, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
-    SegmentNumber, VERSION, payload_checksum, record_bytes,
+    Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
+    SegmentHeader, SegmentNumber, VERSION, payload_checksum, record_bytes,
 };
 use crate::ids::Sequence;
 use crate::log::recycled::{Failed, RecycledSegments};
@@ -28,6 +28,8 @@ const STEP_BYTES_MIN: u64 = 4 << 10;
 const STEP_BYTES_MAX: u64 = 1 << 20;
 /// What a write was put together in is kept for the next, if it isn't larger.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
+/// A payload that is larger is written by itself: to copy it first would take as much memory again.
+const COPIED_BYTES_MAX: usize = 1 << 20;
 
 /// A record that waits to be written.
 pub(crate) struct PendingRecord {
@@ -195,13 +197,16 @@ impl Writer {
         Ok(OpenSegment { header, file, end, bytes: file_bytes, synced: end, cut: false, chain })
     }
 
-    /// Writes records of the open segment with one write.
+    /// Writes records of the open segment: with one write, but for the payloads that are large.
     fn write_group(&mut self, group: &[PendingRecord]) -> Result<(), WriteError> {
         let open = self.open.as_mut().expect("a segment was opened for the group");
-        let bytes = group.iter().map(|record| record_bytes(record.payload.len())).sum();
+        let copied = group.iter().filter(|record| record.payload.len() <= COPIED_BYTES_MAX);
+        let bytes = copied.map(|record| record_bytes(record.payload.len())).sum();
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.reserve(bytes);
         let mut chain = open.chain;
+        // Where the buffer goes; what lies before was written.
+        let mut at = open.end.0;
         for record in group {
             let header = RecordHeader {
                 previous: chain,
@@ -213,30 +218,43 @@ impl Writer {
                 version: VERSION,
             };
             let (header, next) = header.encode(open.header.nonce);
-            let end = buffer.len() + record_bytes(record.payload.len());
+            let mut end = buffer.len() + record_bytes(record.payload.len());
             assert!(header.len() == RECORD_HEADER_BYTES);
             buffer.extend_from_slice(&header);
-            buffer.extend_from_slice(&record.payload);
-            buffer.resize(end, 0);
+            if record.payload.len() <= COPIED_BYTES_MAX {
+                buffer.extend_from_slice(&record.payload);
+                buffer.resize(end, 0);
+            } else {
+                open.write(at, &buffer)?;
+                at += buffer.len() as u64;
+                end -= buffer.len();
+                open.write(at, &record.payload)?;
+                at += record.payload.len() as u64;
+                end -= record.payload.len();
+                buffer.clear();
+                assert!(end < RECORD_ALIGNMENT, "a record ends where the next may begin");
+                buffer.resize(end, 0);
+            }
             chain = next;
         }
         let bytes = buffer.len();
-        let end = open.end.0 + bytes as u64;
-        if open.bytes < end {
+        let end = at + bytes as u64;
+        // What is cut off after a failure is all of the group: only one write is tried again.
+        if open.bytes < end && at == open.end.0 {
             let grown = end + (end / 4).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
-            buffer.resize((grown - open.end.0) as usize, 0);
-            if open.write(&buffer).is_err() {
+            buffer.resize((grown - at) as usize, 0);
+            if open.write(at, &buffer).is_err() {
                 // Perhaps there is room for the records, if not for more.
-                open.write(&buffer[..bytes])?;
+                open.write(at, &buffer[..bytes])?;
                 buffer.truncate(bytes);
             }
-        } else {
-            open.write(&buffer)?;
+        } else if !buffer.is_empty() {
+            open.write(at, &buffer)?;
         }
+        self.counters.record_bytes += end - open.end.0;
+        self.counters.bytes += at + buffer.len() as u64 - open.end.0;
         open.end = LogOffset(end);
         open.chain = chain;
-        self.counters.bytes += buffer.len() as u64;
-        self.counters.record_bytes += bytes as u64;
         if buffer.capacity() <= BUFFER_BYTES_MAX {
             buffer.clear();
             self.buffer = buffer;
@@ -246,16 +264,16 @@ impl Writer {
 }
 
 impl OpenSegment {
-    /// Writes at the segment's end, without moving it.
-    fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+    /// Writes behind the segment's end, without moving it; what fails leaves nothing behind it.
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let name = || self.header.number.file_name();
-        if let Err(error) = self.file.write_all_at(self.end.0, bytes) {
+        if let Err(error) = self.file.write_all_at(at, bytes) {
             self.file.set_bytes(self.end.0).map_err(|error| unknown(name(), error))?;
             self.bytes = self.end.0;
             self.cut = true;
             return Err(refused(&name(), error));
         }
-        self.bytes = self.bytes.max(self.end.0 + bytes.len() as u64);
+        self.bytes = self.bytes.max(at + bytes.len() as u64);
         Ok(())
     }
 }

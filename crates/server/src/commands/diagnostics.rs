@@ -173,6 +173,10 @@ fn append_storage(answer: &mut DocumentBuilder, server: &Shared) {
     ] {
         answer.append(name, Value::Int64(reply::long(bytes.unwrap_or(0))));
     }
+    let pressure = f64::from(server.memory_pressure()) / f64::from(frond_db::PRESSURE_MAX);
+    answer.append("pressure", Value::Double(pressure));
+    let (_, writes) = server.frond.engine().write_memory_bytes();
+    answer.append("writesBytes", Value::Int64(reply::long(writes)));
     let stages = server.frond.stages_memory_bytes() as u64;
     answer.append("stagesBytes", Value::Int64(reply::long(stages)));
     let temporary = server.frond.temporary_disk_bytes();

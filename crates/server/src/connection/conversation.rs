@@ -112,7 +112,7 @@ impl Conversation {
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.write(&mut Stream::new(socket, self.session.as_deref_mut()))?;
             (self.outgoing, self.delayed_since) = (None, None);
-            if self.shared.turns.is_waited_for() && !self.closes {
+            if self.shared.workers.is_waited_for() && !self.closes {
                 match self.next.is_some() {
                     true => return Ok(Some(Pause::Full)),
                     false if !self.has_more() => return Ok(Some(Pause::Silent)),

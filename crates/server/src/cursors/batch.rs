@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use frond_db::Error;
+use frond_db::memory_queue::MemoryShare;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::answer_memory::AnswerMemory;
 use crate::cursors::{CursorFacts, Following};
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
-use crate::memory_queue::MemoryShare;
 use crate::operations::CurrentOperation;
 
 /// What an element of a batch has beside its document: a type and a position.

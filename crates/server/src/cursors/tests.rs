@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use frond_db::memory_queue::{MemoryQueue, MemoryShare};
 use frond_doc::{DocumentBuf, DocumentBuilder, document};
 
 use super::*;
 use crate::answer_memory::AnswerMemory;
 use crate::common::Common;
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES};
-use crate::memory_queue::{MemoryQueue, MemoryShare};
 use crate::operations::Operations;
 use crate::peer::Peer;
 

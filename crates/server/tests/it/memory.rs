@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use frond_doc::{DocumentBuf, Value, document};
 use frond_server::wire::{DocumentSequence, HEADER_BYTES, Header, Message};
 
-use crate::running::Running;
+use crate::running::{Running, json};
 
 const MEGABYTE: usize = 1 << 20;
 
@@ -205,4 +205,43 @@ fn a_batch_of_many_small_documents() {
     assert_eq!(answer.expect("inserts").get("n"), Some(Value::Int32(20_000)));
     let find = document! { "find": "c", "batchSize": 7_000_i32 };
     assert_eq!(client.0.documents("test", find.view()).expect("reads").len(), 20_000);
+}
+
+/// What a server that takes too much leaves out: what a request may hold, not the requests.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_above_its_memory_goes_on_with_less() {
+    let server = Running::above_its_memory();
+    let mut client = server.client();
+    loop {
+        let status = client.ok("admin", r#"{"serverStatus": 1}"#);
+        let memory = status.get("frond").and_then(|frond| frond.as_document()?.get("memory"));
+        let pressure = memory.and_then(|memory| memory.as_document()?.get("pressure"));
+        if pressure == Some(Value::Double(1.0)) {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    // Large messages, writes and answers, side by side, one at a time.
+    std::thread::scope(|scope| {
+        for id in 0..8 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = server.client();
+                let insert = insert_of(id, &"x".repeat(MEGABYTE));
+                let command = document! { "insert": "c" };
+                client.0.command_with("test", command.view(), insert).expect("inserts");
+                let find = json(&format!(r#"{{"find": "c", "filter": {{"_id": {id}}}}}"#));
+                assert_eq!(client.0.documents("test", find.view()).expect("reads").len(), 1);
+            });
+        }
+    });
+    client.check("test", r#"{"count": "c"}"#, r#"{"n": 8, "ok": 1.0}"#);
+    // What would hold much is refused, what can go to disk isn't.
+    let range = r#"{"$map": {"input": {"$range": [0, 1000000]}, "in": {"a": "$$this"}}}"#;
+    let much =
+        format!(r#"{{"aggregate": 1, "pipeline": [{{"$documents": {range}}}], "cursor": {{}}}}"#);
+    assert_eq!(client.error("test", &much).0, 146);
+    let sort = r#"{"find": "c", "sort": {"text": 1, "_id": -1}, "projection": {"_id": 1}}"#;
+    assert_eq!(client.0.documents("test", json(sort).view()).expect("sorts").len(), 8);
 }

@@ -54,6 +54,12 @@ impl Running {
         Running::with(disk, ServerOptions { auth: true, ..ServerOptions::default() })
     }
 
+    /// Starts a server whose process takes more than it may, whatever it gives back.
+    pub fn above_its_memory() -> Running {
+        let memory = ServerOptions { memory_bytes: Some(1), ..ServerOptions::default() };
+        Running::with(&SimDisk::new(1), memory)
+    }
+
     /// Starts a server on a disk, as it is told.
     pub fn with(disk: &SimDisk, options: ServerOptions) -> Running {
         let frond = Frond::open_on(&disk.machine(), FrondOptions::default());

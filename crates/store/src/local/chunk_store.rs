@@ -199,6 +199,10 @@ impl ChunkStore for LocalStore {
         Some(&self.pin_budget)
     }
 
+    fn withhold_cache(&self, bytes: u64) {
+        self.cache.withhold(bytes);
+    }
+
     fn counters(&self) -> StoreCounters {
         self.counters.now()
     }

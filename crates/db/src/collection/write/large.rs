@@ -35,6 +35,8 @@ impl CollectionWriter<'_> {
         if document.as_bytes().len() < frond_doc::pieces::LARGE_DOCUMENT_BYTES {
             return Ok(Value::inline(document.clone().into_bytes()));
         }
+        // Its chunks, and the log's record of them.
+        self.make_room(2 * document.as_bytes().len() as u64)?;
         let format =
             adopt::ensure_repository(self.transaction, self.database, self.branch)?.format();
         let (value, chunks) = {
@@ -90,6 +92,12 @@ impl CollectionWriter<'_> {
             return Ok(None); // It looks at whole documents, before and after.
         }
         let context = update.context_of(filter, found.asked());
+        // Operators write what they bring, and a few pieces beside it; stages may write all of it again.
+        let expected = match update.source.as_value() {
+            BsonValue::Document(operators) => operators.as_bytes().len() as u64,
+            _ => before.bytes(),
+        };
+        self.make_room(2 * expected)?;
         let Some((after, chunks)) = self.pieces_after(&before, update, &context)? else {
             // Before the whole document is read: it may be that it only was to stop.
             filter.memory().check()?;
@@ -98,6 +106,8 @@ impl CollectionWriter<'_> {
         if after.hash() == before.hash() {
             return Ok(Some(false));
         }
+        let written: u64 = chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum();
+        self.make_room(2 * written.saturating_sub(expected))?;
         self.ensure()?;
         let mut changed = None;
         self.undoing(|writer| {
@@ -117,6 +127,7 @@ impl CollectionWriter<'_> {
 
     /// The document with all its fields.
     pub fn whole(&self, row: Row) -> Result<Found, Error> {
+        self.make_room(row.large.map_or(0, |large| large.bytes()))?;
         match self.documents() {
             Some(documents) => row.into_whole(&self.reader(), documents),
             None => Err(Error::internal("a document of no collection")),

@@ -1,17 +1,20 @@
-//! How much memory the messages of all connections may hold together.
+//! A budget of memory for which those wait who get none: for what is large and comes by the connection or the
+//! write.
 //!
-//! One connection may hold a message or an answer of 48 MB, and two thousand may be open. So whatever is
-//! large takes a [`MemoryShare`] of a budget before it is read or made, and whoever gets none waits: the client
-//! is held up, not cut off.
+//! One connection may hold a message or an answer of 48 MB, a write several times its document, and two thousand
+//! connections may be open. So whatever is large takes a [`MemoryShare`] of a budget before it is read or made, and
+//! whoever gets none waits: the client is held up, not cut off. (What is refused instead is in [`crate::budget`].)
 //!
-//! There is one budget for messages that come in and one for answers. A command may hold a share of the
-//! first and wait for the second, never the other way round, and whoever waits for a budget holds nothing
-//! of it: so nobody waits in a circle.
+//! A server has one budget for messages that come in and one for answers, an engine one for what is written. A command
+//! may hold a share of an earlier one of these and wait for a later one, in the order messages, answers, writes; and
+//! whoever waits for a budget holds nothing of it: so nobody waits in a circle.
 //!
 //! *Invariants*
 //! 1. Free bytes and all shares add up to what the budget began with.
 //! 2. Shares are given in the order in which they were asked for: a large one is never passed by small
 //!    ones for ever.
+//! 3. What is withheld ([`MemoryQueue::withhold`]) is given to nobody; but where nothing is held, whoever is first gets
+//!    a share all the same: all get on, if only one by one.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,6 +40,8 @@ struct Inner {
 
 struct Queue {
     free: usize,
+    /// Of what is free, so much isn't given out.
+    withheld: usize,
     waiting: VecDeque<Arc<Waiter>>,
 }
 
@@ -55,14 +60,14 @@ pub struct MemoryShare {
 impl MemoryQueue {
     /// A budget of so many bytes, all of them free.
     pub fn new(bytes: usize) -> MemoryQueue {
-        let queue = Mutex::new(Queue { free: bytes, waiting: VecDeque::new() });
+        let queue = Mutex::new(Queue { free: bytes, withheld: 0, waiting: VecDeque::new() });
         MemoryQueue(Arc::new(Inner { bytes, queue, waiting: AtomicUsize::new(0) }))
     }
 
     /// Takes a share if it is free and nobody waits.
     pub fn try_take(&self, bytes: usize) -> Option<MemoryShare> {
         let mut queue = self.lock();
-        if !queue.waiting.is_empty() || queue.free < bytes {
+        if !queue.waiting.is_empty() || !self.has_free(&queue, bytes) {
             return None;
         }
         queue.free -= bytes;
@@ -83,7 +88,7 @@ impl MemoryQueue {
         let bytes = bytes.min(self.0.bytes);
         let waiter = {
             let mut queue = self.lock();
-            if queue.waiting.is_empty() && queue.free >= bytes {
+            if queue.waiting.is_empty() && self.has_free(&queue, bytes) {
                 queue.free -= bytes;
                 return Ok(MemoryShare { budget: self.clone(), bytes });
             }
@@ -118,6 +123,20 @@ impl MemoryQueue {
         self.0.bytes - self.lock().free
     }
 
+    /// Gives out so much less than there is, until it is told otherwise: what was given stays.
+    pub fn withhold(&self, bytes: usize) {
+        let mut queue = self.lock();
+        if queue.withheld != bytes {
+            queue.withheld = bytes;
+            self.serve(&mut queue);
+        }
+    }
+
+    fn has_free(&self, queue: &Queue, bytes: usize) -> bool {
+        bytes <= queue.free
+            && (bytes.saturating_add(queue.withheld) <= queue.free || queue.free == self.0.bytes)
+    }
+
     fn give_back(&self, bytes: usize) {
         let mut queue = self.lock();
         queue.free += bytes;
@@ -126,7 +145,11 @@ impl MemoryQueue {
 
     /// Gives those that wait longest what is free.
     fn serve(&self, queue: &mut Queue) {
-        while let Some(first) = queue.waiting.pop_front_if(|first| first.bytes <= queue.free) {
+        while let Some(first) =
+            queue.waiting.front().filter(|first| self.has_free(queue, first.bytes))
+        {
+            let first = Arc::clone(first);
+            queue.waiting.pop_front();
             queue.free -= first.bytes;
             first.is_served.store(true, Ordering::Release);
             first.thread.unpark();
@@ -235,6 +258,28 @@ mod tests {
         });
         assert_eq!(served.lock().expect("nobody panics")[0], 90);
         assert_eq!((budget.held(), budget.is_waited_for()), (0, false));
+    }
+
+    #[test]
+    fn what_is_withheld_is_for_nobody_but_the_only_one() {
+        let budget = MemoryQueue::new(100);
+        budget.withhold(70);
+        let first = take(&budget, 30);
+        assert!(budget.try_take(1).is_none());
+        drop(first);
+        budget.withhold(1_000);
+        let only = take(&budget, 90);
+        assert!(budget.try_take(1).is_none());
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| take(&budget, 10).bytes());
+            while !budget.is_waited_for() {
+                std::thread::yield_now();
+            }
+            budget.withhold(0);
+            assert_eq!(next.join().expect("it doesn't panic"), 10);
+        });
+        drop(only);
+        assert_eq!(budget.held(), 0);
     }
 
     #[test]

@@ -1,0 +1,137 @@
+//! The documents of `$out`, sorted by the keys of their `_id`s in bounded memory.
+//!
+//! What doesn't fit goes to temporary files ([`Sorter`]), whole documents as well as what stands for those that
+//! are stored already.
+
+use bytes::Bytes;
+use frond_doc::pieces::LargeDocument;
+use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value as BsonValue, key};
+use frond_query::pipeline::{Resources, Sorted, Sorter};
+use frond_store::ChunkStore;
+use frond_tree::{Content as Place, Entry, Tree, TreeFormat, Value};
+
+use crate::catalog::duplicate;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::large::{self, value_of};
+
+/// Who sorts, in messages.
+const OUT: &str = "$out";
+/// Whether to stop is asked once for so many documents.
+const CHECK_COUNT: usize = 64;
+/// The only field of what stands for a stored document; the first of any other is `_id`.
+const HEAD: &str = "h";
+
+/// What a collection will hold. Takes documents in any order.
+pub(in crate::collection) struct Content<'r> {
+    sorter: Sorter<'r>,
+    interrupt: &'r Interrupt,
+    count: usize,
+}
+
+/// A document that a collection will hold.
+pub(in crate::collection) enum NewDocument {
+    /// All of it.
+    Whole(DocumentBuf),
+    /// One that is stored already, in the collection's repository.
+    Pieces(LargeDocument),
+}
+
+impl<'r> Content<'r> {
+    /// None yet.
+    pub fn new(resources: &'r Resources, interrupt: &'r Interrupt) -> Content<'r> {
+        Content { sorter: Sorter::new(OUT, resources, usize::MAX), interrupt, count: 0 }
+    }
+
+    /// Takes a document, which has an `_id`.
+    ///
+    /// # Errors
+    /// What writing a temporary file failed with; what ends the command.
+    pub fn add(&mut self, id_key: &Bytes, document: &NewDocument) -> Result<(), Error> {
+        self.count += 1;
+        if self.count.is_multiple_of(CHECK_COUNT) {
+            self.interrupt.check()?;
+        }
+        match document {
+            NewDocument::Whole(document) => self.sorter.add_view(id_key, document.view())?,
+            NewDocument::Pieces(large) => {
+                let head = large.value();
+                let Place::Chunk { hash, bytes } = head.content else {
+                    return Err(Error::internal("a large document whose head is no chunk"));
+                };
+                let mut packed = DocumentBuilder::new();
+                packed.begin_array(HEAD);
+                packed.push(BsonValue::Int32(i32::from(head.flags)));
+                packed.push(BsonValue::Int64(bytes.cast_signed()));
+                packed.push(BsonValue::Binary(Binary { subtype: 0, bytes: &hash.0 }));
+                packed.end();
+                self.sorter.add(id_key.clone(), packed.build())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the tree of all documents into the store.
+    ///
+    /// # Errors
+    /// `DuplicateKey` if two have one `_id`.
+    pub fn load(
+        self,
+        store: &dyn ChunkStore,
+        format: TreeFormat,
+        namespace: &str,
+    ) -> Result<Tree, Error> {
+        let mut sorted = self.sorter.finish()?;
+        let mut before: Option<Bytes> = None;
+        let mut count = 0_usize;
+        // The tree's errors can't hold ours: its entries end, and what comes of them is dropped.
+        let mut failure = None;
+        let mut next = |sorted: &mut Sorted| -> Result<Option<Entry>, Error> {
+            count += 1;
+            if count.is_multiple_of(CHECK_COUNT) {
+                self.interrupt.check()?;
+            }
+            let Some((key, document)) = sorted.next().transpose()? else { return Ok(None) };
+            let value = match stored(&document) {
+                Some(head) => head,
+                None => value_of(store, format, &document)?,
+            };
+            if before.as_ref() == Some(&key) {
+                let document = large::read_document(store, &value)?;
+                return Err(duplicate::of_id(namespace, document.view()));
+            }
+            before = Some(key.clone());
+            Ok(Some(Entry { key, value }))
+        };
+        let mut entries = std::iter::from_fn(|| match next(&mut sorted) {
+            Ok(entry) => entry.map(Ok),
+            Err(error) => {
+                failure = Some(error);
+                None
+            }
+        });
+        let loaded = Tree::load(store, format, &mut entries);
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(loaded?),
+        }
+    }
+}
+
+/// The value of a document that is stored already, if this stands for one.
+fn stored(packed: &DocumentBuf) -> Option<Value> {
+    let (name, head) = packed.view().iter().next()?;
+    let mut head = head.as_array().filter(|_| name == HEAD)?.iter();
+    let (flags, bytes, hash) = (head.next()?, head.next()?, head.next()?);
+    let BsonValue::Binary(hash) = hash else { return None };
+    let content = Place::Chunk {
+        hash: frond_store::ChunkHash(hash.bytes.try_into().ok()?),
+        bytes: bytes.as_integer()?.cast_unsigned(),
+    };
+    Some(Value { flags: u8::try_from(flags.as_integer()?).ok()?, content })
+}
+
+/// The key of a document's `_id`.
+pub(in crate::collection) fn id_key_of(document: &DocumentBuf) -> Bytes {
+    key::of_value(document.get("_id").unwrap_or(BsonValue::Null))
+}

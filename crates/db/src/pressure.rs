@@ -1,0 +1,38 @@
+//! How near the process is to the memory that it may take, and what gives way then.
+//!
+//! Budgets count what they are told; a process takes more: what the allocator keeps for each thread, stacks, what lies
+//! between. So whoever knows the process (a server does) tells how it is, and each budget and cache has so much less in
+//! proportion: caches shrink at once, large writes and what stages hold wait, go to disk or are refused (146) sooner. A
+//! single large write goes on whatever is told.
+
+use crate::frond::Frond;
+use crate::{large, reader};
+
+/// All of what may give way gives way.
+pub const PRESSURE_MAX: u32 = 1000;
+/// Of the store's cache a fourth stays: without the inner nodes of trees every read would be several.
+const CACHE_QUARTERS: u64 = 3;
+
+/// What is kept of documents in any case.
+const DOCUMENTS_BYTES_MIN: u64 = 64 << 10;
+
+impl Frond {
+    /// Has caches and budgets leave so many thousandths of their memory, until it is told otherwise.
+    pub fn set_memory_pressure(&self, thousandths: u32) {
+        let thousandths = u64::from(thousandths.min(PRESSURE_MAX));
+        let part = |bytes: u64| {
+            u64::try_from(u128::from(bytes) * u128::from(thousandths) / u128::from(PRESSURE_MAX))
+                .unwrap_or(bytes)
+        };
+        let budget = self.memory_budget();
+        budget.withhold(usize::try_from(part(budget.bytes_max() as u64)).unwrap_or(usize::MAX));
+        let engine = self.engine();
+        engine.withhold_write_memory(part(engine.write_memory_bytes().0));
+        let (cache_bytes, documents_bytes) = self.cache_bytes();
+        engine.store().withhold_cache(part(cache_bytes / 4 * CACHE_QUARTERS));
+        // A cache that had no room once would not know what it dropped.
+        let left = (documents_bytes - part(documents_bytes)).max(DOCUMENTS_BYTES_MIN);
+        large::set_cache_bytes(left);
+        reader::set_cache_bytes(left);
+    }
+}
