@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 use places::{NUMBER, Place};
 
 const USAGE: &str = "usage: cargo xtask mutants --crate NAME [--under PATH] [--count 200] \
-    [--seed N] [--tests PART_OF_NAME]... [--only NUMBER,...]";
+    [--seed N] [--also CRATE]... [--tests PART_OF_NAME]... [--only NUMBER,...]";
 /// Appended to the crate's `lib.rs`.
 const SWITCH: &str = r#"
 mod mutant {
@@ -64,6 +64,7 @@ struct Options {
     under: PathBuf,
     count: usize,
     seed: u64,
+    also: Vec<String>,
     tests: Vec<String>,
     only: Vec<usize>,
 }
@@ -124,6 +125,7 @@ fn options() -> Result<Options> {
             "--under" => options.under = value.into(),
             "--count" => options.count = value.parse()?,
             "--seed" => options.seed = value.parse()?,
+            "--also" => options.also.push(value),
             "--tests" => options.tests.push(value),
             "--only" => {
                 options.only =
@@ -196,8 +198,12 @@ fn built(options: &Options, copy: &Path, mutants: &[Mutant]) -> Result<(Vec<usiz
         let places = rewrite(options, copy, mutants, &chosen)?;
         let mut build = Command::new("cargo");
         build.args(["test", "--no-run", "--profile", "checked", "--message-format", "short"]);
-        build.args(["--package", &format!("frond-{}", options.name)]).current_dir(copy);
-        build.env("CARGO_TARGET_DIR", options.root.join("target"));
+        for name in [&options.name].into_iter().chain(&options.also) {
+            build.args(["--package", &format!("frond-{name}")]);
+        }
+        build.current_dir(copy);
+        // Not the workspace's own: cargo would take what is built here for what is built there.
+        build.env("CARGO_TARGET_DIR", copy.join("target"));
         let output = build.output()?;
         let messages = String::from_utf8(output.stderr)?;
         if output.status.success() {
