@@ -6,9 +6,10 @@
 //! 1. The connection's login, and what it may do (worked out once, and again when users or roles
 //!    change).
 //! 2. What the command touches: the database of `$db`, the collection that the command names, or
-//!    whatever a function finds in its fields. Such a function looks at *every* field of a name that
-//!    leads somewhere, and at all of them where a name stands twice, since which one counts is the
-//!    business of whoever reads the command later.
+//!    whatever a function finds in its fields. Such a function reads them as the command's handler
+//!    does, by [`Fields`]: what is absent to the one is absent to the other, and a field of the
+//!    wrong type is refused by both. Where it can't, it takes more than the handler for a request.
+//!    A name that stands twice was refused before.
 //! 3. On which branch. `shop` is the default branch, `shop@dev/x~2` is `dev/x`; a version that is
 //!    named by no branch may be any branch's, and needs `readVersions`. This is only looked up where
 //!    it matters.
@@ -28,6 +29,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::{Action, Branch, Target};
+use crate::fields::Fields;
 use crate::peer::{Peer, Rights};
 use crate::shared::Shared;
 use crate::wire::DocumentSequence;
@@ -161,22 +163,29 @@ impl<'a> Asked<'a> {
         self.body.iter().next().map_or(Value::Null, |(_, value)| value)
     }
 
-    /// All values of a field, however often it is there.
-    pub fn values(&self, name: &'a str) -> impl Iterator<Item = Value<'a>> {
-        self.body.iter().filter(move |(field, _)| *field == name).map(|(_, value)| value)
+    /// The command's fields, to be taken as its handler takes them.
+    ///
+    /// # Errors
+    /// `Location40413` if a name stands twice.
+    pub fn fields(&self) -> Result<Fields<'a>, Error> {
+        Fields::of_command(self.name, self.body)
     }
 
-    /// Whether a field is there and says yes.
-    pub fn says(&self, name: &'a str) -> bool {
-        self.values(name).any(|value| value.is_truthy())
+    /// Whether a field says yes.
+    ///
+    /// # Errors
+    /// `TypeMismatch` if it is neither a boolean nor a number.
+    pub fn says(&self, name: &str) -> Result<bool, Error> {
+        self.fields()?.boolean(name)
     }
 
     /// The documents that a write has under a name: beside the command, and in it.
     pub fn documents(&self, name: &'a str) -> impl Iterator<Item = Document<'_>> {
         let beside = self.sequences.iter().filter(move |sequence| sequence.name == name);
         let beside = beside.flat_map(|sequence| sequence.documents.iter().map(|of| of.view()));
-        let within = self.values(name).filter_map(|value| value.as_array());
-        beside.chain(within.flat_map(|array| array.iter()).filter_map(|value| value.as_document()))
+        let within = self.body.get(name).and_then(|value| value.as_array());
+        let within = within.into_iter().flat_map(|array| array.iter());
+        beside.chain(within.filter_map(|value| value.as_document()))
     }
 
     /// Checks an action on the server.

@@ -22,6 +22,7 @@ use crate::common::Common;
 use crate::common::Part;
 use crate::concerns;
 use crate::errors::{error_builder, error_document};
+use crate::fields::refuse_duplicates;
 use crate::limits::{COMMAND_BYTES_MARGIN, FREE_BYTES, REPLY_BYTES_MAX};
 use crate::log::SlowOperation;
 use crate::operations::Operation;
@@ -290,6 +291,7 @@ fn try_run(
         return Err(command_not_found("").into());
     };
     let command = commands::find(sent_name).ok_or_else(|| command_not_found(sent_name))?;
+    refuse_duplicates(command.name, body)?;
     let database_name = match database {
         Some(database) => database,
         None => database_of(body)?,

@@ -80,8 +80,7 @@ impl<'a> Fields<'a> {
         let mut fields: Vec<Field<'a>> = Vec::new();
         for (name, value) in document.iter() {
             if fields.iter().any(|field| field.name == name) {
-                let message = format!("BSON field '{path}.{name}' is a duplicate field");
-                return Err(Error::invalid(FIELD_DUPLICATE, message));
+                return Err(duplicate(path, name));
             }
             if fields.len() == FIELDS_MAX {
                 let message = format!("'{path}' has more than {FIELDS_MAX} fields");
@@ -233,6 +232,25 @@ impl<'a> Fields<'a> {
     }
 }
 
+fn duplicate(path: &str, name: &str) -> Error {
+    let message = format!("BSON field '{path}.{name}' is a duplicate field");
+    Error::invalid(FIELD_DUPLICATE, message)
+}
+
+/// Refuses a document in which a name stands twice: which of the two counts would be the business
+/// of each reader.
+///
+/// # Errors
+/// `Location40413`.
+pub fn refuse_duplicates(path: &str, document: Document<'_>) -> Result<(), Error> {
+    let mut names: Vec<&str> = document.iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(duplicate(path, pair[0])),
+        None => Ok(()),
+    }
+}
+
 /// A number of any type as an integer, fractions cut off, too large ones brought to the nearest.
 fn integer_of(value: Value<'_>) -> Option<i64> {
     match value {
@@ -315,6 +333,10 @@ mod tests {
         let document = document! { "find": "a", "limit": 1_i32, "limit": 2_i32 };
         let result = Fields::of_command("find", document.view()).map(|_| ());
         assert_eq!(message(result).0, 40413);
+        let all = refuse_duplicates("find", document.view());
+        let expected = "BSON field 'find.limit' is a duplicate field";
+        assert_eq!(message(all), (40413, expected.to_owned()));
+        assert!(refuse_duplicates("find", sample().view()).is_ok());
         let mut builder = frond_doc::DocumentBuilder::new();
         for position in 0..100_000 {
             builder.append(&format!("f{position}"), Value::Null);

@@ -163,24 +163,36 @@ impl<'a> Request<'a> {
         fields: &mut Fields<'a>,
         name: &'static str,
     ) -> Result<Vec<DocumentBuf>, Error> {
-        let sequence = self.sequences.iter().find(|sequence| sequence.name == name);
-        let documents = match sequence {
-            Some(sequence) => sequence.documents.clone(),
-            None => {
-                let array = fields.array(name)?.ok_or_else(|| fields.missing(name))?;
-                let path = format!("{}.{name}", self.name);
-                documents_of(array.iter(), &path)?
-            }
-        };
-        if documents.is_empty() || documents.len() > WRITE_BATCH_MAX {
-            let message = format!(
-                "Write batch sizes must be between 1 and {WRITE_BATCH_MAX}. Got {} operations.",
-                documents.len()
-            );
-            return Err(Error::invalid(Code::InvalidLength, message));
-        }
-        Ok(documents)
+        documents(self.name, self.sequences, fields, name)
     }
+}
+
+/// The documents of a write: from the sequence beside the command, or else from its array field
+/// `name`.
+///
+/// # Errors
+/// `InvalidLength` if there are none or too many; `TypeMismatch` if one is no document.
+pub fn documents(
+    command: &str,
+    sequences: &[DocumentSequence],
+    fields: &mut Fields<'_>,
+    name: &str,
+) -> Result<Vec<DocumentBuf>, Error> {
+    let documents = match sequences.iter().find(|sequence| sequence.name == name) {
+        Some(sequence) => sequence.documents.clone(),
+        None => {
+            let array = fields.array(name)?.ok_or_else(|| fields.missing(name))?;
+            documents_of(array.iter(), &format!("{command}.{name}"))?
+        }
+    };
+    if documents.is_empty() || documents.len() > WRITE_BATCH_MAX {
+        let message = format!(
+            "Write batch sizes must be between 1 and {WRITE_BATCH_MAX}. Got {} operations.",
+            documents.len()
+        );
+        return Err(Error::invalid(Code::InvalidLength, message));
+    }
+    Ok(documents)
 }
 
 fn documents_of<'a>(

@@ -74,10 +74,11 @@ struct Start<'a> {
 /// `Unauthorized` (13).
 pub fn aggregate(asked: &Asked<'_>) -> Result<(), Error> {
     let start = Start { database: asked.database, collection: asked.argument().as_str() };
-    for stages in asked.values("pipeline").filter_map(|value| value.as_array()) {
+    let mut fields = asked.fields()?;
+    if let Some(stages) = fields.array("pipeline")? {
         check(asked, start, stages)?;
     }
-    if asked.says("bypassDocumentValidation") {
+    if fields.boolean("bypassDocumentValidation")? {
         asked.here(&[Action::BypassDocumentValidation], None)?;
     }
     Ok(())
@@ -88,10 +89,11 @@ pub fn aggregate(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn of_view(asked: &Asked<'_>) -> Result<(), Error> {
-    for on in asked.values("viewOn").filter_map(|value| value.as_str()) {
+    let mut fields = asked.fields()?;
+    if let Some(on) = fields.string("viewOn")? {
         asked.here(&[Action::Find], Some(on))?;
     }
-    for stages in asked.values("pipeline").filter_map(|value| value.as_array()) {
+    if let Some(stages) = fields.array("pipeline")? {
         check(asked, Start { database: asked.database, collection: None }, stages)?;
     }
     Ok(())
@@ -184,7 +186,7 @@ fn history(
             "range" => super::versions::ends(text).try_for_each(|end| on(At::Revision(end)))?,
             "branch" => {
                 names_branch = true;
-                on(At::Branch(text))?;
+                asked.of_ref(start.database, text, on)?;
             }
             _ => {}
         }

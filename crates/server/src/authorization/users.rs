@@ -21,8 +21,8 @@ impl Asked<'_> {
     /// Checks an action on the databases of all roles that a field names.
     fn on_roles(&self, field: &'static str, action: Action) -> Result<(), Error> {
         let home = self.home()?;
-        let arrays = self.values(field).filter_map(|value| value.as_array());
-        for role in arrays.flat_map(|array| array.iter()) {
+        let roles = self.fields()?.array(field)?;
+        for role in roles.iter().flat_map(|roles| roles.iter()) {
             let role = RoleName::read(role, &home)?;
             self.on(&[action], &role.database, At::All, None)?;
         }
@@ -32,8 +32,8 @@ impl Asked<'_> {
     /// Checks an action on the databases of all privileges that the command names; on `admin` for
     /// what belongs to none.
     fn on_privileges(&self, action: Action) -> Result<(), Error> {
-        let arrays = self.values("privileges").filter_map(|value| value.as_array());
-        for value in arrays.flat_map(|array| array.iter()) {
+        let privileges = self.fields()?.array("privileges")?;
+        for value in privileges.iter().flat_map(|privileges| privileges.iter()) {
             let database = match Privilege::read(value)?.resource {
                 Resource::Namespace { database, .. } if !database.is_empty() => database,
                 _ => "admin".to_owned(),
@@ -63,10 +63,6 @@ impl Asked<'_> {
         let named = UserName::read(self.argument(), &home);
         Ok(named.is_ok_and(|user| user == self.rights.login.user))
     }
-
-    fn has(&self, field: &'static str) -> bool {
-        self.values(field).next().is_some()
-    }
 }
 
 /// `createUser`
@@ -87,20 +83,23 @@ pub fn update_user(asked: &Asked<'_>) -> Result<(), Error> {
     let home = asked.home()?;
     let own =
         |action| -> Result<bool, Error> { Ok(is_self && asked.may(action, &home, At::All, None)?) };
-    if asked.has("pwd") && !own(Action::ChangeOwnPassword)? {
+    let mut fields = asked.fields()?;
+    let names = ["pwd", "customData", "mechanisms", "roles"];
+    let [password, data, mechanisms, roles] = names.map(|name| fields.value(name).is_some());
+    if password && !own(Action::ChangeOwnPassword)? {
         asked.manage(Action::ChangePassword)?;
     }
-    if asked.has("customData") && !own(Action::ChangeOwnCustomData)? {
+    if data && !own(Action::ChangeOwnCustomData)? {
         asked.manage(Action::ChangeCustomData)?;
     }
-    if asked.has("mechanisms") && !asked.has("pwd") {
+    if mechanisms && !password {
         asked.manage(Action::ChangePassword)?;
     }
-    if asked.has("roles") {
+    if roles {
         asked.everywhere(Action::RevokeRole)?;
         asked.on_roles("roles", Action::GrantRole)?;
     }
-    if !["pwd", "customData", "mechanisms", "roles"].into_iter().any(|field| asked.has(field)) {
+    if !(password || data || mechanisms || roles) {
         asked.manage(Action::ChangePassword)?;
     }
     Ok(())
@@ -184,7 +183,7 @@ pub fn revoke_privileges(asked: &Asked<'_>) -> Result<(), Error> {
 /// `Unauthorized` (13).
 pub fn users_info(asked: &Asked<'_>) -> Result<(), Error> {
     let home = asked.home()?;
-    let shows_credentials = asked.says("showCredentials");
+    let shows_credentials = asked.says("showCredentials")?;
     let one = |value: Value<'_>| {
         let user = UserName::read(value, &home)?;
         match user == asked.rights.login.user && !shows_credentials {

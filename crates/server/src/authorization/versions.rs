@@ -10,36 +10,50 @@ pub fn ends(range: &str) -> impl Iterator<Item = &str> {
     range.split("..")
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
     /// Checks that the client may read every version that a field names.
-    fn reads(&self, field: &'static str, collection: Option<&str>) -> Result<(), Error> {
-        for revision in self.values(field).filter_map(|value| value.as_str()) {
-            for end in ends(revision) {
-                self.on(&[Action::Find], self.database, At::Revision(end), collection)?;
-            }
-        }
-        Ok(())
+    fn reads(&self, field: &str, collection: Option<&str>) -> Result<(), Error> {
+        let Some(revision) = self.fields()?.string(field)? else { return Ok(()) };
+        ends(revision).try_for_each(|end| {
+            self.on(&[Action::Find], self.database, At::Revision(end), collection)
+        })
     }
 
     /// Checks that the client may take what a version has: as somebody who reads it or who does
     /// with it what `action` says.
-    fn takes(&self, field: &'static str, action: Action) -> Result<(), Error> {
-        for revision in self.values(field).filter_map(|value| value.as_str()) {
-            let at = At::Revision(revision);
-            if !self.may(Action::Find, self.database, at, None)? {
-                self.on(&[action], self.database, at, None)?;
-            }
+    fn takes(&self, field: &str, action: Action) -> Result<(), Error> {
+        let Some(revision) = self.fields()?.string(field)? else { return Ok(()) };
+        let at = At::Revision(revision);
+        match self.may(Action::Find, self.database, at, None)? {
+            true => Ok(()),
+            false => self.on(&[action], self.database, at, None),
         }
-        Ok(())
     }
 
-    /// The collections that a field names; the database itself where none does.
-    fn collections(&self, field: &'static str) -> Vec<Option<&str>> {
-        let mut named: Vec<Option<&str>> = self.values(field).map(|value| value.as_str()).collect();
-        if named.is_empty() {
-            named.push(None);
+    /// The collection that `collection` names; `None`, the database itself, where it doesn't.
+    fn collection(&self) -> Result<Option<&'a str>, Error> {
+        self.fields()?.string("collection")
+    }
+
+    /// Checks by `on` what is done with the changes of a ref: on the branch of that name, or on all
+    /// where it is a tag's, which belongs to all.
+    ///
+    /// # Errors
+    /// What `on` and a read may meet.
+    pub fn of_ref(
+        &self,
+        database: &str,
+        name: &str,
+        on: impl Fn(At<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if self.rights.grants.limits_branches() {
+            let open = self.server.frond.database(database);
+            let changes = open.and_then(|open| open.reflog(Some(name)));
+            if changes.is_ok_and(|changes| changes.iter().any(|change| change.tag.is_some())) {
+                return on(At::All);
+            }
         }
-        named
+        on(At::Branch(name))
     }
 }
 
@@ -49,13 +63,9 @@ impl Asked<'_> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn reading(asked: &Asked<'_>) -> Result<(), Error> {
-    for collection in asked.collections("collection") {
-        asked.here(&[Action::Find], collection)?;
-        for field in ["range", "from", "to", "target"] {
-            asked.reads(field, collection)?;
-        }
-    }
-    Ok(())
+    let collection = asked.collection()?;
+    asked.here(&[Action::Find], collection)?;
+    ["range", "from", "to", "target"].iter().try_for_each(|field| asked.reads(field, collection))
 }
 
 /// `frondBranch`: lists for who reads; what changes a branch is judged by that branch's name.
@@ -64,19 +74,22 @@ pub fn reading(asked: &Asked<'_>) -> Result<(), Error> {
 /// `Unauthorized` (13).
 pub fn branch(asked: &Asked<'_>) -> Result<(), Error> {
     let manage = [Action::ManageBranches];
-    if asked.says("removeExpired") {
+    let mut fields = asked.fields()?;
+    let (named, start) = (fields.string("branch")?, fields.string("start")?);
+    let delete = fields.value("delete");
+    let deletes = fields.boolean("forceDelete")? || delete.is_some_and(|delete| delete.is_truthy());
+    if fields.boolean("removeExpired")? {
         asked.on(&manage, asked.database, At::All, None)?;
     }
-    let named = asked.values("branch").chain(asked.values("delete"));
-    let names: Vec<&str> = named.filter_map(|value| value.as_str()).collect();
-    for name in &names {
+    let names = [named, delete.and_then(|delete| delete.as_str())];
+    for name in names.iter().flatten() {
         asked.on(&manage, asked.database, At::Branch(name), None)?;
     }
-    if names.is_empty() && !asked.may(Action::ManageBranches, asked.database, At::Open, None)? {
+    let has_name = names.iter().any(Option::is_some);
+    if !has_name && !asked.may(Action::ManageBranches, asked.database, At::Open, None)? {
         return asked.here(&[Action::Find], None);
     }
-    let deletes = asked.says("delete") || asked.says("forceDelete");
-    if asked.values("start").next().is_none() && !names.is_empty() && !deletes {
+    if start.is_none() && has_name && !deletes {
         // It begins where this database is open.
         if !asked.may(Action::Find, asked.database, At::Open, None)? {
             asked.here(&manage, None)?;
@@ -111,11 +124,9 @@ pub fn reset(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn restore(asked: &Asked<'_>) -> Result<(), Error> {
-    for collection in asked.collections("collection") {
-        asked.here(&[Action::Insert, Action::Update, Action::Remove], collection)?;
-        asked.reads("from", collection)?;
-    }
-    Ok(())
+    let collection = asked.collection()?;
+    asked.here(&[Action::Insert, Action::Update, Action::Remove], collection)?;
+    asked.reads("from", collection)
 }
 
 /// `frondTag`: a tag belongs to all branches, so only who isn't limited to some takes one away or
@@ -124,10 +135,11 @@ pub fn restore(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn tag(asked: &Asked<'_>) -> Result<(), Error> {
-    if asked.values("tag").next().is_none() {
+    let mut fields = asked.fields()?;
+    if fields.string("tag")?.is_none() {
         return asked.here(&[Action::Find], None);
     }
-    if asked.says("delete") || asked.says("force") {
+    if fields.boolean("delete")? || fields.boolean("force")? {
         asked.on(&[Action::Tag], asked.database, At::All, None)?;
     }
     asked.here(&[Action::Tag], None)?;
@@ -139,22 +151,23 @@ pub fn tag(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn reflog(asked: &Asked<'_>) -> Result<(), Error> {
-    if asked.values("expireBefore").next().is_some() {
+    let mut fields = asked.fields()?;
+    if fields.value("expireBefore").is_some() {
         asked.on(&[Action::SetPolicy], asked.database, At::All, None)?;
     }
     let find = [Action::Find];
-    if asked.says("all") || asked.says("dropped") {
+    if fields.boolean("all")? || fields.boolean("dropped")? {
         asked.on(&find, asked.database, At::All, None)?;
     }
-    let mut branches = asked.values("branch").filter_map(|value| value.as_str()).peekable();
-    if branches.peek().is_none() {
-        // A version that is no branch has no changes: those of all are told then.
-        let open = asked.server.frond.database(asked.database);
-        let is_branch = open.is_ok_and(|open| open.branch().is_some());
-        let at = if is_branch { At::Open } else { At::All };
-        return asked.on(&find, asked.database, at, None);
+    if let Some(branch) = fields.string("branch")? {
+        return asked
+            .of_ref(asked.database, branch, |at| asked.on(&find, asked.database, at, None));
     }
-    branches.try_for_each(|branch| asked.on(&find, asked.database, At::Branch(branch), None))
+    // A version that is no branch has no changes: those of all are told then.
+    let open = asked.server.frond.database(asked.database);
+    let is_branch = open.is_ok_and(|open| open.branch().is_some());
+    let at = if is_branch { At::Open } else { At::All };
+    asked.on(&find, asked.database, at, None)
 }
 
 /// `frondUndo`: of a branch's change, or of a drop: of this database or of another, which comes
@@ -164,22 +177,25 @@ pub fn reflog(asked: &Asked<'_>) -> Result<(), Error> {
 /// `Unauthorized` (13).
 pub fn undo(asked: &Asked<'_>) -> Result<(), Error> {
     let exists = asked.server.frond.database(asked.database).and_then(|open| open.exists());
-    let dropped: Vec<&str> = asked.values("dropped").filter_map(|value| value.as_str()).collect();
-    if !dropped.is_empty() || !exists.unwrap_or(true) {
+    let mut fields = asked.fields()?;
+    let dropped = fields.string("dropped")?;
+    if dropped.is_some() || !exists.unwrap_or(true) {
         let own = [Action::DropDatabase, Action::Insert];
         asked.on(&own, asked.database, At::All, None)?;
-        for database in dropped {
-            asked.on(&[Action::DropDatabase, Action::Find], database, At::All, None)?;
+        return match dropped {
+            Some(dropped) => {
+                asked.on(&[Action::DropDatabase, Action::Find], dropped, At::All, None)
+            }
+            None => Ok(()),
+        };
+    }
+    let action = [Action::ResetBranch];
+    match fields.string("branch")? {
+        Some(branch) => {
+            asked.of_ref(asked.database, branch, |at| asked.on(&action, asked.database, at, None))
         }
-        return Ok(());
+        None => asked.here(&action, None),
     }
-    let mut branches = asked.values("branch").filter_map(|value| value.as_str()).peekable();
-    if branches.peek().is_none() {
-        return asked.here(&[Action::ResetBranch], None);
-    }
-    branches.try_for_each(|branch| {
-        asked.on(&[Action::ResetBranch], asked.database, At::Branch(branch), None)
-    })
 }
 
 /// `frondErase`: from all branches.
@@ -195,8 +211,10 @@ pub fn erase(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn policy(asked: &Asked<'_>) -> Result<(), Error> {
-    let changes = ["set", "remove", "thin"].into_iter().any(|field| asked.says(field));
-    if changes || !asked.may(Action::Find, asked.database, At::Open, None)? {
+    let mut fields = asked.fields()?;
+    let sets = fields.document("set")?.is_some();
+    let changes = fields.boolean("remove")? || fields.boolean("thin")?;
+    if sets || changes || !asked.may(Action::Find, asked.database, At::Open, None)? {
         return asked.on(&[Action::SetPolicy], asked.database, At::All, None);
     }
     Ok(())
@@ -207,8 +225,7 @@ pub fn policy(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn merge_rules(asked: &Asked<'_>) -> Result<(), Error> {
-    let mut collections = asked.collections("collection").into_iter();
-    collections.try_for_each(|collection| asked.here(&[Action::CollMod], collection))
+    asked.here(&[Action::CollMod], asked.collection()?)
 }
 
 /// `frondRemote`, and listing them: what reaches other machines.

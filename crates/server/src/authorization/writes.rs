@@ -14,7 +14,7 @@ impl Asked<'_> {
 
     /// Checks what an option asks for that lets documents pass a validator.
     fn passing_validators(&self) -> Result<(), Error> {
-        match self.says("bypassDocumentValidation") {
+        match self.says("bypassDocumentValidation")? {
             true => self.named(&[Action::BypassDocumentValidation]),
             false => Ok(()),
         }
@@ -27,6 +27,7 @@ impl Asked<'_> {
     }
 }
 
+/// Whether a statement's field says yes, more generously than its reader takes it.
 fn says(document: Document<'_>, name: &str) -> bool {
     document.iter().any(|(field, value)| field == name && value.is_truthy())
 }
@@ -58,55 +59,16 @@ pub fn update(asked: &Asked<'_>) -> Result<(), Error> {
 /// `Unauthorized` (13).
 pub fn find_and_modify(asked: &Asked<'_>) -> Result<(), Error> {
     asked.named(&[Action::Find])?;
-    if asked.says("remove") {
+    let mut fields = asked.fields()?;
+    if fields.boolean("remove")? {
         asked.named(&[Action::Remove])?;
     } else {
         asked.named(&[Action::Update])?;
     }
-    if asked.says("upsert") {
+    if fields.boolean("upsert")? {
         asked.named(&[Action::Insert])?;
     }
     asked.passing_validators()
-}
-
-/// `bulkWrite`: each operation on its own collection.
-///
-/// # Errors
-/// `Unauthorized` (13).
-pub fn bulk_write(asked: &Asked<'_>) -> Result<(), Error> {
-    // Which list counts, that beside the command or that in it, is the handler's business: both do
-    // here.
-    let beside = asked.sequences.iter().filter(|sequence| sequence.name == "nsInfo");
-    let beside = beside.flat_map(|sequence| sequence.documents.iter().map(|of| of.view()));
-    let within = asked.values("nsInfo").filter_map(|value| value.as_array());
-    let within = within.flat_map(|array| array.iter()).filter_map(|value| value.as_document());
-    let name =
-        |info: Document<'_>| info.get("ns").and_then(|name| name.as_str()).map(str::to_owned);
-    let namespaces: [Vec<Option<String>>; 2] =
-        [beside.map(name).collect(), within.map(name).collect()];
-    for operation in asked.documents("ops") {
-        let Some((kind, position)) = operation.iter().next() else { continue };
-        let mut actions = match kind {
-            "insert" => vec![Action::Insert],
-            "update" => vec![Action::Update],
-            "delete" => vec![Action::Remove],
-            // It is refused for that.
-            _ => continue,
-        };
-        if says(operation, "upsert") {
-            actions.push(Action::Insert);
-        }
-        if asked.says("bypassDocumentValidation") {
-            actions.push(Action::BypassDocumentValidation);
-        }
-        let position = position.as_integer().and_then(|number| usize::try_from(number).ok());
-        for list in &namespaces {
-            if let Some(Some(namespace)) = position.and_then(|position| list.get(position)) {
-                asked.on_namespace(&actions, namespace)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// `create`: who may insert may do so, as the first insert does it. A view is made of what its
@@ -117,7 +79,7 @@ pub fn bulk_write(asked: &Asked<'_>) -> Result<(), Error> {
 pub fn create(asked: &Asked<'_>) -> Result<(), Error> {
     let collection = asked.argument().as_str();
     let may_insert = asked.may(Action::Insert, asked.database, At::Open, collection)?;
-    if !may_insert || asked.values("viewOn").next().is_some() {
+    if !may_insert || asked.fields()?.string("viewOn")?.is_some() {
         asked.named(&[Action::CreateCollection])?;
     }
     pipelines::of_view(asked)
@@ -138,7 +100,7 @@ pub fn coll_mod(asked: &Asked<'_>) -> Result<(), Error> {
 /// `Unauthorized` (13).
 pub fn clone_capped(asked: &Asked<'_>) -> Result<(), Error> {
     asked.named(&[Action::Find])?;
-    for to in asked.values("toCollection").filter_map(|value| value.as_str()) {
+    if let Some(to) = asked.fields()?.string("toCollection")? {
         let make = [Action::Insert, Action::CreateIndex, Action::CreateCollection];
         asked.here(&make, Some(to))?;
     }
@@ -153,7 +115,8 @@ pub fn clone_capped(asked: &Asked<'_>) -> Result<(), Error> {
 pub fn rename(asked: &Asked<'_>) -> Result<(), Error> {
     let Some(from) = asked.argument().as_str() else { return asked.cluster(Action::Internal) };
     let (from_database, from_collection) = split_namespace(from)?;
-    for to in asked.values("to").filter_map(|value| value.as_str()) {
+    let mut fields = asked.fields()?;
+    if let Some(to) = fields.string("to")? {
         let (to_database, to_collection) = split_namespace(to)?;
         if from_database == to_database {
             asked.on_namespace(&[Action::RenameCollectionSameDB], from)?;
@@ -168,7 +131,7 @@ pub fn rename(asked: &Asked<'_>) -> Result<(), Error> {
             asked.on_namespace(&[Action::Find, Action::DropCollection], from)?;
             asked.on_namespace(&[Action::Insert, Action::CreateIndex], to)?;
         }
-        if asked.says("dropTarget") {
+        if fields.boolean("dropTarget")? {
             asked.on_namespace(&[Action::DropCollection], to)?;
         }
     }
@@ -191,7 +154,8 @@ pub fn data_size(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn list_collections(asked: &Asked<'_>) -> Result<(), Error> {
-    if asked.says("nameOnly") && asked.says("authorizedCollections") {
+    let mut fields = asked.fields()?;
+    if fields.boolean("nameOnly")? && fields.boolean("authorizedCollections")? {
         return Ok(());
     }
     asked.here(&[Action::ListCollections], None)
@@ -202,19 +166,10 @@ pub fn list_collections(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn list_databases(asked: &Asked<'_>) -> Result<(), Error> {
-    let mut only_own = asked.values("authorizedDatabases");
-    match only_own.any(|value| !value.is_truthy()) {
-        true => asked.cluster(Action::ListDatabases),
-        false => Ok(()),
+    match asked.fields()?.optional_boolean("authorizedDatabases")? {
+        Some(false) => asked.cluster(Action::ListDatabases),
+        Some(true) | None => Ok(()),
     }
-}
-
-/// `currentOp`: one's own operations are no secret.
-///
-/// # Errors
-/// `Unauthorized` (13).
-pub fn current_op(asked: &Asked<'_>) -> Result<(), Error> {
-    if asked.says("$ownOps") { Ok(()) } else { asked.cluster(Action::Inprog) }
 }
 
 /// `killAllSessions`, of all users.
@@ -230,8 +185,9 @@ pub fn kill_all_sessions(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn profile(asked: &Asked<'_>) -> Result<(), Error> {
+    let mut fields = asked.fields()?;
     let sets = asked.argument().as_integer() != Some(-1)
-        || asked.body.iter().any(|(name, _)| ["slowms", "sampleRate", "filter"].contains(&name));
+        || ["slowms", "sampleRate", "filter"].iter().any(|name| fields.value(name).is_some());
     match sets {
         true => asked.here(&[Action::EnableProfiler], None),
         false => asked.here(&[Action::Find], Some("system.profile")),

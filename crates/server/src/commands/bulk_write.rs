@@ -10,10 +10,14 @@ use frond_db::{Database, DeleteStatement, Error, StatementCounts, UpdateStatemen
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 
+use crate::access::{Action, ActionSet};
+use crate::authorization::{Asked, At};
 use crate::commands::{find, reply, write};
 use crate::errors::{append_details, append_error};
 use crate::fields::Fields;
-use crate::request::{Answer, Request, check_collection_name, check_writable, split_namespace};
+use crate::request::{
+    Answer, Request, check_collection_name, check_writable, documents, split_namespace,
+};
 use crate::shared::Counter;
 
 /// One operation, and the position of its collection in `nsInfo`.
@@ -312,19 +316,70 @@ fn read_operation(
         "insert" => Write::Insert(fields.required_document("document")?.to_buf()),
         "update" => Write::Update(Box::new(read_update(&mut fields, variables)?)),
         "delete" => Write::Delete(Box::new(read_delete(&mut fields, variables)?)),
-        other => {
-            let message = format!("BSON field 'bulkWrite.ops.{other}' is an unknown field.");
-            return Err(Error::invalid(Code::Location(40415), message));
-        }
+        other => return Err(unknown_kind(other)),
     };
-    let namespace = fields.integer(kind)?.ok_or_else(|| fields.missing(kind))?;
+    let namespace = read_position(&mut fields, kind, document, namespaces)?;
     fields.finish()?;
-    let position = usize::try_from(namespace).ok().filter(|position| *position < namespaces);
-    let Some(namespace) = position else {
-        let message = format!("BulkWrite ops entry {document:?} has an invalid nsInfo index.");
-        return Err(Error::invalid(Code::BadValue, message));
-    };
     Ok(Operation { namespace, write })
+}
+
+/// Reads which of so many namespaces an operation is for.
+fn read_position(
+    fields: &mut Fields<'_>,
+    kind: &str,
+    document: Document<'_>,
+    namespaces: usize,
+) -> Result<usize, Error> {
+    let namespace = fields.integer(kind)?.ok_or_else(|| fields.missing(kind))?;
+    let position = usize::try_from(namespace).ok().filter(|position| *position < namespaces);
+    position.ok_or_else(|| {
+        let message = format!("BulkWrite ops entry {document:?} has an invalid nsInfo index.");
+        Error::invalid(Code::BadValue, message)
+    })
+}
+
+/// What the command needs: for each operation, on the namespace that [`read_operation`] finds.
+///
+/// # Errors
+/// `Unauthorized` (13); what the command's own reading of operations and namespaces meets.
+pub fn needs(asked: &Asked<'_>) -> Result<(), Error> {
+    let mut fields = asked.fields()?;
+    let mut sent = |name| documents(asked.name, asked.sequences, &mut fields, name);
+    let (operations, namespaces) = (sent("ops")?, sent("nsInfo")?);
+    let namespaces = namespaces.iter().map(|namespace| read_namespace(namespace.view()));
+    let namespaces = namespaces.collect::<Result<Vec<_>, _>>()?;
+    let bypasses = fields.boolean("bypassDocumentValidation")?;
+    let mut wanted = vec![ActionSet::default(); namespaces.len()];
+    for operation in &operations {
+        let operation = operation.view();
+        let (kind, _) = operation.iter().next().unwrap_or(("", Value::Null));
+        let mut fields = Fields::of_part("bulkWrite.ops", operation)?;
+        let position = read_position(&mut fields, kind, operation, namespaces.len())?;
+        let action = match kind {
+            "insert" => Action::Insert,
+            "update" => Action::Update,
+            "delete" => Action::Remove,
+            other => return Err(unknown_kind(other)),
+        };
+        let mut actions = vec![action];
+        if fields.boolean("upsert")? {
+            actions.push(Action::Insert);
+        }
+        if bypasses {
+            actions.push(Action::BypassDocumentValidation);
+        }
+        wanted[position] = wanted[position].union(ActionSet::of(&actions));
+    }
+    for ((database, collection), actions) in namespaces.iter().zip(wanted) {
+        let actions: Vec<Action> = actions.iter().collect();
+        asked.on(&actions, database, At::Open, Some(collection))?;
+    }
+    Ok(())
+}
+
+fn unknown_kind(kind: &str) -> Error {
+    let message = format!("BSON field 'bulkWrite.ops.{kind}' is an unknown field.");
+    Error::invalid(Code::Location(40415), message)
 }
 
 fn read_update(

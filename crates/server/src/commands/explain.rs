@@ -15,7 +15,7 @@ use crate::commands::handshake::MONGODB_VERSION;
 use crate::commands::{
     self, aggregate, count, delete, distinct, find, find_and_modify, update, write,
 };
-use crate::fields::Fields;
+use crate::fields::{Fields, refuse_duplicates};
 use crate::request::{Answer, Request, collection_name};
 
 /// How much to tell.
@@ -57,6 +57,7 @@ pub fn needs(asked: &Asked<'_>) -> Result<(), Error> {
     let name = body.iter().next().map_or("", |(name, _)| name);
     // One that there is not is refused for that.
     let Some(command) = commands::find(name) else { return Ok(()) };
+    refuse_duplicates(command.name, body)?;
     Asked { name: command.name, body, ..*asked }.meets(command.needs)
 }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use frond_db::Error;
 use frond_db::catalog::IndexBuild;
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::{Code, Filter};
 
 use crate::access::{Action, Target};
+use crate::authorization::Asked;
 use crate::operations::Operation;
 use crate::request::{Answer, Request};
 
@@ -22,7 +23,7 @@ pub fn current_op(request: &Request<'_>) -> Answer {
     }
     let filter = filter.build();
     let filter = Filter::parse(filter.view())?;
-    let only_own = request.body.get("$ownOps").is_some_and(|only_own| only_own.is_truthy());
+    let only_own = asks_for_own(request.body);
     let mut answer = DocumentBuilder::new();
     answer.begin_array("inprog");
     for operation in list(request, only_own) {
@@ -32,6 +33,19 @@ pub fn current_op(request: &Request<'_>) -> Answer {
     }
     answer.end();
     Ok(answer)
+}
+
+/// Whether a `currentOp` asks for the client's own commands only.
+fn asks_for_own(command: Document<'_>) -> bool {
+    command.get("$ownOps").is_some_and(|only_own| only_own.is_truthy())
+}
+
+/// What `currentOp` needs: one's own operations are no secret.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn needs(asked: &Asked<'_>) -> Result<(), Error> {
+    if asks_for_own(asked.body) { Ok(()) } else { asked.cluster(Action::Inprog) }
 }
 
 /// Describes the commands that run, the oldest first, and then the index builds; or only the

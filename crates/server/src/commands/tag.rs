@@ -1,8 +1,11 @@
 //! `frondTag`: lists, makes and removes tags.
 
+use frond_db::Error;
 use frond_db::version::TagInfo;
 use frond_doc::{DocumentBuilder, Value};
 
+use crate::access::Action;
+use crate::authorization::At;
 use crate::commands::history::author_default;
 use crate::request::{Answer, Request};
 
@@ -25,7 +28,10 @@ pub fn run(request: &Request<'_>) -> Answer {
             return Err(name_missing);
         }
         answer.begin_array("tags");
-        for tag in database.list_tags()? {
+        for mut tag in database.list_tags()? {
+            if !is_readable(request, &tag)? {
+                (tag.message, tag.author) = (None, None);
+            }
             answer.push_begin_document();
             append_tag(&mut answer, &tag);
             answer.end();
@@ -42,6 +48,14 @@ pub fn run(request: &Request<'_>) -> Answer {
     let annotation = message.map(|message| (message, author.as_str()));
     append_tag(&mut answer, &database.create_tag(name, target, annotation, forces)?);
     Ok(answer)
+}
+
+/// Whether the client may read what a tag says: as it may read the commit that it names, which no
+/// branch does. Names are no secret.
+fn is_readable(request: &Request<'_>, tag: &TagInfo) -> Result<bool, Error> {
+    let Some(rights) = &request.rights else { return Ok(true) };
+    let commit = tag.commit.to_string();
+    request.asked(rights).may(Action::Find, request.database_name, At::Revision(&commit), None)
 }
 
 /// Appends `tag commitId time`, and `message author` of an annotated one.

@@ -13,7 +13,7 @@ use frond_testkit::SimDisk;
 use crate::running::{Running, TestClient, json, text};
 
 /// Commands on a database, whose name is put in: on `main`, however it is named.
-const ON_DATABASE: &[&str] = &[
+pub const ON_DATABASE: &[&str] = &[
     r#"{"find": "things"}"#,
     r#"{"aggregate": "things", "pipeline": [], "cursor": {}}"#,
     r#"{"aggregate": "things", "pipeline": [{"$collStats": {"count": {}}}], "cursor": {}}"#,
@@ -132,7 +132,7 @@ const REFUSED_EVERYWHERE: &[&str] = &[
 
 /// Commands sent to one's own branch, in which `REV` is a version, and `DB` the name of a database
 /// at it.
-const IN_FIELDS: &[&str] = &[
+pub const IN_FIELDS: &[&str] = &[
     r#"{"frondDiff": 1, "from": "REV"}"#,
     r#"{"frondDiff": 1, "to": "REV"}"#,
     r#"{"frondLog": 1, "range": "REV"}"#,
@@ -172,7 +172,7 @@ const IN_FIELDS: &[&str] = &[
 ];
 
 /// The same, where what is named is written.
-const IN_FIELDS_WRITTEN: &[&str] = &[
+pub const IN_FIELDS_WRITTEN: &[&str] = &[
     r#"{"aggregate": "things", "pipeline": [{"$merge": {"into": {"db": "DB", "coll": "things"}}}], "cursor": {}}"#,
     r#"{"aggregate": "things", "pipeline": [{"$merge": {"into": {"db": "DB", "coll": "new"}, "whenMatched": "keepExisting"}}], "cursor": {}}"#,
     r#"{"aggregate": "things", "pipeline": [{"$merge": {"into": {"db": "DB", "coll": "things"}, "whenMatched": "fail", "whenNotMatched": "discard"}}], "cursor": {}}"#,
@@ -181,7 +181,7 @@ const IN_FIELDS_WRITTEN: &[&str] = &[
 ];
 
 /// Commands of `admin` that name a database in a field.
-const ON_ADMIN: &[&str] = &[
+pub const ON_ADMIN: &[&str] = &[
     r#"{"bulkWrite": 1, "ops": [{"insert": 0, "document": {"a": 1}}], "nsInfo": [{"ns": "DB.things"}]}"#,
     r#"{"bulkWrite": 1, "ops": [{"update": 0, "filter": {}, "updateMods": {"$set": {"a": 2}}}], "nsInfo": [{"ns": "DB.things"}]}"#,
     r#"{"bulkWrite": 1, "ops": [{"delete": 0, "filter": {}}], "nsInfo": [{"ns": "DB.things"}]}"#,
@@ -193,7 +193,7 @@ const ON_ADMIN: &[&str] = &[
 ];
 
 /// Fields that name a branch.
-const BRANCHES: &[&str] = &[
+pub const BRANCHES: &[&str] = &[
     r#"{"frondBranch": 1, "branch": "main", "protected": true}"#,
     r#"{"frondBranch": 1, "branch": "main", "closed": true}"#,
     r#"{"frondBranch": 1, "branch": "main", "expireAfterSeconds": 1}"#,
@@ -205,6 +205,9 @@ const BRANCHES: &[&str] = &[
     r#"{"frondReflog": 1, "dropped": true}"#,
     r#"{"frondReflog": 1, "expireBefore": {"$date": "2030-01-01T00:00:00Z"}}"#,
     r#"{"frondUndo": 1, "branch": "main"}"#,
+    r#"{"frondUndo": 1, "branch": "dev/moved"}"#,
+    r#"{"frondReflog": 1, "branch": "dev/moved"}"#,
+    r#"{"aggregate": 1, "pipeline": [{"$reflog": {"branch": "dev/moved"}}], "cursor": {}}"#,
     r#"{"frondUndo": 1, "dropped": "secrets"}"#,
     r#"{"aggregate": 1, "pipeline": [{"$reflog": {"branch": "main"}}], "cursor": {}}"#,
     r#"{"aggregate": 1, "pipeline": [{"$reflog": {}}], "cursor": {}}"#,
@@ -212,6 +215,20 @@ const BRANCHES: &[&str] = &[
     r#"{"frondTag": 1, "tag": "v1", "delete": true}"#,
     r#"{"frondTag": 1, "tag": "v1", "force": true}"#,
 ];
+
+/// Makes the role `dev`, which may do everything on `dev/*`.
+pub fn role_for_all_on_dev() -> String {
+    let actions: Vec<String> = Action::ALL
+        .iter()
+        .filter(|action| **action != Action::AnyAction)
+        .map(|action| format!("\"{}\"", action.name()))
+        .collect();
+    format!(
+        r#"{{"createRole": "dev", "roles": [], "privileges": [{{"actions": [{}],
+            "resource": {{"db": "shop", "collection": "", "branch": "dev/*"}}}}]}}"#,
+        actions.join(", ")
+    )
+}
 
 fn id_of(answer: &DocumentBuf) -> String {
     let id = answer.get("commitId").and_then(|id| id.as_str());
@@ -250,19 +267,11 @@ fn who_may_do_all_on_dev_can_do_nothing_on_main() {
     let second = id_of(&root.ok("shop", r#"{"frondCommit": 1, "message": "second"}"#));
     root.ok("shop", r#"{"frondTag": 1, "tag": "v1"}"#);
     root.ok("shop", r#"{"frondTag": 1, "tag": "dev/tag"}"#);
+    root.ok("shop", r#"{"frondTag": 1, "tag": "dev/moved", "target": "main~1"}"#);
+    root.ok("shop", r#"{"frondTag": 1, "tag": "dev/moved", "force": true}"#);
     root.ok("shop@dev/a", r#"{"create": "own_view", "viewOn": "things", "pipeline": []}"#);
     root.ok("secrets", r#"{"insert": "things", "documents": [{"_id": 1}]}"#);
-    let actions: Vec<String> = Action::ALL
-        .iter()
-        .filter(|action| **action != Action::AnyAction)
-        .map(|action| format!("\"{}\"", action.name()))
-        .collect();
-    let role = format!(
-        r#"{{"createRole": "dev", "roles": [], "privileges": [{{"actions": [{}],
-            "resource": {{"db": "shop", "collection": "", "branch": "dev/*"}}}}]}}"#,
-        actions.join(", ")
-    );
-    root.ok("shop", &role);
+    root.ok("shop", &role_for_all_on_dev());
     root.ok("shop", r#"{"createUser": "dev", "pwd": "x", "roles": ["dev"]}"#);
     let mut dev = server.client();
     dev.0.log_in("shop", "dev", "x").expect("the password is right");

@@ -32,7 +32,7 @@ const ROLES: &[(&str, &str)] = &[
 ];
 
 /// A command as somebody would send it: what isn't here takes `1`, or the name of a collection.
-fn body(name: &str) -> String {
+pub fn body(name: &str) -> String {
     let fields = match name {
         "aggregate" => r#""aggregate": "things", "pipeline": [], "cursor": {}"#,
         "bulkWrite" => {
@@ -114,7 +114,7 @@ fn body(name: &str) -> String {
 }
 
 /// What ends a login, so that it comes last.
-fn ends_login(name: &str) -> bool {
+pub fn ends_login(name: &str) -> bool {
     ["logout", "saslStart", "saslContinue"].contains(&name)
 }
 

@@ -3,6 +3,7 @@
 
 mod auth;
 mod auth_branches;
+mod auth_fields;
 mod auth_matrix;
 mod bulk_write;
 mod capped;
