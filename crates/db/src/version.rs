@@ -185,7 +185,8 @@ pub struct DocumentDiff {
 /// A field that differs.
 #[derive(Clone, Debug)]
 pub struct FieldChange {
-    /// `added`, `removed` or `modified`.
+    /// `added`, `removed` or `modified`; `reordered` if the document at the path has its fields in
+    /// another order: `from` and `to` are their names.
     pub kind: FieldChangeKind,
     /// Dotted path.
     pub path: String,
@@ -202,6 +203,7 @@ pub enum FieldChangeKind {
     Added,
     Removed,
     Modified,
+    Reordered,
 }
 
 /// What `frondStatus` tells.

@@ -20,6 +20,9 @@ pub enum ChangeKind {
     Removed,
     /// It is in both, and different.
     Modified,
+    /// A document, or one within it, has its fields in another order: what there was and is are their
+    /// names.
+    Reordered,
 }
 
 /// One difference between two versions.
@@ -204,6 +207,7 @@ impl From<FieldChangeKind> for ChangeKind {
             FieldChangeKind::Added => ChangeKind::Added,
             FieldChangeKind::Removed => ChangeKind::Removed,
             FieldChangeKind::Modified => ChangeKind::Modified,
+            FieldChangeKind::Reordered => ChangeKind::Reordered,
         }
     }
 }
@@ -213,6 +217,7 @@ impl fmt::Display for ChangeKind {
         f.write_str(match self {
             ChangeKind::Added => "added",
             ChangeKind::Removed => "removed",
+            ChangeKind::Reordered => "reordered",
             ChangeKind::Modified => "modified",
         })
     }

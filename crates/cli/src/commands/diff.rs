@@ -272,6 +272,11 @@ fn tell_indented_fields(
         let (style, line) = match text_of(change, "type") {
             "added" => (Style::Added, format!("+ {path}: {}", side("to"))),
             "removed" => (Style::Removed, format!("- {path}: {}", side("from"))),
+            "reordered" => {
+                let place = if path.is_empty() { path } else { format!("{path}: ") };
+                let (from, to) = (side("from"), side("to"));
+                (Style::Changed, format!("~ {place}other order of fields: {from} → {to}"))
+            }
             _ => (Style::Changed, format!("~ {path}: {} → {}", side("from"), side("to"))),
         };
         let line = terminal.paint(style, line);

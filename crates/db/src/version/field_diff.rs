@@ -7,11 +7,11 @@
 //! 3. Changes come in the order of the left side's fields; what only the right side has comes after
 //!    them, in its order.
 //!
-//! The order of fields alone is no change: two documents that differ in nothing else, though they
-//! are different bytes, give an empty list.
+//! Two documents that differ in nothing but the order of their fields give one change, `reordered`, with
+//! the names in their orders; beside other changes of the same document the order isn't told.
 
 use frond_doc::raw::RawElement;
-use frond_doc::{Array, Document, Value, ValueBuf};
+use frond_doc::{Array, Document, DocumentBuilder, Value, ValueBuf};
 
 use crate::version::fields::{self, Fields};
 use crate::version::{FieldChange, FieldChangeKind};
@@ -32,6 +32,7 @@ fn compare_documents(
     if from == to {
         return;
     }
+    let before = changes.len();
     let (left, right) = (Fields::of(from), Fields::of(to));
     for (label, element) in left.iter() {
         compare_elements(path, Some(element), right.get(&label), changes);
@@ -41,6 +42,23 @@ fn compare_documents(
             compare_elements(path, None, Some(element), changes);
         }
     }
+    if changes.len() == before {
+        let (from, to) = (Some(names(from)), Some(names(to)));
+        let kind = FieldChangeKind::Reordered;
+        changes.push(FieldChange { kind, path: path.to_owned(), from, to });
+    }
+}
+
+/// The names of the fields, as an array.
+fn names(document: Document<'_>) -> ValueBuf {
+    let mut builder = DocumentBuilder::new();
+    builder.begin_array("names");
+    for (name, _) in document.iter() {
+        builder.push(Value::String(name));
+    }
+    builder.end();
+    let names = builder.build();
+    Value::to_buf(&names.get("names").unwrap_or(Value::Null))
 }
 
 /// Compares what stands on both sides in one place below `path`.

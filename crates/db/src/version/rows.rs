@@ -48,6 +48,7 @@ pub fn append_field_changes(row: &mut DocumentBuilder, name: &str, changes: &[Fi
             FieldChangeKind::Added => "added",
             FieldChangeKind::Removed => "removed",
             FieldChangeKind::Modified => "modified",
+            FieldChangeKind::Reordered => "reordered",
         };
         row.push_begin_document()
             .append("type", Value::String(kind))

@@ -24,7 +24,7 @@ fn check(from: &DocumentBuf, to: &DocumentBuf, expected: &[&str]) {
         .map(|change| match change.kind {
             FieldChangeKind::Added => format!("+{}={}", change.path, show(&change.to)),
             FieldChangeKind::Removed => format!("-{}={}", change.path, show(&change.from)),
-            FieldChangeKind::Modified => {
+            FieldChangeKind::Modified | FieldChangeKind::Reordered => {
                 format!("{}:{}>{}", change.path, show(&change.from), show(&change.to))
             }
         })
@@ -46,10 +46,17 @@ fn another_type_of_one_number_is_modified() {
 }
 
 #[test]
-fn the_order_of_fields_is_no_change_of_value() {
+fn the_order_of_fields_alone_is_a_change() {
     let from = document! { "a": 1_i32, "b": 2_i32 };
     let to = document! { "b": 2_i32, "a": 1_i32 };
-    check(&from, &to, &[]);
+    let reordered = r#"Array([String("a"), String("b")])>Array([String("b"), String("a")])"#;
+    check(&from, &to, &[&format!(":{reordered}")]);
+    assert_eq!(diff_documents(from.view(), to.view())[0].kind, FieldChangeKind::Reordered);
+    let (from, to) = (document! { "x": &from }, document! { "x": &to });
+    check(&from, &to, &[&format!("x:{reordered}")]);
+    // Beside another change it isn't told.
+    let to = document! { "b": 3_i32, "a": 1_i32 };
+    check(&document! { "a": 1_i32, "b": 2_i32 }, &to, &["b:Int32(2)>Int32(3)"]);
 }
 
 #[test]
