@@ -60,6 +60,17 @@ pub(crate) fn branch_ref(
     record.map(BranchRef::decode).transpose()
 }
 
+/// The names of the branches of `database`.
+pub(crate) fn branches(reader: &Reader<'_>, database: &str) -> Result<Vec<String>, Error> {
+    let prefix = system::branches_prefix(database);
+    let place = TreeRef::Live(TreeId::SYSTEM);
+    let mut names = Vec::new();
+    for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+        names.push(system::name_after(&prefix, &entry?.key)?);
+    }
+    Ok(names)
+}
+
 /// The chunk of the commit `id`, if the repository knows it.
 pub(crate) fn commit_chunk(
     reader: &Reader<'_>,

@@ -13,6 +13,7 @@ use crate::definition::view::View;
 use crate::definition::{self, capped, clustered, merge_rules};
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::refs::policy;
 use crate::schema::{Collection, TreeRef};
 use crate::system::{self, WorkingEntry};
 use crate::transact::Outcome;
@@ -221,11 +222,15 @@ impl Database {
 
     /// Drops the database with its whole history if this is the default branch; a branch's working
     /// state otherwise can't be dropped this way (an error that names `frondBranch`).
+    ///
+    /// # Errors
+    /// `IllegalOperation` (20) if a branch of it is protected.
     pub fn drop_database(&self) -> Result<(), Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let scope = Scope::branch(name, branch);
         self.transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
+            let mut policies = Vec::new();
             let (keys, trees, repository) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 let Some(repository) = refs::repository(&reader, name)? else {
@@ -239,9 +244,17 @@ impl Database {
                     );
                     return Err(Error::invalid(Code::IllegalOperation, message));
                 }
+                for branch in refs::branches(&reader, name)? {
+                    let policy = policy::read(&reader, name, &branch)?;
+                    policy::refuse_protected(&policy, &branch, &format!("dropping {name}"))?;
+                    policies.push(system::policy_key(name, &branch));
+                }
                 let (keys, trees) = records_of(&reader, name)?;
                 (keys, trees, repository)
             };
+            for key in policies {
+                transaction.validate(TreeId::SYSTEM, key);
+            }
             transaction.give_back();
             let remembered = self.versions()?.remember_database(self, transaction, &repository);
             self.unless_full(name, remembered)?;

@@ -1,7 +1,7 @@
 //! What may be done to a branch: protection, and a time after which it goes.
 //!
 //! - A *protected* branch only moves forward: no reset to what isn't ahead, no amending, no rebase, no
-//!   deletion, no push by force. Its documents can be written, and committed.
+//!   deletion, also with its database, no push by force. Its documents can be written, and committed.
 //! - A *closed* branch takes no direct writes: nothing inserts, updates or removes its documents, changes
 //!   its collections, or makes commits of its own on it (pick, revert, restore). It changes by merges,
 //!   with what resolves their conflicts, and by pulls.
@@ -13,6 +13,7 @@
 use bytes::Bytes;
 use frond_doc::{DocumentBuilder, Value};
 use frond_engine::TreeId;
+use frond_query::Code;
 
 use crate::error::Error;
 use crate::reader::Reader;
@@ -61,6 +62,25 @@ impl BranchPolicy {
             expires_millis,
         })
     }
+}
+
+/// Refuses what a protected branch must not suffer.
+///
+/// # Errors
+/// `IllegalOperation` if the branch is protected.
+pub(crate) fn refuse_protected(
+    policy: &BranchPolicy,
+    branch: &str,
+    what: &str,
+) -> Result<(), Error> {
+    if !policy.protected {
+        return Ok(());
+    }
+    let message = format!(
+        "{what} is not possible: branch {branch} is protected and only moves forward; take its \
+         protection away first (frond branch --unprotect, frondBranch with protected: false)"
+    );
+    Err(Error::invalid(Code::IllegalOperation, message))
 }
 
 /// The policy of a branch.

@@ -14,7 +14,7 @@ use crate::inside::{
 };
 use crate::version::reflog::{Lost, RefChange, RefWhy};
 use crate::version::state::BranchState;
-use crate::version::{BranchInfo, adopt, conflict, history, merge_base, tag, waiting};
+use crate::version::{BranchInfo, adopt, conflict, history, merge_base, policy, tag, waiting};
 
 /// Longest name of a branch.
 const NAME_BYTES_MAX: usize = 200;
@@ -26,6 +26,14 @@ const FORBIDDEN: &[char] = &[' ', '~', '^', ':', '?', '*', '[', '\\'];
 /// # Errors
 /// `BadValue` that names the rule.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+    check_name_of("branch", name)
+}
+
+/// Checks the name of a new `thing` (a branch, a tag), by git's rules.
+///
+/// # Errors
+/// As [`check_name`].
+pub(crate) fn check_name_of(thing: &str, name: &str) -> Result<(), Error> {
     let part_is = |wrong: fn(&str) -> bool| name.split('/').any(wrong);
     let why = if name.is_empty() {
         "it is empty"
@@ -51,7 +59,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::invalid(Code::BadValue, format!("'{name}' can't be a branch's name: {why}")))
+    Err(Error::invalid(Code::BadValue, format!("'{name}' can't be a {thing}'s name: {why}")))
 }
 
 impl Database {
@@ -174,12 +182,17 @@ impl Database {
             }
             conflict::clear(self.frond().engine(), transaction, repository, name)?;
             transaction.delete(TreeId::SYSTEM, system::branch_key(repository, name))?;
-            let policy = system::policy_key(repository, name);
-            if transaction.get(TreeId::SYSTEM, &policy)?.is_some() {
-                transaction.delete(TreeId::SYSTEM, policy)?;
+            let key = system::policy_key(repository, name);
+            let policy = transaction
+                .get(TreeId::SYSTEM, &key)?
+                .is_some()
+                .then(|| policy::read(&Reader::within(engine, transaction), repository, name));
+            if policy.is_some() {
+                transaction.delete(TreeId::SYSTEM, key)?;
             }
             let why = RefWhy {
                 lost: Lost::working(working, merge.as_ref()),
+                policy: policy.transpose()?,
                 ..RefWhy::plain("branch: deleted", self.frond().time_millis())
             };
             RefChange { from: state.head_id(), to: None, why }.log(

@@ -14,7 +14,9 @@
 //! ```
 //!
 //! `rules` are validators that run on a commit's difference from its first parent, whoever makes it:
-//! a commit, a merge, a pick. `documents` is a filter that each document must pass which was added or
+//! a commit, a merge, a pick; and a push, for each commit that is new. Where a branch moves to a commit
+//! that was here already (a merge or a push that is a fast-forward), they run on what that changes as
+//! a whole, as they would for a merge's commit. `documents` is a filter that each document must pass which was added or
 //! changed, `changes` one that each row of `$diff` must pass. They cost what the difference does.
 //!
 //! The policy is local to the data directory, as refs are: a clone makes its own.
@@ -23,12 +25,14 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, extended_j
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::expression::Variables;
 use frond_query::{Code, Filter};
+use frond_store::ChunkHash;
 use frond_tree::{Tree, Value as TreeValue};
 
 use crate::inside::large::read_document;
+use crate::inside::refs::format;
 use crate::inside::{Database, Error, LatchMode, Outcome, Reader, Scope, TreeRef, refs, system};
 use crate::version::diff::changed_collections;
-use crate::version::{CollectionChange, DiffDetail, DiffRow};
+use crate::version::{CollectionChange, DiffDetail, DiffRow, history};
 
 /// Rules of a policy, and tiers of thinning, at most.
 const PARTS_MAX: usize = 100;
@@ -159,11 +163,17 @@ impl CommitPolicy {
         wants && self.branches.as_ref().is_none_or(is_named)
     }
 
-    /// Checks what a commit of `to` on top of `from` changes.
+    /// Checks what `subject`, which makes `to` of `from`, changes.
     ///
     /// # Errors
     /// `DocumentValidationFailure` (121) that names the rule and documents.
-    fn check(&self, database: &Database, from: &Tree, to: &Tree) -> Result<(), Error> {
+    fn check(
+        &self,
+        database: &Database,
+        subject: &str,
+        from: &Tree,
+        to: &Tree,
+    ) -> Result<(), Error> {
         if self.rules.is_empty() || from.root == to.root {
             return Ok(());
         }
@@ -188,7 +198,7 @@ impl CommitPolicy {
                     rule.check(&row, &mut violations)?;
                 }
             }
-            violations.refuse(&database.namespace(&changed.name))?;
+            violations.refuse(subject, &database.namespace(&changed.name))?;
         }
         Ok(())
     }
@@ -289,11 +299,11 @@ impl Violations {
         self.named.push(violation.build());
     }
 
-    fn refuse(&self, namespace: &str) -> Result<(), Error> {
+    fn refuse(&self, subject: &str, namespace: &str) -> Result<(), Error> {
         let Some(first) = self.named.first() else { return Ok(()) };
         let rule = first.get("rule").and_then(|rule| rule.as_str()).unwrap_or_default();
         let message = format!(
-            "the commit breaks rule {rule} of the commit policy: {} documents of {namespace}, the \
+            "{subject} breaks rule {rule} of the commit policy: {} documents of {namespace}, the \
              first with _id {}",
             self.count,
             shown(first.get("failingDocumentId").unwrap_or(Value::Null))
@@ -322,11 +332,15 @@ pub(crate) fn read(
     database: &str,
     now_millis: i64,
 ) -> Result<Option<CommitPolicy>, Error> {
+    let Some(document) = stored(reader, database)? else { return Ok(None) };
+    CommitPolicy::parse(document.view(), now_millis).map(Some)
+}
+
+/// The policy that `database` has, as it was given.
+pub(crate) fn stored(reader: &Reader<'_>, database: &str) -> Result<Option<DocumentBuf>, Error> {
     let key = system::commit_policy_key(database);
-    let Some(bytes) = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)? else {
-        return Ok(None);
-    };
-    CommitPolicy::parse(system::record(bytes)?.view(), now_millis).map(Some)
+    let bytes = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
+    bytes.map(system::record).transpose()
 }
 
 impl Database {
@@ -370,19 +384,74 @@ impl Database {
 
     /// Checks what a commit of `to` on top of `from` changes by the policy's rules, and conflicts
     /// with whoever changes these meanwhile.
+    ///
+    /// # Errors
+    /// `DocumentValidationFailure` (121) that names the rule and documents.
     pub(crate) fn check_commit(
         &self,
         transaction: &mut Transaction,
         from: &Tree,
         to: &Tree,
     ) -> Result<(), Error> {
+        let policy = self.validated_policy(transaction)?;
+        policy.map_or(Ok(()), |policy| policy.check(self, "the commit", from, to))
+    }
+
+    /// As `check_commit`, for a branch that moves to a commit that was made before.
+    ///
+    /// # Errors
+    /// As `check_commit`.
+    pub(crate) fn check_fast_forward(
+        &self,
+        transaction: &mut Transaction,
+        from: &Tree,
+        to: &Tree,
+    ) -> Result<(), Error> {
+        let policy = self.validated_policy(transaction)?;
+        policy.map_or(Ok(()), |policy| policy.check(self, "the fast-forward", from, to))
+    }
+
+    /// As `check_commit`, for commits that came from elsewhere, each against its first parent; against
+    /// nothing, if it has none or that isn't here.
+    ///
+    /// # Errors
+    /// As `check_commit`.
+    pub(crate) fn check_commits(
+        &self,
+        transaction: &mut Transaction,
+        commits: &[ChunkHash],
+    ) -> Result<(), Error> {
+        let Some(policy) = self.validated_policy(transaction)? else { return Ok(()) };
+        if policy.rules.is_empty() {
+            return Ok(());
+        }
+        let store = self.frond().engine().store();
+        for hash in commits {
+            let commit = history::load(&**store, *hash)?;
+            let mut before = Tree::empty(&**store, commit.catalog.format)?;
+            if let Some(parent) = commit.parents.first()
+                && store.has_many(&[*parent])?.contains(&true)
+            {
+                before = history::load(&**store, *parent)?.catalog;
+            }
+            let subject = format!("commit {}", format::id_of(*hash));
+            policy.check(self, &subject, &before, &commit.catalog)?;
+        }
+        Ok(())
+    }
+
+    /// The policy; conflicts with whoever changes it meanwhile.
+    fn validated_policy(
+        &self,
+        transaction: &mut Transaction,
+    ) -> Result<Option<CommitPolicy>, Error> {
         let policy = {
             let reader = Reader::within(self.frond().engine(), transaction);
             read(&reader, self.repository_name(), self.frond().now_millis())?
         };
         let key = system::commit_policy_key(self.repository_name());
         transaction.validate(TreeId::SYSTEM, key);
-        policy.map_or(Ok(()), |policy| policy.check(self, from, to))
+        Ok(policy)
     }
 }
 

@@ -1,10 +1,13 @@
 //! Databases that were dropped, and how they come back.
 //!
 //! `dropDatabase` leaves one record: the repository's, each branch with its HEAD, its working state's
-//! catalog and its collections that aren't versioned, the tags. It refers to the commits and catalogs,
-//! so that they stay. A database that comes back has its salt, branches, working states, tags and
-//! history; reflogs and remotes are gone, and merges that waited, as if they had been aborted. It may
-//! come back under another name, if its own was given away.
+//! catalog and its collections that aren't versioned, the tags, the policies. It refers to the commits
+//! and catalogs, so that they stay. A database that comes back has its salt, branches, working states,
+//! tags, history, commit policy and branches' policies (but for times to live that are over); reflogs
+//! and remotes are gone, and merges that waited, as if they had been aborted. It may come back under
+//! another name, if its own was given away.
+
+use std::cell::Cell;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
@@ -22,7 +25,7 @@ use crate::version::adopt::Adoption;
 use crate::version::reflog::{RefChange, RefWhy};
 use crate::version::state::BranchState;
 use crate::version::walk::Walk;
-use crate::version::{TagInfo, history, tag};
+use crate::version::{BranchPolicy, TagInfo, commit_policy, history, policy, tag};
 
 /// A database that was dropped.
 #[derive(Clone, Debug)]
@@ -54,11 +57,18 @@ pub(crate) fn remember(
     let repository = DocumentBuf::from_validated(repository.encode());
     record.append("repository", Value::from(&repository));
     record.append("time", Value::DateTime(database.frond().time_millis()));
+    let reader = Reader::within(engine, transaction);
+    let commit_policy = commit_policy::stored(&reader, name)?;
+    if let Some(policy) = &commit_policy {
+        record.append("commitPolicy", Value::from(policy));
+    }
+    drop(reader);
     record.begin_array("branches");
     for branch in database.list_branches()? {
-        let state = {
+        let (state, policy) = {
             let reader = Reader::within(engine, transaction);
-            BranchState::read(&reader, name, &branch.name)?
+            let policy = policy::read(&reader, name, &branch.name)?;
+            (BranchState::read(&reader, name, &branch.name)?, policy)
         };
         let mut working = state.working_catalog(engine, transaction.snapshot())?;
         if let Some(merge) = &state.merging {
@@ -70,8 +80,12 @@ pub(crate) fn remember(
         record
             .push_begin_document()
             .append("name", Value::String(&branch.name))
-            .append("head", Value::Boolean(has_head))
-            .begin_array("unversioned");
+            .append("head", Value::Boolean(has_head));
+        if policy != BranchPolicy::default() {
+            let policy = DocumentBuf::from_validated(policy.encode());
+            record.append("policy", Value::from(&policy));
+        }
+        record.begin_array("unversioned");
         for (collection, _) in state.live().filter(|(_, live)| !live.is_versioned()) {
             let found = state.entry_now(engine, transaction.snapshot(), collection)?;
             let (entry, order) = found.ok_or_else(damaged)?;
@@ -115,12 +129,15 @@ struct Branch {
     working: ChunkHash,
     /// Collections that aren't versioned: name, entry, order.
     unversioned: Vec<(String, ChunkHash, Option<ChunkHash>)>,
+    policy: BranchPolicy,
 }
 
 /// What a record of a dropped database says.
 struct Remembered {
     key: Bytes,
     repository: Repository,
+    /// When and how commits are made.
+    commit_policy: Option<DocumentBuf>,
     branches: Vec<Branch>,
     tags: Vec<(TagInfo, ChunkHash)>,
     time_millis: i64,
@@ -155,7 +172,10 @@ impl Remembered {
                 let order = is_ordered.then(|| references.next().ok_or_else(damaged));
                 unversioned.push((name, entry, order.transpose()?));
             }
-            branches.push(Branch { name, head, working, unversioned });
+            let policy = branch.get("policy").and_then(|policy| policy.as_document());
+            let policy = policy.map(|policy| BranchPolicy::decode(policy.to_buf().into_bytes()));
+            let policy = policy.transpose()?.unwrap_or_default();
+            branches.push(Branch { name, head, working, unversioned, policy });
         }
         let mut tags = Vec::new();
         for tag in documents(&record, "tags")? {
@@ -172,7 +192,10 @@ impl Remembered {
             };
             tags.push((tag, chunk));
         }
-        Ok(Remembered { key: entry.key.clone(), repository, branches, tags, time_millis })
+        let commit_policy = record.get("commitPolicy").and_then(|policy| policy.as_document());
+        let commit_policy = commit_policy.map(|policy| policy.to_buf());
+        let key = entry.key.clone();
+        Ok(Remembered { key, repository, commit_policy, branches, tags, time_millis })
     }
 }
 
@@ -240,32 +263,38 @@ impl Database {
         let name = self.repository_name();
         let branch = self.writable_branch()?;
         let scope = Scope::branch(name, branch);
-        self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
-            let (found, change) = {
-                let reader = Reader::within(self.frond().engine(), transaction);
-                if refs::repository(&reader, name)?.is_some() {
-                    let message =
-                        format!("database {name} exists: bring {dropped} back as another");
-                    return Err(Error::invalid(Code::NamespaceExists, message));
-                }
-                let bounds = Bounds::prefix(&system::dropped_prefix(dropped));
-                let place = TreeRef::Live(TreeId::SYSTEM);
-                let last = reader.range(place, bounds, Direction::Descending)?.next();
-                let Some(last) = last.transpose()? else {
-                    let message = format!("no database {dropped} was dropped, as far as is known");
-                    return Err(Error::invalid(Code::NoSuchKey, message));
+        let has_policy = Cell::new(false);
+        let back =
+            self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
+                let (found, change) = {
+                    let reader = Reader::within(self.frond().engine(), transaction);
+                    if refs::repository(&reader, name)?.is_some() {
+                        let message =
+                            format!("database {name} exists: bring {dropped} back as another");
+                        return Err(Error::invalid(Code::NamespaceExists, message));
+                    }
+                    let bounds = Bounds::prefix(&system::dropped_prefix(dropped));
+                    let place = TreeRef::Live(TreeId::SYSTEM);
+                    let last = reader.range(place, bounds, Direction::Descending)?.next();
+                    let Some(last) = last.transpose()? else {
+                        let message =
+                            format!("no database {dropped} was dropped, as far as is known");
+                        return Err(Error::invalid(Code::NoSuchKey, message));
+                    };
+                    let change = system::sequence_at_end(&last.key)?;
+                    (Remembered::decode(&reader, &last)?, change)
                 };
-                let change = system::sequence_at_end(&last.key)?;
-                (Remembered::decode(&reader, &last)?, change)
-            };
-            self.bring_database_back(transaction, &found)?;
-            let branches = found.branches.iter();
-            let branches = branches
-                .map(|branch| (branch.name.clone(), branch.head.map(format::id_of)))
-                .collect();
-            let (name, time_millis) = (dropped.to_owned(), found.time_millis);
-            Ok(Outcome::Commit(DroppedDatabase { name, change, time_millis, branches }))
-        })
+                self.bring_database_back(transaction, &found)?;
+                let branches = found.branches.iter();
+                let branches = branches
+                    .map(|branch| (branch.name.clone(), branch.head.map(format::id_of)))
+                    .collect();
+                has_policy.set(found.commit_policy.is_some());
+                let (name, time_millis) = (dropped.to_owned(), found.time_millis);
+                Ok(Outcome::Commit(DroppedDatabase { name, change, time_millis, branches }))
+            })?;
+        self.frond().written().watch(name, has_policy.get());
+        Ok(back)
     }
 
     fn bring_database_back(
@@ -288,7 +317,11 @@ impl Database {
         for (tag, _) in &found.tags {
             tag.put(transaction, name)?;
         }
-        for Branch { name: branch, head, working, unversioned } in &found.branches {
+        if let Some(policy) = &found.commit_policy {
+            let record = TreeValue::inline(policy.clone().into_bytes());
+            transaction.put(TreeId::SYSTEM, system::commit_policy_key(name), record)?;
+        }
+        for Branch { name: branch, head, working, unversioned, policy } in &found.branches {
             let commit = head.map(format::id_of);
             let record = TreeValue::inline(BranchRef { commit }.encode());
             transaction.put(TreeId::SYSTEM, system::branch_key(name, branch), record)?;
@@ -307,6 +340,7 @@ impl Database {
                 let order = order.map(|root| Tree { root, format: after.format });
                 state.go_live(engine, transaction, collection, &entry, order)?;
             }
+            self.restore_policy(transaction, branch, *policy)?;
             let why =
                 RefWhy::plain("branch: came back with its database", self.frond().time_millis());
             RefChange { from: None, to: commit, why }.log(transaction, name, branch)?;

@@ -307,6 +307,7 @@ impl Merge<'_> {
         clean: Tree,
     ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let catalog = theirs.commit.catalog;
+        self.database.check_fast_forward(transaction, &clean, &catalog)?;
         let adoption = Adoption { head: catalog, before: clean, after: catalog };
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)?;
         let why = format!("merge {}: fast-forward", self.request.merge_in);

@@ -9,7 +9,7 @@ use crate::version::history;
 use crate::version::state::BranchState;
 
 pub use crate::inside::refs::policy::BranchPolicy;
-pub(crate) use crate::inside::refs::policy::read;
+pub(crate) use crate::inside::refs::policy::{read, refuse_protected};
 
 impl BranchState {
     /// Refuses what a protected branch must not suffer; conflicts with who protects it meanwhile.
@@ -28,14 +28,7 @@ impl BranchState {
         };
         let key = system::policy_key(&self.database, &self.branch);
         transaction.validate(TreeId::SYSTEM, key);
-        if !policy.protected {
-            return Ok(());
-        }
-        let message = format!(
-            "{what} is not possible: branch {} is protected and only moves forward",
-            self.branch
-        );
-        Err(Error::invalid(Code::IllegalOperation, message))
+        refuse_protected(&policy, &self.branch, what)
     }
 
     /// Refuses a push into a branch that changes by merges only; conflicts with who closes it meanwhile.
@@ -61,6 +54,27 @@ impl BranchState {
 }
 
 impl Database {
+    /// Gives a branch that comes back the policy that it had. A time to live that is over stays away:
+    /// the branch would go at once.
+    pub(crate) fn restore_policy(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        mut policy: BranchPolicy,
+    ) -> Result<(), Error> {
+        let now = self.frond().expiry_millis();
+        policy.expires_millis =
+            policy.expires_millis.filter(|expires| now.is_none_or(|now| now < *expires));
+        if policy == BranchPolicy::default() {
+            return Ok(());
+        }
+        if policy.closed {
+            self.frond().written().note_closed();
+        }
+        let key = system::policy_key(self.repository_name(), branch);
+        Ok(transaction.put(TreeId::SYSTEM, key, TreeValue::inline(policy.encode()))?)
+    }
+
     /// The policy of a branch.
     ///
     /// # Errors

@@ -55,6 +55,10 @@ impl Database {
             }
             let clean = state.clean_catalog(engine, transaction)?;
             let own = self.own_commits(&state, onto_chunk)?;
+            let catalog = history::load(&**engine.store(), onto_chunk)?.catalog;
+            if own.is_empty() {
+                self.check_fast_forward(transaction, &clean, &catalog)?;
+            }
             let replay = Replay {
                 database: self,
                 state: &state,
@@ -68,7 +72,7 @@ impl Database {
                 before: clean,
                 skipped: None,
                 tip: Some(onto_chunk),
-                catalog: history::load(&**engine.store(), onto_chunk)?.catalog,
+                catalog,
                 made: Vec::new(),
             };
             replay.run(transaction, &own, &BTreeMap::new()).map(|outcome| match outcome {

@@ -13,6 +13,7 @@
 //! - `entry`: the catalog entry of a collection that was dropped, and the order of a capped one; the
 //!   ref stays where it is.
 //! - `tag`: the tag as it was, by value.
+//! - `policy`: the policy of a deleted branch, by value.
 //!
 //! A change that undid another one names it (`undid`).
 
@@ -24,7 +25,7 @@ use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree};
 
 use crate::inside::{CommitId, Database, Error, Reader, TreeRef, refs, system};
-use crate::version::TagInfo;
+use crate::version::{BranchPolicy, TagInfo};
 
 /// Why a ref changes, and what the change takes away.
 #[derive(Clone, Copy)]
@@ -33,6 +34,8 @@ pub(crate) struct RefWhy<'a> {
     pub why: &'a str,
     pub time_millis: i64,
     pub lost: Lost<'a>,
+    /// The policy that the branch loses with it.
+    pub policy: Option<BranchPolicy>,
     /// The change that this one undoes.
     pub undid: Option<u64>,
 }
@@ -104,17 +107,19 @@ pub struct RefChangeInfo {
     pub(crate) merge: Option<RememberedMerge>,
     /// The order of the capped collection that it dropped.
     pub(crate) order: Option<ChunkHash>,
+    /// The policy of the branch that it deleted.
+    pub(crate) policy: Option<BranchPolicy>,
 }
 
 impl<'a> RefWhy<'a> {
     /// A change that takes nothing away.
     pub fn plain(why: &'a str, time_millis: i64) -> RefWhy<'a> {
-        RefWhy { why, time_millis, lost: Lost::Nothing, undid: None }
+        RefWhy { why, time_millis, lost: Lost::Nothing, policy: None, undid: None }
     }
 
     /// A change that replaces the working state, which was `working`.
     pub fn replacing(why: &'a str, time_millis: i64, working: Tree) -> RefWhy<'a> {
-        RefWhy { why, time_millis, lost: Lost::Working(working), undid: None }
+        RefWhy { lost: Lost::Working(working), ..RefWhy::plain(why, time_millis) }
     }
 }
 
@@ -159,6 +164,10 @@ impl RefChange<'_> {
                 builder.append("tag", Value::from(&tag.to_record()));
             }
         }
+        if let Some(policy) = &self.why.policy {
+            let record = DocumentBuf::from_validated(policy.encode());
+            builder.append("policy", Value::from(&record));
+        }
         if let Some(undid) = self.why.undid {
             builder.append("undid", Value::Int64(undid as i64));
         }
@@ -194,6 +203,8 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
     let undid = record.get("undid").and_then(|value| value.as_integer());
     let tag = record.get("tag").and_then(|tag| tag.as_document());
     let tag = tag.map(|tag| TagInfo::from_record(branch.clone(), &tag.to_buf())).transpose()?;
+    let policy = record.get("policy").and_then(|policy| policy.as_document());
+    let policy = policy.map(|policy| BranchPolicy::decode(policy.to_buf().into_bytes()));
     let mut references = system::references_of(&**reader.store(), &entry.value)?.into_iter();
     let lost = references.next();
     let merge = record.get("merge").and_then(|merge| merge.as_document());
@@ -215,6 +226,7 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
         lost,
         merge,
         order,
+        policy: policy.transpose()?,
     })
 }
 

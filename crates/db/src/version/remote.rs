@@ -202,7 +202,7 @@ impl Database {
     /// or tag whose name begins as those of its branches would;
     /// `NamespaceNotFound` if there is no such database.
     pub fn add_remote(&self, name: &str, url: &str) -> Result<(), Error> {
-        branch::check_name(name)?;
+        branch::check_name_of("remote", name)?;
         if name.contains('/') || url.is_empty() {
             let message = "a remote's name holds no /, and its place is not empty";
             return Err(Error::invalid(Code::BadValue, message));

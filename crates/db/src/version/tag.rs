@@ -32,7 +32,7 @@ impl Database {
         annotation: Option<(&str, &str)>,
         force: bool,
     ) -> Result<TagInfo, Error> {
-        branch::check_name(name)?;
+        branch::check_name_of("tag", name)?;
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {

@@ -4,7 +4,8 @@
 //!    undoing again goes back further. Naming an undoing brings back what it took.
 //! 2. HEAD becomes what it was before the change. Where the change had replaced the working state
 //!    (a reset, a merge, a deleted branch) that comes back too; where it had not (a commit) the
-//!    working state stays as it is. A dropped collection comes back alone. A merge that waited in the
+//!    working state stays as it is. A deleted branch has its policy again, but for a time to live that
+//!    is over. A dropped collection comes back alone. A merge that waited in the
 //!    working state waits again.
 //! 3. The undoing is a change of its own, remembered with what it takes away.
 
@@ -87,7 +88,8 @@ impl Database {
         let record = frond_tree::Value::inline(BranchRef { commit: change.from }.encode());
         let system = frond_engine::TreeId::SYSTEM;
         transaction.validate(system, system::repository_key(name));
-        Ok(transaction.put(system, system::branch_key(name, branch), record)?)
+        transaction.put(system, system::branch_key(name, branch), record)?;
+        change.policy.map_or(Ok(()), |policy| self.restore_policy(transaction, branch, policy))
     }
 
     fn undo_change(
@@ -141,7 +143,8 @@ impl Database {
             }
             None => state.keep(engine, transaction, &head)?,
         }
-        let why = RefWhy { why: &why, time_millis: now, lost, undid: Some(change.change) };
+        let undid = Some(change.change);
+        let why = RefWhy { lost, undid, ..RefWhy::plain(&why, now) };
         state.move_ref_to(transaction, change.from, why)?;
         Ok(change.from)
     }

@@ -128,7 +128,9 @@ impl Remote for DataRemote {
         self.frond.engine().store().sync()?;
         database.replace_working_state(&update.branch, |transaction| {
             ensure_repository(database, transaction, update.salt, &update.default_branch)?;
+            let new = unknown(database, transaction, &update.commits)?;
             register(database, transaction, &update.commits)?;
+            database.check_commits(transaction, &new)?;
             for (tag, _) in &update.tags {
                 let is_taken = {
                     let reader = Reader::within(self.frond.engine(), transaction);
@@ -140,7 +142,7 @@ impl Remote for DataRemote {
                     tag.put(transaction, database.repository_name())?;
                 }
             }
-            move_branch(database, transaction, update)?;
+            move_branch(database, transaction, update, new.contains(&update.new))?;
             Ok(Outcome::Commit(()))
         })
     }
@@ -181,6 +183,23 @@ pub(crate) fn other_lineage(name: &str) -> Error {
     Error::invalid(Code::IllegalOperation, message)
 }
 
+/// Those of `commits` that the database doesn't know.
+fn unknown(
+    database: &Database,
+    transaction: &Transaction,
+    commits: &[ChunkHash],
+) -> Result<Vec<ChunkHash>, Error> {
+    let reader = Reader::within(database.frond().engine(), transaction);
+    let mut unknown = Vec::new();
+    for hash in commits {
+        let id = format::id_of(*hash);
+        if refs::commit_chunk(&reader, database.repository_name(), &id)?.is_none() {
+            unknown.push(*hash);
+        }
+    }
+    Ok(unknown)
+}
+
 /// Registers commits that came.
 pub(crate) fn register(
     database: &Database,
@@ -195,10 +214,13 @@ pub(crate) fn register(
     Ok(())
 }
 
+/// Moves the branch. Where the commit isn't new here, and so wasn't checked by the commit policy's rules,
+/// what it changes on the branch is.
 fn move_branch(
     database: &Database,
     transaction: &mut Transaction,
     update: &RefUpdate,
+    is_new: bool,
 ) -> Result<(), Error> {
     let (name, engine) = (database.repository_name(), database.frond().engine());
     let store = &**engine.store();
@@ -220,9 +242,20 @@ fn move_branch(
     if update.force && !database.is_forward(&state, update.new)? {
         state.refuse_protected(transaction, database, "a push by force")?;
     }
-    let before = state.clean_catalog(engine, transaction)?;
+    let before = state.working_catalog(engine, transaction.snapshot())?;
+    if before.root != state.head_catalog(store)?.root {
+        let message = format!(
+            "branch {} of the remote has changes that are not committed there: commit them or reset the \
+             branch there first, or push to another branch",
+            update.branch
+        );
+        return Err(Error::invalid(Code::IllegalOperation, message));
+    }
     let catalog: Tree = history::load(store, update.new)?.catalog;
     debug_assert_eq!(catalog.format, TreeFormat::new(update.salt));
+    if is_there && !is_new {
+        database.check_fast_forward(transaction, &before, &catalog)?;
+    }
     let adoption = Adoption { head: catalog, before, after: catalog };
     state.adopt(engine, transaction, &adoption)?;
     let why = RefWhy::replacing("push", database.frond().time_millis(), before);

@@ -2,7 +2,9 @@
 //! commit or merge pass that breaks them; closed branches take no direct writes; collections that
 //! aren't versioned are in no commit. Method: cases, on a clock that the test moves.
 
-use frond_db::version::{BranchPolicy, CommitInfo, CommitPolicy, MergeOutcome, PickRequest};
+use frond_db::version::{
+    BranchPolicy, CommitInfo, CommitPolicy, MergeOutcome, MergeRules, PickRequest,
+};
 use frond_db::{Database, Durability, Error, Frond, FrondOptions};
 use frond_doc::{DocumentBuf, document, extended_json};
 use frond_query::Code;
@@ -240,6 +242,81 @@ fn a_branch_goes_when_its_time_is_over() {
     assert_eq!(run.removed, ["shop@try"]);
     assert!(run.failed.is_empty());
     assert_eq!(main.list_branches().unwrap().len(), 2);
+}
+
+#[test]
+fn policies_come_back_with_what_had_them() {
+    let (disk, clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    let soon = Some(frond.now_millis() + 5_000);
+    let side = BranchPolicy { closed: true, expires_millis: soon, ..BranchPolicy::default() };
+    main.create_branch("side", None).unwrap();
+    main.set_branch_policy("side", side).unwrap();
+    main.delete_branch("side", true).unwrap();
+    main.undo(Some("side"), None).unwrap();
+    assert_eq!(main.branch_policy("side").unwrap(), side);
+    // A database with a protected branch isn't dropped.
+    let kept = BranchPolicy { protected: true, ..BranchPolicy::default() };
+    main.create_branch("kept", None).unwrap();
+    main.set_branch_policy("kept", kept).unwrap();
+    refused(main.delete_branch("kept", true), Code::IllegalOperation);
+    let error = main.drop_database().expect_err("kept is protected");
+    assert_eq!(error.code, Code::IllegalOperation);
+    assert!(error.message.contains("branch kept is protected"), "{}", error.message);
+    assert!(error.message.contains("--unprotect"), "{}", error.message);
+    main.set_branch_policy("kept", BranchPolicy::default()).unwrap();
+    let policy = r#"{"everySeconds": 60, "rules": [{"name": "prices", "collection": "items",
+                     "documents": {"price": {"$gt": 0}}}]}"#;
+    set(&main, policy);
+    main.drop_database().unwrap();
+    drop(main);
+    frond.close().unwrap();
+    drop(frond);
+    let frond = open_at(&disk, &clock);
+    let main = shop(&frond, "");
+    main.undrop("shop").unwrap();
+    assert_eq!(main.branch_policy("side").unwrap(), side);
+    refused(put(&shop(&frond, "side"), "items", &item(1, 2)), Code::UserWritesBlocked);
+    let document = main.commit_policy().unwrap().expect("it came back").to_document().clone();
+    assert_eq!(document, extended_json::parse(policy).unwrap());
+    put(&main, "items", &item(2, 2)).unwrap();
+    frond.run_policies();
+    clock.step(61_000_000);
+    let run = frond.run_policies();
+    assert_eq!(run.commits.len(), 1, "automatic commits go on");
+    assert_eq!(run.removed, ["shop@side"]);
+    // A time to live that is over doesn't take the branch away again.
+    main.undo(Some("side"), None).unwrap();
+    let closed = BranchPolicy { closed: true, ..BranchPolicy::default() };
+    assert_eq!(main.branch_policy("side").unwrap(), closed);
+    assert!(frond.run_policies().removed.is_empty());
+}
+
+#[test]
+fn rules_hold_for_what_a_fast_forward_brings() {
+    let (_, _, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    put(&side, "items", &item(4, -1)).unwrap();
+    side.commit("cheap", "").unwrap();
+    let rules = r#"{"rules": [{"name": "prices", "collection": "items",
+                    "documents": {"price": {"$gt": 0}}}]}"#;
+    set(&main, rules);
+    let head = log(&main, Some(1))[0].id;
+    let error = merge(&main, "side").expect_err("side breaks the rule");
+    assert_eq!(error.code, Code::DocumentValidationFailure);
+    assert!(error.message.contains("rule prices"), "{}", error.message);
+    refused(main.rebase("side", &MergeRules::default()), Code::DocumentValidationFailure);
+    assert_eq!(log(&main, Some(1))[0].id, head);
+    assert!(main.status().unwrap().collections.is_empty());
+    put(&side, "items", &item(4, 4)).unwrap();
+    side.commit("dear", "").unwrap();
+    assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::FastForward { .. }));
 }
 
 fn cached(frond: &Frond, version: &str) -> Vec<DocumentBuf> {

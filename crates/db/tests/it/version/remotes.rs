@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use frond_db::version::remote::{
     DataRemote, Depth, Moved, ORIGIN, PlainRemote, PushRequest, RefUpdate, Remote, RemoteState,
 };
-use frond_db::version::{LogRequest, MergeOutcome, MergeRequest};
+use frond_db::version::{CommitPolicy, LogRequest, MergeOutcome, MergeRequest};
 use frond_db::{Database, Error, Frond, ReclaimOptions};
-use frond_doc::{DocumentBuf, document};
+use frond_doc::{DocumentBuf, document, extended_json};
 use frond_store::{Chunk, ChunkHash};
 
 use super::*;
@@ -52,6 +52,47 @@ fn clone_of(remote: &dyn Remote) -> (Frond, Database) {
 
 fn data(frond: &Frond) -> DataRemote {
     DataRemote::new(frond.clone(), "shop").expect("a database's name")
+}
+
+/// Goal: a push brings nothing that the remote's commit policy forbids, as new commits or by moving a
+/// branch to what is there already.
+#[test]
+fn a_push_passes_the_rules_of_the_policy() {
+    let (there, main) = origin();
+    let (_here, local) = clone_of(&data(&there));
+    let rules = r#"{"rules": [{"name": "small", "collection": "things",
+                     "documents": {"a": {"$lt": 50}}}]}"#;
+    let rules = extended_json::parse(rules).expect("JSON");
+    let policy = CommitPolicy::parse(rules.view(), 0).expect("a policy");
+    main.set_commit_policy(Some(&policy)).unwrap();
+    let head = main.log(Some(1), None).unwrap()[0].id;
+    let push = |from: &Database, branch: &str| {
+        let request = PushRequest { branch: Some(branch.to_owned()), ..PushRequest::default() };
+        from.push(ORIGIN, &data(&there), &request, &mut quiet())
+    };
+    let refused = |from: &Database, branch: &str| {
+        let error = push(from, branch).expect_err("the policy forbids it");
+        assert_eq!(error.code.name(), "DocumentValidationFailure", "{}", error.message);
+        assert!(error.message.contains("rule small"), "{}", error.message);
+        assert_eq!(main.log(Some(1), None).unwrap()[0].id, head);
+    };
+    // What was there before the policy, on another branch.
+    local.create_branch("mine", Some("origin/side")).unwrap();
+    refused(&local.frond().database("shop@mine").unwrap(), "main");
+    put(&local, "things", &document! { "_id": 8_i32, "a": 88_i32 }).unwrap();
+    local.commit("too much", "Eve").unwrap();
+    refused(&local, "main");
+    refused(&local, "new");
+    assert_eq!(main.list_branches().unwrap().len(), 2);
+    put(&local, "things", &document! { "_id": 8_i32, "a": 8_i32 }).unwrap();
+    local.commit("enough", "Eve").unwrap();
+    // Each commit is asked, as if it were made there.
+    refused(&local, "main");
+    local.reset(Some("main~2"), true).unwrap();
+    put(&local, "things", &document! { "_id": 9_i32, "a": 9_i32 }).unwrap();
+    local.commit("right", "Eve").unwrap();
+    push(&local, "main").expect("nothing is wrong with it");
+    assert_eq!(all(&main, "things"), all(&local, "things"));
 }
 
 fn everything(database: &Database) -> Vec<(String, Vec<DocumentBuf>)> {
