@@ -97,6 +97,11 @@ impl<'a> Fields<'a> {
         (!matches!(value, Value::Null | Value::Undefined)).then_some(value)
     }
 
+    /// The value of the command's own field, the first, which is mostly 1.
+    pub fn of_name(&self) -> Option<Value<'a>> {
+        self.fields.first().map(|field| field.value)
+    }
+
     /// Takes a field of any type, where null is a value of its own.
     pub fn value_or_null(&mut self, name: &str) -> Option<Value<'a>> {
         let field = self.fields.iter_mut().find(|field| field.name == name)?;

@@ -151,12 +151,18 @@ pub fn conflicts(request: &Request<'_>) -> Answer {
 
 /// Resolves conflicts (one, several, a collection's, all) by a side, by a document, by an update, or
 /// by removing the document.
+///
+/// PyMongo's `db.command(name, value=…)` sends that value in the place of the 1: a document or null
+/// there is taken as `value`, where nothing else resolves.
 pub fn resolve(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let selection = selection(&mut fields)?;
     let side = fields.string("resolution")?;
     let update = fields.value("update").map(|update| update.to_buf());
-    let value = fields.value_or_null("value");
+    let value = fields.value_or_null("value").or_else(|| {
+        let is_alone = side.is_none() && update.is_none();
+        fields.of_name().filter(|own| is_alone && matches!(own, Value::Document(_) | Value::Null))
+    });
     let wrong_type = value.map(|value| fields.wrong_type("value", value, "type 'object'"));
     fields.finish()?;
     let resolution = match (side, value, update) {

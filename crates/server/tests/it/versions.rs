@@ -93,6 +93,18 @@ fn a_conflict_is_told_listed_and_resolved() {
     let conflict = list.get(0).and_then(|conflict| conflict.as_document()).expect("a conflict");
     assert_eq!(conflict.get("_id"), Some(Value::Int32(1)));
     let id = conflict.get("id").and_then(|id| id.as_str()).expect("an id");
+    // As PyMongo's db.command("frondResolveConflict", id=…, value=…) sends it; then the other side.
+    let none = format!(r#"{{"frondResolveConflict": 1, "id": "{id}"}}"#);
+    let (code, message) = client.error("shop", &none);
+    assert!(code == 2 && message.contains("takes one of 'resolution'"), "{message}");
+    let value = format!(r#"{{"frondResolveConflict": {{"_id": 1, "a": 9}}, "id": "{id}"}}"#);
+    client.check("shop", &value, r#"{"remaining": 0, "ok": 1.0}"#);
+    client.ok("shop", r#"{"frondMerge": 1, "abort": true}"#);
+    client.error("shop", r#"{"frondMerge": 1, "merge_in": "feature"}"#);
+    let list = client.ok("shop", r#"{"frondConflicts": 1}"#);
+    let list = list.get("conflicts").and_then(|list| list.as_array()).expect("an array");
+    let conflict = list.get(0).and_then(|conflict| conflict.as_document()).expect("a conflict");
+    let id = conflict.get("id").and_then(|id| id.as_str()).expect("an id");
     let resolve = format!(r#"{{"frondResolveConflict": 1, "id": "{id}", "resolution": "theirs"}}"#);
     client.check("shop", &resolve, r#"{"remaining": 0, "ok": 1.0}"#);
     client.ok("shop", r#"{"frondMerge": 1, "continue": true}"#);
