@@ -143,3 +143,21 @@ fn modes() {
     frond_with(&directory, &format!("{IMPORT} --drop"), "{\"_id\":9}").ok();
     assert_eq!(frond(&directory, EXPORT).ok(), "{\"_id\":9}\n");
 }
+
+/// Goal: an import that replaces takes what one that inserts takes.
+#[test]
+fn names_that_begin_with_a_dollar_are_imported_in_every_mode() {
+    let lines = "{\"_id\":1,\"$a\":1,\"b\":{\"$c\":2}}\n{\"_id\":2,\"x\":{\"$y\":[1]}}\n";
+    for mode in ["insert", "upsert", "replace-all"] {
+        let directory = Directory::new();
+        frond_with(&directory, &format!("import -d shop -c items --mode {mode}"), lines).ok();
+        assert_eq!(frond(&directory, "export -d shop -c items").ok(), lines, "{mode}");
+    }
+    // What is there is replaced, too; only the order of its fields is another, and that is shown.
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", lines).ok();
+    let other = "{\"_id\":1,\"b\":{\"$c\":2},\"$a\":1}\n";
+    frond_with(&directory, "import -d shop -c items --mode upsert", other).ok();
+    let diff = frond(&directory, "diff shop").ok();
+    assert!(diff.contains("other order of fields: [\"_id\",\"$a\",\"b\"] → "), "{diff}");
+}

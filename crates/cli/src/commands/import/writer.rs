@@ -253,11 +253,17 @@ fn held(text: Text) -> Result<Result<DocumentBuf, String>, Failure> {
     }))
 }
 
-/// `{q: {_id}, u: document, upsert: true}`.
+/// `{q: {_id}, u: document, upsert: true}`. A document with a name that begins with `$`, which an insert
+/// takes and a replacement doesn't, goes as MongoDB advises: `u: [{$replaceWith: {$literal: document}}]`.
 fn replacement(document: &DocumentBuf, id: Value<'_>) -> DocumentBuf {
     let mut statement = DocumentBuilder::with_capacity(document.as_bytes().len() + 64);
     statement.begin_document("q").append("_id", id).end();
-    statement.append("u", Value::Document(document.view()));
+    if document.view().iter().any(|(name, _)| name.starts_with('$')) {
+        statement.begin_array("u").push_begin_document().begin_document("$replaceWith");
+        statement.append("$literal", Value::Document(document.view())).end().end().end();
+    } else {
+        statement.append("u", Value::Document(document.view()));
+    }
     statement.append("upsert", Value::Boolean(true));
     statement.build()
 }
