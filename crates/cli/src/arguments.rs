@@ -56,7 +56,7 @@ impl Target {
     pub fn open_or_make_to_stream(&self) -> Result<Box<dyn Backend>, Failure> {
         match &self.uri {
             Some(_) => self.open_or_make(),
-            None => Ok(Box::new(backend::Embedded::open_to_stream(&self.data)?)),
+            None => Ok(Box::new(backend::Embedded::open_to_stream(&self.data, backend::USE_URI)?)),
         }
     }
 
@@ -64,7 +64,7 @@ impl Target {
     pub fn open_or_make(&self) -> Result<Box<dyn Backend>, Failure> {
         match &self.uri {
             Some(uri) => Ok(Box::new(backend::Remote::connect(&server_of(uri)?)?)),
-            None => Ok(Box::new(backend::Embedded::open(&self.data)?)),
+            None => Ok(Box::new(backend::Embedded::open(&self.data, backend::USE_URI)?)),
         }
     }
 }

@@ -11,7 +11,7 @@ use frond_server::wire::DocumentSequence;
 use frond_server::{Client, ClientError, InProcess};
 
 use crate::directory::check_usable;
-use crate::failure::Failure;
+use crate::failure::{Failure, when_full};
 
 /// A database in this process or a running server.
 pub trait Backend {
@@ -83,6 +83,11 @@ fn visit_batch(
 const STREAMING_CACHE_BYTES: u64 = 4 << 20;
 const STREAMING_INDEX_CACHE_BYTES: u64 = 2 << 20;
 
+/// What to do where a server runs on a data directory, for commands that have `--uri`.
+pub const USE_URI: &str = "talk to that with --uri HOST:PORT instead of --data";
+/// For those that need the directory for themselves.
+pub const STOP_IT: &str = "stop it first";
+
 /// A data directory that this process has opened.
 pub struct Embedded {
     frond: Frond,
@@ -90,24 +95,29 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens a data directory, making it where it is missing.
-    pub fn open(directory: &Path) -> Result<Embedded, Failure> {
-        Embedded::open_with(directory, FrondOptions::default())
+    /// Opens a data directory, making it where it is missing; `in_use` is what to do where a server runs
+    /// on it.
+    pub fn open(directory: &Path, in_use: &str) -> Result<Embedded, Failure> {
+        Embedded::open_with(directory, FrondOptions::default(), in_use)
     }
 
     /// As [`Embedded::open`], for whoever passes over a collection once: with a small cache.
-    pub fn open_to_stream(directory: &Path) -> Result<Embedded, Failure> {
+    pub fn open_to_stream(directory: &Path, in_use: &str) -> Result<Embedded, Failure> {
         refuse_huge_pages();
         let mut options = FrondOptions::default();
         options.engine.cache_bytes = STREAMING_CACHE_BYTES;
         options.engine.index_cache_bytes = STREAMING_INDEX_CACHE_BYTES;
-        Embedded::open_with(directory, options)
+        Embedded::open_with(directory, options, in_use)
     }
 
-    fn open_with(directory: &Path, options: FrondOptions) -> Result<Embedded, Failure> {
+    fn open_with(
+        directory: &Path,
+        options: FrondOptions,
+        in_use: &str,
+    ) -> Result<Embedded, Failure> {
         check_usable(directory)?;
-        let frond =
-            Frond::open(directory, options).map_err(|error| open_failure(directory, &error))?;
+        let frond = Frond::open(directory, options)
+            .map_err(|error| open_failure(directory, &error, in_use))?;
         let commands = InProcess::new(frond.clone());
         Ok(Embedded { frond, commands })
     }
@@ -131,14 +141,14 @@ pub fn is_in_use(error: &Error) -> bool {
     error.message.contains("LOCK") && !error.message.contains("os error")
 }
 
-/// Says why a data directory can't be opened and what to do about it.
-pub fn open_failure(directory: &Path, error: &Error) -> Failure {
+/// Says why a data directory can't be opened and what to do about it; `in_use` is what to do where a
+/// server runs on it.
+pub fn open_failure(directory: &Path, error: &Error, in_use: &str) -> Failure {
     let directory = directory.display();
     let message = &error.message;
     if is_in_use(error) {
         return Failure::failed(format!(
-            "data directory {directory} is in use by another process: if a server runs on it, \
-             talk to that with --uri HOST:PORT instead of --data"
+            "data directory {directory} is in use by another process: if a server runs on it, {in_use}"
         ));
     }
     if message.starts_with("data directory") {
@@ -173,7 +183,8 @@ impl Backend for Embedded {
 
     fn close(self: Box<Self>) -> Result<(), Failure> {
         self.frond.close().map_err(|error| {
-            Failure::failed(format!("the data directory can't be closed: {error}"))
+            let full = when_full(&error);
+            Failure::failed(format!("the data directory can't be closed: {error}{full}"))
         })
     }
 }

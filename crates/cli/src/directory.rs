@@ -18,6 +18,7 @@ const MANIFEST: &str = "MANIFEST";
 /// What is there instead, with `advice` if it is nothing.
 pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
     let name = directory.display();
+    check_no_file(directory)?;
     if !directory.is_dir() {
         return Err(Failure::failed(format!("there is no data directory {name}{advice}")));
     }
@@ -33,6 +34,7 @@ pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
 /// # Errors
 /// One of the files that are there.
 pub fn check_usable(directory: &Path) -> Result<(), Failure> {
+    check_no_file(directory)?;
     if directory.join(MANIFEST).exists() {
         return Ok(());
     }
@@ -46,6 +48,16 @@ pub fn check_usable(directory: &Path) -> Result<(), Failure> {
             directory.display()
         ))),
     }
+}
+
+/// Refuses a file where a directory belongs.
+fn check_no_file(path: &Path) -> Result<(), Failure> {
+    if path.exists() && !path.is_dir() {
+        let name = path.display();
+        let message = format!("{name} is a file, no data directory: name a directory with --data");
+        return Err(Failure::failed(message));
+    }
+    Ok(())
 }
 
 fn is_foreign(name: &str) -> bool {

@@ -11,6 +11,15 @@ use frond_doc::DocumentBuf;
 const OUT_OF_DISK_SPACE: i64 = 14031;
 const FULL: &str = ": what was acknowledged before is there; make room and run the command again";
 
+/// What to add to an error of closing a data directory: what a full disk doesn't take away.
+pub fn when_full(error: &frond_db::Error) -> &'static str {
+    if i64::from(error.code.number()) == OUT_OF_DISK_SPACE {
+        "; what was acknowledged is safe in the log: make room, the next start has it"
+    } else {
+        ""
+    }
+}
+
 /// Why a command ended before its end.
 #[derive(Debug)]
 pub enum Failure {

@@ -11,7 +11,7 @@ use frond_db::version::remote::{
 };
 use frond_remote::{HttpImage, RemoteUrl};
 
-use crate::backend::{Backend, Embedded};
+use crate::backend::{Backend, Embedded, STOP_IT, is_in_use, open_failure};
 use crate::commands::salvage;
 use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure};
 use crate::directory::{check_there, check_usable};
@@ -109,7 +109,7 @@ impl Backup {
             let image = HttpImage::take(&from, &self.connection.options()?).map_err(failure)?;
             return self.copy(terminal, &plain_remote, &image);
         }
-        let opened = Embedded::open(&self.data)?;
+        let opened = Embedded::open(&self.data, SERVED)?;
         let image = DataImage::take(opened.frond()).map_err(failure)?;
         let done = self.copy(terminal, &plain_remote, &image);
         drop(image);
@@ -232,7 +232,7 @@ fn verify(
         0 => "nothing is lost; the next backup, or frond gc --place, mends it",
         _ => {
             "the next backup brings again what the data directory still has; frond restore --backup \
-             --partial has the rest of what is damaged"
+             PLACE --partial --data NEWDIR has the rest of what is damaged"
         }
     };
     let message = format!("{place} is damaged: {damaged} of {parts} not whole, {advice}");
@@ -303,11 +303,15 @@ pub fn restore(
     }
     terminal.finish()?;
     Err(Failure::failed(format!(
-        "{lost} of backup {} can't be read; the rest lies in {data}: --partial makes a data directory of \
-         it, another backup may be whole (frond backup {place} --verify)",
+        "{lost} of backup {} can't be read; the rest lies in {data}: --partial, with --data NEWDIR, \
+         makes a data directory of it; another backup may be whole (frond backup {place} --verify)",
         report.backup.name
     )))
 }
+
+/// What to do where a server runs on the data directory.
+const SERVED: &str = "stop it first, or back it up while it serves: frond serve --remote-listen HOST:PORT, \
+                      then frond backup PLACE --from http://HOST:PORT";
 
 /// Makes a database, or a collection, in `directory` what a backup at `place` has of it.
 pub fn restore_part(
@@ -320,7 +324,11 @@ pub fn restore_part(
     check_place(&place)?;
     check_usable(directory)?;
     let remote = frond_remote::open_plain(&place).map_err(failure)?;
-    let report = frond_db::restore_part(remote, request, directory).map_err(failure)?;
+    let report = frond_db::restore_part(remote, request, directory);
+    let report = report.map_err(|error| match is_in_use(&error) {
+        true => open_failure(directory, &error, STOP_IT),
+        false => failure(error),
+    })?;
     salvage::tell(terminal, &report)?;
     let database = plain(&request.database);
     let what = match &request.collection {
@@ -328,6 +336,12 @@ pub fn restore_part(
         None => database,
     };
     writeln!(terminal, "restored {} into {}", what, directory.display())?;
+    if request.collection.is_none() {
+        writeln!(
+            terminal,
+            "not restored: its policies, remotes and reflog; a restore of the whole backup brings them"
+        )?;
+    }
     terminal.finish()?;
     if report.is_whole() {
         return Ok(());

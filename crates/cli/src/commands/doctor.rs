@@ -16,7 +16,7 @@ use frond_server::MachineMemory;
 use rustix::process::{Resource, getrlimit};
 
 use crate::arguments::{Target, server_of};
-use crate::backend::{Backend, Remote, is_in_use, open_failure};
+use crate::backend::{Backend, Remote, USE_URI, is_in_use, open_failure};
 use crate::commands::transfer::failure;
 use crate::directory::check_there;
 use crate::failure::{Failure, describe};
@@ -164,7 +164,7 @@ impl Report<'_> {
         let health = match frond_db::health(directory) {
             Ok(health) => health,
             Err(error) => {
-                let failure = open_failure(directory, &error).to_string();
+                let failure = open_failure(directory, &error, USE_URI).to_string();
                 if is_in_use(&error) {
                     self.finding("in use", "another process has the directory open")?;
                     return self.advice("what it holds is told once that has ended");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use indicatif::ProgressBar;
 
-use crate::backend::open_failure;
+use crate::backend::{STOP_IT, open_failure};
 use crate::commands::salvage;
 use crate::directory::check_there;
 use crate::failure::Failure;
@@ -42,7 +42,7 @@ impl Fsck {
             bar.tick();
         });
         bar.finish_and_clear();
-        let report = report.map_err(|error| open_failure(&self.data, &error))?;
+        let report = report.map_err(|error| open_failure(&self.data, &error, STOP_IT))?;
         for damage in &report.damages {
             writeln!(terminal, "{}", terminal.paint(Style::Removed, damage))?;
         }

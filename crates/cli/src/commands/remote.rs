@@ -52,6 +52,10 @@ Examples:
   frond push shop@sale --tags
   frond push shop --force-with-lease     after a rebase, if nobody pushed meanwhile";
 
+/// What to do where a server runs on the data directory.
+const SERVED: &str = "stop it first, or have it do this: frondRemote, frondClone, frondFetch, frondPull \
+                      and frondPush are its commands";
+
 /// The data directory to work on.
 #[derive(Args, Clone, Debug)]
 struct Data {
@@ -63,7 +67,7 @@ struct Data {
 impl Data {
     fn open(&self) -> Result<Embedded, Failure> {
         check_there(&self.data, ": name one with --data")?;
-        Embedded::open(&self.data)
+        Embedded::open(&self.data, SERVED)
     }
 }
 
@@ -154,7 +158,7 @@ impl Clone {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let place = absolute(&self.place)?;
         check_place(&place)?;
-        let opened = Embedded::open(&self.data.data)?;
+        let opened = Embedded::open(&self.data.data, SERVED)?;
         let database = open_database(&opened, &self.database)?;
         let remote = self.connection.open(&place, &database)?;
         let progress = Progress::new();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use frond_db::{LostPart, SalvageReport, SalvagedCollection};
 
+use crate::backend::{STOP_IT, is_in_use, open_failure};
 use crate::commands::transfer::{Progress, failure};
 use crate::directory::check_usable;
 use crate::failure::Failure;
@@ -55,7 +56,10 @@ impl Salvage {
         let progress = Progress::new();
         let report = frond_db::salvage(&self.data, &self.to, &mut |chunks| progress.look(chunks));
         progress.end();
-        let report = report.map_err(failure)?;
+        let report = report.map_err(|error| match is_in_use(&error) {
+            true => open_failure(&self.data, &error, STOP_IT),
+            false => failure(error),
+        })?;
         tell(terminal, &report)?;
         terminal.finish()?;
         if report.is_whole() {

@@ -3,14 +3,17 @@
 
 mod network;
 
+use std::io;
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use frond_db::{Frond, FrondOptions, Reserve};
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
-use frond_server::{LogOutput, MachineMemory, MemberOptions, RemoteOpener, Server, ServerOptions};
+use frond_server::{
+    LogOutput, MachineMemory, MemberOptions, RemoteOpener, Server, ServerError, ServerOptions,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::allocator::give_back_soon;
@@ -18,7 +21,7 @@ use crate::backend::{open_failure, refuse_huge_pages};
 use crate::commands::serve::network::NetworkArguments;
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
-use crate::failure::Failure;
+use crate::failure::{Failure, when_full};
 use crate::output::bytes;
 use crate::terminal::{Style, Terminal};
 
@@ -176,6 +179,21 @@ fn allow_open_files() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
+/// What to do where another server runs on the data directory.
+const SERVED: &str = "it serves already; another server needs another --data";
+
+/// Refuses an address that another process listens on, before anything is made on the disk.
+fn check_free(listen: &str) -> Result<(), Failure> {
+    match TcpListener::bind(listen) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(Failure::failed(format!(
+            "can't listen on {listen}: another process does (a mongod, or another frond serve?): name \
+             another port, or 0 for one that is free"
+        ))),
+        // Anything else is told by who listens.
+        _ => Ok(()),
+    }
+}
+
 impl Serve {
     /// Runs until a signal.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -201,9 +219,13 @@ impl Serve {
         options.temporary_disk_bytes_max =
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         check_usable(&self.data)?;
+        check_free(&listen)?;
+        if let Some(listen) = &self.remote_listen {
+            check_free(listen)?;
+        }
         allow_open_files();
-        let frond =
-            Frond::open(&self.data, options).map_err(|error| open_failure(&self.data, &error))?;
+        let frond = Frond::open(&self.data, options)
+            .map_err(|error| open_failure(&self.data, &error, SERVED))?;
         let options = ServerOptions {
             listen,
             unix_socket,
@@ -229,7 +251,10 @@ impl Serve {
             Ok(()) | Err(Failure::ReaderGone) => {} // Served all the same.
             Err(failure) => return Err(failure),
         }
-        server.run_until_signal().map_err(|error| Failure::failed(error.to_string()))?;
+        server.run_until_signal().map_err(|error| match &error {
+            ServerError::Close(cause) => Failure::failed(format!("{error}{}", when_full(cause))),
+            _ => Failure::failed(error.to_string()),
+        })?;
         drop(remote);
         writeln!(terminal, "stopped: all that was acknowledged is on the disk")?;
         Ok(())

@@ -236,6 +236,11 @@ fn a_directory_of_something_else_is_left_alone() {
         let error = frond(&directory, line).fails(1);
         assert!(error.contains("not empty (it holds things.jsonl)"), "{line}: {error}");
     }
+    for line in [&import.replace("--data .", "--data things.jsonl"), "log shop --data things.jsonl"]
+    {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains("things.jsonl is a file"), "{line}: {error}");
+    }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     // A new one may stand on a file system of its own.
     std::fs::create_dir_all(directory.path().join("new/lost+found")).unwrap();

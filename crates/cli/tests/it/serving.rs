@@ -69,6 +69,29 @@ fn a_running_server_is_used_by_its_address() {
 
     let error = frond(&directory, "log shop").fails(1);
     assert!(error.contains("in use by another process") && error.contains("--uri"), "{error}");
+    // Commands without --uri advise something else.
+    for (line, advice) in [
+        ("backup place", "--from http://"),
+        ("fsck", "stop it first"),
+        ("salvage --to saved", "stop it first"),
+        ("push shop", "frondPush"),
+        ("fetch shop", "frondFetch"),
+        ("clone . other", "frondClone"),
+        ("serve --listen 127.0.0.1:0", "another --data"),
+    ] {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains("in use by another process"), "{line}: {error}");
+        assert!(error.contains(advice) && !error.contains("--uri"), "{line}: {error}");
+    }
+    let error =
+        frond(&directory, &format!("serve --data new --listen {}", server.address)).fails(1);
+    assert!(error.contains("another process does") && error.contains("another port"), "{error}");
+    assert!(!directory.path().join("new").exists(), "nothing is left behind");
+    let place = format!("clone http://{}/shop shop --data mine", server.address);
+    let error = frond(&directory, &place).fails(1);
+    assert!(error.contains("--remote-listen"), "{error}");
+    let error = frond(&directory, &format!("tag shop x..y {uri}")).fails(1);
+    assert!(error.contains("'x..y' can't be a tag's name"), "{error}");
     server.stop();
     assert!(frond(&directory, "log shop --oneline").ok().contains("first"));
     let error = frond(&directory, &format!("log shop {uri}")).fails(1);

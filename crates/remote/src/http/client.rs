@@ -25,6 +25,9 @@ use crate::http::protocol::{
 };
 use crate::runtime::{block_on, choose_cryptography};
 
+/// Said where an answer is none of HTTP's.
+const NO_HTTP: &str = " (if this is MongoDB's port: a server serves remotes at the address of \
+                       --remote-listen)";
 const CONNECT_SECONDS_MAX: u64 = 10;
 /// How long nothing may come. A server that checks a large push says nothing meanwhile.
 const SILENCE_SECONDS_MAX: u64 = 600;
@@ -173,7 +176,10 @@ impl Requests {
         }
         let cut = |error: reqwest::Error| {
             let host = self.base.host_str().unwrap_or_default();
-            let message = format!("{host}: {}", told(&error));
+            // Others than HTTP servers answer with other bytes, or hang up.
+            let is_no_http = error.is_request() && !error.is_connect() && !error.is_timeout();
+            let hint = if is_no_http { NO_HTTP } else { "" };
+            let message = format!("{host}: {}{hint}", told(&error));
             Failed::Cut(Error::unavailable(message))
         };
         let response = request.send().await.map_err(cut)?;

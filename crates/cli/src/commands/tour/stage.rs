@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use frond_doc::{Document, DocumentBuf, extended_json};
 
-use crate::backend::{Backend, Embedded};
+use crate::backend::{Backend, Embedded, STOP_IT};
 use crate::failure::Failure;
 use crate::output::bytes;
 use crate::terminal::{Style, Terminal};
@@ -35,7 +35,7 @@ pub struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// A stage on an empty directory.
     pub fn open(directory: &Path, terminal: &'a mut Terminal) -> Result<Stage<'a>, Failure> {
-        let backend = Box::new(Embedded::open(directory)?);
+        let backend = Box::new(Embedded::open(directory, STOP_IT)?);
         let (_, counters) = backend.frond().counters();
         Ok(Stage {
             terminal,
