@@ -71,6 +71,25 @@ fn a_branch_is_changed_compared_and_merged() {
     );
 }
 
+/// PyMongo's `db.command("frondResolveConflict", id=…, value=…)` sends the value in the place of the 1.
+#[test]
+fn a_document_in_the_place_of_the_commands_one_resolves_a_conflict() {
+    let server = Running::start();
+    let mut client = branched(&server);
+    set(&mut client, "shop@feature", "a", 5);
+    commit(&mut client, "shop@feature", "second");
+    set(&mut client, "shop", "a", 7);
+    commit(&mut client, "shop", "third");
+    client.error("shop", r#"{"frondMerge": 1, "merge_in": "feature"}"#);
+    let (code, message) = client.error("shop", r#"{"frondResolveConflict": 1, "all": true}"#);
+    assert!(code == 2 && message.contains("takes one of 'resolution'"), "{message}");
+    let value = r#"{"frondResolveConflict": {"_id": 1, "a": 9}, "all": true}"#;
+    client.check("shop", value, r#"{"remaining": 0, "ok": 1.0}"#);
+    let found = client.ok("shop", r#"{"find": "c", "filter": {"_id": 1}}"#);
+    let found = crate::running::text(&found);
+    assert!(found.contains(r#"{"_id":1,"a":9}"#), "{found}");
+}
+
 #[test]
 fn a_conflict_is_told_listed_and_resolved() {
     let server = Running::start();
@@ -92,18 +111,6 @@ fn a_conflict_is_told_listed_and_resolved() {
     let list = list.get("conflicts").and_then(|list| list.as_array()).expect("an array");
     let conflict = list.get(0).and_then(|conflict| conflict.as_document()).expect("a conflict");
     assert_eq!(conflict.get("_id"), Some(Value::Int32(1)));
-    let id = conflict.get("id").and_then(|id| id.as_str()).expect("an id");
-    // As PyMongo's db.command("frondResolveConflict", id=…, value=…) sends it; then the other side.
-    let none = format!(r#"{{"frondResolveConflict": 1, "id": "{id}"}}"#);
-    let (code, message) = client.error("shop", &none);
-    assert!(code == 2 && message.contains("takes one of 'resolution'"), "{message}");
-    let value = format!(r#"{{"frondResolveConflict": {{"_id": 1, "a": 9}}, "id": "{id}"}}"#);
-    client.check("shop", &value, r#"{"remaining": 0, "ok": 1.0}"#);
-    client.ok("shop", r#"{"frondMerge": 1, "abort": true}"#);
-    client.error("shop", r#"{"frondMerge": 1, "merge_in": "feature"}"#);
-    let list = client.ok("shop", r#"{"frondConflicts": 1}"#);
-    let list = list.get("conflicts").and_then(|list| list.as_array()).expect("an array");
-    let conflict = list.get(0).and_then(|conflict| conflict.as_document()).expect("a conflict");
     let id = conflict.get("id").and_then(|id| id.as_str()).expect("an id");
     let resolve = format!(r#"{{"frondResolveConflict": 1, "id": "{id}", "resolution": "theirs"}}"#);
     client.check("shop", &resolve, r#"{"remaining": 0, "ok": 1.0}"#);
