@@ -236,7 +236,8 @@ impl Collector<'_, '_> {
                 }
                 for (position, entry) in batch {
                     let is_dead = !self.marks.is_live(pack.number, *position)
-                        && index.lies_in(entry.hash, pack.number);
+                        && index.lies_in(entry.hash, pack.number)
+                        && !self.has_live_namesake(pack.number, entries, entry.hash);
                     if is_dead {
                         index.remove_sealed(entry.hash, pack.number);
                         self.collected.chunks_dead += 1;
@@ -246,6 +247,18 @@ impl Collector<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an entry of this name is live: an index may have a chunk twice, and one place of it is marked.
+    fn has_live_namesake(
+        &self,
+        pack: PackNumber,
+        entries: &[PackedChunk],
+        hash: ChunkHash,
+    ) -> bool {
+        let first = entries.partition_point(|entry| entry.hash < hash);
+        let namesakes = entries[first..].iter().take_while(|entry| entry.hash == hash);
+        (first as u32..).zip(namesakes).any(|(position, _)| self.marks.is_live(pack, position))
     }
 
     fn weigh(&self, pack: Arc<Pack>, bytes: u64, entries: &[PackedChunk]) -> Candidate {

@@ -65,7 +65,11 @@ impl LocalStore {
         Ok(found)
     }
 
-    fn search(&self, pack: &Pack, hash: ChunkHash) -> Result<Option<Location>, StoreError> {
+    pub(super) fn search(
+        &self,
+        pack: &Pack,
+        hash: ChunkHash,
+    ) -> Result<Option<Location>, StoreError> {
         let found = pack.search(&self.pages, hash)?;
         Ok(found.map(|(position, chunk)| chunk.location(pack.number, Some(position))))
     }

@@ -9,8 +9,8 @@
 //! 3. The manifest lists the frames that were set aside, from the next sync on at the latest: a sync that makes the new copy
 //!    durable doesn't return before. So no opening takes the old frame for the chunk's place. Each opening reads these
 //!    frames again, and takes back those that are whole after all.
-//! 4. If the cache of decompressed chunks has what was lost, it is put from there at once. If what lies in its place turns out
-//!    to be whole when it is read again, it is put from there.
+//! 4. If the cache of decompressed chunks has what was lost, or another place holds it, it is put from there at once. If
+//!    what lies in its place turns out to be whole when it is read again, it is put from there.
 //!
 //! What was read from a disk comes through the system's cache, if that has it: what isn't seen so is found by a scrub, which
 //! reads past it.
@@ -121,12 +121,29 @@ impl LocalStore {
             return;
         }
         let mut finding = damage.of(hash);
-        if let Some(chunk) = self.cached_whole(hash)
-            && self.put_many_for(Lifetime::Working, &[chunk]).is_ok()
-        {
+        let put = |chunk: Chunk| self.put_many_for(Lifetime::Working, &[chunk]).is_ok();
+        if self.cached_whole(hash).is_some_and(put) {
             finding.what.push_str("; it is healed, from memory");
+        } else if self.other_copy(hash, &damage.at).is_some_and(put) {
+            finding.what.push_str("; it is healed, from another copy");
         }
         self.note_finding(finding);
+    }
+
+    /// The chunk as it lies in another place than `damaged`, in force or not: it may have been put again after a
+    /// collection had taken it for dead, and an opening took the first copy that it met.
+    fn other_copy(&self, hash: ChunkHash, damaged: &Location) -> Option<Chunk> {
+        let mut copies = self.writer().copies(hash);
+        for (pack, _) in self.sealed_packs() {
+            if let Ok(Some(at)) = self.search(&pack, hash) {
+                copies.push((pack, at.place));
+            }
+        }
+        copies.retain(|(pack, place)| (pack.number, *place) != (damaged.pack, damaged.place));
+        copies.into_iter().find_map(|(pack, place)| {
+            let chunks = read_frame(&pack, place, Naming::ByHash).ok()?;
+            pick(&pack, u64::from(place.offset), &chunks, hash).ok()
+        })
     }
 
     /// Notes what is to be told to who asks for it.

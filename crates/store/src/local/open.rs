@@ -201,6 +201,7 @@ impl Loaded {
             return self.insert_all(pack.number, PackState::Sealed, &chunks);
         }
         let Recovered { mut entries, gaps, end, before_index } = recover(pack, bytes)?;
+        keep_first(&mut entries);
         if end < entry.bytes && !before_index {
             self.note_hole(&pack.name, end, ENDS_EARLY, HoleOrigin::Damage);
         }
@@ -251,8 +252,7 @@ impl Loaded {
         rewrite(pack, bytes_durable.min(end), end)?;
         pack.file.sync().map_err(|error| pack.io(error))?;
         self.note_gaps(pack, gaps, bytes_durable, manifest);
-        let mut names = HashSet::with_hasher(NameHasherBuilder);
-        entries.retain(|entry| names.insert(entry.hash));
+        keep_first(&mut entries);
         self.insert_all(pack.number, PackState::Open, &entries)?;
         Ok(ActivePack { pack: Arc::clone(pack), position: end, entries, torn: false })
     }
@@ -453,6 +453,12 @@ fn open_pack(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(StoreError::io(&name, error)),
     }
+}
+
+/// Leaves one place of each chunk: a pack has two where damage that a chunk was put again for is gone.
+fn keep_first(entries: &mut Vec<PackedChunk>) {
+    let mut names = HashSet::with_hasher(NameHasherBuilder);
+    entries.retain(|entry| names.insert(entry.hash));
 }
 
 /// Whether the header is damaged.

@@ -198,6 +198,16 @@ impl Writer {
         }
     }
 
+    /// Where open packs hold a chunk, in force or not.
+    pub(crate) fn copies(&self, hash: ChunkHash) -> Vec<(Arc<Pack>, FrameOffset)> {
+        let open = self.active.iter().flatten();
+        let copies = open.flat_map(|active| {
+            let entries = active.entries.iter().filter(move |entry| entry.hash == hash);
+            entries.map(|entry| (Arc::clone(&active.pack), entry.place))
+        });
+        copies.collect()
+    }
+
     /// Forgets the sealed packs among `packs`, which are durable now.
     pub(crate) fn synced(&mut self, packs: &[UnsyncedPack]) {
         for pack in packs.iter().filter(|pack| pack.sealed) {
