@@ -19,7 +19,7 @@ type Flips = BTreeMap<(String, usize), (u8, u8)>;
 fn rot(disk: &SimDisk, flips: &mut Flips, random: &mut Random) {
     let mut names = disk.list().unwrap();
     names.retain(|name| {
-        name.ends_with(".pack") && disk.contents(name).is_some_and(|it| it.len() > 0)
+        name.ends_with(".pack") && disk.contents(name).is_some_and(|it| !it.is_empty())
     });
     if !names.is_empty() {
         let name = random.choose(&names).clone();
