@@ -67,6 +67,7 @@ mod tests {
         for (last, seconds, expected) in cases {
             let found = Sequence(last).following(seconds * MICROS_PER_SECOND);
             assert_eq!(found, Some(Sequence(expected)), "after {last} at {seconds} s");
+            assert_eq!(Sequence(expected).seconds(), expected >> 32);
         }
     }
 

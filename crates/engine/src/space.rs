@@ -210,7 +210,32 @@ impl Space {
 
 #[cfg(test)]
 mod tests {
+    use frond_testkit::SimDisk;
+
     use super::*;
+
+    #[test]
+    fn a_part_of_the_reserve_is_held_while_there_is_room_beside_it() {
+        let disk = SimDisk::new(0);
+        disk.limit_to(Some(1000));
+        let space = Space::open(&disk.machine(), Reserve::Bytes(480));
+        let held = || disk.contents(NAME).map_or(0, |contents| contents.len());
+        assert_eq!(held(), 0);
+        for _ in 0..2 {
+            space.hold();
+            assert_eq!(held(), 480 / HELD_SHARE as usize);
+        }
+        space.make_way();
+        assert_ne!(held(), 0, "there is room");
+        let file = disk.create("a").unwrap();
+        file.write_all_at(0, &[7; 800]).unwrap();
+        space.make_way();
+        space.hold();
+        assert_eq!(held(), 0, "there is none beside the reserve");
+        disk.remove("a").unwrap();
+        space.hold();
+        assert_ne!(held(), 0);
+    }
 
     #[test]
     fn the_share_of_a_disk_has_a_floor_and_a_ceiling() {

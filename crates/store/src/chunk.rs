@@ -388,3 +388,6 @@ impl Chunk {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

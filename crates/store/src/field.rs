@@ -126,6 +126,8 @@ mod tests {
     fn another_version_is_named() {
         let error = check_prefix(&prefix_of_version(MAGIC, 7), MAGIC, "f").unwrap_err();
         assert_eq!(error.to_string(), "f: format version 7, but this build reads version 0 only");
+        let prefix = prefix_of_version(MAGIC, 7);
+        assert_eq!(prefix[OFFSET_WRITE_VERSION..OFFSET_CHECKSUM], [7, 0, 7, 0]);
     }
 
     #[test]

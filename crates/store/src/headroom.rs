@@ -56,3 +56,22 @@ impl Drop for Entered {
         AT.set(self.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_is_left_for_what_gives_space_back() {
+        let check = |expected| assert_eq!(Headroom::of_thread(6400), expected);
+        check(3200);
+        let collection = Headroom::Collection.enter();
+        check(800);
+        let essential = Headroom::Essential.enter();
+        check(200);
+        drop(essential);
+        check(800);
+        drop(collection);
+        check(3200);
+    }
+}

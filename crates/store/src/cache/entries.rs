@@ -169,6 +169,41 @@ mod tests {
         assert_eq!(parts.bytes(), 0);
     }
 
+    /// Fills it several times with parts that nobody reads again; calls `between` often.
+    fn pass(parts: &EntryCache, between: &dyn Fn()) {
+        for number in 100_000..110_000 {
+            insert(parts, number);
+            if number % 250 == 0 {
+                between();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_read_stays_though_much_passes() {
+        let parts = EntryCache::new(BYTES);
+        parts.set_bytes_max(1 << 20);
+        (0..100).for_each(|number| insert(&parts, number));
+        let read = || assert!((0..100).all(|number| has(&parts, number)));
+        read();
+        pass(&parts, &read);
+        read();
+    }
+
+    #[test]
+    fn what_comes_again_soon_stays_though_much_passes() {
+        let parts = EntryCache::new(BYTES);
+        parts.set_bytes_max(1 << 20);
+        (0..100).for_each(|number| insert(&parts, number));
+        (1_000..3_500).for_each(|number| insert(&parts, number));
+        (0..100).for_each(|number| insert(&parts, number));
+        pass(&parts, &|| ());
+        let count = (0..100).filter(|number| has(&parts, *number)).count();
+        assert!(count > 60, "{count} of 100 were known to come again");
+        let others = (1_000..3_500).filter(|number| has(&parts, *number)).count();
+        assert!(others < 300, "{others} of those that came once");
+    }
+
     #[test]
     fn threads_meet_what_was_put() {
         let parts = EntryCache::new(BYTES);

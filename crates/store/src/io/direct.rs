@@ -101,3 +101,34 @@ fn read_sectors(
     }
     Ok(start + before..start + wanted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_takes_no_such_reads_is_told_from_one_that_fails() {
+        let check = |kind: io::ErrorKind, expected| {
+            assert_eq!(is_refusal(&kind.into()), expected, "{kind}");
+        };
+        check(io::ErrorKind::InvalidInput, true);
+        check(io::ErrorKind::Unsupported, true);
+        check(io::ErrorKind::UnexpectedEof, false);
+        check(io::ErrorKind::Other, false);
+    }
+
+    /// By a usual handle, which every disk has.
+    #[test]
+    fn sectors_are_read_with_a_buffer_of_any_length() {
+        let path = std::env::current_exe().expect("a test has a program");
+        let (file, content) = (File::open(&path).expect("ours"), std::fs::read(&path));
+        let content = content.expect("ours");
+        let mut buffer = Vec::new();
+        for sector in SECTOR_BYTES {
+            for (offset, bytes) in [(0, 1), (511, 2), (513, 9_000), (4_095, 4_098), (7, 0)] {
+                let read = read_sectors(&file, sector, offset as u64, bytes, &mut buffer);
+                assert_eq!(buffer[read.expect("read")], content[offset..offset + bytes]);
+            }
+        }
+    }
+}

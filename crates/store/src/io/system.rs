@@ -244,6 +244,39 @@ mod tests {
     }
 
     #[test]
+    fn only_what_asks_for_rights_is_tried_without_them() {
+        let check = |kind: io::ErrorKind, expected| {
+            assert_eq!(may_not_write(&kind.into()), expected, "{kind}");
+        };
+        check(io::ErrorKind::ReadOnlyFilesystem, true);
+        check(io::ErrorKind::PermissionDenied, true);
+        check(io::ErrorKind::NotFound, false);
+    }
+
+    #[test]
+    fn a_file_that_is_opened_again_is_read_and_written() {
+        let (path, disk) = temporary_disk();
+        disk.create("a").expect("a new file").write_all_at(0, b"abc").expect("written");
+        let file = disk.open("a").expect("it is there");
+        file.write_all_at(1, b"x").expect("written");
+        let mut bytes = [0; 3];
+        file.read_exact_at(0, &mut bytes).expect("read");
+        assert_eq!(&bytes, b"axc");
+        let long = crate::io::ALLOCATED_BYTES as u64 * 2 + 5;
+        file.allocate(long).expect("room");
+        assert_eq!(file.bytes().expect("it is open"), long);
+        std::fs::remove_dir_all(&path).expect("ours");
+    }
+
+    #[test]
+    fn the_clock_tells_the_time_of_day_and_goes_on() {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("later");
+        assert!(since_1970.as_micros() as i64 - SystemClock.now_micros() < 3_600_000_000);
+        let begun = SystemClock.steady_micros();
+        assert!(begun <= SystemClock.steady_micros());
+    }
+
+    #[test]
     fn what_may_not_be_written_is_read_unless_it_is_to_be_written() {
         let (path, disk) = temporary_disk();
         disk.create("a").expect("a new file").write_all_at(0, b"abc").expect("written");

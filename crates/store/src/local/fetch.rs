@@ -215,3 +215,34 @@ fn fetch_run(
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::location::{FrameOffset, PackNumber};
+
+    fn at(pack: u32, offset: u64, bytes: u64) -> Location {
+        let place = FrameOffset { offset: offset as u32, bytes: bytes as u32 };
+        Location { pack: PackNumber(pack), place, refers: false, position: None }
+    }
+
+    #[test]
+    fn what_lies_near_is_read_at_once() {
+        let check = |wanted: &[Location], expected: &[usize]| {
+            let found: Vec<_> = runs(wanted, |at| at).into_iter().map(<[_]>::len).collect();
+            assert_eq!(found, expected, "{wanted:?}");
+        };
+        let half = READ_BYTES_MAX / 2;
+        check(&[], &[]);
+        check(&[at(1, 0, 10), at(1, 10 + READ_GAP_BYTES, 10)], &[2]);
+        check(&[at(1, 0, 10), at(1, 11 + READ_GAP_BYTES, 10)], &[1, 1]);
+        check(&[at(1, 0, 10), at(2, 10, 10)], &[1, 1]);
+        check(&[at(1, 0, half), at(1, half, half)], &[2]);
+        check(&[at(1, 0, half), at(1, half, half + 1)], &[1, 1]);
+        // A run begins anew behind the one before, in another pack also at a lower place.
+        let four = [0, 1, 2, 3].map(|position| at(1, position * half, half));
+        check(&four, &[2, 2]);
+        check(&[at(1, 9 * half, 10), at(2, 0, half), at(2, half, half)], &[1, 2]);
+        check(&[at(1, 0, 10), at(2, 9 * half, 10), at(2, 9 * half + 10, 10)], &[1, 2]);
+    }
+}

@@ -191,8 +191,9 @@ mod tests {
     #[test]
     fn contradictions_with_a_right_checksum_are_refused() {
         let aside = |end| Aside { end, why: AsideWhy::Damaged };
-        let broken: [&dyn Fn(&mut Manifest); 4] = [
+        let broken: [&dyn Fn(&mut Manifest); 5] = [
             &|m| m.packs.swap(0, 1),
+            &|m| m.packs.swap(2, 3),
             &|m| m.packs[2].state = PackState::Open,
             &|m| m.aside.extend([((PackNumber(7), 16), aside(17))]),
             &|m| m.aside.extend([((PackNumber(4), 16), aside(16))]),

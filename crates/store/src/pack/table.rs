@@ -124,3 +124,17 @@ impl PageCache {
         PageCache(Cache::with(count, bytes_max, ByBytes, hasher, DefaultLifecycle::default()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_take_no_more_than_they_may() {
+        let pages = PageCache::new(8 << 10);
+        for page in 0..100 {
+            pages.0.insert((PackNumber(1), page), Bytes::from(vec![0; 1000]));
+        }
+        assert!(0 < pages.0.len() && pages.0.len() <= 8, "{} pages", pages.0.len());
+    }
+}

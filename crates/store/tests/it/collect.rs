@@ -503,3 +503,58 @@ fn versions_of_the_same_nodes_are_packed_together() {
     assert!((50_000..60_000).contains(&garbage), "{weighed:?}");
     assert_eq!(disk.list().unwrap(), files);
 }
+
+/// A chunk that a session finds while a collection runs, in a pack that is younger: what it refers to
+/// may lie in an older one, where nothing else keeps it.
+#[test]
+fn what_a_session_finds_during_a_collection_stays_with_all_that_it_refers_to() {
+    let disk = SimDisk::new(0);
+    let store = open(&disk).unwrap();
+    let leaf = blob(b"leaf");
+    let parent = Chunk::new(ChunkKind::MapNode, &[leaf.hash()], b"parent");
+    store.put_many(&[leaf.clone(), blob(b"garbage")]).unwrap();
+    let mut session = None;
+    let mut roots = || {
+        store.put_many(std::slice::from_ref(&parent))?;
+        session = Some(store.session());
+        assert_eq!(store.has_many(&[parent.hash()])?, [true]);
+        Ok(Vec::new())
+    };
+    let mut collection = GarbageCollection {
+        roots: &mut roots,
+        pace: &mut |_| ControlFlow::Continue(()),
+        options: THOROUGH,
+    };
+    store.collect(&mut collection).unwrap();
+    let mut expected = [leaf.hash(), parent.hash()];
+    expected.sort();
+    assert_eq!(store.chunk_hashes().unwrap(), expected);
+    drop(session);
+}
+
+/// Two packs: nothing of the first is needed, half of the second, which there is no room to move.
+#[test]
+fn a_full_disk_gets_back_the_packs_that_nobody_needs() {
+    let disk = SimDisk::new(0);
+    let store = open(&disk).unwrap();
+    let mut random = Random::new(1);
+    let chunks: Vec<Chunk> = (0..4).map(|_| blob(&random.bytes(1500))).collect();
+    chunks.iter().for_each(|chunk| store.put_many(std::slice::from_ref(chunk)).unwrap());
+    store.swap_root("r", None, Some(chunks[3].hash())).unwrap();
+    let packs = || disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
+    let before: Vec<String> = packs().collect();
+    let bytes = pack_bytes(&disk);
+    disk.fill_after(1_000);
+    collect_with(&*store, &[], THOROUGH).unwrap();
+    assert!(!packs().any(|name| name == before[0]) && packs().any(|name| name == before[1]));
+    assert_eq!(store.get(chunks[3].hash()).unwrap(), chunks[3]);
+    // So it is where the disk tells that it has no room.
+    disk.make_room();
+    disk.limit_to(Some(0));
+    collect_with(&*store, &[], THOROUGH).unwrap();
+    assert!(pack_bytes(&disk) < bytes && packs().any(|name| name == before[1]));
+    disk.limit_to(None);
+    collect_with(&*store, &[], THOROUGH).unwrap();
+    assert!(!packs().any(|name| name == before[1]));
+    assert_eq!(store.get(chunks[3].hash()).unwrap(), chunks[3]);
+}

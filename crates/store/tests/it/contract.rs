@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use frond_store::io::Machine;
 use frond_store::local::LocalStore;
 use frond_store::memory::MemoryStore;
-use frond_store::{Admission, Chunk, ChunkStore, EntryLookup, EntryName, StoreError};
+use frond_store::{
+    Admission, Chunk, ChunkKind, ChunkStore, EntryLookup, EntryName, Lifetime, StoreError,
+};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -336,4 +338,21 @@ fn some_chunks_are_synced_unless_they_are_durable() {
         store.sync_these(&hashes(&chunks[4..6])).unwrap();
         assert_stored(&*open(&disk.crash()).unwrap(), &chunks);
     });
+}
+
+/// Of what is loaded only interior nodes are in memory: they are asked for at each read.
+#[test]
+fn leaves_that_are_loaded_leave_the_cache_to_others() {
+    let leaf = blob(b"leaf");
+    let node = Chunk::new(ChunkKind::MapNode, &[leaf.hash()], b"node");
+    for (lifetime, expected) in [(Lifetime::Loaded, 1), (Lifetime::Working, 0)] {
+        let disk = SimDisk::new(0);
+        let options = frond_store::local::LocalOptions::default();
+        let store = LocalStore::open(&disk.machine(), options).unwrap();
+        store.put_many_for(lifetime, &[leaf.clone(), node.clone()]).unwrap();
+        assert_eq!(store.get(node.hash()).unwrap(), node);
+        assert_eq!(store.counters().chunks_fetched, 0, "the node is in memory");
+        assert_eq!(store.get(leaf.hash()).unwrap(), leaf);
+        assert_eq!(store.counters().chunks_fetched, expected);
+    }
 }

@@ -297,3 +297,83 @@ fn random_bytes_never_panic() {
         }
     });
 }
+
+fn packs(disk: &SimDisk) -> Vec<String> {
+    disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack")).collect()
+}
+
+/// Alone, and with damage in the index, or the last frame of an open pack.
+#[test]
+fn a_wrong_header_is_written_again() {
+    let (good, chunks) = sample(&mut Random::new(1));
+    for name in packs(&good) {
+        let contents = good.contents(&name).unwrap();
+        for others in [&[][..], &[contents.len() as u64 - 30][..]] {
+            let disk = copy(&good);
+            disk.flip_bit(&name, 9 * 8);
+            others.iter().for_each(|offset| disk.flip_bit(&name, offset * 8));
+            let store = open(&disk).unwrap();
+            assert!(!store.take_findings().is_empty(), "{name}");
+            assert_eq!(disk.contents(&name).unwrap()[..16], contents[..16], "{name}");
+            if others.is_empty() {
+                assert_stored(&*store, &chunks);
+            }
+        }
+    }
+}
+
+/// A pack as it was before opening gave it another index: the index that it had is whole, and will do.
+#[test]
+fn a_pack_that_is_put_back_is_as_good_as_before() {
+    let (disk, chunks) = sample(&mut Random::new(1));
+    let name = packs(&disk).remove(0);
+    let before = disk.contents(&name).unwrap();
+    disk.flip_bit(&name, (before.len() as u64 - 30) * 8);
+    drop(open(&disk).unwrap());
+    assert!(before.len() < disk.contents(&name).unwrap().len(), "it has another index");
+    disk.set_contents(&name, &before);
+    for _ in 0..2 {
+        let store = open(&disk).unwrap();
+        assert!(store.take_findings().is_empty());
+        assert_stored(&*store, &chunks);
+        let stored = packs(&disk).iter().map(|name| disk.contents(name).unwrap().len()).sum();
+        assert_eq!(store.counters().bytes_stored as usize, stored);
+    }
+}
+
+/// The store goes on without a pack, also where it was the one that was written to, and has it again
+/// once its file is back.
+#[test]
+fn a_missing_pack_may_come_back_after_others_were_written() {
+    let (good, chunks) = sample(&mut Random::new(1));
+    for name in packs(&good) {
+        let disk = copy(&good);
+        disk.remove(&name).unwrap();
+        let more = [blob(b"written meanwhile")];
+        let store = open(&disk).unwrap();
+        store.put_many(&more).unwrap();
+        store.sync().unwrap();
+        drop(store);
+        assert_stored(&*open(&disk).unwrap(), &more);
+        disk.set_contents(&name, &good.contents(&name).unwrap());
+        let store = open(&disk).unwrap();
+        assert_stored(&*store, &more);
+        assert_stored(&*store, &chunks);
+    }
+}
+
+/// What a crash cut short behind what was durable was never acknowledged.
+#[test]
+fn an_examination_tells_nothing_of_what_was_never_durable() {
+    let disk = SimDisk::new(0);
+    let store = open(&disk).unwrap();
+    store.put_many(&[blob(b"durable")]).unwrap();
+    store.sync().unwrap();
+    store.put_many(&[blob(b"put a moment ago")]).unwrap();
+    drop(store);
+    let name = packs(&disk).remove(0);
+    let contents = disk.contents(&name).unwrap();
+    disk.set_contents(&name, &contents[..contents.len() - 5]);
+    let examined = examine(&disk.machine(), &mut |_| ()).unwrap();
+    assert!(examined.damages.is_empty() && examined.chunks == 1, "{:?}", examined.damages);
+}

@@ -189,7 +189,39 @@ fn what_the_cache_has_heals_at_once() {
     damage(&disk, &chunks[1], &mut Random::new(1));
     assert_eq!(store.has_whole(&[chunks[1].hash()]).unwrap(), [true]);
     assert_eq!(store.counters().damages_found, 1);
+    let findings = store.take_findings();
+    assert!(findings[0].what.ends_with("; it is healed, from memory"), "{findings:?}");
     store.sync().unwrap();
     drop(store);
     assert_stored(&*open(&disk).unwrap(), &chunks);
+}
+
+/// By steps of some size, in which each byte is told once.
+#[test]
+fn a_scrub_tells_how_much_it_has_read_as_it_goes() {
+    let disk = SimDisk::new(0);
+    let mut random = Random::new(1);
+    let chunks: Vec<Chunk> = (0..40).map(|_| blob(&random.bytes(30_000))).collect();
+    drop(sealed(&disk, &chunks));
+    let store = open(&disk).unwrap();
+    let (mut bytes, mut steps) = (0, 0);
+    let mut pace = |read| {
+        (bytes, steps) = (bytes + read, steps + 1);
+        std::ops::ControlFlow::Continue(())
+    };
+    let scrubbed = store.scrub(0, &mut pace).unwrap();
+    assert_eq!((scrubbed.chunks, scrubbed.bytes), (40, bytes));
+    assert!(1 < steps && steps < 200, "{steps} steps");
+}
+
+#[test]
+fn a_scrub_tells_of_a_header_that_changed() {
+    let disk = SimDisk::new(0);
+    let store = open(&disk).unwrap();
+    store.put_many(&[blob(b"in the open pack")]).unwrap();
+    store.sync().unwrap();
+    disk.flip_bit("00000000.pack", 9 * 8);
+    store.scrub(0, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    let findings = store.take_findings();
+    assert!(findings.len() == 1 && findings[0].offset == 0, "{findings:?}");
 }

@@ -12,6 +12,7 @@ mod golden;
 mod heal;
 mod many;
 mod rot;
+mod scratch;
 
 use std::sync::Arc;
 

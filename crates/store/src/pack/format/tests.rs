@@ -71,3 +71,38 @@ fn a_frame_with_any_bit_changed_is_refused() {
         Frame::parse(&vec![0; good.len()]).expect_err("zeros");
     }
 }
+
+#[test]
+fn a_frame_that_contradicts_itself_is_refused_though_its_checksum_is_right() {
+    let good = frame_of(&chunk(b"some"));
+    let check = |change: &dyn Fn(&mut [u8])| {
+        let mut bad = good.clone();
+        change(&mut bad);
+        let checksum = frame_checksum(&bad);
+        put(&mut bad, OFFSET_FRAME_CHECKSUM, &checksum.to_le_bytes());
+        Frame::parse(&bad).map(drop)
+    };
+    check(&|_| ()).unwrap();
+    check(&|frame| frame[OFFSET_FRAME_ZERO] = 1).unwrap_err();
+    check(&|frame| frame[OFFSET_DICTIONARY] = 1).unwrap_err();
+    check(&|frame| frame[OFFSET_UNCOMPRESSED_BYTES] += 1).unwrap_err();
+    check(&|frame| frame[FRAME_HEADER_BYTES + OFFSET_ENTRY_CHUNK_BYTES] += 1).unwrap_err();
+    // Both of the sums, but not what is stored.
+    check(&|frame| {
+        frame[OFFSET_UNCOMPRESSED_BYTES] += 1;
+        frame[FRAME_HEADER_BYTES + OFFSET_ENTRY_CHUNK_BYTES] += 1;
+    })
+    .unwrap_err();
+}
+
+#[test]
+fn a_frame_stores_what_the_largest_chunk_has_and_no_more() {
+    let mut header = frame_of(&chunk(b""))[..FRAME_HEADER_BYTES].to_vec();
+    let mut check = |stored: usize, expected: Option<usize>| {
+        put(&mut header, OFFSET_STORED_BYTES, &(stored as u32).to_le_bytes());
+        assert_eq!(frame_bytes(&header), expected);
+    };
+    let before = FRAME_HEADER_BYTES + TABLE_ENTRY_BYTES;
+    check(CHUNK_BYTES_MAX, Some(before + CHUNK_BYTES_MAX));
+    check(CHUNK_BYTES_MAX + 1, None);
+}

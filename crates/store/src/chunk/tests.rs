@@ -1,0 +1,31 @@
+//! What a chunk carries beside its bytes.
+
+use super::*;
+
+#[test]
+fn a_weak_chunk_is_empty_only_before_it_led_to_one() {
+    assert!(WeakChunk::default().is_empty());
+    let chunk = Chunk::new(ChunkKind::Blob, &[], b"");
+    let weak = chunk.downgrade();
+    assert!(!weak.is_empty() && weak.upgrade().is_some());
+    drop(chunk);
+    assert!(!weak.is_empty() && weak.upgrade().is_none());
+}
+
+#[test]
+fn a_chunk_is_busy_after_so_many_uses() {
+    let chunk = Chunk::new(ChunkKind::Blob, &[], b"");
+    assert!((0..BUSY_USES).all(|_| !chunk.is_busy()));
+    assert!((0..300).all(|_| chunk.is_busy()));
+}
+
+#[test]
+fn what_is_derived_first_is_kept() {
+    for bytes in [0, DERIVED_NEAR_BYTES, DERIVED_NEAR_BYTES + 1] {
+        let chunk = Chunk::new(ChunkKind::Blob, &[], b"");
+        assert_eq!(chunk.derived(), None);
+        chunk.clone().derive(&vec![7; bytes]);
+        chunk.derive(b"later");
+        assert_eq!(chunk.derived(), Some(&vec![7; bytes][..]));
+    }
+}
