@@ -13,6 +13,9 @@ use crate::collection::scan::Scan;
 use crate::database::Database;
 use crate::error::Error;
 
+/// Whether to stop is asked once for so many ranges.
+const CHECK_COUNT: usize = 64;
+
 impl Database {
     /// Counts what a `find` would give. Of all documents, without a hint, the tree knows.
     ///
@@ -54,7 +57,10 @@ impl Database {
         {
             let tree = path.tree(&collection);
             let mut count = 0u64;
-            for range in &path.ranges {
+            for (number, range) in path.ranges.iter().enumerate() {
+                if number.is_multiple_of(CHECK_COUNT) {
+                    request.interrupt.check()?;
+                }
                 count = count.saturating_add(reader.count_range(tree, range)?);
             }
             return Ok(count.saturating_sub(skip).min(limit));

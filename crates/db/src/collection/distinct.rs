@@ -19,6 +19,7 @@ use crate::collection::scan::Scan;
 use crate::collection::walk::Walk;
 use crate::database::Database;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::Collection;
 
@@ -29,6 +30,8 @@ const DISTINCT_TOO_BIG: Code = Code::Location(17217);
 
 /// Entries with one value that are read before the scan goes on behind them all.
 const READ_ON_COUNT: usize = 4;
+/// Whether to stop is asked once for so many entries.
+const CHECK_COUNT: usize = 64;
 
 /// The values met so far.
 pub(crate) struct Values {
@@ -82,7 +85,8 @@ impl Database {
         };
         if let Some(place) = scanned_part(&collection, &access, path) {
             let mut values = Values::new(self, collation);
-            let walks = scan_keys(&reader, &collection, access, place, &mut values)?;
+            let walks =
+                scan_keys(&reader, &collection, access, place, &request.interrupt, &mut values)?;
             debug_assert!(walks.iter().all(|walk| walk.documents_examined == 0));
             return Ok(values.values);
         }
@@ -115,15 +119,21 @@ pub(crate) fn scan_keys(
     collection: &Collection,
     access: Access,
     place: usize,
+    interrupt: &Interrupt,
     values: &mut Values,
 ) -> Result<Vec<Walk>, Error> {
     let mut walks: Vec<Walk> =
         access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
+    let mut read = 0_usize;
     for walk in &mut walks {
         let Some(index) = walk.index.clone() else { continue };
         let mut same = 0;
         let mut before: Vec<u8> = Vec::new();
         while let Some(entry) = walk.next(reader)? {
+            if read.is_multiple_of(CHECK_COUNT) {
+                interrupt.check()?;
+            }
+            read += 1;
             let content = reader.read(&entry.value)?;
             let parts = index_entry::cut(&index, &entry.key, &content)?;
             let (mut rest, mut bits) = (&entry.key[..], &parts.bits[..]);

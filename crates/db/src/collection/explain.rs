@@ -109,7 +109,14 @@ impl Database {
             let own = self.transaction().is_some();
             if let Some(place) = distinct {
                 let mut values = Values::new(self, query.filter.collation().clone());
-                let walks = scan_keys(reader, collection, access.clone(), place, &mut values)?;
+                let walks = scan_keys(
+                    reader,
+                    collection,
+                    access.clone(),
+                    place,
+                    &request.interrupt,
+                    &mut values,
+                )?;
                 done = walks.iter().map(of_walk).collect();
             } else if is_counted_at_once && !own {
                 for (path, done) in access.paths.iter().zip(&mut done) {
@@ -122,7 +129,8 @@ impl Database {
                 done = vec![Done { keys, documents, returned: found.len() as u64 }];
             } else {
                 let (filter, order) = (query.filter.clone(), &query.order);
-                let mut scan = Scan::new(reader.clone(), collection, access.clone(), filter, order);
+                let mut scan = Scan::new(reader.clone(), collection, access.clone(), filter, order)
+                    .interrupted_by(&request.interrupt);
                 if counts {
                     scan = scan.counting();
                 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use frond_doc::key;
 use frond_query::index::IndexShape;
+use frond_query::memory::RequestMemory;
 use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Question};
 use frond_query::{Code, Filter, Near, SortPattern};
 use frond_tree::{Bounds, Direction};
@@ -24,6 +25,9 @@ use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, Index, TreeRef};
+
+/// Whether to stop is asked once for so many ranges that are counted.
+const CHECK_COUNT: usize = 64;
 
 /// Where documents are found, and in which order.
 #[derive(Clone, Debug)]
@@ -139,7 +143,7 @@ fn choose_trees(
     if let Some(Hint::Index(position)) = hint {
         return found.hinted(position, request);
     }
-    let plan = found.counting(reader, collection, &mut |range_count| {
+    let plan = found.counting(reader, collection, request, &mut |range_count| {
         planner::plan(found.question(request), range_count)
     })?;
     Ok(found.access(plan, request))
@@ -166,7 +170,7 @@ pub(crate) fn rejected(
     let facts = facts_of(reader, collection, &OwnFacts::default(), &candidates, &needs)?;
     let indexes = &collection.indexes;
     let found = Found { indexes, candidates: &candidates, facts: &facts, needs: &needs };
-    let plans = found.counting(reader, collection, &mut |range_count| {
+    let plans = found.counting(reader, collection, request, &mut |range_count| {
         planner::rejected(found.question(request), range_count)
     })?;
     Ok(plans.into_iter().map(|plan| found.access(plan, request)).collect())
@@ -270,16 +274,20 @@ impl Found<'_> {
         &self,
         reader: &Reader<'_>,
         collection: &Collection,
+        request: Request<'_>,
         ask: &mut dyn FnMut(RangeCount<'_>) -> A,
     ) -> Result<A, Error> {
         let mut failure = None;
         let answer = ask(&mut |candidate, ranges| {
+            if failure.is_some() {
+                return u64::MAX;
+            }
             let position = candidate.and_then(|candidate| self.candidates.get(candidate));
             let tree = match position {
                 Some(position) => self.indexes[*position].tree,
                 None => collection.documents,
             };
-            count_ranges(reader, tree, ranges).unwrap_or_else(|error| {
+            count_ranges(reader, tree, ranges, request.filter.memory()).unwrap_or_else(|error| {
                 failure = Some(error);
                 u64::MAX
             })
@@ -416,9 +424,18 @@ fn is_one_key(range: &Bounds) -> bool {
     key::skip(&mut rest, false).is_ok() && rest.is_empty() && Bounds::prefix(start) == *range
 }
 
-fn count_ranges(reader: &Reader<'_>, tree: TreeRef, ranges: &[Bounds]) -> Result<u64, Error> {
+/// Asks now and then whether to go on: a filter may make thousands of ranges.
+fn count_ranges(
+    reader: &Reader<'_>,
+    tree: TreeRef,
+    ranges: &[Bounds],
+    memory: &RequestMemory,
+) -> Result<u64, Error> {
     let mut count = 0u64;
-    for range in ranges {
+    for (number, range) in ranges.iter().enumerate() {
+        if number.is_multiple_of(CHECK_COUNT) {
+            memory.check()?;
+        }
         count = count.saturating_add(reader.estimate_range(tree, range)?);
     }
     Ok(count)

@@ -116,12 +116,12 @@ impl PathBounds {
         PathBounds { intervals, is_present, is_exact }
     }
 
-    /// One of the two demands.
-    fn or(self, other: PathBounds) -> PathBounds {
-        let is_exact = self.is_exact && other.is_exact;
-        let mut intervals = self.intervals.into_vec();
-        intervals.extend(other.intervals.into_vec());
-        PathBounds::new(intervals, self.is_present && other.is_present).exact_if(is_exact)
+    /// One of the demands: all at once, since an `$or` may have thousands.
+    fn any(demands: Vec<PathBounds>) -> PathBounds {
+        let is_exact = demands.iter().all(|demand| demand.is_exact);
+        let is_present = demands.iter().all(|demand| demand.is_present);
+        let intervals = demands.into_iter().flat_map(|demand| demand.intervals.into_vec());
+        PathBounds::new(intervals.collect(), is_present).exact_if(is_exact)
     }
 }
 
@@ -161,7 +161,7 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<PathB
         Node::Or(nodes) => {
             let branches: Option<Vec<PathBounds>> =
                 nodes.iter().map(|inner| of_node(inner, path, rules)).collect();
-            branches?.into_iter().reduce(PathBounds::or)
+            branches.filter(|branches| !branches.is_empty()).map(PathBounds::any)
         }
         Node::Field(field) if field.dotted == path => {
             Some(of_condition(&field.condition, rules).unwrap_or(PathBounds::anything(false)))

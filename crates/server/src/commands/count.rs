@@ -10,7 +10,9 @@ use crate::request::{Answer, Request};
 /// Runs a `count`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
-    let count = request.database()?.count(collection, &read(request.fields()?)?)?;
+    let interrupt = request.operation.interrupt();
+    let search = FindRequest { interrupt, ..read(request.fields()?)? };
+    let count = request.database()?.count(collection, &search)?;
     let mut answer = DocumentBuilder::new();
     answer.append("n", reply::number(count));
     Ok(answer)

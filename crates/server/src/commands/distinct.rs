@@ -11,7 +11,8 @@ use crate::request::{Answer, Request};
 /// Runs a `distinct`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
-    let distinct = read(request.fields()?)?;
+    let mut distinct = read(request.fields()?)?;
+    distinct.search.interrupt = request.operation.interrupt();
     let values = request.database()?.distinct(collection, distinct.path, &distinct.search)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("values");

@@ -69,10 +69,11 @@ fn explain(
     let (name, argument) = command.iter().next().unwrap_or(("", Value::Null));
     let database = request.database()?;
     let mut purpose = Purpose::Find;
-    let find = match name {
+    let mut find = match name {
         "aggregate" => {
             let collection = aggregate::target(request.database_name, argument)?;
-            let command = aggregate::read(Fields::of_command("aggregate", command)?)?;
+            let mut command = aggregate::read(Fields::of_command("aggregate", command)?)?;
+            command.request.interrupt = request.operation.interrupt();
             return aggregate(&database, collection, &command.request, verbosity);
         }
         "find" => find::read(Fields::of_command("find", command)?)?.0,
@@ -123,6 +124,7 @@ fn explain(
             return Err(Error::invalid(Code::CommandNotFound, message));
         }
     };
+    find.interrupt = request.operation.interrupt();
     let collection = collection_name(request.database_name, argument)?;
     search_explained(&database, collection, &find, purpose, verbosity)
 }

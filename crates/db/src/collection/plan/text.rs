@@ -76,10 +76,12 @@ pub(super) fn choose(
             let mut range_count = |candidate: Option<usize>, ranges: &[Bounds]| {
                 let index = candidate.and_then(|candidate| candidates.get(candidate));
                 let tree = index.map_or(collection.documents, |position| indexes[*position].tree);
-                count_ranges(reader, tree, ranges).unwrap_or_else(|error| {
-                    failure = Some(error);
-                    u64::MAX
-                })
+                count_ranges(reader, tree, ranges, request.filter.memory()).unwrap_or_else(
+                    |error| {
+                        failure = Some(error);
+                        u64::MAX
+                    },
+                )
             };
             let limit = request.limit;
             let question =
