@@ -19,6 +19,7 @@ use crate::collection::find::Search;
 use crate::collection::plan::Order;
 use crate::collection::replace::content::{Content, NewDocument};
 use crate::collection::scan::{Row, Scan};
+use crate::collection::skip::behind;
 use crate::database::Database;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -135,7 +136,7 @@ impl Choice {
         let end = self.limit.map_or(usize::MAX, |limit| self.skip.saturating_add(limit));
         // A collection has an order of its own.
         let Some(order) = self.order.as_ref().filter(|_| !is_all) else {
-            return Ok(Some(Box::new(all.take(end).skip(self.skip))));
+            return Ok(Some(Box::new(behind(all.take(end), self.skip))));
         };
         let row_bytes = |(key, row): &(Bytes, Row)| {
             size_of::<(Bytes, Row)>() + key.len() + row.asked().as_bytes().len()

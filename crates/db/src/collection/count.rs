@@ -8,10 +8,13 @@ use frond_doc::DocumentBuf;
 
 use crate::collection::FindRequest;
 use crate::collection::find::{Search, collation_of};
-use crate::collection::plan::Order;
+use crate::collection::plan::{AccessPath, Order};
 use crate::collection::scan::Scan;
 use crate::database::Database;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::reader::Reader;
+use crate::schema::Collection;
 
 /// Whether to stop is asked once for so many ranges.
 const CHECK_COUNT: usize = 64;
@@ -55,14 +58,7 @@ impl Database {
             && path.is_counted_by_ranges()
             && self.transaction().is_none()
         {
-            let tree = path.tree(&collection);
-            let mut count = 0u64;
-            for (number, range) in path.ranges.iter().enumerate() {
-                if number.is_multiple_of(CHECK_COUNT) {
-                    request.interrupt.check()?;
-                }
-                count = count.saturating_add(reader.count_range(tree, range)?);
-            }
+            let count = count_ranges(&reader, &collection, path, &request.interrupt)?;
             return Ok(count.saturating_sub(skip).min(limit));
         }
         let mut count = 0;
@@ -77,4 +73,22 @@ impl Database {
         })?;
         Ok(count.min(enough).saturating_sub(skip))
     }
+}
+
+/// How many keys lie within the ranges of a path, of which a filter may make thousands.
+pub(crate) fn count_ranges(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    path: &AccessPath,
+    interrupt: &Interrupt,
+) -> Result<u64, Error> {
+    let tree = path.tree(collection);
+    let mut count = 0u64;
+    for (position, range) in path.ranges.iter().enumerate() {
+        if position.is_multiple_of(CHECK_COUNT) {
+            interrupt.check()?;
+        }
+        count = count.saturating_add(reader.count_range(tree, range)?);
+    }
+    Ok(count)
 }

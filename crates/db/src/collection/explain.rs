@@ -19,6 +19,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::index::{FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
+use crate::collection::count::count_ranges;
 use crate::collection::covered::Cover;
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
 use crate::collection::find::{Detail, Query};
@@ -120,9 +121,7 @@ impl Database {
                 done = walks.iter().map(of_walk).collect();
             } else if is_counted_at_once && !own {
                 for (path, done) in access.paths.iter().zip(&mut done) {
-                    for range in &path.ranges {
-                        done.returned += reader.count_range(path.tree(collection), range)?;
-                    }
+                    done.returned = count_ranges(reader, collection, path, &request.interrupt)?;
                 }
             } else if let Some(nearest) = self.explained_nearest(reader, query, request)? {
                 let Nearest { keys, documents, found } = nearest;

@@ -14,7 +14,7 @@ use crate::catalog::CatalogView;
 use crate::collection::covered::Needs;
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::Scan;
-use crate::collection::skip::pass_over;
+use crate::collection::skip::{behind, pass_over};
 use crate::collection::{Cursor, FindRequest, Purpose, capped};
 use crate::database::Database;
 use crate::definition::ID_INDEX_NAME;
@@ -193,11 +193,11 @@ impl Database {
                     sorter.add_view(&key, document)?;
                     Ok(true)
                 })?;
-                let sorted = sorter.finish()?.skip(skip);
+                let sorted = behind(sorter.finish()?, skip);
                 Ok(Cursor::new(sorted.map(move |entry| project(entry?.1))))
             }
             _ => {
-                let found = scan.skip(skip).take(limit);
+                let found = behind(scan, skip).take(limit);
                 Ok(Cursor::new(found.map(move |found| project(found?.into_asked()))))
             }
         }

@@ -68,7 +68,7 @@ struct Fetch<'a> {
     told_by_key: Vec<Option<Cover>>,
     /// Asked once for so many documents, whether they pass or not.
     interrupt: Interrupt,
-    /// How many steps all walks have made: each of two thousand may be short.
+    /// How many entries all walks have read: each of two thousand may be short, and each call may give one.
     steps: Cell<u64>,
     /// What is left in the documents that come out.
     metadata: Metadata,
@@ -86,7 +86,7 @@ enum Scores {
     Entries(TextScores),
 }
 
-/// Whether to stop is asked once for so many documents of a range.
+/// Whether to stop is asked once for so many entries.
 const CHECK_COUNT: u64 = 256;
 
 /// What scans that are merged have next, by its place in the order.
@@ -272,10 +272,7 @@ impl<'a> Scan<'a> {
             return Ok(Some(found));
         }
         while let Some(entry) = walk.next(&fetch.reader)? {
-            fetch.steps.set(fetch.steps.get() + 1);
-            if fetch.steps.get().is_multiple_of(CHECK_COUNT) {
-                fetch.interrupt.check()?;
-            }
+            fetch.step()?;
             let key = fetch.index_key(walk, &entry)?;
             let score = fetch.score_of_entry(walk, &entry)?;
             let found = match &walk.index {
@@ -330,9 +327,7 @@ impl Fetch<'_> {
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while wants_more && entries.step()? {
                 examined += 1;
-                if examined.is_multiple_of(CHECK_COUNT) {
-                    self.interrupt.check()?;
-                }
+                self.step()?;
                 let Some(entry) = entries.entry_ref() else { break };
                 if let ContentRef::Inline(bytes) = entry.content {
                     let document = Document::from_validated(bytes);
@@ -360,9 +355,7 @@ impl Fetch<'_> {
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while next.is_none() && entries.step()? {
                 examined += 1;
-                if examined.is_multiple_of(CHECK_COUNT) {
-                    self.interrupt.check()?;
-                }
+                self.step()?;
                 let Some(lent) = entries.entry_ref() else { break };
                 let is_inline = match lent.content {
                     ContentRef::Inline(bytes) => {
@@ -385,6 +378,13 @@ impl Fetch<'_> {
         walk.documents_examined += examined;
         walk.returned += u64::from(next.is_some());
         Ok(next)
+    }
+
+    /// Counts an entry that is read, in whatever range and call, and asks now and then whether to go on.
+    fn step(&self) -> Result<(), Error> {
+        let steps = self.steps.get() + 1;
+        self.steps.set(steps);
+        if steps.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) }
     }
 
     /// What an entry of an index gives.

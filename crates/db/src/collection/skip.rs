@@ -24,18 +24,36 @@ pub(crate) fn pass_over(
         return Ok(skip);
     }
     let Some(tree) = reader.settled(path.tree(collection))? else { return Ok(skip) };
-    let mut left = skip;
-    while left > 0 && !path.ranges.is_empty() {
-        let count = tree.count_range(&**reader.store(), &path.ranges[0])?;
+    let (mut left, mut passed) = (skip, 0);
+    for range in &mut path.ranges {
+        let count = tree.count_range(&**reader.store(), range)?;
         if left < count {
-            path.ranges[0] = without_first(reader, tree, &path.ranges[0], path.direction, left)?;
-            return Ok(0);
+            if 0 < left {
+                *range = without_first(reader, tree, range, path.direction, left)?;
+                left = 0;
+            }
+            break;
         }
-        path.ranges.remove(0);
+        passed += 1;
         left -= count;
     }
+    path.ranges.drain(..passed);
     // Nothing is left to be found where some were left to be passed over.
     Ok(left)
+}
+
+/// What follows the first `count` that are found. Errors are passed over never: one of them may be that the request
+/// is to stop.
+pub(crate) fn behind<T, E>(
+    found: impl Iterator<Item = Result<T, E>>,
+    count: usize,
+) -> impl Iterator<Item = Result<T, E>> {
+    let mut left = count;
+    found.filter(move |item| {
+        let is_passed = 0 < left && item.is_ok();
+        left -= usize::from(is_passed);
+        !is_passed
+    })
 }
 
 /// A range without the first `count` entries that are met in it, which has more.

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{
-    Database, Durability, Error, FindRequest, Frond, FrondOptions, Interrupt, UpdateStatement,
+    Database, Durability, Effort, Error, FindRequest, Frond, FrondOptions, Interrupt, Purpose,
+    UpdateStatement,
 };
 use frond_doc::{DocumentBuf, document};
 use frond_query::Code;
@@ -249,6 +250,70 @@ fn a_search_along_many_short_ranges_is_told_to_stop() {
         FindRequest { interrupt, ..request(&format!("{{'$or': [{}]}}", branches.join(","))) };
     assert_eq!(run(&shop, "things", &request).expect("the request is right").len(), 1_000);
     assert!(3 <= asked.load(Ordering::Relaxed), "{asked:?}");
+}
+
+/// How often `run` asks whether to go on. Told to stop at the last of them, it must fail with what it is told.
+fn asked<T: std::fmt::Debug>(run: impl Fn(Interrupt) -> Result<T, Error>) -> usize {
+    let stopped_at = |last: usize| {
+        let count = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&count);
+        let answer = run(Interrupt::new(move || match seen.fetch_add(1, Ordering::Relaxed) + 1 {
+            number if number == last => Err(Error::invalid(Code::Interrupted, "killed")),
+            _ => Ok(()),
+        }));
+        (answer, count.load(Ordering::Relaxed))
+    };
+    let (answer, count) = stopped_at(usize::MAX);
+    answer.expect("nothing stops it");
+    if 0 < count {
+        assert_eq!(stopped_at(count).0.expect_err("stopped").code, Code::Interrupted);
+    }
+    count
+}
+
+/// By an index's ranges and keys, without reading documents.
+#[test]
+fn counts_and_distinct_values_are_told_to_stop() {
+    const RANGES: usize = 1_000;
+    let shop = filled();
+    index(&shop, false);
+    let numbers = |end: usize| (0..end).map(|number| number.to_string()).collect::<Vec<_>>();
+    let search = format!("{{'n': {{'$in': [{}]}}}}", numbers(RANGES).join(","));
+    let branches: Vec<String> =
+        numbers(RANGES).iter().map(|number| format!("{{'n': {number}}}")).collect();
+    let same = format!("{{'$or': [{}]}}", branches.join(","));
+    let of = |search: &str, interrupt| FindRequest { interrupt, ..request(search) };
+    let explained = |search: &str, purpose, effort| {
+        asked(|interrupt| {
+            let mut request = of(search, interrupt);
+            request.projection = Some(document! { "n": 1 });
+            shop.explain_as("things", &request, purpose, effort)
+        })
+    };
+    for search in [&search, &same] {
+        // Once to plan, and once to count.
+        let count = asked(|interrupt| shop.count("things", &of(search, interrupt)));
+        assert!(2 * RANGES / 64 <= count, "{count}");
+        let planned = explained(search, Purpose::Count, Effort::Plan);
+        let executed = explained(search, Purpose::Count, Effort::Run);
+        assert!(planned + RANGES / 64 <= executed, "{planned} {executed}");
+    }
+    for search in ["{}", "{'n': {'$gte': 0}}"] {
+        let distinct = asked(|interrupt| shop.distinct("things", "n", &of(search, interrupt)));
+        assert!(COUNT as usize / 64 <= distinct, "{distinct} {search}");
+        let planned = explained(search, Purpose::Distinct, Effort::Plan);
+        let executed = explained(search, Purpose::Distinct, Effort::Run);
+        assert!(planned + COUNT as usize / 64 <= executed, "{planned} {executed}");
+        let planned = explained(search, Purpose::Find, Effort::Plan);
+        let executed = explained(search, Purpose::Find, Effort::Run);
+        assert!(planned + COUNT as usize / 256 <= executed, "{planned} {executed}");
+    }
+    // What is passed over passes, so that each is found by a step of its own.
+    let passed = asked(|interrupt| {
+        let request = FindRequest { skip: COUNT as u64, ..of("{'x': null}", interrupt) };
+        Ok(run(&shop, "things", &request)?.len())
+    });
+    assert!(COUNT as usize / 256 <= passed, "{passed}");
 }
 
 /// Writes that each want all the memory there is for them, of the same documents, so that they wait for keys, too.
