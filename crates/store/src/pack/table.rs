@@ -135,6 +135,6 @@ mod tests {
         for page in 0..100 {
             pages.0.insert((PackNumber(1), page), Bytes::from(vec![0; 1000]));
         }
-        assert!(0 < pages.0.len() && pages.0.len() <= 8, "{} pages", pages.0.len());
+        assert!(!pages.0.is_empty() && pages.0.len() <= 8, "{} pages", pages.0.len());
     }
 }
