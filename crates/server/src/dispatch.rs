@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_db::Error;
 use frond_db::memory_queue::MemoryShare;
+use frond_db::{Error, ErrorKind};
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -31,6 +31,7 @@ use crate::peer::Peer;
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Shared};
 use crate::transactions;
+use crate::usage::{Class, Failed};
 use crate::wire::message::{Flags, answer_head};
 use crate::wire::{
     DocumentSequence, Header, LegacyQuery, LegacyReply, Message, OperationCode, WireError,
@@ -237,10 +238,15 @@ fn guarded(
     // Handlers own what they work on and the shared tables stay whole when a handler panics, so
     // nothing half done can be seen afterwards.
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        server.usage.count_failure(Failed::Panic);
         let message = "the command met a defect of Frond: see the server's standard error";
         Err(Error::internal(message).into())
     });
     let mut answer = result.unwrap_or_else(|failure| {
+        server.usage.count_failure(match failure.error.kind {
+            ErrorKind::Internal => Failed::Internal,
+            _ => Failed::User,
+        });
         let mut answer = error_builder(&failure.error);
         if !failure.labels.is_empty() {
             answer.begin_array("errorLabels");
@@ -333,11 +339,27 @@ fn try_run(
         server.count(Counter::Command, 1);
     }
     let done = run_part(command, request);
+    count_use(server, &running.operation, body);
     log_if_slow(server, &running.operation, peer, body, done.as_ref().err());
     done.map_err(|error| {
         let labels = transactions::labels(part, command.ends_transaction, &error);
         Failure { error, labels }
     })
+}
+
+/// The collection that a command names to work on.
+fn collection_of(command: Document<'_>) -> Option<&str> {
+    match command.iter().next()? {
+        ("getMore", _) => command.get("collection")?.as_str(),
+        (_, name) => name.as_str(),
+    }
+}
+
+/// Counts what a command took.
+fn count_use(server: &Shared, operation: &Operation, command: Document<'_>) {
+    let class = Class::of(operation.command);
+    let collection = collection_of(command).filter(|_| class.is_of_collection);
+    server.usage.count_command(class, &operation.database, collection, operation.elapsed());
 }
 
 /// Has the log told of an operation that took long.
@@ -353,11 +375,7 @@ fn log_if_slow(
     if time.as_millis() < slow_millis {
         return;
     }
-    let collection = match command.iter().next() {
-        Some(("getMore", _)) => command.get("collection").and_then(|name| name.as_str()),
-        Some((_, name)) => name.as_str(),
-        None => None,
-    };
+    let collection = collection_of(command);
     server.log.write_slow(&SlowOperation {
         connection: peer.id,
         client: &peer.address.to_string(),

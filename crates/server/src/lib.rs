@@ -33,6 +33,7 @@ pub mod message_memory;
 pub mod operations;
 pub mod outgoing;
 pub mod peer;
+pub mod process_counts;
 pub mod reference;
 pub mod remote_opener;
 pub mod request;
@@ -43,6 +44,7 @@ pub mod sweep;
 pub mod tls;
 pub mod transactions;
 pub mod unix_socket;
+pub mod usage;
 pub mod wire;
 pub mod workers;
 

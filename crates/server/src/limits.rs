@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Connections at one time. More are closed as they come in.
 pub const CONNECTIONS_MAX: usize = 2_000;
 
+/// Collections whose use is counted one by one (`top`): a kilobyte each, or two.
+pub const NAMESPACES_COUNTED_MAX: usize = 10_000;
+
 /// Connections that wait to be taken. With the usual 128, hundreds of clients that come at once are told to
 /// come again, which the system does after a second or three.
 pub const CONNECTIONS_WAITING_MAX: u32 = 4_096;

@@ -82,6 +82,12 @@ pub fn own_bytes() -> Option<u64> {
     told_bytes(&fs::read_to_string("/proc/self/status").ok()?, "RssAnon:")
 }
 
+/// How much memory this process has now, and how much of it could be addressed; `None` where the system doesn't tell.
+pub fn resident_and_virtual_bytes() -> Option<(u64, u64)> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    Some((told_bytes(&status, "VmRSS:")?, told_bytes(&status, "VmSize:")?))
+}
+
 /// As [`own_bytes`], from what the system tells fastest: it may be some pages off.
 pub fn own_bytes_now() -> Option<u64> {
     let told = fs::read_to_string("/proc/self/statm").ok()?;

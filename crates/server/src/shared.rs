@@ -21,6 +21,7 @@ use crate::peer::Peer;
 use crate::remote_opener::RemoteOpener;
 use crate::sessions::Sessions;
 use crate::tls::Tls;
+use crate::usage::Usage;
 use crate::wire::Compressor;
 use crate::workers::Workers;
 
@@ -83,11 +84,14 @@ pub struct Shared {
     pub drain: Drain,
     /// How messages may be compressed.
     pub compressors: Vec<Compressor>,
+    /// What clients have used.
+    pub usage: Usage,
     /// How it speaks TLS, if it does.
     pub tls: Option<Tls>,
     memory_pressure: AtomicU32,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
+    connections_refused: AtomicU64,
     reply_ids: AtomicI32,
     counters: [AtomicU64; COUNTER_NAMES.len()],
 }
@@ -156,10 +160,12 @@ impl Shared {
             places: RemoteOpener::default(),
             drain: Drain::default(),
             compressors: Compressor::ALL.to_vec(),
+            usage: Usage::default(),
             tls: None,
             memory_pressure: AtomicU32::new(0),
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
+            connections_refused: AtomicU64::new(0),
             reply_ids: AtomicI32::new(0),
             counters: Default::default(),
         }
@@ -175,6 +181,7 @@ impl Shared {
         let open = self.connections_open.fetch_add(1, Ordering::Relaxed);
         if open >= self.connections_max {
             self.connections_open.fetch_sub(1, Ordering::Relaxed);
+            self.connections_refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         let id = self.connections_made.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -195,6 +202,11 @@ impl Shared {
     pub fn connection_counts(&self) -> (usize, i32) {
         let open = self.connections_open.load(Ordering::Relaxed);
         (open, self.connections_made.load(Ordering::Relaxed))
+    }
+
+    /// Connections that were closed as they came, since there were too many.
+    pub fn connections_refused(&self) -> u64 {
+        self.connections_refused.load(Ordering::Relaxed)
     }
 
     /// Notes how short of memory the process is, in thousandths.

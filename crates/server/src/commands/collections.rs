@@ -14,11 +14,13 @@ pub fn drop(request: &Request<'_>) -> Answer {
     let database = request.database()?;
     let indexes = database.list_indexes(collection).map(|indexes| indexes.len() as u64);
     let mut answer = DocumentBuilder::new();
+    let namespace = request.namespace(collection);
     if database.drop_collection(collection)? {
+        request.server.usage.forget(&namespace);
         if let Ok(indexes) = indexes {
             answer.append("nIndexesWas", reply::number(indexes));
         }
-        answer.append("ns", Value::String(&request.namespace(collection)));
+        answer.append("ns", Value::String(&namespace));
     }
     Ok(answer)
 }
@@ -50,5 +52,8 @@ pub fn rename(request: &Request<'_>) -> Answer {
     }
     let database = request.server.frond.database(from_database)?;
     database.rename_collection(from, to, drops_target)?;
+    for name in [from, to] {
+        request.server.usage.forget(&format!("{from_database}.{name}"));
+    }
     Ok(DocumentBuilder::new())
 }

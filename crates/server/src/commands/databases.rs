@@ -77,6 +77,7 @@ pub fn drop(request: &Request<'_>) -> Answer {
         .iter()
         .any(|info| info.name == request.database_name);
     request.database()?.drop_database()?;
+    request.server.usage.forget_database(request.database_name);
     let mut answer = DocumentBuilder::new();
     if exists {
         answer.append("dropped", Value::String(request.database_name));

@@ -25,6 +25,7 @@ pub mod handshake;
 mod history;
 mod indexes;
 mod insert;
+mod latencies;
 pub mod login;
 mod maintenance;
 mod merge;
@@ -39,6 +40,7 @@ mod remote;
 mod replica_set;
 mod reply;
 mod roles;
+mod server_status;
 mod session_list;
 mod sessions;
 mod show;
@@ -56,7 +58,7 @@ mod write;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-pub use diagnostics::FAULT_ADVICE;
+pub use server_status::FAULT_ADVICE;
 
 use crate::access::Action::*;
 use crate::authorization::Needs::{self, *};
@@ -284,7 +286,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("rotateCertificates", Cluster(&[RotateCertificates]), certificates::rotate).on_admin(),
     Command::new("saslContinue", Nothing, login::go_on),
     Command::new("saslStart", Nothing, login::start),
-    Command::new("serverStatus", Cluster(&[ServerStatus]), diagnostics::server_status),
+    Command::new("serverStatus", Cluster(&[ServerStatus]), server_status::run),
     Command::refused("setClusterParameter", Cluster(&[SetClusterParameter]), ONE_MEMBER).on_admin(),
     Command::refused("setDefaultRWConcern", Cluster(&[SetDefaultRWConcern]), "name the concerns in the client").on_admin(),
     Command::refused("setFeatureCompatibilityVersion", Cluster(&[SetFeatureCompatibilityVersion]), "there is one version").on_admin(),
@@ -294,7 +296,7 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("setUserWriteBlockMode", Cluster(&[SetUserWriteBlockMode]), "close branches instead: frondBranch").on_admin(),
     Command::new("shutdown", Cluster(&[Shutdown]), shutdown::run).on_admin(),
     Command::new("startSession", Login, sessions::start),
-    Command::refused("top", Cluster(&[Top]), "usage is not counted by collection").on_admin(),
+    Command::new("top", Cluster(&[Top]), latencies::top).on_admin(),
     Command::new("update", Found(writes::update), update::run).counts_as(Counter::Update).takes(&["updates"]).retryable(),
     Command::new("updateRole", Found(rights_of_users::update_role), roles::update),
     Command::new("updateUser", Found(rights_of_users::update_user), users::update),

@@ -10,7 +10,7 @@ use frond_query::Code;
 use frond_query::pipeline::history_stages;
 use frond_query::reference::{Feature, Standing};
 
-use crate::commands::{operation, session_list, stats, users};
+use crate::commands::{latencies, operation, session_list, stats, users};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -32,7 +32,9 @@ const SOURCES: &[(&str, Source)] = &[
 /// Marks the stages that are answered here, and adds those of Frond's own, in the list of what works.
 pub fn complete(stages: &mut Vec<Feature>) {
     let standing = |name: &str| match name {
-        "$collStats" => Standing::Differs("`count` and `storageStats` only"),
+        "$collStats" => {
+            Standing::Differs("no `queryExecStats`, no `transactions` in `latencyStats`")
+        }
         "$planCacheStats" => Standing::Differs("plans aren't cached: it gives nothing"),
         _ => Standing::Works,
     };
@@ -111,8 +113,9 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
     let mut fields = Fields::of_part("$collStats", options)?;
     let storage = fields.document("storageStats")?;
     let counts = fields.document("count")?.is_some();
-    if fields.value("latencyStats").is_some() || fields.value("queryExecStats").is_some() {
-        let message = "latencyStats and queryExecStats of $collStats are not supported by Frond";
+    let latency = fields.document("latencyStats")?;
+    if fields.value("queryExecStats").is_some() {
+        let message = "queryExecStats of $collStats is not supported by Frond";
         return Err(Error::invalid(Code::CommandNotSupported, message));
     }
     fields.finish()?;
@@ -122,6 +125,15 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
         .append("ns", Value::String(&request.namespace(collection)))
         .append("host", Value::String(&request.server.address.to_string()))
         .append("localTime", Value::DateTime(request.server.frond.now_millis()));
+    if let Some(options) = latency {
+        let mut fields = Fields::of_part("$collStats.latencyStats", options)?;
+        let histograms = fields.boolean("histograms")?;
+        fields.finish()?;
+        let usage = request.server.usage.of_namespace(&request.namespace(collection));
+        answer.begin_document("latencyStats");
+        latencies::append(&mut answer, usage.unwrap_or_default().latencies(), histograms);
+        answer.end();
+    }
     if let Some(storage) = storage {
         let mut fields = Fields::of_part("$collStats.storageStats", storage)?;
         let scale = stats::read_scale(&mut fields)?;

@@ -144,15 +144,25 @@ impl Conversation {
         let (received, compressor) = match header.operation {
             OperationCode::Compressed => {
                 match compressed::inflate(&self.shared, received, check)? {
-                    Ok(inflated) => (inflated.received, Some(inflated.compressor)),
+                    Ok(inflated) => {
+                        let bytes = inflated.received.header.bytes;
+                        self.shared.usage.count_request(bytes, header.bytes);
+                        (inflated.received, Some(inflated.compressor))
+                    }
                     Err(error) => {
+                        self.shared.usage.count_request(header.bytes, header.bytes);
                         let outcome = dispatch::refuse(&self.shared, header, &error);
+                        let bytes = outcome.reply.as_ref().map_or(0, Outgoing::bytes);
+                        self.shared.usage.count_answer(bytes, bytes);
                         (self.outgoing, self.closes) = (outcome.reply, outcome.close);
                         return Ok(None);
                     }
                 }
             }
-            _ => (received, None),
+            _ => {
+                self.shared.usage.count_request(header.bytes, header.bytes);
+                (received, None)
+            }
         };
         Ok(self.answer(received, compressor))
     }
@@ -173,8 +183,12 @@ impl Conversation {
         if has_checksum {
             reply = reply.map(Outgoing::with_checksum);
         }
+        let bytes = reply.as_ref().map_or(0, Outgoing::bytes);
         if let Some(compressor) = compressor {
             reply = reply.map(|reply| reply.compressed(compressor));
+        }
+        if let Some(reply) = &reply {
+            self.shared.usage.count_answer(bytes, reply.bytes());
         }
         self.outgoing = reply;
         self.closes = outcome.close;

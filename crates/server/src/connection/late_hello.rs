@@ -64,6 +64,7 @@ impl LateHello<'_> {
             self.wait.topology = *topology.borrow_and_update();
             let (reply, id) =
                 dispatch::answer_hello(self.shared, self.peer, &self.wait, self.request_id);
+            self.shared.usage.count_answer(reply.len(), reply.len());
             let sent = send(socket, session.as_deref_mut(), &reply);
             if !matches!(timeout(STALL_MAX, sent).await, Ok(Ok(()))) {
                 return false;

@@ -228,7 +228,7 @@ fn pipelines_that_tell_of_the_server() {
     for (database, pipeline, code) in [
         ("test", r#"[{"$currentOp": {}}]"#, 73),
         ("test", r#"[{"$collStats": 1}]"#, 14),
-        ("test", r#"[{"$collStats": {"latencyStats": {}}}]"#, 115),
+        ("test", r#"[{"$collStats": {"queryExecStats": {}}}]"#, 115),
         ("test", r#"[{"$match": {}}, {"$collStats": {}}]"#, 40324),
     ] {
         let command = format!(r#"{{"aggregate": "c", "cursor": {{}}, "pipeline": {pipeline}}}"#);

@@ -27,4 +27,5 @@ mod startup;
 mod tls;
 mod transactions;
 mod unix_socket;
+mod usage;
 mod versions;

@@ -30,7 +30,6 @@ fn files_are_written_and_space_is_given_back() {
         ("test", r#"{"compact": "c", "dryRun": true}"#, 115),
         ("test", r#"{"reIndex": "c"}"#, 20),
         ("test", r#"{"dbHash": 1}"#, 115),
-        ("admin", r#"{"top": 1}"#, 115),
     ] {
         assert_eq!(client.error(database, command).0, code, "{command}");
     }

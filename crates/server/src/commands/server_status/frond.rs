@@ -1,0 +1,117 @@
+//! `serverStatus.frond`: what engine and store count, and how the server is.
+
+use frond_doc::{DocumentBuilder, Value};
+
+use crate::commands::handshake::FROND_VERSION;
+use crate::commands::{clock, reply};
+use crate::machine_memory::{self, MachineMemory};
+use crate::shared::Shared;
+
+/// Appends the section.
+pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
+    let (engine, store) = server.frond.counters();
+    answer.begin_document("frond").append("version", Value::String(FROND_VERSION));
+    append_health(answer, server);
+    answer.begin_document("engine");
+    for (name, count) in [
+        ("commits", engine.commits),
+        ("conflicts", engine.conflicts),
+        ("keyLockWaits", engine.key_lock_waits),
+        ("waiting", engine.waiting),
+        ("deadlocks", engine.deadlocks),
+        ("snapshotsRefreshed", engine.snapshots_refreshed),
+        ("snapshotsKept", engine.snapshots_kept),
+        ("logSyncs", engine.log_syncs),
+        ("logBytes", engine.log_bytes),
+        ("folds", engine.folds),
+        ("memtableBytes", engine.memtable_bytes),
+        ("backgroundFailures", engine.background_failures),
+        ("faults", u64::from(server.frond.fault().is_some())),
+    ] {
+        answer.append(name, Value::Int64(reply::long(count)));
+    }
+    if let Some(failure) = server.frond.last_failure() {
+        answer
+            .begin_document("lastBackgroundFailure")
+            .append("work", Value::String(failure.work))
+            .append("message", Value::String(&failure.message))
+            .append("at", Value::DateTime(failure.at_micros.div_euclid(1_000)))
+            .end();
+    }
+    answer.end().begin_document("store");
+    for (name, count) in [
+        ("chunksRead", store.chunks_read),
+        ("chunksFetched", store.chunks_fetched),
+        ("chunksWritten", store.chunks_written),
+        ("bytesPut", store.bytes_put),
+        ("bytesWritten", store.bytes_written),
+        ("bytesBrief", store.bytes_brief),
+        ("bytesMoved", store.bytes_moved),
+        ("syncs", store.syncs),
+        ("bytesStored", store.bytes_stored),
+        ("bytesScrubbed", engine.scrubbed_bytes),
+        ("damagesFound", store.damages_found),
+        ("damagesNow", engine.damages),
+    ] {
+        answer.append(name, Value::Int64(reply::long(count)));
+    }
+    answer.end().begin_document("disk");
+    if let Some(room) = server.frond.engine().room() {
+        for (name, bytes) in [
+            ("bytes", room.disk),
+            ("bytesFree", room.free),
+            ("bytesReserve", room.reserve),
+            ("bytesHeld", room.held),
+        ] {
+            answer.append(name, Value::Int64(reply::long(bytes)));
+        }
+        answer.append("refusesGrowth", Value::Boolean(room.is_short()));
+    }
+    answer.end().begin_document("clock");
+    clock::append(answer, &server.frond.clock_state());
+    answer.end().begin_document("memory");
+    for (name, held) in [
+        ("messagesBytes", server.messages.held()),
+        ("answersBytes", server.answers.held()),
+        ("keptDocumentsBytes", server.kept_documents.held()),
+    ] {
+        answer.append(name, Value::Int64(reply::long(held as u64)));
+    }
+    for (name, bytes) in [
+        ("processBytes", machine_memory::own_bytes()),
+        ("machineBytes", MachineMemory::read().bytes()),
+    ] {
+        answer.append(name, Value::Int64(reply::long(bytes.unwrap_or(0))));
+    }
+    let pressure = f64::from(server.memory_pressure()) / f64::from(frond_db::PRESSURE_MAX);
+    answer.append("pressure", Value::Double(pressure));
+    let (_, writes) = server.frond.engine().write_memory_bytes();
+    answer.append("writesBytes", Value::Int64(reply::long(writes)));
+    let stages = server.frond.stages_memory_bytes() as u64;
+    answer.append("stagesBytes", Value::Int64(reply::long(stages)));
+    let temporary = server.frond.temporary_disk_bytes();
+    answer.append("temporaryDiskBytes", Value::Int64(reply::long(temporary)));
+    answer.end().end();
+}
+
+/// Appends whether writes are taken, and why not.
+fn append_health(answer: &mut DocumentBuilder, server: &Shared) {
+    let fault = server.frond.fault();
+    let state = if fault.is_some() { "closedForWriting" } else { "writable" };
+    answer
+        .begin_document("health")
+        .append("ok", Value::Boolean(fault.is_none()))
+        .append("state", Value::String(state));
+    if let Some(fault) = fault {
+        answer
+            .append("reason", Value::String(&fault.message))
+            .append("since", Value::DateTime(fault.at_micros.div_euclid(1_000)))
+            .append("advice", Value::String(FAULT_ADVICE));
+    }
+    answer.end();
+}
+
+/// What to do about a fault: the log says it, and whoever asks.
+pub const FAULT_ADVICE: &str = "reads go on, writes are refused; which of the transactions that were being committed were \
+     kept is read from the log at the next start: check the disk, then stop this server and start it again (it doesn't \
+     open the data directory again by itself)";
