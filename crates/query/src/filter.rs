@@ -3,7 +3,7 @@
 //! A filter is parsed once into a tree ([`tree`]) and then asked document by document
 //! ([`evaluate`]). Reading order: `tree` (what a filter is), `parse` (from BSON), `operators` (the
 //! one table of operators), the families (`compare`, `membership`, `pattern`, `shape`, `array`,
-//! `number`), `evaluate` (how a path fans out), `position` (what `$` stands for), `equalities`
+//! `number`), `alternatives` (an `$or` of many equalities), `evaluate` (how a path fans out), `position` (what `$` stands for), `equalities`
 //! (what an upsert takes over).
 //!
 //! *Surprises*: a condition on a path holds if **any** value that the path reaches fulfils it, and
@@ -11,6 +11,7 @@
 //! condition (`$ne`, `$nin`, `$not`) holds if **no** value fulfils the inner one.
 
 mod allowed;
+mod alternatives;
 mod array;
 mod compare;
 mod conjunction;
@@ -89,8 +90,9 @@ impl Filter {
     /// # Errors
     /// As [`Filter::parse`]; a `$text` that stands where it can't be asked.
     pub fn parse_search(filter: Document<'_>) -> Result<Filter, QueryError> {
-        let root = parse::document(filter, 0)?;
+        let mut root = parse::document(filter, 0)?;
         text::check(&root)?;
+        alternatives::join(&mut root);
         Filter::of_root(root)
     }
 

@@ -38,11 +38,17 @@ impl Membership {
                 _ => values.push(value.to_buf()),
             }
         }
+        Ok(Membership { patterns, ..Membership::of(values) })
+    }
+
+    /// Of values alone.
+    pub(super) fn of(values: Vec<ValueBuf>) -> Membership {
         let has_null = values.iter().any(|value| value.as_value() == Value::Null);
+        let patterns = Vec::new();
         let mut membership =
             Membership { values, collation: Collation::SIMPLE, patterns, has_null };
         membership.collate(&Collation::SIMPLE);
-        Ok(membership)
+        membership
     }
 
     /// Compares strings by `collation`.

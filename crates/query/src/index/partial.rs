@@ -5,7 +5,7 @@
 //! condition to one condition: "some value is above 5" implies "some value is above 3", whatever arrays
 //! there are. What isn't proved isn't used, so the proof may miss cases but never goes too far.
 
-use frond_doc::{Document, Value};
+use frond_doc::{Document, Value, ValueBuf};
 
 use crate::code::Code;
 use crate::collation::Collation;
@@ -66,12 +66,26 @@ pub(crate) fn node_implies(query: &Node, partial: &Node) -> bool {
             branches.iter().all(|branch| node_implies(branch, partial))
         }
         (_, Node::Or(parts)) if parts.iter().any(|part| node_implies(query, part)) => true,
+        (Node::Field(query), Node::Or(_)) => values_imply(query, partial),
         (Node::And(parts), _) => parts.iter().any(|part| node_implies(part, partial)),
         (Node::Field(query), Node::Field(partial)) if query.dotted == partial.dotted => {
             field_implies(query, partial)
         }
         _ => false,
     }
+}
+
+/// Whether each value of a `$in` implies some part of `partial`.
+fn values_imply(query: &Field, partial: &Node) -> bool {
+    let Condition::Test(Test::In(membership)) = &query.condition else { return false };
+    let implies = |value: &ValueBuf| {
+        let mut equal = Comparison::equal(value.clone());
+        equal.collate(membership.collation());
+        let (dotted, path) = (query.dotted.clone(), query.path.clone());
+        let condition = Condition::Test(Test::Compare(equal));
+        node_implies(&Node::Field(Field { dotted, path, scanned: None, condition }), partial)
+    };
+    membership.patterns().is_empty() && membership.values().iter().all(implies)
 }
 
 fn field_implies(query: &Field, partial: &Field) -> bool {

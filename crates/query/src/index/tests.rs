@@ -185,6 +185,8 @@ fn queries_that_imply_partial_filters() {
         (r#"{"$or": [{"a": 6}, {"a": 7}]}"#, r#"{"a": {"$gt": 5}}"#, true),
         (r#"{"$or": [{"a": 6}, {"b": 7}]}"#, r#"{"a": {"$gt": 5}}"#, false),
         (r#"{"a": 1}"#, r#"{"$or": [{"a": 1}, {"b": 1}]}"#, true),
+        (r#"{"a": {"$in": [1, 9]}}"#, r#"{"$or": [{"a": {"$lt": 3}}, {"a": {"$gt": 5}}]}"#, true),
+        (r#"{"a": {"$in": [1, 4]}}"#, r#"{"$or": [{"a": {"$lt": 3}}, {"a": {"$gt": 5}}]}"#, false),
         (r#"{"a": {"$type": "string"}}"#, r#"{"a": {"$type": ["string", "int"]}}"#, true),
         (r#"{"a": "x"}"#, r#"{"a": {"$type": "string"}}"#, false),
         (r#"{}"#, r#"{"a": 1}"#, false),

@@ -21,13 +21,13 @@ use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::spool::Spool;
 use super::stage::{Context, Stage, lazily};
-use super::window::{Partition, Stream, WindowFunction};
+use super::window::{Partition, Stream, WindowFunction, bytes_of};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, check_bytes, check_depth};
 use crate::expression::{failure, parse_path};
 use crate::sort::SortPattern;
-use frond_store::budget::Reservation;
+use frond_store::budget::{Exceeded, Reservation};
 
 /// `$setWindowFields`
 #[derive(Debug)]
@@ -120,13 +120,11 @@ impl SetWindowFields {
                 spool.push(document.view())?;
                 continue;
             }
-            bytes += size_of::<DocumentBuf>() + document.as_bytes().len();
+            bytes += bytes_of(&document);
             documents.push(document);
             if let Err(exceeded) = reservation.hold(bytes) {
-                let spool = spool.insert(Spool::on_disk("$setWindowFields", resources, exceeded)?);
-                for document in std::mem::take(&mut documents) {
-                    spool.push(document.view())?;
-                }
+                let documents = std::mem::take(&mut documents);
+                spool = Some(spooled(documents, resources, exceeded)?);
                 reservation.release();
             }
         }
@@ -144,14 +142,18 @@ impl SetWindowFields {
         resources: &Resources,
     ) -> Result<Documents<'a>, QueryError> {
         let spool = match members {
-            Members::InMemory(documents, reservation) => {
+            Members::InMemory(documents, mut reservation) => {
                 resources.check()?;
-                let made = self.compute(documents, variables, resources)?;
-                return Ok(Box::new(made.into_iter().map(move |document| {
-                    // As long as there are documents, the memory is taken.
-                    let _held = &reservation;
-                    Ok(document)
-                })));
+                match self.compute(&documents, variables, resources, &mut reservation)? {
+                    Ok(made) => {
+                        return Ok(Box::new(made.into_iter().map(move |document| {
+                            // As long as there are documents, the memory is taken.
+                            let _held = &reservation;
+                            Ok(document)
+                        })));
+                    }
+                    Err(exceeded) => Arc::new(spooled(documents, resources, exceeded)?),
+                }
             }
             Members::OnDisk(spool) => spool,
         };
@@ -172,6 +174,19 @@ impl SetWindowFields {
             Ok(made)
         })))
     }
+}
+
+/// The documents of a partition that doesn't fit into memory.
+fn spooled(
+    documents: Vec<DocumentBuf>,
+    resources: &Resources,
+    exceeded: Exceeded,
+) -> Result<Spool, QueryError> {
+    let mut spool = Spool::on_disk("$setWindowFields", resources, exceeded)?;
+    for document in documents {
+        spool.push(document.view())?;
+    }
+    Ok(spool)
 }
 
 /// The partition's part of a sort key.
@@ -204,17 +219,21 @@ impl SetWindowFields {
 
     fn compute(
         &self,
-        documents: Vec<DocumentBuf>,
+        documents: &[DocumentBuf],
         variables: &Variables,
         resources: &Resources,
-    ) -> Result<Vec<DocumentBuf>, QueryError> {
+        reservation: &mut Reservation,
+    ) -> Result<Result<Vec<DocumentBuf>, Exceeded>, QueryError> {
         let sort = self.sort.as_ref();
-        let mut partition = Partition::new(&documents, sort, variables, resources);
+        let mut partition = Partition::new(documents, sort, variables, resources, reservation);
         let mut columns = Vec::with_capacity(self.output.len());
         for (path, function) in &self.output {
-            columns.push((path, function.column(&mut partition)?));
+            match function.column(&mut partition)? {
+                Ok(column) => columns.push((path, column)),
+                Err(exceeded) => return Ok(Err(exceeded)),
+            }
         }
-        let mut made = documents.clone();
+        let mut made = documents.to_vec();
         for (path, column) in columns {
             for (document, value) in made.iter_mut().zip(column) {
                 *document = set_path(document.view(), path, value.value());
@@ -224,7 +243,7 @@ impl SetWindowFields {
         for document in &made {
             check_depth(Value::Document(document.view()), 1)?;
         }
-        Ok(made)
+        Ok(Ok(made))
     }
 }
 

@@ -11,6 +11,7 @@ mod series;
 mod stream;
 
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
+use frond_store::budget::{Exceeded, Reservation};
 
 use super::parse::{StageParser, failed_to_parse};
 use super::spill::Resources;
@@ -55,20 +56,37 @@ pub(super) struct Partition<'p> {
     variables: &'p Variables,
     /// Asked whether to go on.
     resources: &'p Resources,
+    /// Of the documents, and of what is made of them.
+    reservation: &'p mut Reservation,
+    /// What is held of it.
+    bytes: usize,
+}
+
+/// What a document of a partition takes.
+pub(super) fn bytes_of(document: &DocumentBuf) -> usize {
+    size_of::<DocumentBuf>() + document.as_bytes().len()
 }
 
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: usize = 256;
 
 impl<'p> Partition<'p> {
-    /// Of documents that are sorted.
+    /// Of documents that are sorted, and that `reservation` holds.
     pub(super) fn new(
         documents: &'p [DocumentBuf],
         sort: Option<&'p SortPattern>,
         variables: &'p Variables,
         resources: &'p Resources,
+        reservation: &'p mut Reservation,
     ) -> Partition<'p> {
-        Partition { documents, sort, variables, resources }
+        let bytes = documents.iter().map(bytes_of).sum();
+        Partition { documents, sort, variables, resources, reservation, bytes }
+    }
+
+    /// Charges a value: it is in its column, and will be in its document.
+    fn hold(&mut self, value: &Evaluated<'_>) -> Result<(), Exceeded> {
+        self.bytes = self.bytes.saturating_add(2 * value.bytes());
+        self.reservation.hold(self.bytes)
     }
 
     /// Whether to go on, asked at each document's position.
@@ -154,10 +172,15 @@ impl WindowFunction {
         Ok(WindowFunction { kind, bounds })
     }
 
-    /// The function's values for the documents of a partition.
-    pub(super) fn column(&self, partition: &mut Partition<'_>) -> Result<Column, QueryError> {
-        match &self.kind {
-            Kind::Accumulator(accumulator) => self.moving(accumulator, partition),
+    /// The function's values for the documents of a partition; or that they don't fit into memory: each document may
+    /// get all that is in the partition.
+    pub(super) fn column(
+        &self,
+        partition: &mut Partition<'_>,
+    ) -> Result<Result<Column, Exceeded>, QueryError> {
+        // The values of the others are charged as they are evaluated, or small.
+        let column = match &self.kind {
+            Kind::Accumulator(accumulator) => return self.moving(accumulator, partition),
             Kind::DocumentNumber => Ok((1..=partition.documents.len()).map(whole).collect()),
             Kind::Rank { is_dense } => Ok(ranks(partition, *is_dense)),
             Kind::Shift { output, by, default } => {
@@ -184,15 +207,16 @@ impl WindowFunction {
             }
             Kind::LinearFill(input) => series::linear_fill(partition, input),
             Kind::LastFill(input) => series::last_fill(partition, input),
-        }
+        };
+        column.map(Ok)
     }
 
     /// An accumulator whose window moves along.
     fn moving(
         &self,
         accumulator: &Accumulator,
-        partition: &Partition<'_>,
-    ) -> Result<Column, QueryError> {
+        partition: &mut Partition<'_>,
+    ) -> Result<Result<Column, Exceeded>, QueryError> {
         let mut values: Column = Vec::with_capacity(partition.documents.len());
         for (position, document) in partition.documents.iter().enumerate() {
             partition.check(position)?;
@@ -212,9 +236,14 @@ impl WindowFunction {
                 window.remove(values[begin].clone());
                 begin += 1;
             }
-            column.push(window.current()?);
+            let value = window.current()?;
+            partition.variables.memory().read(value.bytes())?;
+            if let Err(exceeded) = partition.hold(&value) {
+                return Ok(Err(exceeded));
+            }
+            column.push(value);
         }
-        Ok(column)
+        Ok(Ok(column))
     }
 }
 

@@ -236,6 +236,35 @@ fn without_files_too_much_is_refused() {
     });
 }
 
+/// Each document's window holds all documents, which together fit into memory easily.
+#[test]
+fn windows_that_are_larger_than_their_partition_are_made_one_by_one() {
+    let text = "x".repeat(100);
+    let input: Vec<DocumentBuf> =
+        (0..300).map(|id| json(&format!(r#"{{"_id": {id}, "k": "{text}{id}"}}"#))).collect();
+    for function in ["$push", "$addToSet"] {
+        let stages = |window: &str| {
+            format!(
+                r#"[{{"$setWindowFields": {{"sortBy": {{"_id": 1}}, "output": {{
+                    "all": {{"{function}": "$k", "window": {{"documents": {window}}}}}}}}}}}]"#
+            )
+        };
+        let all = stages(r#"["unbounded", "unbounded"]"#);
+        let files = Arc::new(Files::default());
+        let spill: Option<Arc<dyn Spill>> = Some(files.clone());
+        let much = Resources { spill, ..Resources::default() };
+        let expected = run(&input, &all, much.clone()).expect("all of them");
+        assert_eq!(files.made.load(Ordering::Relaxed), 0, "{function}");
+        let little = Resources { memory_bytes_max: 1 << 20, ..much };
+        assert_eq!(run(&input, &all, little).expect("all of them"), expected);
+        assert!(0 < files.made.load(Ordering::Relaxed), "{function}");
+        assert_eq!(files.open.load(Ordering::Relaxed), 0);
+        let alone = Resources { memory_bytes_max: 1 << 20, ..Resources::default() };
+        assert_eq!(run(&input, &all, alone.clone()).unwrap_err().code.number(), 292);
+        assert_eq!(run(&input, &stages("[-1, 1]"), alone).expect("few").len(), 300);
+    }
+}
+
 /// Sorts documents of together about 800 KB.
 fn sorted_large(resources: &Resources) -> Result<frond_query::pipeline::Sorted, QueryError> {
     let mut sorter = Sorter::new("Sort", resources, usize::MAX);

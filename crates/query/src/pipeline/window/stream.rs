@@ -258,7 +258,9 @@ impl Moving {
             self.window.remove(accumulator.value(&Scope::new(document.view(), variables))?);
             self.trailing.pass()?;
         }
-        self.window.current()
+        let value = self.window.current()?;
+        variables.memory().read(value.bytes())?;
+        Ok(value)
     }
 }
 
