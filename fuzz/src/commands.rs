@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use frond_db::{Frond, FrondOptions};
+use frond_db::FrondOptions;
 use frond_doc::extended_json;
 use frond_server::InProcess;
 use frond_testkit::SimDisk;
@@ -29,7 +29,7 @@ thread_local! {
 pub fn server() -> InProcess {
     let machine = SimDisk::new(1).machine();
     let options = FrondOptions::for_memory(64 << 20);
-    InProcess::new(Frond::open_on(&machine, options).expect("an empty disk is opened"))
+    InProcess::new(frond_vcs::open_on(&machine, options).expect("an empty disk is opened"))
 }
 
 /// Runs a command, if `text` is a document, and returns the answer as JSON.

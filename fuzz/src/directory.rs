@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use frond_db::{Frond, FrondOptions};
+use frond_db::FrondOptions;
 use frond_server::InProcess;
 use frond_store::io::Disk as _;
 use frond_testkit::SimDisk;
@@ -50,7 +50,7 @@ const READ_BY: &[&str] = &[
 static FILES: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
     let disk = SimDisk::new(1);
     let opened = |disk: &SimDisk| {
-        let frond = Frond::open_on(&disk.machine(), options()).expect("opens");
+        let frond = frond_vcs::open_on(&disk.machine(), options()).expect("opens");
         (InProcess::new(frond.clone()), frond)
     };
     let well = |server: &InProcess, command: &str| {
@@ -106,7 +106,7 @@ pub fn directory(changes: &[u8]) {
     }
     let disk = SimDisk::new(1);
     files.iter().for_each(|(name, contents)| disk.set_contents(name, contents));
-    let Ok(frond) = Frond::open_on(&disk.machine(), options()) else { return };
+    let Ok(frond) = frond_vcs::open_on(&disk.machine(), options()) else { return };
     let server = InProcess::new(frond);
     for command in READ_BY {
         run(&server, command);

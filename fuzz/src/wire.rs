@@ -1,8 +1,8 @@
 //! Messages of clients, and frames of chunks that remotes send.
 
 use bytes::Bytes;
-use frond_db::version::remote::frame;
 use frond_server::wire::{LegacyQuery, LegacyReply, Message};
+use frond_vcs::remote::frame;
 
 /// Most that a frame's chunks may take.
 const FRAME_BYTES_MAX: usize = 1 << 20;

@@ -10,10 +10,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("doc", &["store", "tree"]),
     ("query", &["doc", "store"]),
     ("db", &["doc", "engine", "query", "store", "tree"]),
-    ("remote", &["db", "doc", "store"]),
-    ("fronddb", &["db", "doc", "remote"]),
-    ("server", &["db", "doc", "query"]),
-    ("cli", &["db", "doc", "query", "remote", "server"]),
+    ("vcs", &["db", "doc", "engine", "query", "store", "tree"]),
+    ("remote", &["db", "doc", "store", "vcs"]),
+    ("fronddb", &["db", "doc", "remote", "vcs"]),
+    ("server", &["db", "doc", "query", "vcs"]),
+    ("cli", &["db", "doc", "query", "remote", "server", "vcs"]),
     ("testkit", &["store"]),
 ];
 
@@ -24,13 +25,14 @@ const RESERVED: &[(&[&str], &[&str])] = &[
         &["store", "cli", "remote", "server"],
     ),
     (&["tokio", "std::net"], &["server", "remote", "cli"]),
+    (&["frond_db::inside"], &["vcs"]),
 ];
 
 /// Files that remove a directory of their own, with all in it: `store::io` knows directories one by one.
 const SCRATCH: &[&str] = &[
-    "crates/db/src/salvage.rs",
-    "crates/db/src/salvage/part.rs",
-    "crates/db/src/salvage/survey.rs",
+    "crates/vcs/src/salvage.rs",
+    "crates/vcs/src/salvage/part.rs",
+    "crates/vcs/src/salvage/survey.rs",
 ];
 
 /// Returns a line for each import that isn't allowed.

@@ -43,7 +43,7 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | long | bless | compatibility
 
 const FROND: &str = "target/release/frond";
 /// The crates whose tests run optimised.
-const OPTIMISED: &[&str] = &["frond-store", "frond-tree", "frond-engine", "frond-db"];
+const OPTIMISED: &[&str] = &["frond-store", "frond-tree", "frond-engine", "frond-db", "frond-vcs"];
 /// How many times as many seeds the long run takes.
 const LONG_TIMES: &str = "20";
 /// How long it runs each fuzzer.

@@ -79,9 +79,22 @@ const CRATES: &[Walls] = &[
         name: "db",
         rooms: "spill error commit_id interrupt name definition large system session schema clock \
                 written contention frond transact transaction reader pressure access refs retry time \
-                database hook catalog collection expire inside version reclaim kept salvage fsck doctor \
-                open golden",
-        gate: Some("inside"),
+                database hook \
+                catalog collection expire open inside golden",
+        gate: None,
+        upward: 0,
+        in_rings: 0,
+    },
+    Walls {
+        name: "vcs",
+        rooms: "field_rule fields merge_base merge_noted naming repository history \
+                path_filter walk blame field_diff conflict reflog state diff diff_rows log \
+                document_history rows collection_rules field_merge source source_explain \
+                resolve adopt commit erase_rewrite policy commit_policy erase_past restore \
+                status automatic ref_name tag dropped layer open doctor kept erase remote \
+                salvage fsck merge_collection merge_catalogs waiting replay reset undo \
+                merge pick rebase branch reclaim thinning",
+        gate: None,
         upward: 0,
         in_rings: 0,
     },

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use frond_db::{AggregateRequest, Frond, FrondOptions};
+use frond_db::{AggregateRequest, FrondOptions};
 use frond_doc::{DocumentBuilder, Value, ValueBuf, extended_json};
 
 use crate::large;
@@ -14,7 +14,7 @@ const BYTES: usize = 4 << 20;
 /// Prints the table.
 pub fn run() {
     let directory = std::env::temp_dir().join(format!("frond-bench-copy-{}", std::process::id()));
-    let frond = Frond::open(&directory, FrondOptions::default()).expect("a data directory");
+    let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("a data directory");
     let database = frond.database("bench").expect("a name");
     (0..COUNT).for_each(|id| large::insert(&database, id, BYTES));
     frond.engine().checkpoint().expect("folds");

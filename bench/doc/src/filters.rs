@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use frond_db::{FindRequest, Frond, FrondOptions};
+use frond_db::{FindRequest, FrondOptions};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Durability;
 use frond_query::Filter;
+use frond_vcs::Repository;
 
 use crate::documents;
 use crate::measure::{nanos, text};
@@ -72,8 +73,8 @@ fn small_documents() {
 fn wide_documents() {
     const COUNT: i32 = 300;
     let directory = std::env::temp_dir().join(format!("frond-bench-doc-{}", std::process::id()));
-    let frond = Frond::open(&directory, FrondOptions::default()).expect("a data directory");
-    let database = frond.database("bench").expect("a name");
+    let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("a data directory");
+    let database = Repository::open(&frond, "bench").expect("a name");
     let documents: Vec<DocumentBuf> = (0..COUNT).map(|id| documents::flat(id, 1000)).collect();
     for batch in documents.chunks(50) {
         database.insert("wide", batch, true, Durability::Relaxed).expect("inserts");

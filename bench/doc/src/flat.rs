@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use frond_db::{Database, Durability, Frond, FrondOptions, UpdateStatement};
+use frond_db::{Database, Durability, FrondOptions, UpdateStatement};
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::large;
@@ -36,7 +36,7 @@ pub fn run(names: &[String]) {
     let rounds = rounds.first().and_then(|rounds| rounds.split_once('=')?.1.parse().ok());
     let rounds = rounds.unwrap_or(ROUNDS);
     let directory = std::env::temp_dir().join(format!("frond-bench-flat-{}", std::process::id()));
-    let frond = Frond::open(&directory, FrondOptions::default()).expect("a data directory");
+    let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("a data directory");
     let database = frond.database("bench").expect("a name");
     let is_wanted =
         |name: &str| names.is_empty() || names.iter().any(|it| **it == name.replace(' ', ""));

@@ -3,15 +3,14 @@
 use std::io::{self, Write};
 use std::time::Instant;
 
-use frond_db::{
-    AggregateRequest, Database, Durability, FindRequest, Frond, FrondOptions, UpdateStatement,
-};
+use frond_db::{AggregateRequest, Durability, FindRequest, Frond, FrondOptions, UpdateStatement};
 use frond_doc::extended_json::Form;
 use frond_doc::pieces::{Element, PiecesError, Writer, build};
 use frond_doc::{DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;
 use frond_tree::TreeFormat;
+use frond_vcs::Repository;
 
 use crate::measure::{nanos, text};
 
@@ -50,7 +49,7 @@ fn fill(writer: &mut Writer<'_>, id: i32, bytes: usize) -> Result<(), PiecesErro
 }
 
 /// Inserts such a document.
-pub fn insert(database: &Database, id: i32, bytes: usize) {
+pub fn insert(database: &frond_db::Database, id: i32, bytes: usize) {
     let mut filled = |writer: &mut Writer<'_>| fill(writer, id, bytes);
     database.insert_streamed("docs", &mut filled, Durability::Synced).expect("inserts");
 }
@@ -152,8 +151,8 @@ pub fn stream() {
     let mut options = FrondOptions::default();
     options.engine.cache_bytes = 8 << 20;
     options.engine.index_cache_bytes = 4 << 20;
-    let frond = Frond::open(&directory, options).expect("a data directory");
-    let database = frond.database("bench").expect("a name");
+    let frond = frond_vcs::open(&directory, options).expect("a data directory");
+    let database = Repository::open(&frond, "bench").expect("a name");
     println!("\n| 1 GB as a stream | time | MB | most memory so far |");
     println!("|---|---|---|---|");
     let row = |what: &str, start: Instant, bytes: u64| {
@@ -213,8 +212,8 @@ pub fn von_neumanns() {
         let count = (512 << 20) / base.as_bytes().len();
         let directory =
             std::env::temp_dir().join(format!("frond-bench-doc-{}", std::process::id()));
-        let frond = Frond::open(&directory, FrondOptions::default()).expect("a data directory");
-        let database = frond.database("bench").expect("a name");
+        let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("a data directory");
+        let database = Repository::open(&frond, "bench").expect("a name");
         let start = Instant::now();
         for id in 0..count {
             let mut document = DocumentBuilder::with_capacity(base.as_bytes().len() + 16);
@@ -252,14 +251,14 @@ pub fn von_neumanns() {
 /// How long the copy takes, and how much longer the data directory is.
 fn copied(
     frond: &Frond,
-    database: &Database,
+    database: &Repository,
     directory: &std::path::Path,
     count: usize,
 ) -> (f64, u64) {
     let before = directory_bytes(directory);
     let start = Instant::now();
     database.create_branch("copy", None).expect("a branch");
-    let copy = frond.database("bench@copy").expect("it was just made");
+    let copy = Repository::open(frond, "bench@copy").expect("it was just made");
     let mut update = DocumentBuilder::new();
     update.begin_document("$set").append("level", Value::Int32(-1)).end();
     let statement = UpdateStatement {
@@ -274,7 +273,7 @@ fn copied(
 }
 
 /// As [`copied`], into another collection.
-fn copied_out(database: &Database, directory: &std::path::Path) -> (f64, u64) {
+fn copied_out(database: &Repository, directory: &std::path::Path) -> (f64, u64) {
     let before = directory_bytes(directory);
     let mut pipeline = DocumentBuilder::new();
     pipeline.begin_array("").push_begin_document().begin_document("$set");
@@ -295,7 +294,7 @@ fn copied_out(database: &Database, directory: &std::path::Path) -> (f64, u64) {
 }
 
 /// Extract, filter and order by `level`: each the whole collection.
-fn queries(database: &Database) -> (f64, f64, f64) {
+fn queries(database: &Repository) -> (f64, f64, f64) {
     let one = |name: &str, value: i32| {
         let mut out = DocumentBuilder::new();
         out.append(name, Value::Int32(value));

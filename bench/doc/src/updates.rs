@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use frond_db::{Database, Durability, FindRequest, Frond, FrondOptions, UpdateStatement};
+use frond_db::{Durability, FindRequest, Frond, FrondOptions, UpdateStatement};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_vcs::Repository;
 
 use crate::large;
 use crate::measure::{nanos, text};
@@ -16,8 +17,8 @@ const SYNCED_TURNS: usize = 30;
 /// Prints the tables.
 pub fn run() {
     let directory = std::env::temp_dir().join(format!("frond-bench-doc-{}", std::process::id()));
-    let frond = Frond::open(&directory, FrondOptions::default()).expect("a data directory");
-    let database = frond.database("bench").expect("a name");
+    let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("a data directory");
+    let database = Repository::open(&frond, "bench").expect("a name");
     some_fields(&frond, &database);
     one_field(&frond, &database);
     arrays(&frond, &database);
@@ -28,8 +29,8 @@ pub fn run() {
 /// Prints the table of pushes with `$sort`.
 pub fn run_ordered() {
     let directory = std::env::temp_dir().join(format!("frond-bench-push-{}", std::process::id()));
-    let frond = Frond::open(&directory, FrondOptions::default()).expect("a data directory");
-    let database = frond.database("bench").expect("a name");
+    let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("a data directory");
+    let database = Repository::open(&frond, "bench").expect("a name");
     ordered(&frond, &database);
     drop((database, frond));
     std::fs::remove_dir_all(&directory).expect("its own directory");
@@ -57,7 +58,7 @@ struct Cost {
 
 fn cost(
     frond: &Frond,
-    database: &Database,
+    database: &Repository,
     id: i32,
     durability: Durability,
     make: &dyn Fn(usize) -> DocumentBuf,
@@ -99,7 +100,7 @@ fn cost(
 /// Synced, relaxed, and what the relaxed ones wrote: log and packs, folding included.
 fn columns(
     frond: &Frond,
-    database: &Database,
+    database: &Repository,
     id: i32,
     make: &dyn Fn(usize, &str) -> DocumentBuf,
 ) -> String {
@@ -114,7 +115,7 @@ fn columns(
     )
 }
 
-fn some_fields(frond: &Frond, database: &Database) {
+fn some_fields(frond: &Frond, database: &Repository) {
     println!("\n| fields | synced | relaxed | log + packs an update |");
     println!("|---|---|---|---|");
     for (id, field_count) in [(1_000, 100), (1_001, 500), (1_002, 1_000)] {
@@ -146,7 +147,7 @@ fn update(operator: &str, path: &str, value: Value<'_>) -> DocumentBuf {
     out.build()
 }
 
-fn one_field(frond: &Frond, database: &Database) {
+fn one_field(frond: &Frond, database: &Repository) {
     println!(
         "\n| one field of | `$inc n`: synced | relaxed | log + packs | `$set` in the middle: synced | relaxed | log + packs | read `n` | read in the middle |"
     );
@@ -174,7 +175,7 @@ fn one_field(frond: &Frond, database: &Database) {
 }
 
 /// A find by `_id` of one field.
-fn read(database: &Database, id: i32, field: &str) -> f64 {
+fn read(database: &Repository, id: i32, field: &str) -> f64 {
     nanos(|_| {
         let mut filter = DocumentBuilder::new();
         filter.append("_id", Value::Int32(id));
@@ -189,7 +190,7 @@ fn read(database: &Database, id: i32, field: &str) -> f64 {
     })
 }
 
-fn arrays(frond: &Frond, database: &Database) {
+fn arrays(frond: &Frond, database: &Repository) {
     println!(
         "\n| array of | element | push front | middle | end | pull front | middle | end | log + packs at the front |"
     );
@@ -254,7 +255,7 @@ fn arrays(frond: &Frond, database: &Database) {
 }
 
 /// Pushes with `$sort` into arrays that are in order; *turned round*: each into one in the opposite order, which is sorted anew.
-fn ordered(frond: &Frond, database: &Database) {
+fn ordered(frond: &Frond, database: &Repository) {
     println!(
         "\n| `$push` with `$sort`, array of | the first | others | log + packs | turned round |"
     );

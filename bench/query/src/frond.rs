@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use frond_db::{
-    AggregateRequest, Database, Durability, FindRequest, Frond, FrondOptions, Interrupt,
-};
+use frond_db::{AggregateRequest, Database, Durability, FindRequest, FrondOptions, Interrupt};
 use frond_doc::{DocumentBuf, ValueBuf, extended_json};
 use frond_engine::EngineOptions;
 
@@ -40,7 +38,7 @@ impl Embedded {
         note_words: u64,
         options: FrondOptions,
     ) -> Result<Embedded, Failure> {
-        let frond = Frond::open(directory, options)?;
+        let frond = frond_vcs::open(directory, options)?;
         let database = frond.database("bench")?;
         for first in (0..count).step_by(BATCH as usize) {
             let numbers = first..count.min(first + BATCH);
@@ -57,7 +55,7 @@ impl Embedded {
 
     /// Opens what was loaded.
     pub fn open(directory: &Path, options: FrondOptions) -> Result<Embedded, Failure> {
-        Ok(Embedded { database: Frond::open(directory, options)?.database("bench")? })
+        Ok(Embedded { database: frond_vcs::open(directory, options)?.database("bench")? })
     }
 
     /// Runs a request; answers how many documents or values came, and a checksum of them.

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use frond_db::catalog::IndexSpec;
-use frond_db::version::{MergeOutcome, MergeRequest};
 use frond_db::{Database, Durability, FindRequest, Frond, FrondOptions, UpdateStatement};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::EngineOptions;
+use frond_vcs::{MergeOutcome, MergeRequest, Repository};
 
 use crate::measure::Processes;
 use crate::order::{Address, Customer, Item, Order};
@@ -30,7 +30,7 @@ impl Embedded {
     /// Makes the data directory, the collection and its indexes.
     pub fn start(directory: &Path) -> Result<Embedded, Failure> {
         let engine = EngineOptions { cache_bytes: CACHE_BYTES, ..EngineOptions::default() };
-        let frond = Frond::open(directory, FrondOptions { engine, ..FrondOptions::default() })?;
+        let frond = frond_vcs::open(directory, FrondOptions { engine, ..FrondOptions::default() })?;
         let specs: Result<Vec<IndexSpec>, _> = INDEXED
             .iter()
             .map(|path| {
@@ -50,8 +50,8 @@ impl Embedded {
         Ok(Embedded { directory: directory.into(), frond, description })
     }
 
-    fn database(&self) -> Result<Database, Failure> {
-        Ok(self.frond.database(DATABASE)?)
+    fn repository(&self) -> Result<Repository, Failure> {
+        Ok(Repository::open(&self.frond, DATABASE)?)
     }
 }
 
@@ -82,7 +82,7 @@ impl Target for Embedded {
     }
 
     fn session(&self) -> Result<Box<dyn Session>, Failure> {
-        Ok(Box::new(EmbeddedSession { database: self.database()? }))
+        Ok(Box::new(EmbeddedSession { database: self.frond.database(DATABASE)? }))
     }
 
     fn settle(&self) -> Result<(), Failure> {
@@ -155,16 +155,16 @@ fn set_status(database: &Database, number: i64, status: &str) -> Result<u64, Fai
 
 impl Versions for Embedded {
     fn commit(&self, message: &str) -> Result<String, Failure> {
-        Ok(self.database()?.commit(message, AUTHOR)?.id.to_string())
+        Ok(self.repository()?.commit(message, AUTHOR)?.id.to_string())
     }
 
     fn branch(&self, name: &str) -> Result<(), Failure> {
-        self.database()?.create_branch(name, None)?;
+        self.repository()?.create_branch(name, None)?;
         Ok(())
     }
 
     fn change_branch(&self, name: &str, numbers: &[i64], status: &str) -> Result<(), Failure> {
-        let branch = self.frond.database(&format!("{DATABASE}@{name}"))?;
+        let branch = Repository::open(&self.frond, &format!("{DATABASE}@{name}"))?;
         for number in numbers {
             if set_status(&branch, *number, status)? != 1 {
                 return Err(format!("document {number} is not on branch {name}").into());
@@ -175,7 +175,7 @@ impl Versions for Embedded {
     }
 
     fn diff(&self, from: &str, to: &str) -> Result<u64, Failure> {
-        let collections = self.database()?.diff(Some(from), Some(to))?;
+        let collections = self.repository()?.diff(Some(from), Some(to))?;
         let counts = collections.iter().map(|collection| {
             collection.added.len() + collection.removed.len() + collection.modified.len()
         });
@@ -184,7 +184,7 @@ impl Versions for Embedded {
 
     fn merge(&self, name: &str) -> Result<(), Failure> {
         let request = MergeRequest { merge_in: name.into(), ..Default::default() };
-        match self.database()?.merge(&request)? {
+        match self.repository()?.merge(&request)? {
             MergeOutcome::Merged { .. } => Ok(()),
             other => Err(format!("the merge ended as {other:?}").into()),
         }

@@ -116,7 +116,7 @@ impl Embedded {
         in_use: &str,
     ) -> Result<Embedded, Failure> {
         check_usable(directory)?;
-        let frond = Frond::open(directory, options)
+        let frond = frond_vcs::open(directory, options)
             .map_err(|error| open_failure(directory, &error, in_use))?;
         let commands = InProcess::new(frond.clone());
         Ok(Embedded { frond, commands })

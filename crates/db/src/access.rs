@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn documents_outlive_a_crash_and_belong_to_no_database() {
         let disk = SimDisk::new(1);
-        let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+        let frond = Frond::open_bare(&disk.machine(), FrondOptions::default()).expect("opens");
         let ann = document! { "user": "ann", "pad": "x".repeat(20_000).as_str() };
         let role = document! { "role": "ann" };
         let all = [
@@ -113,7 +113,7 @@ mod tests {
         );
         assert!(frond.list_databases().expect("read").is_empty());
         drop(frond);
-        let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+        let frond = Frond::open_bare(&disk.machine(), FrondOptions::default()).expect("opens");
         assert_eq!(frond.access_documents(AccessKind::User).expect("read"), [ann]);
         assert_eq!(frond.access_documents(AccessKind::Role).expect("read"), [role]);
         assert!(frond.access_documents(AccessKind::Secret).expect("read").is_empty());
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn names_with_nuls_and_floods_are_refused() {
-        let frond = Frond::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
+        let frond = Frond::open_bare(&SimDisk::new(1).machine(), FrondOptions::default());
         let frond = frond.expect("opens");
         let large = document! { "pad": "x".repeat(ACCESS_BYTES_MAX).as_str() };
         for wrong in [

@@ -7,7 +7,7 @@
 pub(crate) mod adopt;
 pub(crate) mod build;
 mod change_index;
-pub(crate) mod changed_entries;
+pub mod changed_entries;
 pub(crate) mod collections;
 mod databases;
 pub(crate) mod duplicate;
@@ -23,6 +23,6 @@ pub use crate::schema::IndexBuild;
 pub use change_index::IndexChange;
 pub use collections::CollectionInfo;
 pub use databases::DatabaseInfo;
-pub(crate) use indexes::INDEXES_MAX;
+pub use indexes::INDEXES_MAX;
 pub use indexes::IndexesCreated;
-pub(crate) use view::CatalogView;
+pub use view::CatalogView;

@@ -36,7 +36,7 @@ impl CommitId {
 }
 
 /// The least and the greatest id that begin with the letters `prefix`; `None` if no id does.
-pub(crate) fn prefix_range(prefix: &str) -> Option<(CommitId, CommitId)> {
+pub fn prefix_range(prefix: &str) -> Option<(CommitId, CommitId)> {
     if prefix.len() > COMMIT_ID_LETTERS {
         return None;
     }
@@ -57,7 +57,7 @@ pub(crate) fn prefix_range(prefix: &str) -> Option<(CommitId, CommitId)> {
 }
 
 /// Writes `bytes` in base32; bits that fill the last letter are zero.
-pub(crate) fn letters(bytes: &[u8]) -> String {
+pub fn letters(bytes: &[u8]) -> String {
     let mut letters = String::with_capacity(bytes.len().saturating_mul(8).div_ceil(LETTER_BITS));
     let (mut pending, mut pending_bits) = (0u32, 0);
     for byte in bytes {

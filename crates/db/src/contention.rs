@@ -35,7 +35,7 @@ const DELAY_MICROS_MAX: u64 = 1_000_000;
 
 /// What a transaction contends for: a collection on a branch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Scope {
+pub struct Scope {
     /// The stripe of the collection.
     pub collection: usize,
     /// The stripe of its database.
@@ -62,7 +62,7 @@ fn stripe(name: impl Hash) -> usize {
 
 /// What a transaction does to the trees of its scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LatchMode {
+pub enum LatchMode {
     /// Writes keys.
     Writer,
     /// Replaces or removes whole trees.

@@ -38,7 +38,7 @@ pub struct Database {
 
 /// What the requests on a database belong to.
 #[derive(Clone)]
-pub(crate) enum Context {
+pub enum Context {
     /// Nothing: each is a transaction of its own.
     Alone,
     /// A transaction of several requests.
@@ -49,11 +49,8 @@ pub(crate) enum Context {
 
 impl Database {
     /// Finds out what `name` names: a branch first, then a revision.
-    pub(crate) fn resolve(
-        frond: &Frond,
-        name: DatabaseName,
-        context: Context,
-    ) -> Result<Database, Error> {
+    #[doc(hidden)]
+    pub fn resolve(frond: &Frond, name: DatabaseName, context: Context) -> Result<Database, Error> {
         let reader = match &context {
             Context::Within(transaction) => Reader::shared(transaction.clone()),
             _ => Reader::now(frond.engine()),
@@ -145,7 +142,8 @@ impl Database {
     }
 
     /// What tells those who wait, and what is evaluated for them, to stop.
-    pub(crate) fn interrupt(&self) -> &Interrupt {
+    #[doc(hidden)]
+    pub fn interrupt(&self) -> &Interrupt {
         &self.interrupt
     }
 
@@ -176,17 +174,20 @@ impl Database {
         &self.frond
     }
 
-    pub(crate) fn target(&self) -> &Target {
+    #[doc(hidden)]
+    pub fn target(&self) -> &Target {
         &self.target
     }
 
     /// The database's name without its version.
-    pub(crate) fn repository_name(&self) -> &str {
+    #[doc(hidden)]
+    pub fn repository_name(&self) -> &str {
         &self.name.name
     }
 
     /// `shop.things`, as error messages name a collection.
-    pub(crate) fn namespace(&self, collection: &str) -> String {
+    #[doc(hidden)]
+    pub fn namespace(&self, collection: &str) -> String {
         format!("{}.{collection}", self.name)
     }
 
@@ -222,7 +223,8 @@ impl Database {
     }
 
     /// Reads what is visible now, or what the transaction sees.
-    pub(crate) fn reader(&self) -> Reader<'static> {
+    #[doc(hidden)]
+    pub fn reader(&self) -> Reader<'static> {
         match &self.context {
             Context::Within(transaction) => Reader::shared(transaction.clone()),
             _ => {
@@ -289,7 +291,8 @@ impl Database {
     ///
     /// # Errors
     /// `OperationNotSupportedInTransaction` if this database belongs to one.
-    pub(crate) fn transact_alone<T>(
+    #[doc(hidden)]
+    pub fn transact_alone<T>(
         &self,
         scope: Scope,
         mode: LatchMode,
@@ -304,7 +307,8 @@ impl Database {
     ///
     /// # Errors
     /// `OperationNotSupportedInTransaction` if this database belongs to one.
-    pub(crate) fn refuse_in_transaction(&self, what: &str) -> Result<(), Error> {
+    #[doc(hidden)]
+    pub fn refuse_in_transaction(&self, what: &str) -> Result<(), Error> {
         match &self.context {
             Context::Within(_) => Err(not_in_transaction(what)),
             _ => Ok(()),
@@ -316,10 +320,8 @@ impl Database {
     ///
     /// # Errors
     /// `UserWritesBlocked`.
-    pub(crate) fn refuse_closed(
-        &self,
-        transaction: &mut frond_engine::Transaction,
-    ) -> Result<(), Error> {
+    #[doc(hidden)]
+    pub fn refuse_closed(&self, transaction: &mut frond_engine::Transaction) -> Result<(), Error> {
         let Some(branch) = self.branch().filter(|_| self.frond().written().some_closed()) else {
             return Ok(());
         };
@@ -339,7 +341,8 @@ impl Database {
     ///
     /// # Errors
     /// `UserWritesBlocked` if this is a commit.
-    pub(crate) fn writable_branch(&self) -> Result<&str, Error> {
+    #[doc(hidden)]
+    pub fn writable_branch(&self) -> Result<&str, Error> {
         self.branch().ok_or_else(|| {
             let message = format!(
                 "{} is a commit and can't be written: write to a branch of {}",
@@ -353,7 +356,8 @@ impl Database {
     ///
     /// # Errors
     /// `IllegalOperation` if this is a commit.
-    pub(crate) fn working_branch(&self) -> Result<&str, Error> {
+    #[doc(hidden)]
+    pub fn working_branch(&self) -> Result<&str, Error> {
         self.branch().ok_or_else(|| {
             let message = format!(
                 "{} is a commit and has no working state: name a branch of {}",

@@ -23,6 +23,6 @@ pub use text::TextOptions;
 pub(crate) const VERSIONED: &str = "versioned";
 
 /// Whether commits have a collection with these options.
-pub(crate) fn is_versioned(options: &DocumentBuf) -> bool {
+pub fn is_versioned(options: &DocumentBuf) -> bool {
     options.get(VERSIONED) != Some(Value::Boolean(false)) && !is_capped(options.view())
 }

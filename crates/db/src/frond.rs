@@ -366,7 +366,8 @@ impl Frond {
     }
 
     /// What was written to branches, for their policies.
-    pub(crate) fn written(&self) -> &Written {
+    #[doc(hidden)]
+    pub fn written(&self) -> &Written {
         &self.inner.written
     }
 
@@ -384,7 +385,8 @@ impl Frond {
     }
 
     /// Sixteen random bytes in the form of a UUID of version 4.
-    pub(crate) fn new_uuid(&self) -> [u8; 16] {
+    #[doc(hidden)]
+    pub fn new_uuid(&self) -> [u8; 16] {
         let mut uuid = [0; 16];
         self.chance().fill(&mut uuid);
         uuid[6] = (uuid[6] & 0x0f) | 0x40;
@@ -394,7 +396,7 @@ impl Frond {
 }
 
 /// The machine whose disk is `directory`, made where it is missing.
-pub(crate) fn open_machine(directory: &Path) -> Result<Machine, Error> {
+pub fn open_machine(directory: &Path) -> Result<Machine, Error> {
     Machine::system(directory).map_err(|error| {
         let message = format!("data directory {}: {error}", directory.display());
         Error::invalid(Code::BadValue, message)

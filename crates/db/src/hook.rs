@@ -1,4 +1,4 @@
-//! The one way from databases up to the layer of versions: what requests on a database ask of it.
+//! The one way from databases up to the layer of versions, a crate above: what requests on a database ask of it.
 //!
 //! Versions stand on databases and use them; a database reaches them only by [`Versions`], which is given to
 //! [`Frond`](crate::frond::Frond) when its directory is opened. There it lies as a value of unknown type, because
@@ -12,13 +12,13 @@ use frond_engine::Transaction;
 
 use crate::database::Database;
 use crate::error::Error;
-use crate::system::Repository;
+use crate::system::RepositoryRecord;
 
 /// Documents that a stage makes.
-pub(crate) type Rows = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
+pub type Rows = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
 
 /// What the layer of versions does for requests on databases.
-pub(crate) trait Versions: Send + Sync {
+pub trait Versions: Send + Sync {
     /// Whether a stage of this name, the first of its pipeline, makes documents that tell of history.
     fn is_source(&self, stage: &str) -> bool;
 
@@ -53,8 +53,40 @@ pub(crate) trait Versions: Send + Sync {
         &self,
         database: &Database,
         transaction: &mut Transaction,
-        repository: &Repository,
+        repository: &RepositoryRecord,
     ) -> Result<(), Error>;
+}
+
+/// No layer of versions: what is dropped is gone, and no stage tells of history.
+pub(crate) struct NoVersions;
+
+impl Versions for NoVersions {
+    fn is_source(&self, _: &str) -> bool {
+        false
+    }
+
+    fn source(&self, _: &Database, _: Option<&str>, _: Document<'_>) -> Result<Rows, Error> {
+        Err(Error::internal("a stage of versions without versions"))
+    }
+
+    fn remember_collection(
+        &self,
+        _: &Database,
+        _: &mut Transaction,
+        _: &str,
+        _: &str,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn remember_database(
+        &self,
+        _: &Database,
+        _: &mut Transaction,
+        _: &RepositoryRecord,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// The layer of versions as a data directory keeps it.
@@ -79,10 +111,8 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::versions`].
-    pub(crate) fn split_source(
-        &self,
-        stages: Array<'_>,
-    ) -> Result<Option<(ValueBuf, ValueBuf)>, Error> {
+    #[doc(hidden)]
+    pub fn split_source(&self, stages: Array<'_>) -> Result<Option<(ValueBuf, ValueBuf)>, Error> {
         let Some(first) = stages.get(0).and_then(|first| first.as_document()) else {
             return Ok(None);
         };

@@ -1,8 +1,8 @@
-//! What versions get of databases: all that the rooms above this one import of those below it.
+//! What the layer of versions (`frond-vcs`) gets of databases beyond what applications get: for no other crate, which
+//! tidy checks. Methods of public types that only that layer calls are `#[doc(hidden)]` where they stand.
 //!
-//! Versions are to be a crate of their own above databases. This list is what that crate will be given: whatever
-//! else of databases versions come to need is added here, and so is seen. The other way leads by
-//! [`crate::hook`] alone.
+//! Whatever else of databases versions come to need is added here, and so is seen. The other way leads by
+//! [`Versions`] alone.
 
 // What applications get, too.
 pub use crate::collection::Effort;
@@ -15,39 +15,80 @@ pub use crate::name::{DatabaseName, VersionName};
 pub use crate::time::ClockState;
 
 // Records of the system tree, what names commits, and what a version's catalog holds.
-pub(crate) use crate::definition::validation::Validator;
-pub(crate) use crate::definition::{self, IndexSpec, merge_rules};
-pub(crate) use crate::large;
-pub(crate) use crate::name::{self, Target};
-pub(crate) use crate::refs;
-pub(crate) use crate::refs::format::Commit;
-pub(crate) use crate::schema::entry::CatalogEntry;
-pub(crate) use crate::schema::{Collection, TreeRef};
-pub(crate) use crate::session::StatementDone;
-pub(crate) use crate::system::{
-    self, BranchRef, LiveCollection, LiveIndex, Repository, WorkingEntry,
-};
-pub(crate) use crate::{commit_id, hook};
+pub use crate::definition::IndexSpec;
+pub use crate::definition::validation::Validator;
+pub use crate::name::Target;
+pub use crate::refs::format::Commit;
+pub use crate::schema::entry::CatalogEntry;
+pub use crate::schema::{Collection, TreeRef};
+pub use crate::session::StatementDone;
+pub use crate::system::{BranchRef, LiveCollection, LiveIndex, RepositoryRecord, WorkingEntry};
 
 // Reading, and changing in transactions.
-pub(crate) use crate::contention::{LatchMode, Scope};
-pub(crate) use crate::database::Context;
-pub(crate) use crate::hook::{Rows, Versions};
-pub(crate) use crate::reader::Reader;
-pub(crate) use crate::transact::Outcome;
-pub(crate) use crate::written::Changed;
+pub use crate::contention::{LatchMode, Scope};
+pub use crate::database::Context;
+pub use crate::hook::{Rows, Versions};
+pub use crate::reader::Reader;
+pub use crate::transact::Outcome;
+pub use crate::written::Changed;
 
 // Collections: their catalogs, their indexes, and writes to them.
-pub(crate) use crate::catalog::{
-    CatalogView, INDEXES_MAX, adopt, changed_entries, view as catalog_view,
-};
-pub(crate) use crate::collection::batch::BatchOptions;
-pub(crate) use crate::collection::capped;
-pub(crate) use crate::collection::insert::check_id;
-pub(crate) use crate::collection::scan::Found;
-pub(crate) use crate::collection::update::ParsedUpdate;
-pub(crate) use crate::collection::write::CollectionWriter;
+pub use crate::catalog::{CatalogView, INDEXES_MAX, changed_entries};
+pub use crate::collection::batch::BatchOptions;
+pub use crate::collection::insert::check_id;
+pub use crate::collection::scan::Found;
+pub use crate::collection::update::ParsedUpdate;
+pub use crate::collection::write::CollectionWriter;
 
 // A data directory being opened.
-pub(crate) use crate::clock::BelievedClock;
-pub(crate) use crate::frond::open_machine;
+pub use crate::frond::open_machine;
+
+/// What collections and indexes are asked to be.
+pub mod definition {
+    pub use crate::definition::*;
+}
+
+/// How a collection's documents merge.
+pub mod merge_rules {
+    pub use crate::definition::merge_rules::*;
+}
+
+/// Large documents, read and changed by pieces.
+pub mod large {
+    pub use crate::large::*;
+}
+
+/// Names of databases and collections.
+pub mod name {
+    pub use crate::name::*;
+}
+
+/// What names commits.
+pub mod refs {
+    pub use crate::refs::*;
+}
+
+/// Keys and records of the system tree.
+pub mod system {
+    pub use crate::system::*;
+}
+
+/// The names of commits as text.
+pub mod commit_id {
+    pub use crate::commit_id::*;
+}
+
+/// Making a committed collection writable.
+pub mod adopt {
+    pub use crate::catalog::adopt::*;
+}
+
+/// The catalog of a version.
+pub mod catalog_view {
+    pub use crate::catalog::view::*;
+}
+
+/// Capped collections.
+pub mod capped {
+    pub use crate::collection::capped::*;
+}

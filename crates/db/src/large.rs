@@ -40,7 +40,7 @@ pub(crate) fn set_cache_bytes(bytes: u64) {
 }
 
 /// The value that stands for a document in its collection's tree. Pieces are put into `store`.
-pub(crate) fn value_of(
+pub fn value_of(
     store: &dyn ChunkStore,
     format: TreeFormat,
     document: &DocumentBuf,
@@ -50,10 +50,7 @@ pub(crate) fn value_of(
 }
 
 /// Reads a document from the value that a tree of documents has for it.
-pub(crate) fn read_document(
-    store: &dyn ChunkStore,
-    value: &Value,
-) -> Result<DocumentBuf, TreeError> {
+pub fn read_document(store: &dyn ChunkStore, value: &Value) -> Result<DocumentBuf, TreeError> {
     // Every chunk is compared with its name when it is read; the bytes were validated when they
     // came in.
     match head(value) {
@@ -63,7 +60,7 @@ pub(crate) fn read_document(
 }
 
 /// The large document that a value is the head of: to be read. The parameters matter to who changes it.
-pub(crate) fn head(value: &Value) -> Option<LargeDocument> {
+pub fn head(value: &Value) -> Option<LargeDocument> {
     LargeDocument::open(TreeFormat::new(0), value)
 }
 

@@ -1,14 +1,12 @@
-//! Frond's embedded database: databases, collections, indexes; commits, branches, diff, merge.
+//! Frond's embedded database: databases, collections, indexes, transactions. Their history is `frond_vcs`.
 //!
 //! Reading order, the lowest first: [`name`] (`shop@main~2`), `definition` (what collections and indexes are asked
 //! to be), `system` and `session` (what of all this lies in the engine's own tree), [`access`] (users and roles), `schema` (collections as they
 //! can be read), [`frond`] (what all requests share), `transact` and [`transaction`] (changes, and several in one),
 //! `reader` (working trees and committed ones read alike), `refs` (what names commits), [`retry`] (writes that are
 //! sent twice), [`database`] (one version of one database: what a command works on), `hook` (the way up to
-//! versions), [`catalog`] (what exists), [`collection`] (reads and writes), `inside` (all that versions get of what
-//! stands below), [`version`] (history), `reclaim` (disk
-//! space), `kept` (what can be undone), [`mod@salvage`] (what is left of it), [`mod@fsck`] (is all of it whole?),
-//! `doctor` (how it is), `open` (where the layers are put together).
+//! versions), [`catalog`] (what exists), [`collection`] (reads and writes), `open`, `inside` (what versions get of all
+//! this).
 //! Blocking and batched; knows no wire and no socket.
 
 pub mod access;
@@ -18,29 +16,24 @@ pub mod collection;
 mod commit_id;
 pub mod database;
 mod definition;
-mod doctor;
 pub mod error;
 mod expire;
 pub mod frond;
-pub mod fsck;
 mod hook;
-mod inside;
+#[doc(hidden)]
+pub mod inside;
 mod interrupt;
-mod kept;
 mod large;
 pub mod name;
 mod open;
 mod pressure;
-mod reclaim;
 mod refs;
 pub mod retry;
-pub mod salvage;
 mod schema;
 mod session;
 mod time;
 mod transact;
 pub mod transaction;
-pub mod version;
 mod written;
 
 #[cfg(test)]
@@ -59,20 +52,13 @@ pub use collection::{
     WriteError, WriteReport,
 };
 pub use database::Database;
-pub use doctor::{Health, health};
 pub use error::{Error, ErrorKind};
 pub use frond::{Frond, FrondOptions};
 pub use frond_engine::{DiskRoom, Durability, Fault, ReclaimOptions, Reserve};
 pub use frond_query::{Code, Collation};
 pub use frond_store::{GcReport, memory_queue};
-pub use fsck::{FsckReport, fsck};
-pub use kept::Kept;
 pub use name::{DatabaseName, VersionName};
 pub use pressure::PRESSURE_MAX;
-pub use reclaim::Reclaimed;
 pub use retry::{RetryKey, RetryableWrite};
-pub use salvage::{
-    LostPart, PartRequest, SalvageReport, SalvagedCollection, restore_part, salvage, survey_backup,
-};
 pub use time::ClockState;
 pub use transaction::Transaction;

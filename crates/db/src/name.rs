@@ -51,7 +51,7 @@ impl fmt::Display for DatabaseName {
 
 /// What a version's name turned out to be.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Target {
+pub enum Target {
     /// The working state of a branch.
     Branch(Arc<str>),
     /// A commit: its id and its chunk.
@@ -105,7 +105,7 @@ impl DatabaseName {
 ///
 /// # Errors
 /// `InvalidNamespace` (73).
-pub(crate) fn check_collection(database: &str, collection: &str) -> Result<(), Error> {
+pub fn check_collection(database: &str, collection: &str) -> Result<(), Error> {
     let why = if collection.is_empty() {
         "it is empty"
     } else if collection.starts_with('.') {

@@ -28,7 +28,7 @@ pub(crate) fn set_cache_bytes(bytes: u64) {
 
 /// Reads trees at one moment. With a snapshot it owns what it needs ([`Reader::at`]).
 #[derive(Clone)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     source: Source<'a>,
     store: Arc<dyn ChunkStore>,
     /// Of the catalog, noted before the snapshot was taken.
@@ -303,7 +303,7 @@ impl<'a> Reader<'a> {
 
 /// An iterator over a range of a tree.
 #[expect(clippy::large_enum_variant, reason = "a scan has one, and an allocation would cost more")]
-pub(crate) enum Entries {
+pub enum Entries {
     /// Of a tree of the engine.
     Live(EntryCursor),
     /// Of a tree below a commit.

@@ -4,13 +4,13 @@
 //! back along parents), `shallow` (where history ends early), `tag`, `erased`, `policy` (what may be done to
 //! a branch).
 
-pub(crate) mod erased;
-pub(crate) mod format;
-pub(crate) mod history;
-pub(crate) mod policy;
+pub mod erased;
+pub mod format;
+pub mod history;
+pub mod policy;
 mod revision;
-pub(crate) mod shallow;
-pub(crate) mod tag;
+pub mod shallow;
+pub mod tag;
 
 use frond_engine::TreeId;
 use frond_query::Code;
@@ -21,36 +21,36 @@ use crate::commit_id::CommitId;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::TreeRef;
-use crate::system::{self, BranchRef, Repository};
+use crate::system::{self, BranchRef, RepositoryRecord};
 
 /// All repositories, by name.
-pub(crate) fn repositories(reader: &Reader<'_>) -> Result<Vec<(String, Repository)>, Error> {
+pub fn repositories(reader: &Reader<'_>) -> Result<Vec<(String, RepositoryRecord)>, Error> {
     let prefix = system::repositories_prefix();
     let place = TreeRef::Live(TreeId::SYSTEM);
     let mut repositories = Vec::new();
     for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
         let entry = entry?;
-        let repository = Repository::decode(reader.read(&entry.value)?)?;
+        let repository = RepositoryRecord::decode(reader.read(&entry.value)?)?;
         repositories.push((system::name_after(&prefix, &entry.key)?, repository));
     }
     Ok(repositories)
 }
 
 /// The repository record of `database`, if it exists.
-pub(crate) fn repository(reader: &Reader<'_>, database: &str) -> Result<Option<Repository>, Error> {
+pub fn repository(reader: &Reader<'_>, database: &str) -> Result<Option<RepositoryRecord>, Error> {
     let record =
         reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &system::repository_key(database))?;
-    record.map(Repository::decode).transpose()
+    record.map(RepositoryRecord::decode).transpose()
 }
 
 /// Says that there is no such database.
-pub(crate) fn missing(database: &str) -> Error {
+pub fn missing(database: &str) -> Error {
     let message = format!("database {database} doesn't exist yet");
     Error::invalid(Code::NamespaceNotFound, message)
 }
 
 /// The ref of `branch`, if there is such a branch.
-pub(crate) fn branch_ref(
+pub fn branch_ref(
     reader: &Reader<'_>,
     database: &str,
     branch: &str,
@@ -72,7 +72,7 @@ pub(crate) fn branches(reader: &Reader<'_>, database: &str) -> Result<Vec<String
 }
 
 /// The chunk of the commit `id`, if the repository knows it.
-pub(crate) fn commit_chunk(
+pub fn commit_chunk(
     reader: &Reader<'_>,
     database: &str,
     id: &CommitId,

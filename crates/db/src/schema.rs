@@ -14,13 +14,13 @@ use frond_tree::Tree;
 
 pub use builds::IndexBuild;
 pub(crate) use builds::{Builds, Progress};
-pub(crate) use cache::{CatalogCache, CatalogEpoch, KnownDatabase};
-pub(crate) use collection::{Collection, Held, Index};
+pub use cache::{CatalogCache, CatalogEpoch, KnownDatabase};
+pub use collection::{Collection, Held, Index};
 pub(crate) use usage::IndexUsage;
 
 /// Where a tree lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TreeRef {
+pub enum TreeRef {
     /// In the engine: it changes.
     Live(TreeId),
     /// In the store, below a commit: it never changes.

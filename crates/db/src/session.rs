@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::system;
 
 pub use record::FindAndModifyReport;
-pub(crate) use record::{Record, Remembered, StatementDone};
+pub use record::{Record, Remembered, StatementDone};
 
 /// The part of what is remembered that is the session's record.
 pub(crate) const SESSION_PART: i32 = 0;

@@ -4,7 +4,7 @@
 //! A key is components joined by a zero byte (names hold none), the first one a letter:
 //!
 //! ```text
-//! d/<db>                              the repository                      Repository
+//! d/<db>                              the repository                      RepositoryRecord
 //! r/<db>/<branch>                     a ref: the branch's HEAD            BranchRef
 //! c/<db>/<commit id, 20 bytes>        a reference to the commit's chunk
 //! w/<db>/<branch>/<collection>        a working entry                     WorkingEntry
@@ -43,9 +43,9 @@ use crate::error::Error;
 
 const SEPARATOR: u8 = 0;
 /// The branch that a new repository begins with.
-pub(crate) const DEFAULT_BRANCH: &str = "main";
+pub const DEFAULT_BRANCH: &str = "main";
 /// Binary of no particular meaning.
-pub(crate) const SUBTYPE_GENERIC: u8 = 0;
+pub const SUBTYPE_GENERIC: u8 = 0;
 const SUBTYPE_UUID: u8 = 4;
 
 /// What a document of users and roles tells of.
@@ -61,7 +61,7 @@ pub enum AccessKind {
 
 /// A database: a repository.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Repository {
+pub struct RepositoryRecord {
     /// Makes the repository's trees what they are; clones inherit it.
     pub salt: u64,
     /// Local to this data directory.
@@ -74,14 +74,14 @@ pub(crate) struct Repository {
 
 /// A branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct BranchRef {
+pub struct BranchRef {
     /// HEAD; `None` before the first commit.
     pub commit: Option<CommitId>,
 }
 
 /// How a collection on a branch differs from HEAD's.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum WorkingEntry {
+pub enum WorkingEntry {
     /// It lies in these trees.
     Live(LiveCollection),
     /// HEAD has it, this branch doesn't.
@@ -90,7 +90,7 @@ pub(crate) enum WorkingEntry {
 
 /// A collection in trees of this data directory.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct LiveCollection {
+pub struct LiveCollection {
     /// Local to this data directory.
     pub uuid: [u8; 16],
     /// As given to `create`.
@@ -105,7 +105,7 @@ pub(crate) struct LiveCollection {
 
 /// An index of a [`LiveCollection`].
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct LiveIndex {
+pub struct LiveIndex {
     /// As it was asked for.
     pub spec: IndexSpec,
     /// Its entries.
@@ -134,8 +134,8 @@ fn key(kind: u8, parts: &[&[u8]]) -> Bytes {
     key.into()
 }
 
-/// The key of a [`Repository`].
-pub(crate) fn repository_key(database: &str) -> Bytes {
+/// The key of a [`RepositoryRecord`].
+pub fn repository_key(database: &str) -> Bytes {
     key(b'd', &[database.as_bytes()])
 }
 
@@ -145,27 +145,27 @@ pub(crate) fn repositories_prefix() -> Bytes {
 }
 
 /// The key of a [`BranchRef`].
-pub(crate) fn branch_key(database: &str, branch: &str) -> Bytes {
+pub fn branch_key(database: &str, branch: &str) -> Bytes {
     key(b'r', &[database.as_bytes(), branch.as_bytes()])
 }
 
 /// What the keys of a database's branches begin with.
-pub(crate) fn branches_prefix(database: &str) -> Bytes {
+pub fn branches_prefix(database: &str) -> Bytes {
     key(b'r', &[database.as_bytes(), b""])
 }
 
 /// The key of a commit's chunk hash; with fewer than 20 bytes of the id, a prefix of such keys.
-pub(crate) fn commit_key(database: &str, id: &[u8]) -> Bytes {
+pub fn commit_key(database: &str, id: &[u8]) -> Bytes {
     key(b'c', &[database.as_bytes(), id])
 }
 
 /// The key of a [`WorkingEntry`].
-pub(crate) fn working_key(database: &str, branch: &str, collection: &str) -> Bytes {
+pub fn working_key(database: &str, branch: &str, collection: &str) -> Bytes {
     key(b'w', &[database.as_bytes(), branch.as_bytes(), collection.as_bytes()])
 }
 
 /// What the keys of a branch's working entries begin with.
-pub(crate) fn working_prefix(database: &str, branch: &str) -> Bytes {
+pub fn working_prefix(database: &str, branch: &str) -> Bytes {
     key(b'w', &[database.as_bytes(), branch.as_bytes(), b""])
 }
 
@@ -175,22 +175,22 @@ pub(crate) fn working_of_database_prefix(database: &str) -> Bytes {
 }
 
 /// The key of what moved a branch's ref at `sequence`; they ascend in time.
-pub(crate) fn reflog_key(database: &str, branch: &str, sequence: u64) -> Bytes {
+pub fn reflog_key(database: &str, branch: &str, sequence: u64) -> Bytes {
     key(b'l', &[database.as_bytes(), branch.as_bytes(), &sequence.to_be_bytes()])
 }
 
 /// The key of a branch's merge that waits.
-pub(crate) fn merge_key(database: &str, branch: &str) -> Bytes {
+pub fn merge_key(database: &str, branch: &str) -> Bytes {
     key(b'm', &[database.as_bytes(), branch.as_bytes()])
 }
 
 /// The key of a conflict that waits.
-pub(crate) fn conflict_key(database: &str, branch: &str, collection: &str, id: &[u8]) -> Bytes {
+pub fn conflict_key(database: &str, branch: &str, collection: &str, id: &[u8]) -> Bytes {
     key(b'x', &[database.as_bytes(), branch.as_bytes(), collection.as_bytes(), id])
 }
 
 /// What the keys of a branch's conflicts begin with.
-pub(crate) fn conflicts_prefix(database: &str, branch: &str) -> Bytes {
+pub fn conflicts_prefix(database: &str, branch: &str) -> Bytes {
     key(b'x', &[database.as_bytes(), branch.as_bytes(), b""])
 }
 
@@ -206,48 +206,48 @@ pub(crate) fn sessions_prefix() -> Bytes {
 }
 
 /// What the keys of a branch's reflog begin with.
-pub(crate) fn reflog_prefix(database: &str, branch: &str) -> Bytes {
+pub fn reflog_prefix(database: &str, branch: &str) -> Bytes {
     key(b'l', &[database.as_bytes(), branch.as_bytes(), b""])
 }
 
 /// What the keys of all reflogs of a database begin with.
-pub(crate) fn reflogs_prefix(database: &str) -> Bytes {
+pub fn reflogs_prefix(database: &str) -> Bytes {
     key(b'l', &[database.as_bytes(), b""])
 }
 
 /// The key of the record that leads from a conflict's id to its key; with no id, what all of a
 /// branch's begin with.
-pub(crate) fn conflict_id_key(database: &str, branch: &str, id: &[u8]) -> Bytes {
+pub fn conflict_id_key(database: &str, branch: &str, id: &[u8]) -> Bytes {
     key(b'y', &[database.as_bytes(), branch.as_bytes(), id])
 }
 
 /// The key of a tag.
-pub(crate) fn tag_key(database: &str, tag: &str) -> Bytes {
+pub fn tag_key(database: &str, tag: &str) -> Bytes {
     key(b'g', &[database.as_bytes(), tag.as_bytes()])
 }
 
 /// The key of a remote.
-pub(crate) fn remote_key(database: &str, remote: &str) -> Bytes {
+pub fn remote_key(database: &str, remote: &str) -> Bytes {
     key(b'n', &[database.as_bytes(), remote.as_bytes()])
 }
 
 /// The key of where a remote's branch was; `name` is `origin/main`.
-pub(crate) fn tracking_key(database: &str, name: &str) -> Bytes {
+pub fn tracking_key(database: &str, name: &str) -> Bytes {
     key(b'o', &[database.as_bytes(), name.as_bytes()])
 }
 
 /// The key of a branch's policy.
-pub(crate) fn policy_key(database: &str, branch: &str) -> Bytes {
+pub fn policy_key(database: &str, branch: &str) -> Bytes {
     key(b'p', &[database.as_bytes(), branch.as_bytes()])
 }
 
 /// What the keys of the policies of all branches begin with.
-pub(crate) fn all_policies_prefix() -> Bytes {
+pub fn all_policies_prefix() -> Bytes {
     key(b'p', &[b""])
 }
 
 /// Database and branch of a policy's key.
-pub(crate) fn database_and_branch(prefix: &[u8], key: &[u8]) -> Result<(String, String), Error> {
+pub fn database_and_branch(prefix: &[u8], key: &[u8]) -> Result<(String, String), Error> {
     let damaged = || Error::damaged("a key of the system tree names no database and branch");
     let rest = key.strip_prefix(prefix).and_then(|rest| std::str::from_utf8(rest).ok());
     let (database, branch) = rest.and_then(|rest| rest.split_once('\0')).ok_or_else(damaged)?;
@@ -255,33 +255,33 @@ pub(crate) fn database_and_branch(prefix: &[u8], key: &[u8]) -> Result<(String, 
 }
 
 /// The key of the record that says when and how commits of a database are made.
-pub(crate) fn commit_policy_key(database: &str) -> Bytes {
+pub fn commit_policy_key(database: &str) -> Bytes {
     key(b'q', &[database.as_bytes(), b"commit"])
 }
 
 /// What the keys of all such records begin with.
-pub(crate) fn all_commit_policies_prefix() -> Bytes {
+pub fn all_commit_policies_prefix() -> Bytes {
     key(b'q', &[b""])
 }
 
 /// The key under which the commit stands that took the place of an erased one; with no id, what
 /// all of a database's begin with.
-pub(crate) fn erased_key(database: &str, id: &[u8]) -> Bytes {
+pub fn erased_key(database: &str, id: &[u8]) -> Bytes {
     key(b'e', &[database.as_bytes(), id])
 }
 
 /// The key of a database that was dropped at `sequence`.
-pub(crate) fn dropped_key(database: &str, sequence: u64) -> Bytes {
+pub fn dropped_key(database: &str, sequence: u64) -> Bytes {
     key(b't', &[database.as_bytes(), &sequence.to_be_bytes()])
 }
 
 /// What the keys of the drops of a database begin with.
-pub(crate) fn dropped_prefix(database: &str) -> Bytes {
+pub fn dropped_prefix(database: &str) -> Bytes {
     key(b't', &[database.as_bytes(), b""])
 }
 
 /// What the keys of all drops begin with.
-pub(crate) fn all_dropped_prefix() -> Bytes {
+pub fn all_dropped_prefix() -> Bytes {
     key(b't', &[b""])
 }
 
@@ -309,7 +309,7 @@ fn access_letter(kind: AccessKind) -> u8 {
 }
 
 /// Cuts what follows `prefix` in a key that ends with a name and a Sequence.
-pub(crate) fn name_and_sequence(prefix: &[u8], key: &[u8]) -> Result<(String, u64), Error> {
+pub fn name_and_sequence(prefix: &[u8], key: &[u8]) -> Result<(String, u64), Error> {
     let damaged = || Error::damaged("a key of the system tree has no name and Sequence");
     let rest = key.strip_prefix(prefix).ok_or_else(damaged)?;
     let (name, sequence) = rest.split_last_chunk::<8>().ok_or_else(damaged)?;
@@ -319,7 +319,7 @@ pub(crate) fn name_and_sequence(prefix: &[u8], key: &[u8]) -> Result<(String, u6
 }
 
 /// The Sequence that ends a key.
-pub(crate) fn sequence_at_end(key: &[u8]) -> Result<u64, Error> {
+pub fn sequence_at_end(key: &[u8]) -> Result<u64, Error> {
     let sequence = key.last_chunk::<8>();
     let sequence = sequence.ok_or_else(|| Error::damaged("a key ends with no Sequence"))?;
     Ok(u64::from_be_bytes(*sequence))
@@ -344,7 +344,7 @@ pub(crate) fn database_prefixes(database: &str) -> [Bytes; 13] {
 
 /// The value of a record that refers to chunks: itself a chunk, so that who follows references
 /// reaches them. It is taken along by `transaction`.
-pub(crate) fn referring_value(
+pub fn referring_value(
     transaction: &mut frond_engine::Transaction,
     references: &[ChunkHash],
     record: &[u8],
@@ -359,7 +359,7 @@ pub(crate) fn referring_value(
 }
 
 /// The chunks that such a value refers to.
-pub(crate) fn references_of(
+pub fn references_of(
     store: &dyn frond_store::ChunkStore,
     value: &TreeValue,
 ) -> Result<Vec<ChunkHash>, Error> {
@@ -370,18 +370,18 @@ pub(crate) fn references_of(
 }
 
 /// The name that ends a key which begins with `prefix`.
-pub(crate) fn name_after(prefix: &[u8], key: &[u8]) -> Result<String, Error> {
+pub fn name_after(prefix: &[u8], key: &[u8]) -> Result<String, Error> {
     let name = key.strip_prefix(prefix).and_then(|name| std::str::from_utf8(name).ok());
     name.map(str::to_owned).ok_or_else(|| Error::damaged("a key of the system tree has no name"))
 }
 
 /// Reads a stored record as a document.
-pub(crate) fn record(bytes: Bytes) -> Result<DocumentBuf, Error> {
+pub fn record(bytes: Bytes) -> Result<DocumentBuf, Error> {
     DocumentBuf::validated(bytes)
         .map_err(|error| Error::damaged(format!("a record of the system tree: {error}")))
 }
 
-impl Repository {
+impl RepositoryRecord {
     /// How the repository's trees are made.
     pub fn format(&self) -> TreeFormat {
         TreeFormat::new(self.salt)
@@ -398,9 +398,9 @@ impl Repository {
     }
 
     /// Reads a stored record.
-    pub fn decode(bytes: Bytes) -> Result<Repository, Error> {
+    pub fn decode(bytes: Bytes) -> Result<RepositoryRecord, Error> {
         let record = record(bytes)?;
-        Ok(Repository {
+        Ok(RepositoryRecord {
             salt: field(&record, "salt", |value| value.as_integer())? as u64,
             uuid: field(&record, "uuid", as_array)?,
             created_millis: field(&record, "created", |value| match value {
@@ -434,13 +434,13 @@ impl BranchRef {
 
 /// The value that leads from a commit's id to its chunk: a reference to it, so that who follows
 /// references reaches every commit of the directory.
-pub(crate) fn commit_value(chunk: &Chunk) -> TreeValue {
+pub fn commit_value(chunk: &Chunk) -> TreeValue {
     let bytes = chunk.payload().len() as u64;
     TreeValue { flags: 0, content: Content::Chunk { hash: chunk.hash(), bytes } }
 }
 
 /// The chunk that such a value leads to.
-pub(crate) fn commit_chunk(value: &TreeValue) -> Result<ChunkHash, Error> {
+pub fn commit_chunk(value: &TreeValue) -> Result<ChunkHash, Error> {
     match &value.content {
         Content::Chunk { hash, .. } => Ok(*hash),
         _ => Err(Error::damaged("a commit's id leads to no chunk")),
@@ -499,12 +499,12 @@ impl WorkingEntry {
 }
 
 /// Appends bytes as BSON's binary.
-pub(crate) fn append_bytes(builder: &mut DocumentBuilder, name: &str, subtype: u8, bytes: &[u8]) {
+pub fn append_bytes(builder: &mut DocumentBuilder, name: &str, subtype: u8, bytes: &[u8]) {
     builder.append(name, Value::Binary(Binary { subtype, bytes }));
 }
 
 /// The field `name` of a stored record, as what `read` makes of it.
-pub(crate) fn field<'a, T>(
+pub fn field<'a, T>(
     record: &'a DocumentBuf,
     name: &str,
     read: impl FnOnce(Value<'a>) -> Option<T>,
@@ -516,14 +516,16 @@ fn missing(name: &str) -> Error {
     Error::damaged(format!("a record of the system tree has no proper field {name}"))
 }
 
-pub(crate) fn as_array<const N: usize>(value: Value<'_>) -> Option<[u8; N]> {
+/// Reads bytes of a known length.
+pub fn as_array<const N: usize>(value: Value<'_>) -> Option<[u8; N]> {
     match value {
         Value::Binary(binary) => binary.bytes.try_into().ok(),
         _ => None,
     }
 }
 
-pub(crate) fn as_string(value: Value<'_>) -> Option<String> {
+/// Reads a string.
+pub fn as_string(value: Value<'_>) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
@@ -552,13 +554,13 @@ mod tests {
 
     #[test]
     fn records_are_read_as_they_were_written() {
-        let repository = Repository {
+        let repository = RepositoryRecord {
             salt: u64::MAX - 5,
             uuid: [9; 16],
             created_millis: -1,
             default_branch: "main".to_owned(),
         };
-        assert_eq!(Repository::decode(repository.encode()).expect("read"), repository);
+        assert_eq!(RepositoryRecord::decode(repository.encode()).expect("read"), repository);
         for head in [BranchRef::default(), BranchRef { commit: Some(CommitId([3; 20])) }] {
             assert_eq!(BranchRef::decode(head.encode()).expect("read"), head);
         }
@@ -577,7 +579,7 @@ mod tests {
         }
         for wrong in [document! {}, document! { "uuid": 1 }, document! { "documents": "x" }] {
             assert!(WorkingEntry::decode(wrong.clone().into_bytes()).is_err(), "{wrong:?}");
-            assert!(Repository::decode(wrong.clone().into_bytes()).is_err(), "{wrong:?}");
+            assert!(RepositoryRecord::decode(wrong.clone().into_bytes()).is_err(), "{wrong:?}");
             assert!(commit_chunk(&TreeValue::inline(wrong.into_bytes())).is_err());
         }
         assert!(BranchRef::decode(document! { "commit": 5 }.into_bytes()).is_err());

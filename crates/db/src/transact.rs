@@ -49,7 +49,7 @@ pub(crate) fn wait(wait: &Wait, millis_max: u64, interrupt: &Interrupt) -> Resul
 }
 
 /// What the body of a transaction wants done with it.
-pub(crate) enum Outcome<T> {
+pub enum Outcome<T> {
     /// Commit, then answer.
     Commit(T),
     /// Nothing was changed: answer without a commit.
@@ -77,7 +77,8 @@ impl Frond {
     ///
     /// # Errors
     /// What `body` says; `Conflict` after many attempts; what the commit says.
-    pub(crate) fn transact<T>(
+    #[doc(hidden)]
+    pub fn transact<T>(
         &self,
         scope: Scope,
         mode: LatchMode,
@@ -88,7 +89,8 @@ impl Frond {
     }
 
     /// As `transact`, for what concerns the trees of the scopes `more`, of the same database, too.
-    pub(crate) fn transact_over<T>(
+    #[doc(hidden)]
+    pub fn transact_over<T>(
         &self,
         scope: Scope,
         more: &[Scope],

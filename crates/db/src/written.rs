@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 ///
 /// *Thread safety*: any number of threads. Neither lock is held while the other is taken.
 #[derive(Default)]
-pub(crate) struct Written {
+pub struct Written {
     /// Databases with a policy, and whether their branches were looked at since the opening.
     watched: RwLock<HashSet<String>>,
     new: Mutex<HashSet<String>>,
@@ -21,7 +21,7 @@ pub(crate) struct Written {
 
 /// What was written to a branch.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Changed {
+pub struct Changed {
     /// How much.
     pub bytes: u64,
     /// When the first of it was.

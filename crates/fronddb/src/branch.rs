@@ -3,7 +3,7 @@
 use std::fmt;
 
 use frond_db::Code;
-use frond_db::version::BranchInfo;
+use frond_vcs::BranchInfo;
 
 use crate::{Database, Result};
 
@@ -76,7 +76,7 @@ impl Database {
         // As it stands in a database's name.
         let version = version.to_string().replace('%', "%25");
         let name = format!("{}@{version}", self.inner.name().name);
-        Ok(Database::new(self.inner.frond().database(&name)?, &self.settings))
+        Ok(Database::new(self.inner.frond().database(&name)?.into(), &self.settings))
     }
 
     /// The branches and their last commits, by name.

@@ -121,7 +121,7 @@ impl<T> Collection<T> {
         Collection::new(self.database.clone(), &self.name)
     }
 
-    pub(crate) fn inner(&self) -> &frond_db::Database {
+    pub(crate) fn inner(&self) -> &frond_vcs::Repository {
         &self.database.inner
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bson::DateTime;
-use frond_db::version::{CommitId, CommitInfo, CommitRequest, Log as InnerLog, LogRequest, Status};
+use frond_vcs::{CommitId, CommitInfo, CommitRequest, Log as InnerLog, LogRequest, Status};
 
 use crate::{Bson, Database, Result, convert};
 

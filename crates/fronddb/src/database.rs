@@ -30,12 +30,12 @@ use crate::{Collection, Document, Result};
 /// Cloning is cheap. Each call sees what is committed, in the database's sense, when it begins.
 #[derive(Clone)]
 pub struct Database {
-    pub(crate) inner: frond_db::Database,
+    pub(crate) inner: frond_vcs::Repository,
     pub(crate) settings: Arc<Settings>,
 }
 
 impl Database {
-    pub(crate) fn new(inner: frond_db::Database, settings: &Arc<Settings>) -> Database {
+    pub(crate) fn new(inner: frond_vcs::Repository, settings: &Arc<Settings>) -> Database {
         Database { inner, settings: Arc::clone(settings) }
     }
 

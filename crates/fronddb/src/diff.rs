@@ -3,11 +3,11 @@
 use std::fmt;
 
 use bson::Bson;
-use frond_db::version::{
+use frond_doc::DocumentBuf;
+use frond_vcs::{
     CollectionChange, DiffDetail, DiffRequest, DiffRow, DiffRows, FieldChange as InnerFieldChange,
     FieldChangeKind,
 };
-use frond_doc::DocumentBuf;
 
 use crate::{Database, Document, Result, convert};
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frond_db::{Durability, FrondOptions, ReclaimOptions, Reclaimed};
+use frond_db::{Durability, FrondOptions, ReclaimOptions};
+use frond_vcs::Reclaimed;
 
 use crate::{Database, Result};
 
@@ -82,7 +83,7 @@ impl Frond {
     pub fn open_with(directory: impl AsRef<Path>, options: Options) -> Result<Frond> {
         let engine =
             options.memory_bytes.map_or_else(FrondOptions::default, FrondOptions::for_memory);
-        let inner = frond_db::Frond::open(directory.as_ref(), engine)?;
+        let inner = frond_vcs::open(directory.as_ref(), engine)?;
         let Options { author, durability, .. } = options;
         Ok(Frond { inner, settings: Arc::new(Settings { author, durability }) })
     }
@@ -97,7 +98,7 @@ impl Frond {
     /// `InvalidNamespace` if there can't be such a name; `NamespaceNotFound` if there is no such
     /// branch or version.
     pub fn database(&self, name: &str) -> Result<Database> {
-        Ok(Database::new(self.inner.database(name)?, &self.settings))
+        Ok(Database::new(self.inner.database(name)?.into(), &self.settings))
     }
 
     /// The names of all databases, sorted; branches aren't listed.
@@ -127,7 +128,7 @@ impl Frond {
         let GcOptions { keep_undo, thorough, bytes_a_second } = options;
         let keep_millis = u64::try_from(keep_undo.as_millis()).unwrap_or(u64::MAX);
         let options = ReclaimOptions { thorough, bytes_a_second, purge: false };
-        Ok(self.inner.reclaim(keep_millis, options)?)
+        Ok(frond_vcs::reclaim(&self.inner, keep_millis, options)?)
     }
 
     /// Removes the documents that have expired by their TTL indexes; answers how many.

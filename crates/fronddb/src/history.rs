@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use bson::Bson;
-use frond_db::version::{DocumentHistory, DocumentVersion as InnerVersion, LogRequest, Restored};
+use frond_vcs::{DocumentHistory, DocumentVersion as InnerVersion, LogRequest, Restored};
 use serde::de::DeserializeOwned;
 
 use crate::diff::fields;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bson::Bson;
-use frond_db::version::{
+use frond_vcs::{
     CommitId, Conflict as InnerConflict, ConflictKind, ConflictSelection, MergeOutcome,
     MergeRequest, PickKind, PickRequest, Resolution as InnerResolution,
 };

@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use frond_db::version::remote::{
-    Depth, FetchReport, PushReport, PushRequest, Remote as Place, RemoteInfo,
-};
+use frond_vcs::remote::{Depth, FetchReport, PushReport, PushRequest, Remote as Place, RemoteInfo};
 
 use crate::{Database, Error, Frond, Merge, MergeOptions, Result};
 
@@ -106,7 +104,7 @@ impl Frond {
         options: CloneOptions,
     ) -> Result<Database> {
         let url = absolute(place.as_ref())?;
-        let database = self.inner.database(name)?;
+        let database = frond_vcs::Repository::open(&self.inner, name)?;
         let remote = open(&url, &database, &options.access, Purpose::Reading)?;
         let depth = options.depth.map_or(Depth::Known, Depth::Commits);
         database.clone_to(&url, &*remote, depth, &mut |_| {})?;
@@ -214,7 +212,7 @@ enum Purpose {
 
 fn open(
     url: &str,
-    database: &frond_db::Database,
+    database: &frond_vcs::Repository,
     access: &Access,
     to: Purpose,
 ) -> Result<Box<dyn Place>> {
@@ -242,7 +240,7 @@ fn open_any(url: &str, database: &str, _: &Access) -> Result<Box<dyn Place>> {
         let message = format!("{url}: fronddb was built without its feature `network`");
         return Err(frond_db::Error::bad_value(message).into());
     }
-    Ok(frond_db::version::remote::open(url, database)?)
+    Ok(frond_vcs::remote::open(url, database)?)
 }
 
 /// Whether it is at another machine, perhaps.

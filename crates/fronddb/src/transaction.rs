@@ -26,7 +26,7 @@ impl Transaction {
     /// # Errors
     /// As there.
     pub fn database(&self, name: &str) -> Result<Database> {
-        Ok(Database::new(self.inner.database(name)?, &self.settings))
+        Ok(Database::new(self.inner.database(name)?.into(), &self.settings))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_db::version::remote::{FilePart, FileVersion, PlainStorage};
+use frond_vcs::remote::{FilePart, FileVersion, PlainStorage};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;

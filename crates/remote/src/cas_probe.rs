@@ -8,8 +8,8 @@ use std::sync::Barrier;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_db::version::remote::{FileVersion, PlainStorage};
 use frond_store::io::{Chance, SystemChance};
+use frond_vcs::remote::{FileVersion, PlainStorage};
 
 use crate::bucket::Bucket;
 use crate::remote_url::RemoteUrl;

@@ -7,8 +7,8 @@
 //!
 //! All that is asynchronous lies here, behind `frond_db`'s blocking traits: [`Remote`] and [`PlainStorage`].
 //!
-//! [`Remote`]: frond_db::version::remote::Remote
-//! [`PlainStorage`]: frond_db::version::remote::PlainStorage
+//! [`Remote`]: frond_vcs::remote::Remote
+//! [`PlainStorage`]: frond_vcs::remote::PlainStorage
 
 mod open;
 mod place_tokens;

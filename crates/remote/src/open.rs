@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use frond_db::Error;
-use frond_db::version::remote::{self, PlainRemote, Remote};
 use frond_store::io::{Machine, SystemChance};
+use frond_vcs::remote::{self, PlainRemote, Remote};
 
 use crate::bucket::Bucket;
 use crate::http::client::{HttpOptions, HttpRemote};

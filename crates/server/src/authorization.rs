@@ -247,11 +247,11 @@ impl<'a> Asked<'a> {
             // Whatever its name is.
             _ if is_plain && !grants.limits_branches() => Branch::Named(""),
             At::Open => {
-                found = self.server.frond.naming_branch(&name)?;
+                found = frond_vcs::naming_branch(&self.server.frond, &name)?;
                 found.as_deref().map_or(Branch::Version, Branch::Named)
             }
             At::Revision(revision) => {
-                found = self.server.frond.naming_branch_of(&name, revision)?;
+                found = frond_vcs::naming_branch_of(&self.server.frond, &name, revision)?;
                 found.as_deref().map_or(Branch::Version, Branch::Named)
             }
         };

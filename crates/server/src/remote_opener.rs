@@ -10,9 +10,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use frond_db::version::remote::{Moved, Remote, WatchedRemote};
 use frond_db::{Error, Interrupt};
 use frond_query::Code;
+use frond_vcs::remote::{Moved, Remote, WatchedRemote};
 
 use crate::operations::{Operation, Progress};
 

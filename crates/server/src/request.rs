@@ -8,6 +8,7 @@ use frond_db::retry::StatementIds;
 use frond_db::{Database, Error, RetryKey, RetryableWrite};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
+use frond_vcs::Repository;
 
 use crate::answer_memory::AnswerMemory;
 use crate::authorization::Asked;
@@ -79,12 +80,12 @@ impl<'a> Request<'a> {
     }
 
     /// The database that the command is for.
-    pub fn database(&self) -> Result<Database, Error> {
+    pub fn database(&self) -> Result<Repository, Error> {
         self.database_named(self.database_name)
     }
 
     /// The database of a command that tells of its versions: it must exist.
-    pub fn existing_database(&self) -> Result<Database, Error> {
+    pub fn existing_database(&self) -> Result<Repository, Error> {
         let database = self.database()?;
         database.check_exists()?;
         Ok(database)
@@ -95,12 +96,12 @@ impl<'a> Request<'a> {
     /// # Errors
     /// `InvalidNamespace` if there is no such branch or revision: drivers take `NamespaceNotFound` for an empty
     /// collection.
-    pub fn database_named(&self, name: &str) -> Result<Database, Error> {
+    pub fn database_named(&self, name: &str) -> Result<Repository, Error> {
         let found = match &self.current {
             Some(current) => current.transaction.database(name),
             None => self.server.frond.database(name),
         };
-        found.map_err(|error| match error.code {
+        found.map(Repository::from).map_err(|error| match error.code {
             Code::NamespaceNotFound => Error { code: Code::InvalidNamespace, ..error },
             _ => error,
         })
@@ -109,11 +110,11 @@ impl<'a> Request<'a> {
     /// The database for a write: if the client may send it again, what its statements do is
     /// remembered under these names.
     pub fn database_for_write(&self, statements: StatementIds) -> Result<Database, Error> {
-        Ok(self.for_write(self.database()?, statements))
+        Ok(self.for_write(&*self.database()?, statements))
     }
 
     /// As [`Request::database_for_write`], of a database that is open.
-    pub fn for_write(&self, database: Database, statements: StatementIds) -> Database {
+    pub fn for_write(&self, database: &Database, statements: StatementIds) -> Database {
         let database = database.interruptible(self.operation.interrupt());
         match self.common.part {
             Some(Part::Write { session, number }) => {

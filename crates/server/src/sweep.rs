@@ -78,7 +78,7 @@ pub fn run_policies(shared: &Shared) {
     // What couldn't be recorded now (the disk is full, say) is recorded the next time.
     let _ = shared.frond.keep_clock();
     shared.frond.engine().hold_reserve();
-    for (database, error) in shared.frond.run_policies().failed {
+    for (database, error) in frond_vcs::run_policies(&shared.frond).failed {
         shared.log.write(&log::storage(Severity::Warning, "a policy failed"), |attributes| {
             attributes
                 .append("db", Value::String(&database))

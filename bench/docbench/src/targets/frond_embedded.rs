@@ -33,7 +33,7 @@ impl Embedded {
             EngineOptions { cache_bytes: settings.cache_bytes, ..EngineOptions::default() };
         let options = FrondOptions { engine, ..FrondOptions::default() };
         let directory = settings.directory.join("data");
-        let frond = Frond::open(&directory, options).map_err(failure)?;
+        let frond = frond_vcs::open(&directory, options).map_err(failure)?;
         let about = About {
             name: "frond-embedded".into(),
             version: format!("Frond {}", env!("CARGO_PKG_VERSION")),

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use frond_db::PartRequest;
-use frond_db::version::remote::{
+use frond_remote::{HttpImage, RemoteUrl};
+use frond_vcs::PartRequest;
+use frond_vcs::remote::{
     BackupInfo, BackupReport, DataImage, ImageSource, PlainRemote, Remote, Reread, RestoreRequest,
     StorageDamage, StoragePart,
 };
-use frond_remote::{HttpImage, RemoteUrl};
 
 use crate::backend::{Backend, Embedded, STOP_IT, is_in_use, open_failure};
 use crate::commands::salvage;
@@ -258,7 +258,7 @@ fn list(terminal: &mut Terminal, place: &PlainRemote) -> Result<(), Failure> {
 fn tell_lacking(terminal: &mut Terminal, place: &str, backup: &str) -> Result<(), Failure> {
     let scratch = std::env::temp_dir().join(format!("frond-verify-{}", std::process::id()));
     let remote = frond_remote::open_plain(&absolute(place)?).map_err(failure)?;
-    match frond_db::survey_backup(remote, backup, &scratch) {
+    match frond_vcs::survey_backup(remote, backup, &scratch) {
         Ok(report) => salvage::tell_lost(terminal, &report),
         Err(error) => {
             let what = terminal.paint(Style::Removed, plain(&error.message));
@@ -324,7 +324,7 @@ pub fn restore_part(
     check_place(&place)?;
     check_usable(directory)?;
     let remote = frond_remote::open_plain(&place).map_err(failure)?;
-    let report = frond_db::restore_part(remote, request, directory);
+    let report = frond_vcs::restore_part(remote, request, directory);
     let report = report.map_err(|error| match is_in_use(&error) {
         true => open_failure(directory, &error, STOP_IT),
         false => failure(error),

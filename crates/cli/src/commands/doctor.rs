@@ -161,7 +161,7 @@ impl Report<'_> {
     }
 
     fn directory(&mut self, directory: &Path) -> Result<(), Failure> {
-        let health = match frond_db::health(directory) {
+        let health = match frond_vcs::health(directory) {
             Ok(health) => health,
             Err(error) => {
                 let failure = open_failure(directory, &error, USE_URI).to_string();

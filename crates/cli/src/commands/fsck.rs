@@ -37,7 +37,7 @@ impl Fsck {
         let directory = self.data.display();
         check_there(&self.data, ": name one with --data")?;
         let bar = ProgressBar::new_spinner(); // Hidden where standard error is no terminal.
-        let report = frond_db::fsck(&self.data, &mut |done| {
+        let report = frond_vcs::fsck(&self.data, &mut |done| {
             bar.set_message(counted(done, "chunk"));
             bar.tick();
         });

@@ -7,9 +7,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use frond_db::Database;
-use frond_db::version::remote::{Depth, FetchReport, Moved, ORIGIN, PushRequest};
-use frond_db::version::{CommitId, MergeOutcome, MergeRequest};
+use frond_vcs::Repository;
+use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN, PushRequest};
+use frond_vcs::{CommitId, MergeOutcome, MergeRequest};
 
 use crate::arguments::Author;
 use crate::backend::{Backend, Embedded};
@@ -353,8 +353,8 @@ fn depth_of(depth: Option<u64>) -> Depth {
     depth.map_or(Depth::Known, Depth::Commits)
 }
 
-fn open_database(opened: &Embedded, name: &str) -> Result<Database, Failure> {
-    opened.frond().database(name).map_err(failure)
+fn open_database(opened: &Embedded, name: &str) -> Result<Repository, Failure> {
+    Repository::open(opened.frond(), name).map_err(failure)
 }
 
 fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use frond_db::PartRequest;
-use frond_db::version::remote::RestoreRequest;
 use frond_doc::{Document, DocumentBuilder, Value};
+use frond_vcs::PartRequest;
+use frond_vcs::remote::RestoreRequest;
 
 use crate::arguments::Target;
 use crate::commands::{backup, log};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use frond_db::{LostPart, SalvageReport, SalvagedCollection};
+use frond_vcs::{LostPart, SalvageReport, SalvagedCollection};
 
 use crate::backend::{STOP_IT, is_in_use, open_failure};
 use crate::commands::transfer::{Progress, failure};
@@ -54,7 +54,7 @@ impl Salvage {
         }
         check_usable(&self.to)?;
         let progress = Progress::new();
-        let report = frond_db::salvage(&self.data, &self.to, &mut |chunks| progress.look(chunks));
+        let report = frond_vcs::salvage(&self.data, &self.to, &mut |chunks| progress.look(chunks));
         progress.end();
         let report = report.map_err(|error| match is_in_use(&error) {
             true => open_failure(&self.data, &error, STOP_IT),

@@ -224,7 +224,7 @@ impl Serve {
             check_free(listen)?;
         }
         allow_open_files();
-        let frond = Frond::open(&self.data, options)
+        let frond = frond_vcs::open(&self.data, options)
             .map_err(|error| open_failure(&self.data, &error, SERVED))?;
         let options = ServerOptions {
             listen,

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use frond_db::version::remote::{Moved, Remote};
-use frond_db::{Database, Error};
+use frond_db::Error;
 use frond_remote::{HttpOptions, RemoteUrl};
+use frond_vcs::Repository;
+use frond_vcs::remote::{Moved, Remote};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::backend::is_in_use;
@@ -44,7 +45,11 @@ impl Connection {
     }
 
     /// Opens the remote `name` of `database`.
-    pub fn open_named(&self, name: &str, database: &Database) -> Result<Box<dyn Remote>, Failure> {
+    pub fn open_named(
+        &self,
+        name: &str,
+        database: &Repository,
+    ) -> Result<Box<dyn Remote>, Failure> {
         self.open(&database.remote_url(name).map_err(failure)?, database)
     }
 
@@ -52,14 +57,14 @@ impl Connection {
     pub fn open_to_read(
         &self,
         name: &str,
-        database: &Database,
+        database: &Repository,
     ) -> Result<Box<dyn Remote>, Failure> {
         check_place(&database.remote_url(name).map_err(failure)?)?;
         self.open_named(name, database)
     }
 
     /// Opens the repository at `place`, for `database`.
-    pub fn open(&self, place: &str, database: &Database) -> Result<Box<dyn Remote>, Failure> {
+    pub fn open(&self, place: &str, database: &Repository) -> Result<Box<dyn Remote>, Failure> {
         let opened = frond_remote::open(place, &database.name().name, &self.options()?);
         opened.map_err(|error| {
             let message = &error.message;

@@ -21,11 +21,11 @@ use crate::definition::capped;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, TreeRef};
-use crate::system::{self, BranchRef, LiveCollection, LiveIndex, Repository, WorkingEntry};
+use crate::system::{self, BranchRef, LiveCollection, LiveIndex, RepositoryRecord, WorkingEntry};
 
 /// Finds the collection called `name` for a transaction that may write it, and validates the
 /// records by which it was found (invariant: also if it was not found).
-pub(crate) fn find(
+pub fn find(
     transaction: &mut Transaction,
     database: &Database,
     branch: &str,
@@ -84,7 +84,7 @@ fn validate(
 }
 
 /// The working entry of a collection that `find` found: the one there is, or a new one by adopting.
-pub(crate) fn adopt(
+pub fn adopt(
     transaction: &mut Transaction,
     database: &Database,
     branch: &str,
@@ -154,7 +154,7 @@ pub(crate) fn create(
 }
 
 /// Writes a working entry.
-pub(crate) fn put_entry(
+pub fn put_entry(
     transaction: &mut Transaction,
     database: &Database,
     branch: &str,
@@ -169,11 +169,11 @@ pub(crate) fn put_entry(
 ///
 /// # Errors
 /// `NamespaceNotFound` if the branch is gone: it was deleted since the database was opened.
-pub(crate) fn ensure_repository(
+pub fn ensure_repository(
     transaction: &mut Transaction,
     database: &Database,
     branch: &str,
-) -> Result<Repository, Error> {
+) -> Result<RepositoryRecord, Error> {
     let name = database.repository_name();
     let reader = Reader::within(database.frond().engine(), transaction);
     let found = crate::refs::repository(&reader, name)?;
@@ -190,7 +190,7 @@ pub(crate) fn ensure_repository(
     }
     let mut salt = [0; 8];
     database.frond().chance().fill(&mut salt);
-    let repository = Repository {
+    let repository = RepositoryRecord {
         salt: u64::from_le_bytes(salt),
         uuid: database.frond().new_uuid(),
         created_millis: database.frond().time_millis(),

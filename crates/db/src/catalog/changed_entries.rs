@@ -26,7 +26,7 @@ use crate::schema::{Index, TreeRef};
 
 /// Two documents that a unique index won't have together, or one that an index can't file at all: both are
 /// the same then.
-pub(crate) struct Duplicate {
+pub struct Duplicate {
     /// The index, by its place among those that were changed together.
     pub index: usize,
     /// MongoDB's: with `keyPattern` and `keyValue`, of duplicates.
@@ -38,7 +38,7 @@ pub(crate) struct Duplicate {
 }
 
 /// An index, and what it won't have.
-pub(crate) type Refused = (IndexSpec, Duplicate);
+pub type Refused = (IndexSpec, Duplicate);
 
 /// What happens to one key of an index.
 #[derive(Default)]
@@ -81,7 +81,7 @@ struct Changing<'a> {
 
 /// Applies the changes of documents to the index `tree`. Returns the new tree and what a unique
 /// index refuses; the tree is the old one then.
-pub(crate) fn apply(
+pub fn apply(
     store: &Arc<dyn ChunkStore>,
     spec: &IndexSpec,
     tree: &Tree,
@@ -94,7 +94,7 @@ pub(crate) fn apply(
 
 /// Applies the changes of documents to `indexes`. Returns their new trees, in their order, and what
 /// unique ones refuse; the trees are the old ones then.
-pub(crate) fn apply_all(
+pub fn apply_all(
     store: &Arc<dyn ChunkStore>,
     indexes: &[(&IndexSpec, Tree)],
     changes: impl Iterator<Item = Result<Change, TreeError>>,

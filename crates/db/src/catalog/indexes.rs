@@ -31,7 +31,7 @@ use crate::transact::Outcome;
 use crate::transaction::not_in_transaction;
 
 /// Indexes of a collection at most, `_id`'s counted.
-pub(crate) const INDEXES_MAX: usize = 64;
+pub const INDEXES_MAX: usize = 64;
 
 /// What `createIndexes` answers.
 #[derive(Clone, Copy, Debug)]

@@ -13,13 +13,13 @@ use crate::reader::Reader;
 use crate::refs;
 use crate::schema::entry::CatalogEntry;
 use crate::schema::{Collection, TreeRef};
-use crate::system::{self, Repository, WorkingEntry};
+use crate::system::{self, RepositoryRecord, WorkingEntry};
 
 /// The catalog of one version at one moment.
-pub(crate) struct CatalogView<'r> {
+pub struct CatalogView<'r> {
     reader: &'r Reader<'r>,
     database: &'r Database,
-    repository: Option<Repository>,
+    repository: Option<RepositoryRecord>,
 }
 
 impl<'r> CatalogView<'r> {
@@ -109,7 +109,7 @@ impl<'r> CatalogView<'r> {
 }
 
 /// The working entries whose keys begin with `prefix`, by what follows it.
-pub(crate) fn working_entries(
+pub fn working_entries(
     reader: &Reader<'_>,
     prefix: &[u8],
 ) -> Result<Vec<(String, WorkingEntry)>, Error> {
@@ -126,7 +126,7 @@ pub(crate) fn working_entries(
 /// The catalog's tree of the commit in chunk `commit`: collection name to [`CatalogEntry`]'s chunk.
 pub(crate) fn committed_catalog(
     store: &dyn ChunkStore,
-    repository: &Repository,
+    repository: &RepositoryRecord,
     commit: ChunkHash,
 ) -> Result<Tree, Error> {
     let chunk = store.get(commit)?;
@@ -137,7 +137,7 @@ pub(crate) fn committed_catalog(
 }
 
 /// Reads the catalog entry that a value of a catalog's tree names.
-pub(crate) fn read_entry(store: &dyn ChunkStore, value: &Value) -> Result<CatalogEntry, Error> {
+pub fn read_entry(store: &dyn ChunkStore, value: &Value) -> Result<CatalogEntry, Error> {
     match &value.content {
         Content::Chunk { hash, .. } => CatalogEntry::decode(&store.get(*hash)?),
         _ => Err(Error::damaged("a catalog's value names no chunk")),
@@ -145,7 +145,7 @@ pub(crate) fn read_entry(store: &dyn ChunkStore, value: &Value) -> Result<Catalo
 }
 
 /// The name in a key of a catalog's tree.
-pub(crate) fn collection_name(key: &[u8]) -> Result<String, Error> {
+pub fn collection_name(key: &[u8]) -> Result<String, Error> {
     let name = String::from_utf8(key.to_vec());
     name.map_err(|_| Error::damaged("a catalog names a collection in bytes that aren't UTF-8"))
 }

@@ -30,7 +30,7 @@ const BATCH_BYTES_MAX: u64 = 8 << 20;
 
 /// How statements are run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BatchOptions {
+pub struct BatchOptions {
     /// Stop at the first that fails.
     pub ordered: bool,
     /// When a transaction is acknowledged.
@@ -39,7 +39,7 @@ pub(crate) struct BatchOptions {
 
 /// What statements did.
 #[derive(Default)]
-pub(crate) struct BatchReport {
+pub struct BatchReport {
     /// Documents that were inserted, matched or deleted; upserted ones aren't counted.
     pub count: u64,
     /// Documents that updates changed.
@@ -93,7 +93,8 @@ impl BatchReport {
 impl Database {
     /// Runs `count` statements on a collection, each of which concerns one document. `prepare` makes those of the
     /// transaction that begins with the statement at a position, one at least; `run` runs one.
-    pub(crate) fn run_statements<S>(
+    #[doc(hidden)]
+    pub fn run_statements<S>(
         &self,
         collection: &str,
         options: BatchOptions,

@@ -33,7 +33,7 @@ pub(crate) fn places(first: u64, last: u64) -> Bounds {
 }
 
 /// The range of all places.
-pub(crate) fn all_places() -> Bounds {
+pub fn all_places() -> Bounds {
     places(0, u64::MAX)
 }
 

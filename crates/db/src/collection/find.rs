@@ -334,7 +334,8 @@ impl Database {
     /// Evaluates a command's `let`, and notes the time for `$$NOW`.
     ///
     /// What the command evaluates is charged to one reservation, and stops when `interrupt` says so.
-    pub(crate) fn parse_variables(
+    #[doc(hidden)]
+    pub fn parse_variables(
         &self,
         variables: Option<&DocumentBuf>,
         interrupt: &Interrupt,

@@ -81,7 +81,8 @@ impl Database {
     }
 
     /// Refuses a document of more bytes than are taken here.
-    pub(crate) fn check_size(&self, bytes: u64) -> Result<(), Error> {
+    #[doc(hidden)]
+    pub fn check_size(&self, bytes: u64) -> Result<(), Error> {
         let max = self.frond().document_bytes_max();
         if bytes > max {
             let message =
@@ -102,7 +103,7 @@ fn batch_count(documents: &[DocumentBuf]) -> usize {
 }
 
 /// Checks a document's `_id`.
-pub(crate) fn check_id(document: Document<'_>) -> Result<(), Error> {
+pub fn check_id(document: Document<'_>) -> Result<(), Error> {
     normalise::check_id(document).map_err(|why| {
         let code =
             if why.contains('$') { Code::DollarPrefixedFieldName } else { Code::InvalidIdField };

@@ -7,7 +7,7 @@
 mod request;
 mod text;
 
-pub(crate) use request::{Between, Hint, Order, OwnFacts, Request};
+pub use request::{Between, Hint, Order, OwnFacts, Request};
 pub(crate) use text::no_index as no_text_index;
 
 use std::sync::Arc;

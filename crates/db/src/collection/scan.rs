@@ -34,7 +34,7 @@ use crate::interrupt::Interrupt;
 use crate::large;
 use crate::reader::Reader;
 use crate::schema::{Collection, TreeRef};
-pub(crate) use row::{Found, FoundRows, Row};
+pub use row::{Found, FoundRows, Row};
 use seen::Seen;
 use text_scores::TextScores;
 

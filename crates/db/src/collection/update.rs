@@ -31,11 +31,13 @@ struct ParsedStatement {
 
 /// An update, and what it needs to know besides the document.
 #[derive(Clone)]
-pub(crate) struct ParsedUpdate {
+pub struct ParsedUpdate {
+    /// What it does.
     pub update: Update,
     /// As it came.
     pub source: ValueBuf,
     array_filters: Option<ValueBuf>,
+    /// What it is evaluated with.
     pub context: UpdateContext,
 }
 
@@ -184,7 +186,8 @@ impl Database {
     }
 
     /// Parses an update and notes what it needs to know.
-    pub(crate) fn parse_update(
+    #[doc(hidden)]
+    pub fn parse_update(
         &self,
         update: &ValueBuf,
         array_filters: Option<&ValueBuf>,

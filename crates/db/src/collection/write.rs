@@ -35,7 +35,7 @@ use crate::definition::view;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, Index, TreeRef};
-pub(crate) use damaged::Met;
+pub use damaged::Met;
 
 /// MongoDB's code of an update whose result is too large.
 const RESULT_TOO_LARGE: Code = Code::Location(17419);
@@ -46,7 +46,7 @@ const WRITES_BYTES_MAX: u64 = 4 << 20;
 ///
 /// *Invariants*: 1. `now` is where the transaction reads: `before` until something is written. 2.
 /// `live`, once it is there, holds the ids of all trees of `now`.
-pub(crate) struct CollectionWriter<'t> {
+pub struct CollectionWriter<'t> {
     database: &'t Database,
     branch: &'t str,
     name: &'t str,

@@ -99,7 +99,8 @@ impl IndexSpec {
     }
 
     /// Its tree with this root.
-    pub(crate) fn tree(&self, root: ChunkHash, documents: TreeFormat) -> Tree {
+    #[doc(hidden)]
+    pub fn tree(&self, root: ChunkHash, documents: TreeFormat) -> Tree {
         Tree { root, format: self.tree_format(documents) }
     }
 
@@ -313,7 +314,8 @@ impl IndexSpec {
     /// Whether this is the same index under perhaps another name and with perhaps other options. Two
     /// indexes of one key may stand side by side if only one is unique or sparse, or if they file
     /// other documents.
-    pub(crate) fn is_same_index(&self, other: &IndexSpec) -> bool {
+    #[doc(hidden)]
+    pub fn is_same_index(&self, other: &IndexSpec) -> bool {
         self.has_key(other.key.view())
             && (self.unique, self.sparse) == (other.unique, other.sparse)
             && self.collation.clone().unwrap_or_default()

@@ -17,7 +17,7 @@ use frond_query::Code;
 use crate::error::Error;
 
 /// The option of a collection that holds its rules.
-pub(crate) const OPTION: &str = "mergeRules";
+pub const OPTION: &str = "mergeRules";
 
 /// What is merged by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ pub struct MergeRules {
 
 /// The rules for the documents of one collection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct DocumentRules {
+pub struct DocumentRules {
     /// A document that both sides changed is a conflict.
     pub whole: bool,
     /// Equal changes are a conflict.
@@ -201,7 +201,7 @@ impl DocumentRules {
 
 impl MergeRules {
     /// The rules for a collection with these options.
-    pub(crate) fn of_collection(
+    pub fn of_collection(
         &self,
         collection: &str,
         options: &DocumentBuf,
@@ -221,7 +221,7 @@ impl MergeRules {
     }
 
     /// The form to store with a merge that waits.
-    pub(crate) fn to_document(&self) -> DocumentBuf {
+    pub fn to_document(&self) -> DocumentBuf {
         let mut builder = DocumentBuilder::new();
         if let Some(granularity) = self.granularity {
             let name = if granularity == Granularity::Field { "field" } else { "document" };
@@ -245,7 +245,7 @@ impl MergeRules {
     }
 
     /// Reads that form.
-    pub(crate) fn from_document(rules: Document<'_>) -> Result<MergeRules, Error> {
+    pub fn from_document(rules: Document<'_>) -> Result<MergeRules, Error> {
         let mut fields = BTreeMap::new();
         if let Some(Value::Document(collections)) = rules.get("fields") {
             for (collection, rules) in collections.iter() {

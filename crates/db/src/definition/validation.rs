@@ -11,7 +11,7 @@ use crate::error::Error;
 
 /// A collection's validator.
 #[derive(Clone, Debug)]
-pub(crate) struct Validator {
+pub struct Validator {
     filter: Filter,
     is_moderate: bool,
     /// Whether it only tells what it would refuse.

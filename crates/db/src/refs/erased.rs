@@ -22,7 +22,7 @@ pub struct Replaced {
 }
 
 /// Which commits took the place of which.
-pub(crate) fn replaced(reader: &Reader<'_>, database: &str) -> Result<Vec<Replaced>, Error> {
+pub fn replaced(reader: &Reader<'_>, database: &str) -> Result<Vec<Replaced>, Error> {
     in_range(reader, database, Bounds::prefix(&system::erased_key(database, &[])))
 }
 

@@ -17,7 +17,7 @@ const PARENTS_POSITION: usize = 1;
 
 /// A version in history, decoded.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Commit {
+pub struct Commit {
     /// What the collections were: their catalog.
     pub catalog: Tree,
     /// Chunks of the commits that it was made from; the branch's own comes first.
@@ -39,7 +39,7 @@ pub(crate) struct Commit {
 }
 
 /// The id of the commit that lies in the chunk `chunk`.
-pub(crate) fn id_of(chunk: ChunkHash) -> CommitId {
+pub fn id_of(chunk: ChunkHash) -> CommitId {
     let mut id = [0; COMMIT_ID_BYTES];
     id.copy_from_slice(&chunk.0[..COMMIT_ID_BYTES]);
     CommitId(id)

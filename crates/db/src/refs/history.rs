@@ -15,14 +15,14 @@ use crate::schema::TreeRef;
 use crate::system;
 
 /// The word for the commit that a version stands on.
-pub(crate) const HEAD: &str = "HEAD";
+pub const HEAD: &str = "HEAD";
 /// The word for the version before all: without collections.
 pub const NOTHING: &str = "NOTHING";
 /// The word for a branch's working state.
-pub(crate) const WORKING: &str = "WORKING";
+pub const WORKING: &str = "WORKING";
 
 /// Reads the commit in the chunk `hash`. Parents that a shallow clone lacks are left out.
-pub(crate) fn load(store: &dyn ChunkStore, hash: ChunkHash) -> Result<Commit, Error> {
+pub fn load(store: &dyn ChunkStore, hash: ChunkHash) -> Result<Commit, Error> {
     let mut commit = Commit::decode(&store.get(hash)?)?;
     let absent = shallow::absent(store, &commit.parents)?;
     commit.parents.retain(|parent| !absent.contains(parent));
@@ -33,7 +33,7 @@ pub(crate) fn load(store: &dyn ChunkStore, hash: ChunkHash) -> Result<Commit, Er
 ///
 /// # Errors
 /// `NamespaceNotFound` if there is no such branch.
-pub(crate) fn branch_head(
+pub fn branch_head(
     reader: &Reader<'_>,
     repository: &str,
     branch: &str,
@@ -49,7 +49,7 @@ pub(crate) fn branch_head(
 }
 
 /// Says that there is no such branch.
-pub(crate) fn no_branch(repository: &str, branch: &str) -> Error {
+pub fn no_branch(repository: &str, branch: &str) -> Error {
     let message = format!("no branch {branch} in {repository}");
     Error::invalid(Code::NamespaceNotFound, message)
 }
@@ -75,7 +75,7 @@ pub(crate) fn resolve(
 ///
 /// # Errors
 /// As [`resolve`]; those of `head`.
-pub(crate) fn resolve_from(
+pub fn resolve_from(
     reader: &Reader<'_>,
     repository: &str,
     text: &str,

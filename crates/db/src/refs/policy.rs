@@ -33,7 +33,7 @@ pub struct BranchPolicy {
 
 impl BranchPolicy {
     /// The record to store.
-    pub(crate) fn encode(&self) -> Bytes {
+    pub fn encode(&self) -> Bytes {
         let mut builder = DocumentBuilder::new();
         builder.append("protected", Value::Boolean(self.protected));
         if self.closed {
@@ -46,7 +46,7 @@ impl BranchPolicy {
     }
 
     /// Reads a stored record.
-    pub(crate) fn decode(bytes: Bytes) -> Result<BranchPolicy, Error> {
+    pub fn decode(bytes: Bytes) -> Result<BranchPolicy, Error> {
         let record = system::record(bytes)?;
         let flag = |value: Value<'_>| match value {
             Value::Boolean(flag) => Some(flag),
@@ -68,11 +68,7 @@ impl BranchPolicy {
 ///
 /// # Errors
 /// `IllegalOperation` if the branch is protected.
-pub(crate) fn refuse_protected(
-    policy: &BranchPolicy,
-    branch: &str,
-    what: &str,
-) -> Result<(), Error> {
+pub fn refuse_protected(policy: &BranchPolicy, branch: &str, what: &str) -> Result<(), Error> {
     if !policy.protected {
         return Ok(());
     }
@@ -84,11 +80,7 @@ pub(crate) fn refuse_protected(
 }
 
 /// The policy of a branch.
-pub(crate) fn read(
-    reader: &Reader<'_>,
-    database: &str,
-    branch: &str,
-) -> Result<BranchPolicy, Error> {
+pub fn read(reader: &Reader<'_>, database: &str, branch: &str) -> Result<BranchPolicy, Error> {
     let key = system::policy_key(database, branch);
     let record = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
     record.map_or(Ok(BranchPolicy::default()), BranchPolicy::decode)

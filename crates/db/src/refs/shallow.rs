@@ -20,7 +20,7 @@ const ROOT_NAME: &str = "shallow";
 const HASH_BYTES: usize = frond_store::chunk::HASH_BYTES;
 
 /// The names in the list, ascending.
-pub(crate) fn listed(store: &dyn ChunkStore) -> Result<BTreeSet<ChunkHash>, StoreError> {
+pub fn listed(store: &dyn ChunkStore) -> Result<BTreeSet<ChunkHash>, StoreError> {
     let Some(root) = store.root(ROOT_NAME)? else { return Ok(BTreeSet::new()) };
     let list = store.get(root)?;
     let hash = |bytes: &[u8]| {
@@ -32,10 +32,7 @@ pub(crate) fn listed(store: &dyn ChunkStore) -> Result<BTreeSet<ChunkHash>, Stor
 }
 
 /// Of `parents`, those that are known not to be here.
-pub(crate) fn absent(
-    store: &dyn ChunkStore,
-    parents: &[ChunkHash],
-) -> Result<Vec<ChunkHash>, StoreError> {
+pub fn absent(store: &dyn ChunkStore, parents: &[ChunkHash]) -> Result<Vec<ChunkHash>, StoreError> {
     if parents.is_empty() || store.root(ROOT_NAME)?.is_none() {
         return Ok(Vec::new());
     }
@@ -48,7 +45,7 @@ pub(crate) fn absent(
 
 /// Lists commits that will not be here, before a commit comes that names one as its parent. Those that
 /// are here by now leave the list.
-pub(crate) fn list(store: &dyn ChunkStore, commits: &HashSet<ChunkHash>) -> Result<(), Error> {
+pub fn list(store: &dyn ChunkStore, commits: &HashSet<ChunkHash>) -> Result<(), Error> {
     // Somebody else may list others meanwhile.
     loop {
         let root = store.root(ROOT_NAME)?;
@@ -73,7 +70,7 @@ pub(crate) fn list(store: &dyn ChunkStore, commits: &HashSet<ChunkHash>) -> Resu
 }
 
 /// Refuses what needs the parents of a commit whose parents aren't here.
-pub(crate) fn refuse(store: &dyn ChunkStore, commit: ChunkHash, what: &str) -> Result<(), Error> {
+pub fn refuse(store: &dyn ChunkStore, commit: ChunkHash, what: &str) -> Result<(), Error> {
     let parents = Commit::decode(&store.get(commit)?)?.parents;
     if absent(store, &parents)?.is_empty() {
         return Ok(());

@@ -32,7 +32,7 @@ pub struct TagInfo {
 
 impl TagInfo {
     /// The tag's record, which doesn't hold its name.
-    pub(crate) fn to_record(&self) -> DocumentBuf {
+    pub fn to_record(&self) -> DocumentBuf {
         let mut builder = DocumentBuilder::new();
         system::append_bytes(&mut builder, "commit", system::SUBTYPE_GENERIC, &self.commit.0);
         for (name, text) in [("message", &self.message), ("author", &self.author)] {
@@ -53,7 +53,7 @@ impl TagInfo {
     }
 
     /// The tag `name` as its record tells it.
-    pub(crate) fn from_record(name: String, record: &DocumentBuf) -> Result<TagInfo, Error> {
+    pub fn from_record(name: String, record: &DocumentBuf) -> Result<TagInfo, Error> {
         let time = |value: Value<'_>| match value {
             Value::DateTime(millis) => Some(millis),
             _ => None,
@@ -68,28 +68,20 @@ impl TagInfo {
     }
 
     /// Writes the tag.
-    pub(crate) fn put(&self, transaction: &mut Transaction, database: &str) -> Result<(), Error> {
+    pub fn put(&self, transaction: &mut Transaction, database: &str) -> Result<(), Error> {
         let key = system::tag_key(database, &self.name);
         Ok(transaction.put(TreeId::SYSTEM, key, TreeValue::inline(self.encode()))?)
     }
 
     /// Writes where a remote's branch was.
-    pub(crate) fn put_tracking(
-        &self,
-        transaction: &mut Transaction,
-        database: &str,
-    ) -> Result<(), Error> {
+    pub fn put_tracking(&self, transaction: &mut Transaction, database: &str) -> Result<(), Error> {
         let key = system::tracking_key(database, &self.name);
         Ok(transaction.put(TreeId::SYSTEM, key, TreeValue::inline(self.encode()))?)
     }
 }
 
 /// The commit that a tag names, or where a remote's branch (`origin/main`) was.
-pub(crate) fn target(
-    reader: &Reader<'_>,
-    database: &str,
-    name: &str,
-) -> Result<Option<CommitId>, Error> {
+pub fn target(reader: &Reader<'_>, database: &str, name: &str) -> Result<Option<CommitId>, Error> {
     let place = TreeRef::Live(TreeId::SYSTEM);
     for key in [system::tag_key(database, name), system::tracking_key(database, name)] {
         if let Some(bytes) = reader.get_bytes(place, &key)? {
@@ -100,11 +92,7 @@ pub(crate) fn target(
 }
 
 /// The tag `name`.
-pub(crate) fn find(
-    reader: &Reader<'_>,
-    database: &str,
-    name: &str,
-) -> Result<Option<TagInfo>, Error> {
+pub fn find(reader: &Reader<'_>, database: &str, name: &str) -> Result<Option<TagInfo>, Error> {
     let key = system::tag_key(database, name);
     let bytes = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
     bytes.map(|bytes| TagInfo::decode(name.to_owned(), bytes)).transpose()
@@ -123,12 +111,12 @@ fn list(reader: &Reader<'_>, prefix: &[u8]) -> Result<Vec<TagInfo>, Error> {
 }
 
 /// All tags of a database, by name.
-pub(crate) fn of_database(reader: &Reader<'_>, database: &str) -> Result<Vec<TagInfo>, Error> {
+pub fn of_database(reader: &Reader<'_>, database: &str) -> Result<Vec<TagInfo>, Error> {
     list(reader, &system::tag_key(database, ""))
 }
 
 /// Where the branches of remotes were, by name; of one `remote`, or of all.
-pub(crate) fn tracking(
+pub fn tracking(
     reader: &Reader<'_>,
     database: &str,
     remote: Option<&str>,

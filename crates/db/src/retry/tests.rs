@@ -57,7 +57,7 @@ fn damaged_records_are_errors() {
 }
 
 fn open(disk: &SimDisk) -> Frond {
-    Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens")
+    Frond::open_bare(&disk.machine(), FrondOptions::default()).expect("opens")
 }
 
 fn write(frond: &Frond, number: i64) -> Database {

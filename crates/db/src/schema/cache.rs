@@ -32,10 +32,10 @@ const COLLECTIONS_MAX: usize = 10_000;
 
 /// Between two changes of the catalog.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct CatalogEpoch(u64);
+pub struct CatalogEpoch(u64);
 
 /// What a database's name meant at a moment.
-pub(crate) struct KnownDatabase {
+pub struct KnownDatabase {
     /// When.
     pub moment: CatalogEpoch,
     /// The name, parsed.
@@ -48,7 +48,7 @@ pub(crate) struct KnownDatabase {
 /// What names meant when they were read last.
 ///
 /// *Thread safety*: everything may be called from any number of threads at once.
-pub(crate) struct CatalogCache {
+pub struct CatalogCache {
     changes: AtomicU64,
     /// All of the newest moment among them; others are replaced when they are met.
     databases: RwLock<HashMap<String, Arc<KnownDatabase>>>,

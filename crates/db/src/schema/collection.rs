@@ -12,11 +12,11 @@ use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::schema::TreeRef;
 use crate::schema::entry::CatalogEntry;
-use crate::system::{self, LiveCollection, Repository};
+use crate::system::{self, LiveCollection, RepositoryRecord};
 
 /// A collection that can be read: what it is and where its trees lie.
 #[derive(Clone, Debug)]
-pub(crate) struct Collection {
+pub struct Collection {
     /// Local to this data directory.
     pub uuid: [u8; 16],
     /// As given to `create`.
@@ -31,7 +31,7 @@ pub(crate) struct Collection {
 
 /// An index that can be read.
 #[derive(Clone, Debug)]
-pub(crate) struct Index {
+pub struct Index {
     /// As it was asked for.
     pub spec: IndexSpec,
     /// What it files.
@@ -44,7 +44,7 @@ pub(crate) struct Index {
 
 /// What an index's entries hold of documents besides their keys.
 #[derive(Clone, Debug)]
-pub(crate) enum Held {
+pub enum Held {
     /// Nothing.
     Nothing,
     /// Some fields: those that are included, those of the key, and `_id`.
@@ -132,7 +132,11 @@ impl Collection {
     }
 
     /// A collection as a commit of `repository` has it under `name`.
-    pub fn committed(entry: &CatalogEntry, repository: &Repository, name: &str) -> Collection {
+    pub fn committed(
+        entry: &CatalogEntry,
+        repository: &RepositoryRecord,
+        name: &str,
+    ) -> Collection {
         let format = repository.format();
         let index = |(spec, root): &(IndexSpec, ChunkHash)| {
             Index::new(spec.clone(), TreeRef::Committed(spec.tree(*root, format)))
@@ -163,7 +167,7 @@ impl Collection {
 
 /// A collection that no branch of this data directory has written has no record that could hold a
 /// UUID: it is derived from the repository's, and kept when the collection is adopted.
-fn uuid_of_committed(repository: &Repository, name: &str) -> [u8; 16] {
+fn uuid_of_committed(repository: &RepositoryRecord, name: &str) -> [u8; 16] {
     let mut bytes = repository.uuid.to_vec();
     bytes.extend_from_slice(name.as_bytes());
     let hash = Chunk::new(ChunkKind::Blob, &[], &bytes).hash();

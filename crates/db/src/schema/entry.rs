@@ -15,7 +15,7 @@ use crate::system;
 
 /// A collection as a commit has it.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct CatalogEntry {
+pub struct CatalogEntry {
     /// As given to `create`.
     pub options: DocumentBuf,
     /// The documents by `_id`.

@@ -15,7 +15,7 @@ use crate::system::{self, SUBTYPE_GENERIC, append_bytes, field};
 
 /// What one statement of an insert, update or delete did.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct StatementDone {
+pub struct StatementDone {
     /// Documents that were inserted, matched or deleted; an upserted one isn't counted.
     pub count: u64,
     /// Documents that an update changed.
@@ -41,7 +41,7 @@ pub struct FindAndModifyReport {
 
 /// What is remembered of a session.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub struct Record {
     /// The number of the write or transaction.
     pub number: i64,
     /// When it was written: milliseconds since 1970.
@@ -52,7 +52,7 @@ pub(crate) struct Record {
 
 /// What a write or transaction did.
 #[derive(Clone, Debug)]
-pub(crate) enum Remembered {
+pub enum Remembered {
     /// Statements: first of a run to the last of it, and what each of them did.
     Statements(BTreeMap<i32, (i32, StatementDone)>),
     /// A `findAndModify` and its answer, less what it says of retries.

@@ -120,7 +120,7 @@ fn sorts_and_groups_go_to_disk_and_leave_nothing_there() {
     };
     let machine = disk.machine();
     machine.disk.create("spill-left").expect("made"); // As a crash leaves one.
-    let frond = frond_db::Frond::open_on(&machine, options).expect("opens");
+    let frond = frond_vcs::open_on(&machine, options).expect("opens");
     let left =
         || machine.disk.list().expect("listed").into_iter().any(|name| name.contains("spill"));
     assert!(!left());
@@ -162,7 +162,7 @@ fn temporary_files_take_no_more_than_they_may_together() {
         ..frond_db::FrondOptions::default()
     };
     let machine = frond_testkit::SimDisk::new(2).machine();
-    let frond = frond_db::Frond::open_on(&machine, options).expect("opens");
+    let frond = frond_vcs::open_on(&machine, options).expect("opens");
     let shop = frond.database("shop").expect("a proper name");
     let documents: Vec<String> =
         (0..200).map(|n| format!("{{'_id': {n}, 'k': {}}}", n % 17)).collect();
@@ -193,7 +193,7 @@ fn out_is_sorted_on_disk_where_it_is_more_than_memory_holds() {
         ..frond_db::FrondOptions::default()
     };
     let machine = frond_testkit::SimDisk::new(3).machine();
-    let frond = frond_db::Frond::open_on(&machine, options).expect("opens");
+    let frond = frond_vcs::open_on(&machine, options).expect("opens");
     let shop = frond.database("shop").expect("a proper name");
     let large = "x".repeat(40_000);
     let document = |n: i32| {

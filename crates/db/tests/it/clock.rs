@@ -2,15 +2,14 @@
 //! followed, also after a long pause. Method: cases, on a clock that the test sets.
 
 use frond_db::retry::{NumberState, StatementIds};
-use frond_db::version::BranchPolicy;
-use frond_db::{
-    Database, Frond, FrondOptions, Interrupt, ReclaimOptions, RetryKey, RetryableWrite,
-};
+use frond_db::{Frond, FrondOptions, Interrupt, ReclaimOptions, RetryKey, RetryableWrite};
 use frond_doc::{DocumentBuf, Timestamp, Value, document};
 use frond_engine::{Engine, EngineOptions, TreeId};
 use frond_query::Code;
 use frond_store::io::Clock;
 use frond_testkit::{SimClock, SimDisk};
+use frond_vcs::BranchPolicy;
+use frond_vcs::Repository;
 
 use super::support::{all, request, run, statement, try_insert, update};
 
@@ -28,7 +27,8 @@ struct World {
 
 fn open(disk: &SimDisk, clock: &SimClock) -> Frond {
     let machine = frond_testkit::machine::machine(disk, clock, 1);
-    Frond::open_on(&machine, FrondOptions::default()).expect("it opens, whatever the clock says")
+    frond_vcs::open_on(&machine, FrondOptions::default())
+        .expect("it opens, whatever the clock says")
 }
 
 const KEY: RetryKey = RetryKey { session: [3; 16], number: 1 };
@@ -73,19 +73,19 @@ impl World {
     }
 }
 
-fn shop(frond: &Frond) -> Database {
-    frond.database("shop").expect("a proper name")
+fn shop(frond: &Frond) -> Repository {
+    Repository::open(frond, "shop").expect("a proper name")
 }
 
 /// What a server does from time to time, and a collection.
 fn sweep(frond: &Frond) {
     frond.keep_clock().expect("recorded");
-    assert!(frond.run_policies().failed.is_empty());
+    assert!(frond_vcs::run_policies(frond).failed.is_empty());
     frond.expire_documents(&Interrupt::default()).expect("the disk works");
     if let Some(now) = frond.expiry_millis() {
         frond.forget_retries(now - RETRY_MILLIS).expect("the disk works");
     }
-    frond.reclaim(UNDO_MILLIS, ReclaimOptions::default()).expect("the disk works");
+    frond_vcs::reclaim(frond, UNDO_MILLIS, ReclaimOptions::default()).expect("the disk works");
 }
 
 /// What is still there: the visit, the branch, the retry record, what was dropped.
@@ -94,7 +94,7 @@ fn left(frond: &Frond) -> [bool; 4] {
     let reflog = shop.reflog(Some("main")).expect("read");
     [
         all(&shop, "visits") != "[]",
-        frond.database("shop@month").is_ok(),
+        Repository::open(frond, "shop@month").is_ok(),
         frond.number_state(KEY).expect("read") == NumberState::Write,
         reflog.iter().any(|change| change.collection.as_deref() == Some("gone")),
     ]

@@ -2,8 +2,9 @@
 //! a collection's own is taken where a request names none. Method: tables over one small collection,
 //! where case decides.
 
-use frond_db::{AggregateRequest, Database, DeleteStatement, FindAndModify, FindRequest};
+use frond_db::{AggregateRequest, DeleteStatement, FindAndModify, FindRequest};
 use frond_query::{Code, Collation};
+use frond_vcs::Repository;
 
 use crate::support::*;
 
@@ -25,7 +26,7 @@ fn ids(found: &[frond_doc::DocumentBuf]) -> Vec<i64> {
     found.iter().map(|document| id(document).expect("a number")).collect()
 }
 
-fn words() -> Database {
+fn words() -> Repository {
     let shop = shop();
     insert(&shop, "words", WORDS);
     shop

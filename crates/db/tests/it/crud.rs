@@ -1,7 +1,7 @@
 //! Goal: insert, update, delete and findAndModify do and answer what MongoDB's do. Method: tables of
 //! small cases on a collection of a few documents.
 
-use frond_db::{Durability, FindAndModify, FindRequest, Frond, FrondOptions, UpdateStatement};
+use frond_db::{Durability, FindAndModify, FindRequest, FrondOptions, UpdateStatement};
 use frond_doc::{Timestamp, Value, ValueBuf, document};
 use frond_query::Code;
 use frond_testkit::{SimClock, SimDisk};
@@ -113,7 +113,7 @@ fn updates() {
 fn timestamps_are_of_now() {
     let (disk, clock) = (SimDisk::new(1), SimClock::new());
     let machine = frond_testkit::machine::machine(&disk, &clock, 1);
-    let frond = Frond::open_on(&machine, FrondOptions::default()).expect("the disk works");
+    let frond = frond_vcs::open_on(&machine, FrondOptions::default()).expect("the disk works");
     let shop = frond.database("shop").expect("proper");
     let zero = Timestamp(0);
     let document = document! { "_id": 1_i32, "t": Value::Timestamp(zero), "sub": &document! { "t": Value::Timestamp(zero) } };

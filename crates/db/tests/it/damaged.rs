@@ -7,12 +7,13 @@
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{
-    Database, DeleteStatement, Durability, Error, ErrorKind, FindRequest, Frond, FrondOptions,
+    DeleteStatement, Durability, Error, ErrorKind, FindRequest, Frond, FrondOptions,
     ReclaimOptions, UpdateStatement,
 };
 use frond_doc::{DocumentBuf, ValueBuf, document};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
+use frond_vcs::Repository;
 
 use crate::support::*;
 
@@ -20,7 +21,7 @@ const LARGE: [i32; 3] = [1, 4, 6];
 const COUNT: i32 = 8;
 
 fn open_on(disk: &SimDisk) -> Frond {
-    Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens")
+    frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens")
 }
 
 /// Text that a codec leaves as it is.
@@ -62,7 +63,7 @@ impl Rotten {
         let mut texts = Random::new(random.next() ^ salt);
         let disk = SimDisk::new(random.next());
         let frond = open_on(&disk);
-        let shop = frond.database("shop").expect("a name");
+        let shop = Repository::open(&frond, "shop").expect("a name");
         for spec in [
             "{'key': {'a': 1}}",
             "{'key': {'tags': -1}}",
@@ -87,8 +88,8 @@ impl Rotten {
         Rotten { disk, frond, documents, is_committed }
     }
 
-    fn shop(&self) -> Database {
-        self.frond.database("shop").expect("a name")
+    fn shop(&self) -> Repository {
+        Repository::open(&self.frond, "shop").expect("a name")
     }
 
     /// Turns over a bit of the document's title, or of its text, wherever that lies.
@@ -138,7 +139,7 @@ impl Rotten {
             rotten = rotten.reopen();
             if round == 1 {
                 let options = ReclaimOptions { thorough: true, ..ReclaimOptions::default() };
-                let done = rotten.frond.reclaim(0, options);
+                let done = frond_vcs::reclaim(&rotten.frond, 0, options);
                 // A commit has it still, and collections end there.
                 assert!(done.as_ref().is_ok() || rotten.is_committed && is_damaged(done));
             }
@@ -353,17 +354,17 @@ fn what_is_damaged_is_listed_by_branch_collection_and_id() {
     let mut random = Random::fresh();
     let directory = std::env::temp_dir().join(format!("frond-damaged-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
-    let frond = Frond::open(&directory, FrondOptions::default()).expect("a new directory");
-    let shop = frond.database("shop").expect("a name");
+    let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("a new directory");
+    let shop = Repository::open(&frond, "shop").expect("a name");
     let documents: Vec<DocumentBuf> = (0..COUNT).map(|id| made(id, &mut random)).collect();
     assert_eq!(try_insert(&shop, "things", &documents).count, COUNT as u64);
     assert_eq!(try_insert(&shop, "others", &documents[..1]).count, 1);
     let id = shop.commit("all", "Ada").expect("a commit").id.to_string();
     shop.create_branch("side", None).expect("a branch");
-    insert(&frond.database("shop@side").expect("a branch"), "things", "[{'_id': 9}]");
+    insert(&Repository::open(&frond, "shop@side").expect("a branch"), "things", "[{'_id': 9}]");
     frond.close().expect("it closes");
     drop((shop, frond));
-    let none = frond_db::fsck(&directory, &mut |_| ()).expect("it answers");
+    let none = frond_vcs::fsck(&directory, &mut |_| ()).expect("it answers");
     assert!(none.damages.is_empty() && none.lost.is_none(), "{:?}", none.damages);
 
     for id in [4, 6] {
@@ -381,7 +382,7 @@ fn what_is_damaged_is_listed_by_branch_collection_and_id() {
         }
     }
     let before = files(&directory);
-    let report = frond_db::fsck(&directory, &mut |_| ()).expect("it answers");
+    let report = frond_vcs::fsck(&directory, &mut |_| ()).expect("it answers");
     assert_eq!(report.damages.len(), 2, "{:?}", report.damages);
     let lost = report.lost.expect("it can be told");
     let told: Vec<_> = lost
@@ -389,12 +390,12 @@ fn what_is_damaged_is_listed_by_branch_collection_and_id() {
         .iter()
         .map(|it| (&*it.database, &*it.name, it.documents, it.lost.clone()))
         .collect();
-    let document = |id: &str| frond_db::LostPart::Document(id.to_owned());
+    let document = |id: &str| frond_vcs::LostPart::Document(id.to_owned());
     let both = || vec![document("4"), document("6")];
     assert_eq!(told, [("shop", "things", 6, both()), ("shop@side", "things", 7, both())]);
     assert_eq!(lost.commits_lost, [("shop".to_owned(), id)]);
     // Looking is no repair: once more, and what is there is as it was but for the manifest.
-    assert!(frond_db::fsck(&directory, &mut |_| ()).expect("it answers").lost.is_some());
+    assert!(frond_vcs::fsck(&directory, &mut |_| ()).expect("it answers").lost.is_some());
     assert_eq!(before, files(&directory));
     std::fs::remove_dir_all(&directory).expect("it is there");
 }

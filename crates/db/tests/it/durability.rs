@@ -43,7 +43,7 @@ fn check(frond: &Frond) {
 #[test]
 fn after_a_close() {
     let disk = SimDisk::new(1);
-    let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+    let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
     fill(&frond);
     frond.close().expect("closes");
     let error = frond
@@ -51,29 +51,32 @@ fn after_a_close() {
         .and_then(|shop| shop.insert("t", &[json("{}")], true, Durability::Synced));
     assert!(error.is_err(), "a closed directory takes nothing");
     drop(frond);
-    check(&Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens again"));
+    check(&frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens again"));
 }
 
 #[test]
 fn after_a_kill_and_after_a_crash() {
     let disk = SimDisk::new(1);
-    let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+    let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
     fill(&frond);
     let killed = disk.kill();
     let crashed = disk.crash();
     for after in [killed, crashed] {
-        check(&Frond::open_on(&after.machine(), FrondOptions::default()).expect("opens again"));
+        check(&frond_vcs::open_on(&after.machine(), FrondOptions::default()).expect("opens again"));
     }
 }
 
 #[test]
 fn in_a_real_directory() {
     let directory = std::env::temp_dir().join(format!("frond-db-test-{}", std::process::id()));
-    let frond = Frond::open(&directory, FrondOptions::default()).expect("opens");
+    let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("opens");
     fill(&frond);
-    assert!(Frond::open(&directory, FrondOptions::default()).is_err(), "the directory is taken");
+    assert!(
+        frond_vcs::open(&directory, FrondOptions::default()).is_err(),
+        "the directory is taken"
+    );
     drop(frond);
-    let frond = Frond::open(&directory, FrondOptions::default()).expect("opens again");
+    let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("opens again");
     check(&frond);
     frond.close().expect("closes");
     drop(frond);

@@ -1,6 +1,6 @@
 //! Goal: errors tell the caller what to do. Method: disks that fail, requests that are wrong.
 
-use frond_db::{Durability, ErrorKind, Frond, FrondOptions};
+use frond_db::{Durability, ErrorKind, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_testkit::SimDisk;
@@ -10,7 +10,7 @@ use crate::support::*;
 #[test]
 fn a_full_disk_takes_nothing_and_recovers() {
     let disk = SimDisk::new(1);
-    let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+    let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
     let shop = frond.database("shop").expect("a proper name");
     insert(&shop, "things", "[{'_id': 1}]");
     disk.fill_after(0);
@@ -28,7 +28,7 @@ fn a_full_disk_takes_nothing_and_recovers() {
 #[test]
 fn a_failed_sync_closes() {
     let disk = SimDisk::new(1);
-    let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+    let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
     let shop = frond.database("shop").expect("a proper name");
     insert(&shop, "things", "[{'_id': 1}]");
     disk.fail_sync_after(0);

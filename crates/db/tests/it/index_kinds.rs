@@ -5,11 +5,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use frond_db::catalog::{IndexChange, IndexSpec};
-use frond_db::version::MergeRequest;
-use frond_db::{Database, Effort, FindRequest, Frond, FrondOptions, Interrupt, Purpose};
+use frond_db::{Database, Effort, FindRequest, FrondOptions, Interrupt, Purpose};
 use frond_doc::{DocumentBuf, Value, document};
 use frond_query::Code;
 use frond_testkit::SimDisk;
+use frond_vcs::MergeRequest;
+use frond_vcs::Repository;
 
 use crate::support::*;
 
@@ -17,7 +18,7 @@ fn spec(text: &str) -> IndexSpec {
     IndexSpec::parse(json(text).view()).expect("a proper index")
 }
 
-fn with_indexes(specs: &[&str]) -> Database {
+fn with_indexes(specs: &[&str]) -> Repository {
     let shop = shop();
     let documents: Vec<DocumentBuf> = (0..200)
         .map(|n| document! { "_id": n, "a": n % 10, "b": n, "c": &format!("c{}", n % 7), "d": n % 3 })
@@ -289,7 +290,7 @@ fn equivalent_indexes_conflict() {
 #[test]
 fn versions_carry_all_kinds() {
     let frond = open();
-    let main = frond.database("shop").expect("a proper name");
+    let main = Repository::open(&frond, "shop").expect("a proper name");
     insert(&main, "things", "[{'_id': 1, 'a': 1, 'b': {'c': 1}, 'h': 5}, {'_id': 2, 'a': 2}]");
     let specs = [
         "{'key': {'a': 1}, 'partialFilterExpression': {'h': {'$gt': 3}}, 'unique': true}",
@@ -302,7 +303,7 @@ fn versions_carry_all_kinds() {
     main.create_indexes("things", &specs).expect("built");
     main.commit("first", "").expect("committed");
     main.create_branch("side", None).expect("made");
-    let side = frond.database("shop@side").expect("there");
+    let side = Repository::open(&frond, "shop@side").expect("there");
     insert(&side, "things", "[{'_id': 3, 'a': 3, 'b': {'c': [1, 2]}, 'h': 9}]");
     update(&side, "things", statement("{'_id': 1}", "{'$set': {'h': 1}}"));
     side.commit("side", "").expect("committed");
@@ -311,7 +312,7 @@ fn versions_carry_all_kinds() {
     main.merge(&MergeRequest { merge_in: "side".to_owned(), ..Default::default() })
         .expect("merged");
     for name in ["shop", "shop@side", "shop@HEAD", "shop@HEAD~1"] {
-        let version = frond.database(name).expect("there");
+        let version = Repository::open(&frond, name).expect("there");
         check_valid(&version);
         let mut listed = version.list_indexes("things").expect("listed");
         listed.retain(|spec| !spec.is_id());
@@ -327,8 +328,8 @@ fn versions_carry_all_kinds() {
 #[test]
 fn indexes_are_built_while_writers_go_on_and_in_little_memory() {
     let options = FrondOptions { stage_memory_bytes_max: Some(20_000), ..FrondOptions::default() };
-    let frond = Frond::open_on(&SimDisk::new(1).machine(), options).expect("opens");
-    let shop = frond.database("shop").expect("a proper name");
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
     let documents: Vec<DocumentBuf> =
         (0..3_000).map(|n| document! { "_id": n, "a": (n * 7919) % 3_000, "b": "x" }).collect();
     assert_eq!(try_insert(&shop, "things", &documents).count, 3_000);

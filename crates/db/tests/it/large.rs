@@ -4,13 +4,14 @@
 //! copy in memory.
 
 use frond_db::catalog::IndexSpec;
-use frond_db::{Database, Durability, Frond, FrondOptions};
+use frond_db::{Database, Durability, FrondOptions};
 use frond_doc::pieces::read_bson;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, path::Path};
 use frond_query::update::UpdateContext;
 use frond_query::{Collation, Filter, Update};
 use frond_testkit::SimDisk;
 use frond_testkit::random::{Random, for_seeds};
+use frond_vcs::Repository;
 
 use crate::collation::collation;
 use crate::support::*;
@@ -227,8 +228,8 @@ fn updates_equal_those_of_plain_documents() {
     let (mut taken, mut refused) = (0, 0);
     for_seeds(6, |mut random| {
         let disk = SimDisk::new(random.next());
-        let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
-        let shop = frond.database("shop").expect("a proper name");
+        let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+        let shop = Repository::open(&frond, "shop").expect("a proper name");
         for key in ["{'key': {'n': 1}}", "{'key': {'sections.title': 1}}"] {
             let spec = IndexSpec::parse(json(key).view()).expect("a proper index");
             shop.create_indexes("docs", &[spec]).expect("made");
@@ -281,8 +282,9 @@ fn updates_equal_those_of_plain_documents() {
         both(&shop, &mut plain, "{'$set': {'sections.3.title': 'last'}}");
         shop.insert("other", &[json("{}")], true, Durability::Synced).expect("synced");
         drop((shop, frond));
-        let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens again");
-        let shop = frond.database("shop").expect("a proper name");
+        let frond =
+            frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens again");
+        let shop = Repository::open(&frond, "shop").expect("a proper name");
         assert_eq!(stored(&shop).as_bytes(), plain.as_bytes());
         check_index(&shop, &plain);
         frond.engine().check().expect("every invariant holds");
@@ -410,8 +412,8 @@ fn positional_updates_log_what_they_change() {
 #[test]
 fn streamed_documents() {
     let disk = SimDisk::new(3);
-    let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
-    let shop = frond.database("shop").expect("a proper name");
+    let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
     let spec = IndexSpec::parse(json("{'key': {'n': 1}}").view()).expect("a proper index");
     shop.create_indexes("docs", &[spec]).expect("made");
     let mut plain = document(22_000);
@@ -433,8 +435,8 @@ fn streamed_documents() {
     frond.close().expect("closes");
     drop((shop, frond));
 
-    let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens again");
-    let shop = frond.database("shop").expect("a proper name");
+    let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens again");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
     let mut shown = Vec::new();
     shop.export("docs", Some(json("{'n': 2}").view()), &mut |stored| {
         assert_eq!(stored.bytes(), plain.as_bytes().len() as u64);

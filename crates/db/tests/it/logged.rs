@@ -9,6 +9,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::ReclaimOptions;
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
+use frond_vcs::Repository;
 
 use crate::support::*;
 
@@ -40,7 +41,7 @@ fn updated(database: &Database, id: i32, update: &str) -> Result<(), Error> {
 #[test]
 fn an_update_logs_what_changed() {
     let frond = open();
-    let shop = frond.database("shop").expect("a proper name");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
     let logged = |id: i32, update: &str| {
         let before = frond.counters().0.log_record_bytes;
         updated(&shop, id, update).expect("updated");
@@ -74,7 +75,7 @@ fn an_update_logs_what_changed() {
     }
 }
 
-fn commit(database: &Database) -> Result<(), Error> {
+fn commit(database: &Repository) -> Result<(), Error> {
     match database.commit("again", "") {
         Err(error) if error.kind == ErrorKind::Invalid => Ok(()), // Nothing has changed.
         committed => committed.map(|_| ()),
@@ -82,7 +83,7 @@ fn commit(database: &Database) -> Result<(), Error> {
 }
 
 fn step(frond: &Frond, number: usize, random: &mut Random) -> Result<(), Error> {
-    let main = frond.database("shop")?;
+    let main = Repository::open(frond, "shop")?;
     if number == 0 {
         let documents: Vec<DocumentBuf> = [300, 1 << 10, 12 << 10, 60 << 10]
             .into_iter()
@@ -103,7 +104,7 @@ fn step(frond: &Frond, number: usize, random: &mut Random) -> Result<(), Error> 
         2 => frond.engine().reclaim(ReclaimOptions::default()).map(drop).map_err(Error::from),
         _ => {
             let database = match random.one_in(3) && number > 3 {
-                true => frond.database("shop@side")?,
+                true => Repository::open(frond, "shop@side")?,
                 false => main,
             };
             let (field, word) = (random.below(4), random.below(1000));
@@ -120,14 +121,14 @@ fn step(frond: &Frond, number: usize, random: &mut Random) -> Result<(), Error> 
 }
 
 fn digest(frond: &Frond) -> [String; 2] {
-    ["shop", "shop@side"].map(|name| match frond.database(name) {
+    ["shop", "shop@side"].map(|name| match Repository::open(frond, name) {
         Ok(database) => all(&database, "things"),
         Err(_) => "no branch".to_owned(),
     })
 }
 
 fn open_on(disk: &SimDisk) -> Result<Frond, Error> {
-    Frond::open_on(&disk.machine(), FrondOptions::default())
+    frond_vcs::open_on(&disk.machine(), FrondOptions::default())
 }
 
 const STEPS: usize = 25;

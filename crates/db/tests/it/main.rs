@@ -26,5 +26,4 @@ mod support;
 mod text;
 mod transactions;
 mod validation;
-mod version;
 mod whole;

@@ -7,19 +7,20 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{
-    Database, Durability, Effort, Error, FindRequest, Frond, FrondOptions, Interrupt, Purpose,
+    Database, Durability, Effort, Error, FindRequest, FrondOptions, Interrupt, Purpose,
     UpdateStatement,
 };
 use frond_doc::{DocumentBuf, document};
 use frond_query::Code;
 use frond_testkit::{Random, SimDisk};
+use frond_vcs::Repository;
 
 use crate::support::*;
 
 /// Some parts.
 const COUNT: i32 = 25_000;
 
-fn filled() -> Database {
+fn filled() -> Repository {
     let shop = shop();
     for begun in (0..COUNT).step_by(5_000) {
         let of = |id: i32| document! { "_id": id, "n": id };
@@ -210,7 +211,7 @@ fn a_batch_goes_on_behind_what_is_run_in_parts() {
 fn what_a_transaction_writes_is_charged() {
     let options =
         FrondOptions { stages_memory_bytes_max: Some(8 << 20), ..FrondOptions::default() };
-    let frond = Frond::open_on(&SimDisk::new(1).machine(), options).expect("opens");
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
     let shop = frond.database("shop").expect("a proper name");
     insert(&shop, "things", "[{'_id': 1}, {'_id': 2}, {'_id': 3}, {'_id': 4}]");
     let text = text_of(1 << 20, 1);
@@ -326,7 +327,7 @@ fn large_writes_take_turns_and_all_get_through() {
         ..frond_engine::EngineOptions::default()
     };
     let options = FrondOptions { engine, ..FrondOptions::default() };
-    let frond = Frond::open_on(&SimDisk::new(5).machine(), options).expect("opens");
+    let frond = frond_vcs::open_on(&SimDisk::new(5).machine(), options).expect("opens");
     let shop = frond.database("shop").expect("a proper name");
     for id in 0..3 {
         let text = text_of(600_000, id as u64);

@@ -4,10 +4,11 @@
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, Durability, FindAndModify, FindRequest, UpdateStatement};
 use frond_doc::Value;
+use frond_vcs::Repository;
 
 use crate::support::*;
 
-fn things() -> Database {
+fn things() -> Repository {
     let shop = shop();
     insert(
         &shop,

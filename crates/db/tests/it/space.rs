@@ -8,6 +8,7 @@ use frond_engine::{EngineOptions, Reserve};
 use frond_query::Code;
 use frond_testkit::SimDisk;
 use frond_testkit::random::Random;
+use frond_vcs::Repository;
 
 use super::support::{all, delete, find};
 
@@ -23,11 +24,11 @@ fn open(disk: &SimDisk, reserve: u64) -> Frond {
         ..EngineOptions::default()
     };
     let options = FrondOptions { engine, ..FrondOptions::default() };
-    Frond::open_on(&disk.machine(), options).expect("it opens, however full")
+    frond_vcs::open_on(&disk.machine(), options).expect("it opens, however full")
 }
 
-fn shop(frond: &Frond) -> Database {
-    frond.database("shop").expect("a proper name")
+fn shop(frond: &Frond) -> Repository {
+    Repository::open(frond, "shop").expect("a proper name")
 }
 
 /// Documents of about 8 KB that don't compress.
@@ -82,7 +83,8 @@ fn fill(frond: &Frond, random: &mut Random, mut first: i32) -> i32 {
 
 fn collect(frond: &Frond) -> u64 {
     let options = ReclaimOptions { thorough: true, ..ReclaimOptions::default() };
-    let collected = frond.reclaim(0, options).expect("a collection works on a full disk");
+    let collected =
+        frond_vcs::reclaim(frond, 0, options).expect("a collection works on a full disk");
     collected.collected.bytes_after
 }
 
@@ -172,22 +174,24 @@ fn what_is_kept_to_be_undone_is_told() {
     let mut random = Random::new(5);
     let shop = shop(&frond);
     insert(&shop, &batch(&mut random, 0)).expect("room");
-    assert_eq!(frond.kept().expect("read").collections, 0);
+    assert_eq!(frond_vcs::kept(&frond).expect("read").collections, 0);
     shop.drop_collection("things").expect("dropped");
-    insert(&frond.database("other").expect("proper"), &batch(&mut random, 0)).expect("room");
-    frond.database("other").expect("proper").drop_database().expect("dropped");
-    let kept = frond.kept().expect("read");
+    insert(&Repository::open(&frond, "other").expect("proper"), &batch(&mut random, 0))
+        .expect("room");
+    Repository::open(&frond, "other").expect("proper").drop_database().expect("dropped");
+    let kept = frond_vcs::kept(&frond).expect("read");
     assert_eq!((kept.collections, kept.databases), (2, 1), "{kept:?}");
     assert!((250_000..300_000).contains(&kept.bytes), "{kept:?}");
     let now = frond.now_millis();
     assert_eq!(kept.times_millis, Some((now, now)));
     let options = ReclaimOptions { thorough: true, ..ReclaimOptions::default() };
     let week = 7 * 24 * 3_600 * 1_000;
-    let before = frond.reclaim(week, options).expect("collected").collected.bytes_after;
-    assert_eq!(frond.kept().expect("read").collections, 2);
-    let after = frond.reclaim(0, options).expect("collected").collected.bytes_after;
+    let before =
+        frond_vcs::reclaim(&frond, week, options).expect("collected").collected.bytes_after;
+    assert_eq!(frond_vcs::kept(&frond).expect("read").collections, 2);
+    let after = frond_vcs::reclaim(&frond, 0, options).expect("collected").collected.bytes_after;
     assert!(after + 200_000 < before, "{before} and {after}");
-    assert_eq!(frond.kept().expect("read").collections, 0);
+    assert_eq!(frond_vcs::kept(&frond).expect("read").collections, 0);
 }
 
 /// Whatever is deleted, dropped and collected in whatever order on a full disk, and with restarts between: when
@@ -231,7 +235,7 @@ fn no_order_of_giving_back_is_a_trap() {
                         let undo = if random.one_in(3) { 1 << 40 } else { 0 };
                         let options = ReclaimOptions { thorough, ..ReclaimOptions::default() };
                         // It may find no room; but what others need to give back must stay.
-                        let _ = frond.reclaim(undo, options);
+                        let _ = frond_vcs::reclaim(&frond, undo, options);
                         let room = frond.engine().room().expect("told");
                         assert!(reserve / 64 < room.free, "{case}: {room:?}");
                     }

@@ -6,15 +6,16 @@ use frond_db::{
 };
 use frond_doc::{DocumentBuf, Value, ValueBuf, extended_json};
 use frond_testkit::SimDisk;
+use frond_vcs::Repository;
 
 /// Opens a data directory on a disk of its own.
 pub fn open() -> Frond {
-    Frond::open_on(&SimDisk::new(1).machine(), FrondOptions::default()).expect("opens")
+    frond_vcs::open_on(&SimDisk::new(1).machine(), FrondOptions::default()).expect("opens")
 }
 
 /// Opens the database `shop` of a new data directory.
-pub fn shop() -> Database {
-    open().database("shop").expect("a proper name")
+pub fn shop() -> Repository {
+    Repository::open(&open(), "shop").expect("a proper name")
 }
 
 /// Reads a document; quotes may be single ones.

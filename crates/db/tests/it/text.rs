@@ -6,6 +6,7 @@ use frond_db::{Database, FindRequest};
 use frond_doc::{DocumentBuf, Value};
 use frond_query::search::{TextMatcher, TextSpec};
 use frond_query::{Code, Filter};
+use frond_vcs::Repository;
 
 use crate::support::*;
 
@@ -41,7 +42,7 @@ fn refused(database: &Database, filter: &str) -> i32 {
     run(database, "shops", &request(filter)).expect_err(filter).code.number()
 }
 
-fn stocked() -> Database {
+fn stocked() -> Repository {
     let shop = shop();
     insert(&shop, "shops", SHOPS);
     index(&shop, "{'key': {'name': 'text', 'about': 'text'}}");
@@ -240,13 +241,13 @@ fn plans_are_told_as_mongodb_tells_them() {
 #[test]
 fn versions_have_their_text_indexes() {
     let frond = open();
-    let shop = frond.database("shop").expect("a proper name");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
     insert(&shop, "shops", SHOPS);
     index(&shop, "{'key': {'$**': 'text'}, 'weights': {'name': 3}}");
     shop.commit("all", "Ada").expect("committed");
     delete(&shop, "shops", "{'$text': {'$search': 'java'}}");
     assert!(found(&shop, "{'$text': {'$search': 'java'}}").is_empty());
-    let before = frond.database("shop@HEAD").expect("a version");
+    let before = Repository::open(&frond, "shop@HEAD").expect("a version");
     assert_eq!(found(&before, "{'$text': {'$search': 'java'}}"), [1, 5]);
 }
 
@@ -267,14 +268,14 @@ fn merged_text_indexes_are_as_those_built_anew() {
             ))
         };
         let frond = open();
-        let main = frond.database("shop").expect("a proper name");
+        let main = Repository::open(&frond, "shop").expect("a proper name");
         let documents: Vec<DocumentBuf> = (0..60).map(|id| made(id, "base")).collect();
         assert_eq!(try_insert(&main, "shops", &documents).count, 60);
         let definition = "{'key': {'title': 'text', 'body': 'text'}, 'weights': {'title': 3}}";
         index(&main, definition);
         main.commit("all", "Ada").expect("committed");
         main.create_branch("side", None).expect("made");
-        let side = frond.database("shop@side").expect("a branch");
+        let side = Repository::open(&frond, "shop@side").expect("a branch");
         // Both sides change, remove and insert, and both change fields of document 30.
         for (database, offset, fresh) in [(&main, 0, 100), (&side, 1, 200)] {
             for id in (offset..20).step_by(2) {
@@ -300,10 +301,9 @@ fn merged_text_indexes_are_as_those_built_anew() {
             database.commit("changed", "Ada").expect("committed");
         }
         let everything = request("{}");
-        let merge =
-            frond_db::version::MergeRequest { merge_in: "side".to_owned(), ..Default::default() };
+        let merge = frond_vcs::MergeRequest { merge_in: "side".to_owned(), ..Default::default() };
         let merged = main.merge(&merge).expect("merged");
-        assert!(matches!(merged, frond_db::version::MergeOutcome::Merged { .. }), "{merged:?}");
+        assert!(matches!(merged, frond_vcs::MergeOutcome::Merged { .. }), "{merged:?}");
         let checked = main.check_collection("shops", &Default::default()).expect("checked");
         assert!(checked.is_valid(), "{:?}", checked.errors());
         let documents = run(&main, "shops", &everything).expect("found");

@@ -8,13 +8,14 @@ use std::thread;
 use frond_db::catalog::IndexSpec;
 use frond_db::{Durability, ErrorKind, FindRequest};
 use frond_doc::document;
+use frond_vcs::Repository;
 
 use crate::support::*;
 
 #[test]
 fn what_a_transaction_wrote_is_there_at_once_or_never() {
     let frond = open();
-    let outside = frond.database("shop").expect("opens");
+    let outside = Repository::open(&frond, "shop").expect("opens");
     insert(&outside, "things", "[{'_id': 1}]");
     for commits in [false, true] {
         let transaction = frond.begin();
@@ -35,14 +36,14 @@ fn what_a_transaction_wrote_is_there_at_once_or_never() {
         assert!(transaction.commit(Durability::Synced, None).is_err());
     }
     assert_eq!(all(&outside, "things"), "[{'_id':1},{'_id':2}]");
-    assert_eq!(all(&frond.database("other").expect("opens"), "new"), "[{'_id':3}]");
+    assert_eq!(all(&Repository::open(&frond, "other").expect("opens"), "new"), "[{'_id':3}]");
 }
 
 #[test]
 fn a_database_that_is_dropped_takes_what_transactions_add_with_it() {
     for drops_first in [false, true] {
         let frond = open();
-        let shop = frond.database("shop").expect("opens");
+        let shop = Repository::open(&frond, "shop").expect("opens");
         insert(&shop, "things", "[{'_id': 1}]");
         let transaction = frond.begin();
         insert(&transaction.database("shop").expect("opens"), "new", "[{'_id': 2}]");
@@ -55,15 +56,15 @@ fn a_database_that_is_dropped_takes_what_transactions_add_with_it() {
             shop.drop_database().expect("dropped");
         }
         assert!(frond.list_databases().expect("a list").is_empty());
-        insert(&frond.database("shop").expect("opens"), "things", "[{'_id': 7}]");
-        assert_eq!(all(&frond.database("shop").expect("opens"), "new"), "[]");
+        insert(&Repository::open(&frond, "shop").expect("opens"), "things", "[{'_id': 7}]");
+        assert_eq!(all(&Repository::open(&frond, "shop").expect("opens"), "new"), "[]");
     }
 }
 
 #[test]
 fn what_replaces_collections_is_no_statement() {
     let frond = open();
-    insert(&frond.database("shop").expect("opens"), "things", "[{'_id': 1}]");
+    insert(&Repository::open(&frond, "shop").expect("opens"), "things", "[{'_id': 1}]");
     let transaction = frond.begin();
     let inside = transaction.database("shop").expect("opens");
     let code = |result: Result<(), frond_db::Error>| result.expect_err("refused").code.number();
@@ -87,7 +88,7 @@ const REPLACEMENTS: i32 = 150;
 #[test]
 fn names_lead_to_what_is_there_now() {
     let frond = open();
-    let shop = frond.database("shop").expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("opens");
     insert(&shop, "things", "[{'n': 0}]");
     let stop = AtomicBool::new(false);
     let number = |database: &frond_db::Database| {
@@ -101,7 +102,7 @@ fn names_lead_to_what_is_there_now() {
             scope.spawn(|| {
                 let mut last = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    let now = number(&frond.database("shop").expect("opens"));
+                    let now = number(&Repository::open(&frond, "shop").expect("opens"));
                     assert!(last <= now, "{now} after {last}");
                     last = now;
                 }
@@ -113,7 +114,7 @@ fn names_lead_to_what_is_there_now() {
             shop.insert("next", &next, true, Durability::Relaxed).expect("inserts");
             shop.rename_collection("next", "things", true).expect("renames");
             // Whoever was told sees it.
-            assert_eq!(number(&frond.database("shop").expect("opens")), i64::from(n));
+            assert_eq!(number(&Repository::open(&frond, "shop").expect("opens")), i64::from(n));
         }
     });
 }
@@ -121,7 +122,7 @@ fn names_lead_to_what_is_there_now() {
 #[test]
 fn a_document_that_only_moved_is_no_conflict() {
     let frond = open();
-    let shop = frond.database("shop").expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("opens");
     // Of these sizes values lie in line, out of line once they are folded, and in pieces.
     for (id, bytes) in [(1, 100), (2, 20_000), (3, 200_000)] {
         let text = "x".repeat(bytes);
@@ -130,7 +131,7 @@ fn a_document_that_only_moved_is_no_conflict() {
         let inside = transaction.database("shop").expect("opens");
         insert(&shop, "others", &format!("[{{'_id': {id}}}]"));
         let options = frond_db::ReclaimOptions { thorough: true, ..Default::default() };
-        frond.reclaim(u64::MAX, options).expect("collected");
+        frond_vcs::reclaim(&frond, u64::MAX, options).expect("collected");
         let change = statement(&format!("{{'_id': {id}}}"), "{'$set': {'n': 1}}");
         assert_eq!(update(&inside, "things", change).modified, 1, "{bytes} bytes");
         transaction.commit(Durability::Synced, None).expect("nobody else wrote it");
@@ -140,7 +141,7 @@ fn a_document_that_only_moved_is_no_conflict() {
 #[test]
 fn documents_are_claimed_by_the_statement_that_writes_them() {
     let frond = open();
-    let shop = frond.database("shop").expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("opens");
     insert(&shop, "things", "[{'_id': 1, 'n': 0}, {'_id': 2, 'n': 0}]");
     let spec = frond_db::catalog::IndexSpec::parse(json("{'key': {'n': 1}}").view());
     shop.create_indexes("things", &[spec.expect("a proper index")]).expect("made");
@@ -171,7 +172,7 @@ fn documents_are_claimed_by_the_statement_that_writes_them() {
 #[test]
 fn a_cursor_goes_on_where_it_began_when_the_snapshot_moves() {
     let frond = open();
-    let shop = frond.database("shop").expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("opens");
     insert(&shop, "things", "[{'_id': 1}, {'_id': 2}, {'_id': 3}]");
     insert(&shop, "others", "[{'_id': 1, 'n': 0}]");
     let add = || statement("{'_id': 1}", "{'$inc': {'n': 1}}");
@@ -196,7 +197,7 @@ fn a_cursor_goes_on_where_it_began_when_the_snapshot_moves() {
 #[test]
 fn a_cursor_of_a_transaction_filters_what_the_transaction_changed_before_it_came() {
     let frond = open();
-    let shop = frond.database("shop").expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("opens");
     insert(&shop, "things", "[{'_id': 1, 'n': 1}, {'_id': 2, 'n': 1}, {'_id': 3, 'n': 1}]");
     let spec = IndexSpec::parse(json("{'key': {'n': 1}}").view()).expect("a proper index");
     shop.create_indexes("things", &[spec]).expect("made");
@@ -215,7 +216,7 @@ fn a_snapshot_stays_where_names_that_were_known_lead_elsewhere() {
     let add = || statement("{'_id': 1}", "{'$inc': {'n': 1}}");
     for changes_branch in [false, true] {
         let frond = open();
-        let main = frond.database("shop").expect("opens");
+        let main = Repository::open(&frond, "shop").expect("opens");
         insert(&main, "things", "[{'_id': 1}]");
         insert(&main, "others", "[{'_id': 1, 'n': 0}]");
         main.commit("first", "").expect("something changed");
@@ -225,12 +226,12 @@ fn a_snapshot_stays_where_names_that_were_known_lead_elsewhere() {
         main.create_branch("side", Some("HEAD~1")).expect("made");
         let name = if changes_branch { "shop@side" } else { "shop@main~1" };
         // Others have found out where the collection lies.
-        assert_eq!(all(&frond.database(name).expect("opens"), "things"), "[{'_id':1}]");
+        assert_eq!(all(&Repository::open(&frond, name).expect("opens"), "things"), "[{'_id':1}]");
         let transaction = frond.begin();
         let inside = |name| transaction.database(name).expect("opens");
         assert_eq!(all(&inside(name), "things"), "[{'_id':1}]");
         if changes_branch {
-            insert(&frond.database(name).expect("opens"), "things", "[{'_id': 3}]");
+            insert(&Repository::open(&frond, name).expect("opens"), "things", "[{'_id': 3}]");
         } else {
             insert(&main, "things", "[{'_id': 3}]");
             main.commit("third", "").expect("something changed");
@@ -245,11 +246,11 @@ fn a_snapshot_stays_where_names_that_were_known_lead_elsewhere() {
 #[test]
 fn commands_of_versions_are_no_part_of_a_transaction() {
     let frond = open();
-    let outside = frond.database("shop").expect("opens");
+    let outside = Repository::open(&frond, "shop").expect("opens");
     insert(&outside, "things", "[{'_id': 1}]");
     outside.commit("first", "").expect("something changed");
     let transaction = frond.begin();
-    let inside = transaction.database("shop").expect("opens");
+    let inside = Repository::from(transaction.database("shop").expect("opens"));
     insert(&inside, "things", "[{'_id': 2}]");
     let refusals = [
         inside.commit("second", "").err(),

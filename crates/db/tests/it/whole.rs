@@ -4,7 +4,7 @@
 //! that was read once is kept whole for a while and would hide the fault.
 
 use frond_db::catalog::IndexSpec;
-use frond_db::{Database, Durability, FindAndModify, Frond, FrondOptions};
+use frond_db::{Database, Durability, FindAndModify, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_testkit::SimDisk;
 
@@ -46,7 +46,7 @@ struct Unread {
 impl Unread {
     fn new() -> Unread {
         let options = FrondOptions::default();
-        let frond = Frond::open_on(&SimDisk::new(7).machine(), options).expect("opens");
+        let frond = frond_vcs::open_on(&SimDisk::new(7).machine(), options).expect("opens");
         Unread { shop: frond.database("shop").expect("a proper name"), count: 0 }
     }
 

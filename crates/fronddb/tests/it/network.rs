@@ -8,9 +8,8 @@ use fronddb::{Access, CloneOptions, Document, ErrorKind, Merge, PullOptions, Pus
 fn a_server_is_cloned_pulled_from_and_pushed_to() {
     let data = tempfile::tempdir().expect("a directory");
     let token = "all-all-all-all-all";
-    let origin =
-        frond_db::Frond::open(&data.path().join("there"), frond_db::FrondOptions::default())
-            .expect("an empty directory opens");
+    let origin = frond_vcs::open(&data.path().join("there"), frond_db::FrondOptions::default())
+        .expect("an empty directory opens");
     let options = ServeOptions {
         listen: "127.0.0.1:0".to_owned(),
         tokens: Tokens::parse(token).expect("a good one"),

@@ -11,12 +11,12 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_db::version::remote::{
-    ImageSource, RefUpdate, Remote, RemoteState, decode_hashes, encode_hashes, frame,
-};
 use frond_db::{Error, ErrorKind};
 use frond_doc::{DocumentBuf, Value};
 use frond_store::{Chunk, ChunkHash};
+use frond_vcs::remote::{
+    ImageSource, RefUpdate, Remote, RemoteState, decode_hashes, encode_hashes, frame,
+};
 use reqwest::{Certificate, Client, Method, Response, StatusCode, Url};
 
 use crate::http::protocol::{

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use frond_db::version::remote::{DataImage, DataRemote};
 use frond_db::{Error, Frond};
 use frond_store::io::{Chance, SystemChance};
+use frond_vcs::remote::{DataImage, DataRemote};
 
 use crate::http::protocol::{LEASE_CROWDED_SECONDS, LEASE_SECONDS};
 

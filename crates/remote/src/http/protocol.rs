@@ -17,7 +17,7 @@
 //! All but those that give one carry a lease in the header `frond-lease`. With tokens each request carries
 //! `authorization: Bearer TOKEN`. What goes wrong is answered with a status and BSON: `{kind, message}`.
 
-use frond_db::version::remote::CHUNK_BYTES_MAX;
+use frond_vcs::remote::CHUNK_BYTES_MAX;
 use hyper::StatusCode;
 
 /// What the paths begin with.

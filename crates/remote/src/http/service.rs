@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_db::version::remote::{RefUpdate, Remote, decode_hashes, encode_hashes, frame};
 use frond_db::{Error, ErrorKind, Frond};
 use frond_doc::{Binary, DocumentBuilder, Value};
 use frond_store::{Chunk, ChunkHash};
+use frond_vcs::remote::{RefUpdate, Remote, decode_hashes, encode_hashes, frame};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode, header};

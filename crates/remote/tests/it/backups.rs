@@ -4,11 +4,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use frond_db::version::remote::{DataImage, ImageSource, Remote, Reread, RestoreRequest};
 use frond_db::{Durability, Frond};
 use frond_doc::document;
 use frond_remote::HttpImage;
 use frond_testkit::SimDisk;
+use frond_vcs::Repository;
+use frond_vcs::remote::{DataImage, ImageSource, Remote, Reread, RestoreRequest};
 
 use super::bucket::{bucket, open as open_place};
 use super::http::serve_with_token;
@@ -20,7 +21,7 @@ pub(crate) fn named(name: &str) -> RestoreRequest {
 
 /// What a restored data directory holds must be what somebody saw.
 fn check(restored: &Frond) {
-    let (left, right) = (shop(restored), restored.database("other").expect("a name"));
+    let (left, right) = (shop(restored), Repository::open(restored, "other").expect("a name"));
     let counts = (all(&left).len() - 2_000, all(&right).len());
     assert_eq!(counts.0, counts.1, "both databases are of one moment");
     assert_eq!(left.status().expect("it is there").head, {
@@ -35,7 +36,7 @@ fn check(restored: &Frond) {
 #[test]
 fn backups_while_others_write() {
     let (frond, main) = origin(1);
-    let other = frond.database("other").expect("a name");
+    let other = Repository::open(&frond, "other").expect("a name");
     let (server, options) = serve_with_token(&frond);
     let place = bucket("backups");
     let stop = AtomicBool::new(false);

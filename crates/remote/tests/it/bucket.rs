@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use frond_db::version::remote::{
-    FilePart, FileVersion, ORIGIN, PlainRemote, PlainStorage, PushRequest, Remote,
-};
-use frond_db::version::{MergeOutcome, MergeRequest};
-use frond_db::{Database, Error};
+use frond_db::Error;
 use frond_remote::bucket::Bucket;
 use frond_remote::cas_probe::race_on;
 use frond_store::io::SystemChance;
 use frond_testkit::{Random, random};
+use frond_vcs::Repository;
+use frond_vcs::remote::{
+    FilePart, FileVersion, ORIGIN, PlainRemote, PlainStorage, PushRequest, Remote,
+};
+use frond_vcs::{MergeOutcome, MergeRequest};
 use object_store::memory::InMemory;
 
 use super::{all, insert, new, origin, quiet, shop, thing};
@@ -31,7 +32,7 @@ pub(crate) fn try_open(place: &Arc<impl PlainStorage + 'static>) -> Result<Plain
     PlainRemote::open_in(place.clone(), Arc::new(SystemChance))
 }
 
-pub(crate) fn push(database: &Database, remote: &dyn Remote) -> Result<u64, Error> {
+pub(crate) fn push(database: &Repository, remote: &dyn Remote) -> Result<u64, Error> {
     let request = PushRequest { tags: true, ..PushRequest::default() };
     database.push(ORIGIN, remote, &request, &mut quiet()).map(|report| report.moved.chunks)
 }

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_db::version::remote::{
-    FilePart, FileVersion, Moved, ORIGIN, PlainRemote, PlainStorage, PushRequest, Remote,
-};
 use frond_remote::{HttpOptions, HttpRemote};
 use frond_store::io::SystemChance;
 use frond_testkit::{SimDisk, random};
+use frond_vcs::remote::{
+    FilePart, FileVersion, Moved, ORIGIN, PlainRemote, PlainStorage, PushRequest, Remote,
+};
 
 use super::bucket::{bucket, push};
 use super::http::serve;

@@ -6,12 +6,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use frond_db::version::remote::{ORIGIN, PushRequest, RefUpdate, Remote};
-use frond_db::version::{MergeOutcome, MergeRequest};
-use frond_db::{Database, Error, ErrorKind, Frond, ReclaimOptions};
+use frond_db::{Error, ErrorKind, Frond, ReclaimOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_remote::{HttpOptions, HttpRemote, RemoteServer, ServeError, ServeOptions, Tokens};
 use frond_store::{Chunk, ChunkHash, ChunkKind};
+use frond_vcs::Repository;
+use frond_vcs::remote::{ORIGIN, PushRequest, RefUpdate, Remote};
+use frond_vcs::{MergeOutcome, MergeRequest};
 
 use super::{all, insert, new, origin, quiet, shop, thing};
 
@@ -37,7 +38,7 @@ fn remote(server: &RemoteServer) -> HttpRemote {
     HttpRemote::open(&url, &HttpOptions::default()).expect("a good address")
 }
 
-fn push(database: &Database, remote: &dyn Remote) -> Result<u64, Error> {
+fn push(database: &Repository, remote: &dyn Remote) -> Result<u64, Error> {
     let request = PushRequest { tags: true, ..PushRequest::default() };
     database.push(ORIGIN, remote, &request, &mut quiet()).map(|report| report.moved.chunks)
 }
@@ -137,7 +138,7 @@ fn clone_fetch_push_and_pull() {
     let url = format!("{}/other", server.url());
     let elsewhere = HttpRemote::open(&url, &HttpOptions::default()).expect("a good address");
     push(&clone, &elsewhere).expect("it is made");
-    assert_eq!(all(&frond.database("other").expect("a name")), all(&clone));
+    assert_eq!(all(&Repository::open(&frond, "other").expect("a name")), all(&clone));
 }
 
 #[test]
@@ -214,17 +215,17 @@ fn a_collection_breaks_no_running_clone() {
         let remote = remote(&server);
         let mut is_first = true;
         // At the first sign of progress, what is being cloned is removed there.
-        let mut progress = |_: &frond_db::version::remote::Moved| {
+        let mut progress = |_: &frond_vcs::remote::Moved| {
             if std::mem::take(&mut is_first) {
                 let collect = scope.spawn(move || {
                     main.reset(Some("HEAD~1"), true).expect("it goes back");
                     for _ in 0..3 {
-                        frond
-                            .reclaim(
-                                0,
-                                ReclaimOptions { thorough: true, ..ReclaimOptions::default() },
-                            )
-                            .expect("a collection");
+                        frond_vcs::reclaim(
+                            frond,
+                            0,
+                            ReclaimOptions { thorough: true, ..ReclaimOptions::default() },
+                        )
+                        .expect("a collection");
                     }
                     done.store(true, Ordering::SeqCst);
                 });
@@ -480,7 +481,7 @@ fn what_is_pushed_is_checked_before_it_is_believed() {
     assert_eq!(all(&main), before);
     drop(server);
     // The garbage goes, and nothing else.
-    frond.reclaim(0, ReclaimOptions::default()).expect("a collection");
+    frond_vcs::reclaim(&frond, 0, ReclaimOptions::default()).expect("a collection");
     frond.engine().check().expect("it is whole");
     assert_eq!(all(&main), before);
 }

@@ -10,10 +10,11 @@ mod bucket;
 mod cuts;
 mod http;
 
-use frond_db::version::remote::Moved;
-use frond_db::{Database, FindRequest, Frond, FrondOptions};
+use frond_db::{FindRequest, Frond, FrondOptions};
 use frond_doc::{DocumentBuf, document};
 use frond_testkit::SimDisk;
+use frond_vcs::Repository;
+use frond_vcs::remote::Moved;
 
 pub(crate) fn quiet() -> impl FnMut(&Moved) {
     |_: &Moved| {}
@@ -25,14 +26,14 @@ pub(crate) fn new(seed: u64) -> Frond {
 }
 
 pub(crate) fn open(disk: &SimDisk) -> Frond {
-    Frond::open_on(&disk.machine(), FrondOptions::default()).expect("a good directory")
+    frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("a good directory")
 }
 
-pub(crate) fn shop(frond: &Frond) -> Database {
-    frond.database("shop").expect("a database's name")
+pub(crate) fn shop(frond: &Frond) -> Repository {
+    Repository::open(frond, "shop").expect("a database's name")
 }
 
-pub(crate) fn insert(database: &Database, documents: &[DocumentBuf]) {
+pub(crate) fn insert(database: &Repository, documents: &[DocumentBuf]) {
     let report = database.insert("things", documents, true, frond_db::Durability::Synced);
     assert!(report.expect("it is there").errors.is_empty());
 }
@@ -51,7 +52,7 @@ pub(crate) fn thing(id: i32, round: i32) -> DocumentBuf {
 }
 
 /// A shop with a few thousand documents, two branches and a tag.
-pub(crate) fn origin(seed: u64) -> (Frond, Database) {
+pub(crate) fn origin(seed: u64) -> (Frond, Repository) {
     let frond = new(seed);
     let main = shop(&frond);
     insert(&main, &(0..2_000).map(|id| thing(id, 0)).collect::<Vec<_>>());
@@ -62,7 +63,7 @@ pub(crate) fn origin(seed: u64) -> (Frond, Database) {
 }
 
 /// All documents, in order.
-pub(crate) fn all(database: &Database) -> Vec<DocumentBuf> {
+pub(crate) fn all(database: &Repository) -> Vec<DocumentBuf> {
     let cursor = database.find("things", &FindRequest::default()).expect("it can be read");
     cursor.collect::<Result<_, _>>().expect("it can be read")
 }

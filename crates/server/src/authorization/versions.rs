@@ -1,6 +1,7 @@
 //! What commands of versions need: on the branch of `$db`, and on every version that a field names.
 
 use frond_db::Error;
+use frond_vcs::Repository;
 
 use super::{Asked, At};
 use crate::access::Action;
@@ -47,7 +48,7 @@ impl<'a> Asked<'a> {
         on: impl Fn(At<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if self.rights.grants.limits_branches() {
-            let open = self.server.frond.database(database);
+            let open = Repository::open(&self.server.frond, database);
             let changes = open.and_then(|open| open.reflog(Some(name)));
             if changes.is_ok_and(|changes| changes.iter().any(|change| change.tag.is_some())) {
                 return on(At::All);
@@ -176,7 +177,8 @@ pub fn reflog(asked: &Asked<'_>) -> Result<(), Error> {
 /// # Errors
 /// `Unauthorized` (13).
 pub fn undo(asked: &Asked<'_>) -> Result<(), Error> {
-    let exists = asked.server.frond.database(asked.database).and_then(|open| open.exists());
+    let exists =
+        Repository::open(&asked.server.frond, asked.database).and_then(|open| open.exists());
     let mut fields = asked.fields()?;
     let dropped = fields.string("dropped")?;
     if dropped.is_some() || !exists.unwrap_or(true) {

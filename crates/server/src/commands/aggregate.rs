@@ -31,7 +31,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut command = read(request.fields()?)?;
     command.batch.current = CurrentOperation::new(&request.operation);
     command.request.interrupt = command.batch.current.interrupt();
-    let database = write::as_validated(request, request.database()?);
+    let database = write::as_validated(request, request.database()?.database().clone());
     if command.explains {
         let verbosity = explain::Verbosity::QueryPlanner;
         let explanation = explain::aggregate(&database, collection, &command.request, verbosity)?;

@@ -149,7 +149,7 @@ fn open(
         return Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
     }
     let database = request.database_named(database)?;
-    Ok(write::as_validated(request, request.for_write(database, statements)))
+    Ok(write::as_validated(request, request.for_write(&database, statements)))
 }
 
 type Results = (Vec<OperationResult>, Vec<i32>);

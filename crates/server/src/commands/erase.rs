@@ -2,10 +2,10 @@
 //!
 //! It can't be undone, so it is only done with `confirm: true`; `dryRun: true` tells what would be.
 
-use frond_db::version::EraseRequest;
 use frond_db::{Error, ReclaimOptions};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
+use frond_vcs::EraseRequest;
 
 use crate::commands::{gc, reply};
 use crate::request::{Answer, Request};
@@ -56,7 +56,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     if !erase.dry_run {
         let options = ReclaimOptions { thorough: true, bytes_a_second: None, purge: true };
-        request.server.frond.reclaim(gc::UNDO_SECONDS.saturating_mul(1_000), options)?;
+        frond_vcs::reclaim(&request.server.frond, gc::UNDO_SECONDS.saturating_mul(1_000), options)?;
         answer.append("chunksLeft", reply::number(database.erased_left(&erased)?));
     }
     Ok(answer)

@@ -9,6 +9,7 @@ use frond_doc::document::EMPTY;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::pipeline::{Pipeline, explained};
 use frond_query::{Code, Update};
+use frond_vcs::Repository;
 
 use crate::authorization::Asked;
 use crate::commands::handshake::MONGODB_VERSION;
@@ -199,7 +200,8 @@ pub fn aggregate(
     let stages = request.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&EMPTY));
     let collation = request.collation.clone().unwrap_or_default();
-    if let Some((first, rest)) = database.explain_source(collection, stages, effort(verbosity))? {
+    let repository = Repository::from(database.clone());
+    if let Some((first, rest)) = repository.explain_source(collection, stages, effort(verbosity))? {
         let rest = rest.as_value().as_array().unwrap_or(Array::from_validated(&EMPTY));
         Pipeline::parse_collated(rest, &collation)?;
         let mut explanation = DocumentBuilder::new();

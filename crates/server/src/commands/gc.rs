@@ -17,7 +17,8 @@ pub fn run(request: &Request<'_>) -> Answer {
     let purge = fields.boolean("purge")?;
     fields.finish()?;
     let options = ReclaimOptions { thorough: !quick, bytes_a_second, purge };
-    let reclaimed = request.server.frond.reclaim(undo_seconds.saturating_mul(1_000), options)?;
+    let reclaimed =
+        frond_vcs::reclaim(&request.server.frond, undo_seconds.saturating_mul(1_000), options)?;
     let collected = reclaimed.collected;
     let long = |count: u64| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));
     let mut answer = DocumentBuilder::new();
@@ -42,7 +43,7 @@ fn append_kept(
     undo_seconds: u64,
 ) -> Result<(), Error> {
     let frond = &request.server.frond;
-    let kept = frond.kept()?;
+    let kept = frond_vcs::kept(frond)?;
     let long = |count: u64| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));
     let undo_millis = i64::try_from(undo_seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
     answer

@@ -5,9 +5,9 @@
 //! `dumbo` are for clients of other versioned databases.
 
 use frond_db::Error;
-use frond_db::version::{BranchInfo, BranchPolicy, CommitInfo, CommitRequest, LogRequest};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
+use frond_vcs::{BranchInfo, BranchPolicy, CommitInfo, CommitRequest, LogRequest};
 
 use crate::fields::Fields;
 use crate::request::{Answer, Request};

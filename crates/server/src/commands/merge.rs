@@ -4,13 +4,14 @@
 //! collection: a client that doesn't look at the answer can't take it for a success. The merge is
 //! then going on, until it is continued or aborted.
 
-use frond_db::version::{
+use frond_db::Error;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+use frond_vcs::Repository;
+use frond_vcs::{
     ConflictSelection, EqualChanges, Granularity, MergeOutcome, MergeRequest, MergeRules,
     MergeSide, Resolution, parse_field_rules,
 };
-use frond_db::{Database, Error};
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
-use frond_query::Code;
 
 use crate::commands::{history, reply, status};
 use crate::fields::Fields;
@@ -53,7 +54,7 @@ pub fn run(request: &Request<'_>) -> Answer {
 }
 
 /// Gives up a merge, a pick, a revert or a rebase that waits.
-pub fn aborted(database: &Database) -> Answer {
+pub fn aborted(database: &Repository) -> Answer {
     let set_aside = database.merge_abort()?;
     let mut answer = DocumentBuilder::new();
     answer.append("result", Value::String("aborted"));

@@ -1,9 +1,9 @@
 //! `frondCherryPick`, `frondRevert`, `frondRebase` and `frondRestore`.
 
 use frond_db::Error;
-use frond_db::version::{PickKind, PickRequest, Restored};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
+use frond_vcs::{PickKind, PickRequest, Restored};
 
 use crate::commands::{history, merge};
 use crate::request::{Answer, Request};

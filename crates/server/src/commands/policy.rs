@@ -1,9 +1,9 @@
 //! `frondPolicy`: when and how commits of a database are made, and what they must pass.
 
 use frond_db::Error;
-use frond_db::version::CommitPolicy;
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
+use frond_vcs::CommitPolicy;
 
 use crate::commands::reply;
 use crate::request::{Answer, Request};

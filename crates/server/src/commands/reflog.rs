@@ -59,10 +59,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-fn append_heads(
-    answer: &mut DocumentBuilder,
-    branches: &[(String, Option<frond_db::version::CommitId>)],
-) {
+fn append_heads(answer: &mut DocumentBuilder, branches: &[(String, Option<frond_vcs::CommitId>)]) {
     answer.begin_array("branches");
     for (branch, head) in branches {
         answer.push_begin_document().append("branch", Value::String(branch));

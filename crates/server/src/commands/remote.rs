@@ -4,10 +4,10 @@
 //! A `token` that a command brings is for this one transfer: it is kept nowhere and answered nowhere.
 
 use frond_db::Error;
-use frond_db::version::MergeRequest;
-use frond_db::version::remote::{Depth, FetchReport, Moved, ORIGIN, PushRequest};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
+use frond_vcs::MergeRequest;
+use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN, PushRequest};
 
 use crate::commands::reply::long;
 use crate::commands::{history, merge};

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use frond_db::version::{DiffDetail, DiffRequest};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
+use frond_vcs::{DiffDetail, DiffRequest};
 
 use crate::commands::{history, reply, tag};
 use crate::request::{Answer, Request};
@@ -28,7 +28,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let target = fields.string("target")?.unwrap_or("HEAD");
     fields.finish()?;
     let database = request.existing_database()?;
-    let wanted = frond_db::version::LogRequest {
+    let wanted = frond_vcs::LogRequest {
         range: Some(target.to_owned()),
         limit: Some(1),
         ..Default::default()
@@ -50,7 +50,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let diff = DiffRequest {
         from: Some(match commit.parents.first() {
             Some(parent) => parent.to_string(),
-            None => frond_db::version::NOTHING.to_owned(),
+            None => frond_vcs::NOTHING.to_owned(),
         }),
         to: Some(commit.id.to_string()),
         ..DiffRequest::default()

@@ -18,7 +18,7 @@ pub fn coll_stats(request: &Request<'_>) -> Answer {
     fields.finish()?;
     let mut answer = DocumentBuilder::new();
     answer.append("ns", Value::String(&request.namespace(collection)));
-    append_stats(&mut answer, &request.database()?, collection, scale)?;
+    append_stats(&mut answer, &*request.database()?, collection, scale)?;
     Ok(answer)
 }
 

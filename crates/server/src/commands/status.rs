@@ -1,9 +1,10 @@
 //! `frondStatus` and `frondDiff`.
 
-use frond_db::version::rows::append_field_changes;
-use frond_db::version::{CollectionDiff, DiffDetail, DiffRequest, DocumentDiff};
-use frond_db::{Database, Error};
+use frond_db::Error;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_vcs::Repository;
+use frond_vcs::rows::append_field_changes;
+use frond_vcs::{CollectionDiff, DiffDetail, DiffRequest, DocumentDiff};
 
 use crate::commands::reply;
 use crate::limits::REPLY_BYTES_MAX;
@@ -61,7 +62,7 @@ pub fn append_conflict_counts(answer: &mut DocumentBuilder, counts: &[(String, u
 /// Appends `documents: [{_id, change}]`, at most `limit`; `more` says that there are others.
 fn append_changed(
     answer: &mut DocumentBuilder,
-    database: &Database,
+    database: &Repository,
     collection: &str,
     limit: u64,
 ) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 //! `frondTag`: lists, makes and removes tags.
 
 use frond_db::Error;
-use frond_db::version::TagInfo;
 use frond_doc::{DocumentBuilder, Value};
+use frond_vcs::TagInfo;
 
 use crate::access::Action;
 use crate::authorization::At;

@@ -241,7 +241,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-    use frond_db::{Frond, FrondOptions};
+    use frond_db::FrondOptions;
     use frond_doc::document;
     use frond_testkit::SimDisk;
 
@@ -251,7 +251,7 @@ mod tests {
 
     /// A conversation, its side of the connection, and the client's.
     fn begin() -> (Conversation, Socket, TcpStream, watch::Sender<bool>) {
-        let frond = Frond::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
+        let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
         let frond = frond.expect("an empty disk opens");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("bound");

@@ -5,11 +5,11 @@
 use std::sync::{Arc, Mutex};
 
 use frond_db::Error;
-use frond_db::version::remote::{PlainRemote, RefUpdate, Remote, RemoteState};
 use frond_doc::Value;
 use frond_server::{Client, RemoteOpener};
 use frond_store::{Chunk, ChunkHash};
 use frond_testkit::SimDisk;
+use frond_vcs::remote::{PlainRemote, RefUpdate, Remote, RemoteState};
 
 use crate::running::{Running, TestClient, text};
 

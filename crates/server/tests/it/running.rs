@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::thread::JoinHandle;
 
-use frond_db::{Frond, FrondOptions};
+use frond_db::FrondOptions;
 use frond_doc::{DocumentBuf, DocumentBuilder, extended_json};
 use frond_server::{
     Client, ClientError, LogOutput, RemoteOpener, Server, ServerError, ServerOptions, Stopper,
@@ -62,7 +62,7 @@ impl Running {
 
     /// Starts a server on a disk, as it is told.
     pub fn with(disk: &SimDisk, options: ServerOptions) -> Running {
-        let frond = Frond::open_on(&disk.machine(), FrondOptions::default());
+        let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default());
         // `getLog` has the lines, too.
         let (listen, log) = ("127.0.0.1:0".to_owned(), LogOutput::Memory);
         let options = ServerOptions { listen, log, ..options };

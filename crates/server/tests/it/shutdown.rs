@@ -125,7 +125,7 @@ fn shutdown_stops_a_server_that_does_nothing() {
 #[test]
 fn a_directory_that_was_opened_directly_cannot_be_shut_down() {
     let options = frond_db::FrondOptions::default();
-    let frond = frond_db::Frond::open_on(&SimDisk::new(1).machine(), options);
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options);
     let process = InProcess::new(frond.expect("an empty disk opens"));
     let answer = process.execute("admin", document! { "shutdown": 1_i32 }.view(), &[]);
     assert_eq!(code_of(&answer), Some(20));

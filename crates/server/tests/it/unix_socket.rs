@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use frond_db::{Frond, FrondOptions};
+use frond_db::FrondOptions;
 use frond_doc::{Value, document};
 use frond_server::wire::{HEADER_BYTES, Header, Message};
 use frond_server::{Server, ServerError, ServerOptions, UnixSocketOptions};
@@ -91,7 +91,7 @@ fn clients_of_the_file_are_served_beside_those_of_the_address() {
 }
 
 fn bind(path: &Path) -> Result<Server, ServerError> {
-    let frond = Frond::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
     let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..options(path, 0o600) };
     Server::bind(frond.expect("an empty disk"), options)
 }

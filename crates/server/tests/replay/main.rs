@@ -14,11 +14,11 @@ mod trees;
 #[path = "../../../../fuzz/src/wire.rs"]
 mod wire;
 
-use frond_db::version::remote::frame::{self, FrameEffort};
 use frond_doc::{DocumentBuf, extended_json, key};
 use frond_server::wire::Message;
 use frond_store::{Chunk, ChunkKind};
 use frond_testkit::random::{Random, for_seeds};
+use frond_vcs::remote::frame::{self, FrameEffort};
 
 /// One document a line: every type, and names and nestings that once were trouble.
 const DOCUMENTS: &str = include_str!("../../../../fuzz/corpus/documents.txt");

@@ -13,7 +13,7 @@ use crate::schema::{Collection, Index};
 
 /// What is asked of a collection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request<'a> {
+pub struct Request<'a> {
     /// Which documents.
     pub filter: &'a Filter,
     /// In which order.
@@ -33,7 +33,7 @@ pub(crate) struct Request<'a> {
 /// The `min` and `max` of a `find`: the first key of the hinted index that is read, and the first that
 /// isn't any more.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Between<'a> {
+pub struct Between<'a> {
     /// The first.
     pub min: Option<Document<'a>>,
     /// The first behind.
@@ -77,7 +77,7 @@ impl Between<'_> {
 
 /// What a request asks of the order of its documents.
 #[derive(Clone, Debug)]
-pub(crate) enum Order {
+pub enum Order {
     /// Nothing.
     Any,
     /// The order in which they lie: `$natural`.
@@ -90,7 +90,7 @@ pub(crate) enum Order {
 
 /// A hint that was found to be right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Hint {
+pub enum Hint {
     /// `$natural`.
     Natural(Direction),
     /// The index of `_id`.
@@ -101,7 +101,7 @@ pub(crate) enum Hint {
 
 /// What can be asked of a collection besides its trees: what a transaction itself wrote.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OwnFacts {
+pub struct OwnFacts {
     /// For each index, the flags of entries that the transaction itself made.
     pub flags: Vec<u8>,
 }

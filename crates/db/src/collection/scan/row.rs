@@ -22,7 +22,7 @@ const PART_BYTES_MAX: usize = 1 << 20;
 
 /// A whole document that was found, and the key of its `_id`.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub struct Found {
     /// Its key in the documents' tree.
     pub id_key: Bytes,
     /// The document, with all its fields.
@@ -40,7 +40,7 @@ impl Found {
 
 /// A document that a scan came to: the key of its `_id`, and what was read of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub struct Row {
     /// Its key in the documents' tree.
     pub id_key: Bytes,
     /// The document's pieces, if it is large and they are known.
@@ -134,7 +134,7 @@ impl From<Found> for Row {
 
 /// Documents that were found and are kept until they are written.
 #[derive(Default)]
-pub(crate) struct FoundRows {
+pub struct FoundRows {
     pub rows: Vec<Row>,
     bytes: usize,
 }

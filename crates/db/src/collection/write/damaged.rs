@@ -30,7 +30,7 @@ use crate::schema::TreeRef;
 const CHECK_COUNT: usize = 256;
 
 /// What a statement found that needs nothing of it but its place.
-pub(crate) enum Met {
+pub enum Met {
     /// A document that was read, at least in part.
     Row(Row),
     /// The key of one that can't be read.

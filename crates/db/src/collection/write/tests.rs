@@ -14,7 +14,7 @@ use crate::frond::{Frond, FrondOptions};
 type Change = fn(&Database);
 
 fn open() -> Database {
-    let frond = Frond::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
+    let frond = Frond::open_bare(&SimDisk::new(1).machine(), FrondOptions::default());
     frond.and_then(|frond| frond.database("shop")).expect("opens")
 }
 

@@ -1,6 +1,6 @@
 //! Sends each option of each command a wrong type, null, undefined, and a field that nobody knows.
 
-use frond_db::{Frond, FrondOptions};
+use frond_db::FrondOptions;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, extended_json};
 use frond_testkit::SimDisk;
 
@@ -80,7 +80,7 @@ struct Server(InProcess);
 impl Server {
     fn start() -> Server {
         let disk = SimDisk::new(1);
-        let frond = Frond::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
+        let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
         let server = Server(InProcess::new(frond));
         server.run("test", &document! { "create": "c" });
         server

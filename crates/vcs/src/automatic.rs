@@ -1,0 +1,186 @@
+//! Commits that nobody asks for, and what else policies do by themselves.
+//!
+//! 1. Each write notes its bytes under the branch that it went to ([`Written::note`]), if the
+//!    database has a policy: in memory, and only as a hint of what is worth looking at.
+//! 2. Whoever runs the data directory calls [`Frond::run_policies`] from time to time, a server every
+//!    second. It commits the branches of which enough was written, or whose first change since the
+//!    last commit is old enough; thins automatic commits; removes branches whose time is over.
+//! 3. After an opening nothing is noted: every branch of a database with a policy is looked at once.
+//!
+//! A branch with nothing to commit, or a merge that waits, is left alone until it is written again. What
+//! a rule of the policy refuses is tried again after the next write or interval, and reported.
+
+use crate::repository::Repository;
+use frond_engine::TreeId;
+use frond_query::Code;
+use frond_tree::{Bounds, Direction};
+
+use crate::commit_policy::{self, CommitPolicy};
+use crate::policy::BranchPolicy;
+use crate::{CommitInfo, CommitRequest};
+use frond_db::inside::{Changed, Error, ErrorKind, Frond, Reader, TreeRef, system};
+
+/// What a run of the policies did.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyRun {
+    /// Commits that were made, with the names of their databases.
+    pub commits: Vec<(String, CommitInfo)>,
+    /// Branches that were removed, as `shop@try`.
+    pub removed: Vec<String>,
+    /// Automatic commits that were thinned out.
+    pub thinned: u64,
+    /// What didn't work, by database.
+    pub failed: Vec<(String, Error)>,
+}
+
+/// The policies of all branches: database, branch, policy.
+fn branch_policies(reader: &Reader<'_>) -> Result<Vec<(String, String, BranchPolicy)>, Error> {
+    let prefix = system::all_policies_prefix();
+    let place = TreeRef::Live(TreeId::SYSTEM);
+    let mut policies = Vec::new();
+    for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+        let entry = entry?;
+        let (database, branch) = system::database_and_branch(&prefix, &entry.key)?;
+        policies.push((database, branch, BranchPolicy::decode(reader.read(&entry.value)?)?));
+    }
+    Ok(policies)
+}
+
+/// Has what is written be noted as the policies of a data directory ask for it.
+pub(crate) fn begin_to_watch(frond: &Frond) -> Result<(), Error> {
+    let reader = &Reader::now(frond.engine());
+    let written = frond.written();
+    let place = TreeRef::Live(TreeId::SYSTEM);
+    let prefix = system::all_commit_policies_prefix();
+    for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+        let (database, _) = system::database_and_branch(&prefix, &entry?.key)?;
+        written.watch(&database, true);
+    }
+    for (_, _, policy) in branch_policies(reader)? {
+        if policy.closed {
+            written.note_closed();
+        }
+    }
+    Ok(())
+}
+
+/// Does what policies ask for now: automatic commits, thinning, removing branches whose time is
+/// over. Costs little when there is nothing to do; to be called from time to time.
+pub fn run_policies(frond: &Frond) -> PolicyRun {
+    let mut run = PolicyRun::default();
+    look_at_new(frond, &mut run);
+    for (key, changed) in frond.written().all_changed() {
+        let (database, branch) = &key;
+        if let Err(error) = commit_if_due(frond, database, branch, changed, &mut run) {
+            run.failed.push((database.clone(), error));
+        }
+    }
+    if let Err(error) = remove_expired(frond, &mut run) {
+        run.failed.push(("admin".to_owned(), error));
+    }
+    run
+}
+
+/// Lets every branch of a database that has a policy since now count as written.
+fn look_at_new(frond: &Frond, run: &mut PolicyRun) {
+    for name in frond.written().take_new() {
+        let branches = Repository::open(frond, &name).and_then(|database| database.list_branches());
+        match branches {
+            Ok(branches) => {
+                for branch in branches {
+                    frond.written().note(&name, &branch.name, 1, || frond.time_millis());
+                }
+            }
+            Err(error) => run.failed.push((name, error)),
+        }
+    }
+}
+
+fn commit_if_due(
+    frond: &Frond,
+    name: &str,
+    branch: &str,
+    changed: Changed,
+    run: &mut PolicyRun,
+) -> Result<(), Error> {
+    let key = (name.to_owned(), branch.to_owned());
+    let now = frond.time_millis();
+    let policy = commit_policy::read(&Reader::now(frond.engine()), name, now)?;
+    let Some(policy) = policy.filter(|policy| policy.commits(branch)) else {
+        frond.written().take(&key);
+        return Ok(());
+    };
+    let waited = now.saturating_sub(changed.since_millis);
+    let reason = if policy.changed_bytes.is_some_and(|bytes| bytes <= changed.bytes) {
+        "size"
+    } else if policy.every_millis.is_some_and(|every| every <= waited) {
+        "interval"
+    } else {
+        return Ok(());
+    };
+    // Taken first: what is written from now on is noted for the next commit.
+    frond.written().take(&key);
+    let database = Repository::open(frond, &format!("{name}@{branch}"))?;
+    let Some(commit) = database.commit_automatically(&policy, reason)? else { return Ok(()) };
+    run.commits.push((name.to_owned(), commit));
+    if !policy.thin.is_empty() {
+        run.thinned += database.thin(&policy, true)?;
+    }
+    Ok(())
+}
+
+fn remove_expired(frond: &Frond, run: &mut PolicyRun) -> Result<(), Error> {
+    let Some(now) = frond.expiry_millis() else { return Ok(()) };
+    for (name, branch, policy) in branch_policies(&Reader::now(frond.engine()))? {
+        let is_over = policy.expires_millis.is_some_and(|expires| expires <= now);
+        if !is_over || policy.protected {
+            continue;
+        }
+        match Repository::open(frond, &name)?.delete_branch(&branch, true) {
+            Ok(()) => run.removed.push(format!("{name}@{branch}")),
+            Err(error) => run.failed.push((name, error)),
+        }
+    }
+    Ok(())
+}
+
+impl Repository {
+    /// Commits what changed, if anything did.
+    fn commit_automatically(
+        &self,
+        policy: &CommitPolicy,
+        reason: &str,
+    ) -> Result<Option<CommitInfo>, Error> {
+        let status = self.status()?;
+        if status.collections.is_empty() || status.merging.is_some() {
+            return Ok(None);
+        }
+        let count = |collection: &crate::CollectionStatus| {
+            collection.added + collection.removed + collection.modified
+        };
+        let changes: u64 = status.collections.iter().map(count).sum();
+        let names: Vec<&str> =
+            status.collections.iter().map(|collection| collection.collection.as_str()).collect();
+        let message = policy
+            .message
+            .replace("{database}", self.repository_name())
+            .replace("{branch}", &status.branch)
+            .replace("{reason}", reason)
+            .replace("{changes}", &changes.to_string())
+            .replace("{collections}", &names.join(", "));
+        let request = CommitRequest {
+            message: Some(message),
+            author: policy.author.clone(),
+            automatic: true,
+            ..CommitRequest::default()
+        };
+        match self.commit_as(&request) {
+            Ok(commit) => Ok(Some(commit)),
+            // Somebody else committed it meanwhile.
+            Err(error) if error.kind == ErrorKind::Invalid && error.code == Code::BadValue => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

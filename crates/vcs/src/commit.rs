@@ -1,0 +1,292 @@
+//! A version commit: what the branch changed becomes chunks, and HEAD moves.
+//!
+//! 1. In a transaction read the branch: HEAD, working entries, no merge that waits.
+//! 2. Fold the branch's live trees as they are at the transaction's snapshot, and make the catalog.
+//! 3. Nothing changed if that is HEAD's: the same content has the same root.
+//! 4. Put the commit's chunk, sync the store; then commit the transaction that moves the ref,
+//!    registers the id and writes the reflog.
+//!
+//! Writers go on: what they write after the snapshot is a change against the new HEAD. Live
+//! collections stay live, their base is now the committed tree. Two commits of one branch: the
+//! second finds the ref changed, and runs again on the first one's HEAD. What a lost attempt put in
+//! the store is found again by its name or is left to garbage collection.
+
+use crate::repository::Repository;
+use frond_engine::{Durability, Engine, Transaction, TreeId};
+use frond_query::Code;
+use frond_store::{Chunk, ChunkHash, Lifetime};
+use frond_tree::Tree;
+
+use crate::reflog::RefWhy;
+use crate::state::BranchState;
+use crate::{CommitInfo, history};
+use frond_db::inside::refs::{format, shallow};
+use frond_db::inside::{Commit, Error, LatchMode, Outcome, Scope, WorkingEntry, system};
+
+/// Who makes a commit if nobody says.
+pub(crate) const AUTHOR_DEFAULT: &str = "frond";
+/// Longest message; it is one chunk with the rest of the commit.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Longest author.
+const AUTHOR_BYTES_MAX: usize = 1 << 10;
+
+/// How to commit.
+#[derive(Clone, Debug, Default)]
+pub struct CommitRequest {
+    /// Why; when amending, `None` keeps what the commit says.
+    pub message: Option<String>,
+    /// Who made the changes; when amending, `None` keeps who the commit says. Empty is `frond`.
+    pub author: Option<String>,
+    /// Who commits them, if that is somebody else.
+    pub committer: Option<String>,
+    /// When the changes were made, in milliseconds since 1970, if not now.
+    pub time_millis: Option<i64>,
+    /// Replace HEAD by a commit of its content, its parents and what changed since.
+    pub amend: bool,
+    /// Commit also if nothing changed.
+    pub allow_empty: bool,
+    /// Nobody asked for it: the policy's retention may take it away again.
+    pub automatic: bool,
+}
+
+/// What a commit says of itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Signature<'a> {
+    pub author: &'a str,
+    pub message: &'a str,
+    /// If it isn't the author.
+    pub committer: Option<&'a str>,
+    /// When the changes were made, if not now.
+    pub authored_millis: Option<i64>,
+    /// A policy makes it.
+    pub automatic: bool,
+    /// Now.
+    pub time_millis: i64,
+}
+
+impl<'a> Signature<'a> {
+    /// Checks what a client gave; an empty author is nobody.
+    ///
+    /// # Errors
+    /// `BadValue` if it is too long.
+    pub fn new(
+        author: &'a str,
+        message: &'a str,
+        time_millis: i64,
+    ) -> Result<Signature<'a>, Error> {
+        check_length("message", message, MESSAGE_BYTES_MAX)?;
+        check_length("author", author, AUTHOR_BYTES_MAX)?;
+        let author = if author.is_empty() { AUTHOR_DEFAULT } else { author };
+        let (committer, authored_millis, automatic) = (None, None, false);
+        Ok(Signature { author, message, committer, authored_millis, automatic, time_millis })
+    }
+
+    /// What the reflog says of a commit.
+    pub fn why(&self, what: &str) -> String {
+        format!("{what}: {}", self.message.lines().next().unwrap_or_default())
+    }
+}
+
+fn check_length(what: &str, text: &str, max: usize) -> Result<(), Error> {
+    if text.len() <= max {
+        return Ok(());
+    }
+    Err(Error::invalid(Code::BadValue, format!("the {what} is longer than {max} bytes")))
+}
+
+impl Repository {
+    /// Records the branch's working state as a commit. An empty `author` is `frond`. Writers go on.
+    /// The cost follows what changed since the last commit.
+    ///
+    /// # Errors
+    /// `BadValue` if nothing changed; `UserWritesBlocked` if this version is a commit;
+    /// `IllegalOperation` if a merge waits for its conflicts.
+    pub fn commit(&self, message: &str, author: &str) -> Result<CommitInfo, Error> {
+        self.commit_as(&CommitRequest {
+            message: Some(message.to_owned()),
+            author: Some(author.to_owned()),
+            ..CommitRequest::default()
+        })
+    }
+
+    /// Records the branch's working state as a commit, as `request` says.
+    ///
+    /// # Errors
+    /// As [`Repository::commit`]; `BadValue` if there is no commit to amend.
+    pub fn commit_as(&self, request: &CommitRequest) -> Result<CommitInfo, Error> {
+        let branch = self.writable_branch()?;
+        let name = self.repository_name();
+        let engine = self.frond().engine();
+        let scope = Scope::branch(name, branch);
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            if frond_db::inside::refs::repository(&self.reader(), name)?.is_none() {
+                if !request.allow_empty {
+                    return Err(nothing_to_commit());
+                }
+                frond_db::inside::adopt::ensure_repository(transaction, self, branch)?;
+            }
+            let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            // A merge that waits for decisions about the schema has merged nothing yet.
+            if state
+                .merging
+                .as_ref()
+                .is_some_and(|merge| merge.decisions.is_none() || merge.kind.is_replay())
+            {
+                state.refuse_while_merging("a commit")?;
+            }
+            let catalog = state.working_catalog(engine, transaction.snapshot())?;
+            let info = if request.amend {
+                self.amend(transaction, &state, catalog, request)?
+            } else {
+                let is_unchanged = catalog.root == state.head_catalog(&**engine.store())?.root;
+                if is_unchanged && !request.allow_empty {
+                    return Err(nothing_to_commit());
+                }
+                let message = request.message.as_deref().unwrap_or_default();
+                let author = request.author.as_deref().unwrap_or_default();
+                let signature = self.signature(request, author, message)?;
+                let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
+                let (chunk, info) = self.make_commit(transaction, catalog, &parents, &signature)?;
+                state.record(transaction, &chunk, &signature.why("commit"), &signature)?;
+                info
+            };
+            state.forget_dropped(transaction)?;
+            Ok(Outcome::Commit(info))
+        })
+    }
+
+    /// Makes a commit that passes the policy's rules, and makes it durable with all that it refers to.
+    ///
+    /// # Errors
+    /// `DocumentValidationFailure` if a rule doesn't let it pass.
+    pub(crate) fn make_commit(
+        &self,
+        transaction: &mut Transaction,
+        catalog: Tree,
+        parents: &[ChunkHash],
+        signature: &Signature<'_>,
+    ) -> Result<(Chunk, CommitInfo), Error> {
+        let engine = self.frond().engine();
+        let store = engine.store();
+        let before = match parents.first() {
+            Some(parent) => history::load(&**store, *parent)?.catalog,
+            None => Tree::empty(&**store, catalog.format)?,
+        };
+        self.check_commit(transaction, &before, &catalog)?;
+        make(engine, catalog, parents, signature)
+    }
+
+    fn signature<'a>(
+        &self,
+        request: &'a CommitRequest,
+        author: &'a str,
+        message: &'a str,
+    ) -> Result<Signature<'a>, Error> {
+        let signature = Signature::new(author, message, self.frond().time_millis())?;
+        if let Some(committer) = &request.committer {
+            check_length("committer", committer, AUTHOR_BYTES_MAX)?;
+        }
+        let committer =
+            request.committer.as_deref().filter(|committer| *committer != signature.author);
+        let (authored_millis, automatic) = (request.time_millis, request.automatic);
+        Ok(Signature { committer, authored_millis, automatic, ..signature })
+    }
+
+    /// Replaces HEAD by a commit of the same parents.
+    fn amend(
+        &self,
+        transaction: &mut Transaction,
+        state: &BranchState,
+        catalog: Tree,
+        request: &CommitRequest,
+    ) -> Result<CommitInfo, Error> {
+        let Some((head_chunk, head)) = &state.head else {
+            let message = format!("{} has no commit to amend", state.branch);
+            return Err(Error::invalid(Code::BadValue, message));
+        };
+        shallow::refuse(&**self.frond().engine().store(), *head_chunk, "amending")?;
+        state.refuse_protected(transaction, self, "amending a commit")?;
+        let message = request.message.as_deref().unwrap_or(&head.message);
+        let author = request.author.as_deref().unwrap_or(&head.author);
+        let mut signature = self.signature(request, author, message)?;
+        if request.time_millis.is_none() {
+            let authored = head.authored_millis.unwrap_or(head.timestamp_millis);
+            signature.authored_millis = Some(authored);
+        }
+        let (chunk, info) = self.make_commit(transaction, catalog, &head.parents, &signature)?;
+        state.record(transaction, &chunk, &signature.why("commit (amend)"), &signature)?;
+        Ok(info)
+    }
+}
+
+fn nothing_to_commit() -> Error {
+    Error::invalid(Code::BadValue, "nothing to commit, working state clean")
+}
+
+/// Puts a commit in the store and makes it durable, with all that it refers to.
+fn make(
+    engine: &Engine,
+    catalog: Tree,
+    parents: &[ChunkHash],
+    signature: &Signature<'_>,
+) -> Result<(Chunk, CommitInfo), Error> {
+    let store = engine.store();
+    // A clock that was set back must not make a commit older than its parents: the log of a
+    // history is ordered by time. A time that is given may lie in the past, as that of a history
+    // that is imported does, never in the future, where it would hold for all that comes after.
+    let now = signature.time_millis;
+    let authored = signature.authored_millis.unwrap_or(now);
+    let (mut timestamp_millis, mut generation) = (authored.min(now), 1);
+    for parent in parents {
+        let parent = history::load(&**store, *parent)?;
+        timestamp_millis = timestamp_millis.max(parent.timestamp_millis);
+        generation = generation.max(parent.generation.saturating_add(1));
+    }
+    let is_told = signature.authored_millis.is_some() && authored != timestamp_millis;
+    let commit = Commit {
+        catalog,
+        parents: parents.to_vec(),
+        author: signature.author.to_owned(),
+        message: signature.message.to_owned(),
+        committer: signature.committer.map(str::to_owned),
+        timestamp_millis,
+        authored_millis: is_told.then_some(authored),
+        generation,
+        automatic: signature.automatic,
+    };
+    let chunk = commit.encode();
+    store.put_many_for(Lifetime::Lasting, std::slice::from_ref(&chunk))?;
+    store.sync()?;
+    let info = history::info(chunk.hash(), &commit);
+    Ok((chunk, info))
+}
+
+impl BranchState {
+    /// Moves the branch to a commit that was just made, and registers its id.
+    pub fn record(
+        &self,
+        transaction: &mut Transaction,
+        chunk: &Chunk,
+        why: &str,
+        signature: &Signature<'_>,
+    ) -> Result<(), Error> {
+        self.register(transaction, chunk)?;
+        self.move_ref(transaction, chunk.hash(), RefWhy::plain(why, signature.time_millis))
+    }
+
+    /// Registers the id of a commit.
+    pub fn register(&self, transaction: &mut Transaction, chunk: &Chunk) -> Result<(), Error> {
+        let key = system::commit_key(&self.database, &format::id_of(chunk.hash()).0);
+        Ok(transaction.put(TreeId::SYSTEM, key, system::commit_value(chunk))?)
+    }
+
+    /// Removes the marks of dropped collections: the new HEAD doesn't have them.
+    pub fn forget_dropped(&self, transaction: &mut Transaction) -> Result<(), Error> {
+        for (name, entry) in &self.entries {
+            if *entry == WorkingEntry::Dropped {
+                self.delete_entry(transaction, name)?;
+            }
+        }
+        Ok(())
+    }
+}

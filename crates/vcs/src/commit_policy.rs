@@ -1,0 +1,496 @@
+//! When commits of a database are made without being asked for, what they say, which of them stay,
+//! and what every commit must pass.
+//!
+//! A policy is one document, given by a client and stored as it came:
+//!
+//! ```text
+//! everySeconds: 3600          commit what changed, so often
+//! changedBytes: 10000000      commit once about so much was written
+//! branches: ["main"]          only these; otherwise every branch
+//! author: "robot"             of these commits
+//! message: "{branch}: {changes} documents"
+//! thin: [{olderThanSeconds: 86400, keepEverySeconds: 3600}]
+//! rules: [{name: "prices", collection: "items", documents: {price: {$gt: 0}}, changes: {...}}]
+//! ```
+//!
+//! `rules` are validators that run on a commit's difference from its first parent, whoever makes it:
+//! a commit, a merge, a pick; and a push, for each commit that is new. Where a branch moves to a commit
+//! that was here already (a merge or a push that is a fast-forward), they run on what that changes as
+//! a whole, as they would for a merge's commit. `documents` is a filter that each document must pass which was added or
+//! changed, `changes` one that each row of `$diff` must pass. They cost what the difference does.
+//!
+//! The policy is local to the data directory, as refs are: a clone makes its own.
+
+use crate::repository::Repository;
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, extended_json};
+use frond_engine::{Durability, Transaction, TreeId};
+use frond_query::expression::Variables;
+use frond_query::{Code, Filter};
+use frond_store::ChunkHash;
+use frond_tree::{Tree, Value as TreeValue};
+
+use crate::diff::changed_collections;
+use crate::{CollectionChange, DiffDetail, DiffRow, history};
+use frond_db::inside::large::read_document;
+use frond_db::inside::refs::format;
+use frond_db::inside::{Error, LatchMode, Outcome, Reader, Scope, TreeRef, refs, system};
+
+/// Rules of a policy, and tiers of thinning, at most.
+const PARTS_MAX: usize = 100;
+/// Violations that one error names.
+const VIOLATIONS_NAMED_MAX: usize = 20;
+/// Words in braces that a message may hold.
+const PLACEHOLDERS: &[&str] = &["database", "branch", "reason", "changes", "collections"];
+/// What a commit says whose policy has no message.
+const MESSAGE_DEFAULT: &str = "Automatic commit of {branch} ({reason})";
+
+/// When and how commits of a database are made.
+#[derive(Clone, Debug)]
+pub struct CommitPolicy {
+    document: DocumentBuf,
+    /// Commit what changed, so often.
+    pub(crate) every_millis: Option<i64>,
+    /// Commit once about so many bytes were written.
+    pub(crate) changed_bytes: Option<u64>,
+    /// Only these branches.
+    pub(crate) branches: Option<Vec<String>>,
+    pub(crate) author: Option<String>,
+    pub(crate) message: String,
+    /// Youngest first.
+    pub(crate) thin: Vec<Tier>,
+    rules: Vec<Rule>,
+}
+
+/// Of automatic commits older than `older_millis` one stays in each `every_millis`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tier {
+    pub older_millis: i64,
+    pub every_millis: i64,
+}
+
+/// A validator of differences.
+#[derive(Clone, Debug)]
+struct Rule {
+    name: String,
+    collection: String,
+    documents: Option<Filter>,
+    changes: Option<Filter>,
+}
+
+fn wrong(what: impl std::fmt::Display) -> Error {
+    Error::invalid(Code::BadValue, format!("the commit policy: {what}"))
+}
+
+/// A positive whole number that a policy has under `name`.
+fn positive(document: Document<'_>, name: &str) -> Result<Option<i64>, Error> {
+    match document.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_integer() {
+            Some(number) if 0 < number => Ok(Some(number)),
+            _ => Err(wrong(format_args!("{name} must be a number above 0"))),
+        },
+    }
+}
+
+fn text(document: Document<'_>, name: &str) -> Result<Option<String>, Error> {
+    match document.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.to_owned())),
+        Some(_) => Err(wrong(format_args!("{name} must be a string"))),
+    }
+}
+
+fn list<'a>(document: Document<'a>, name: &str) -> Result<Option<Array<'a>>, Error> {
+    match document.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(list)) if list.iter().count() <= PARTS_MAX => Ok(Some(list)),
+        Some(_) => Err(wrong(format_args!("{name} must be an array of at most {PARTS_MAX}"))),
+    }
+}
+
+fn check_fields(document: Document<'_>, known: &[&str]) -> Result<(), Error> {
+    match document.iter().find(|(name, _)| !known.contains(name)) {
+        Some((name, _)) => Err(wrong(format_args!("{name} is none of {}", known.join(", ")))),
+        None => Ok(()),
+    }
+}
+
+impl CommitPolicy {
+    /// Reads a policy.
+    ///
+    /// # Errors
+    /// `BadValue` that names what is wrong; what is wrong with a filter.
+    pub fn parse(document: Document<'_>, now_millis: i64) -> Result<CommitPolicy, Error> {
+        let known =
+            ["author", "branches", "changedBytes", "everySeconds", "message", "rules", "thin"];
+        check_fields(document, &known)?;
+        let mut branches = None;
+        for branch in list(document, "branches")?.iter().flat_map(|list| list.iter()) {
+            let branch = branch.as_str().ok_or_else(|| wrong("branches must be strings"))?;
+            branches.get_or_insert_with(Vec::new).push(branch.to_owned());
+        }
+        let mut rules = Vec::new();
+        for rule in list(document, "rules")?.iter().flat_map(|list| list.iter()) {
+            rules.push(Rule::parse(rule, now_millis)?);
+        }
+        let mut thin = Vec::new();
+        for tier in list(document, "thin")?.iter().flat_map(|list| list.iter()) {
+            thin.push(Tier::parse(tier)?);
+        }
+        thin.sort_by_key(|tier| tier.older_millis);
+        let message = text(document, "message")?.unwrap_or_else(|| MESSAGE_DEFAULT.to_owned());
+        check_message(&message)?;
+        Ok(CommitPolicy {
+            document: document.to_buf(),
+            every_millis: positive(document, "everySeconds")?.map(|n| n.saturating_mul(1_000)),
+            changed_bytes: positive(document, "changedBytes")?.map(i64::unsigned_abs),
+            branches,
+            author: text(document, "author")?,
+            message,
+            thin,
+            rules,
+        })
+    }
+
+    /// The policy as it was given.
+    pub fn to_document(&self) -> &DocumentBuf {
+        &self.document
+    }
+
+    /// Whether it makes commits of this branch.
+    pub(crate) fn commits(&self, branch: &str) -> bool {
+        let wants = self.every_millis.is_some() || self.changed_bytes.is_some();
+        let is_named = |names: &Vec<String>| names.iter().any(|name| name == branch);
+        wants && self.branches.as_ref().is_none_or(is_named)
+    }
+
+    /// Checks what `subject`, which makes `to` of `from`, changes.
+    ///
+    /// # Errors
+    /// `DocumentValidationFailure` (121) that names the rule and documents.
+    fn check(
+        &self,
+        database: &Repository,
+        subject: &str,
+        from: &Tree,
+        to: &Tree,
+    ) -> Result<(), Error> {
+        if self.rules.is_empty() || from.root == to.root {
+            return Ok(());
+        }
+        let store = database.frond().engine().store();
+        for changed in changed_collections(store, from, to)? {
+            let rules: Vec<&Rule> =
+                self.rules.iter().filter(|rule| rule.collection == changed.name).collect();
+            if rules.is_empty() {
+                continue;
+            }
+            let mut violations = Violations::default();
+            for change in changed.documents(store)? {
+                let change = change?;
+                let read = |value: &Option<TreeValue>| {
+                    value.as_ref().map(|value| read_document(&**store, value)).transpose()
+                };
+                let (from, to) = (read(&change.from)?, read(&change.to)?);
+                let kind = CollectionChange::between(from.is_some(), to.is_some());
+                let detail = DiffDetail::Document { from, to };
+                let row = DiffRow { collection: changed.name.clone(), change: kind, detail };
+                for rule in &rules {
+                    rule.check(&row, &mut violations)?;
+                }
+            }
+            violations.refuse(subject, &database.namespace(&changed.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a message with words in braces that mean nothing.
+fn check_message(message: &str) -> Result<(), Error> {
+    for part in message.split('{').skip(1) {
+        let word = part.split('}').next().unwrap_or_default();
+        if !PLACEHOLDERS.contains(&word) || word.len() == part.len() {
+            let known = PLACEHOLDERS.join("}, {");
+            return Err(wrong(format_args!("message: {{{word}}} is none of {{{known}}}")));
+        }
+    }
+    Ok(())
+}
+
+impl Tier {
+    fn parse(tier: Value<'_>) -> Result<Tier, Error> {
+        let tier = tier.as_document().ok_or_else(|| wrong("thin must hold documents"))?;
+        check_fields(tier, &["olderThanSeconds", "keepEverySeconds"])?;
+        let seconds = |name: &str| {
+            let seconds = positive(tier, name)?;
+            let seconds = seconds.ok_or_else(|| wrong(format_args!("thin needs {name}")))?;
+            Ok::<i64, Error>(seconds.saturating_mul(1_000))
+        };
+        let (older_millis, every_millis) =
+            (seconds("olderThanSeconds")?, seconds("keepEverySeconds")?);
+        Ok(Tier { older_millis, every_millis })
+    }
+}
+
+impl Rule {
+    fn parse(rule: Value<'_>, now_millis: i64) -> Result<Rule, Error> {
+        let rule = rule.as_document().ok_or_else(|| wrong("rules must hold documents"))?;
+        check_fields(rule, &["name", "collection", "documents", "changes"])?;
+        let filter = |name: &str| match rule.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Document(filter)) => {
+                let variables = Variables::new(now_millis, None)?;
+                Ok(Some(Filter::parse(filter)?.with_variables(variables)))
+            }
+            Some(_) => Err(wrong(format_args!("{name} of a rule must be a filter"))),
+        };
+        let named = |name: &str| {
+            text(rule, name)?.ok_or_else(|| wrong(format_args!("a rule needs a {name}")))
+        };
+        let rule = Rule {
+            name: named("name")?,
+            collection: named("collection")?,
+            documents: filter("documents")?,
+            changes: filter("changes")?,
+        };
+        if rule.documents.is_none() && rule.changes.is_none() {
+            return Err(wrong(format_args!("rule {} has no filter", rule.name)));
+        }
+        Ok(rule)
+    }
+
+    fn check(&self, row: &DiffRow, violations: &mut Violations) -> Result<(), Error> {
+        let DiffDetail::Document { from, to } = &row.detail else { return Ok(()) };
+        if let (Some(filter), Some(to)) = (&self.documents, to)
+            && !filter.try_matches(to.view())?
+        {
+            violations.add(self, to, Some(filter.failure_details(to.view())));
+            return Ok(());
+        }
+        if let Some(filter) = &self.changes
+            && !filter.try_matches(row.to_row(true).view())?
+            && let Some(any) = to.as_ref().or(from.as_ref())
+        {
+            violations.add(self, any, None);
+        }
+        Ok(())
+    }
+}
+
+/// Documents that broke rules.
+#[derive(Default)]
+struct Violations {
+    count: u64,
+    /// The first of them: rule, document's `_id` and why.
+    named: Vec<DocumentBuf>,
+}
+
+impl Violations {
+    fn add(&mut self, rule: &Rule, document: &DocumentBuf, why: Option<DocumentBuf>) {
+        self.count += 1;
+        if VIOLATIONS_NAMED_MAX <= self.named.len() {
+            return;
+        }
+        let mut violation = DocumentBuilder::new();
+        violation.append("rule", Value::String(&rule.name));
+        violation.append("failingDocumentId", document.get("_id").unwrap_or(Value::Null));
+        if let Some(why) = &why {
+            violation.append("details", Value::from(why));
+        }
+        self.named.push(violation.build());
+    }
+
+    fn refuse(&self, subject: &str, namespace: &str) -> Result<(), Error> {
+        let Some(first) = self.named.first() else { return Ok(()) };
+        let rule = first.get("rule").and_then(|rule| rule.as_str()).unwrap_or_default();
+        let message = format!(
+            "{subject} breaks rule {rule} of the commit policy: {} documents of {namespace}, the \
+             first with _id {}",
+            self.count,
+            shown(first.get("failingDocumentId").unwrap_or(Value::Null))
+        );
+        let mut details = DocumentBuilder::new();
+        details.begin_document("errInfo").begin_array("violations");
+        for violation in &self.named {
+            details.push(Value::from(violation));
+        }
+        details.end().end();
+        let error = Error::invalid(Code::DocumentValidationFailure, message);
+        Err(error.with_details(details.build()))
+    }
+}
+
+/// A value as JSON shows it.
+fn shown(value: Value<'_>) -> String {
+    let mut text = String::new();
+    extended_json::write_value(value, extended_json::Form::Relaxed, &mut text);
+    text
+}
+
+/// The policy that `database` has.
+pub(crate) fn read(
+    reader: &Reader<'_>,
+    database: &str,
+    now_millis: i64,
+) -> Result<Option<CommitPolicy>, Error> {
+    let Some(document) = stored(reader, database)? else { return Ok(None) };
+    CommitPolicy::parse(document.view(), now_millis).map(Some)
+}
+
+/// The policy that `database` has, as it was given.
+pub(crate) fn stored(reader: &Reader<'_>, database: &str) -> Result<Option<DocumentBuf>, Error> {
+    let key = system::commit_policy_key(database);
+    let bytes = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
+    bytes.map(system::record).transpose()
+}
+
+impl Repository {
+    /// When and how commits of this database are made, if there is a policy.
+    pub fn commit_policy(&self) -> Result<Option<CommitPolicy>, Error> {
+        read(&self.reader(), self.repository_name(), self.frond().now_millis())
+    }
+
+    /// Gives this database a policy, or takes it away.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` if there is no such database.
+    pub fn set_commit_policy(&self, policy: Option<&CommitPolicy>) -> Result<(), Error> {
+        let name = self.repository_name();
+        let key = system::commit_policy_key(name);
+        let scope = Scope::branch(name, "");
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            let is_there = {
+                let reader = Reader::within(self.frond().engine(), transaction);
+                refs::repository(&reader, name)?.is_some()
+            };
+            if !is_there {
+                return Err(refs::missing(name));
+            }
+            transaction.validate(TreeId::SYSTEM, system::repository_key(name));
+            match policy {
+                Some(policy) => {
+                    let record = TreeValue::inline(policy.document.clone().into_bytes());
+                    transaction.put(TreeId::SYSTEM, key.clone(), record)?;
+                }
+                None if transaction.get(TreeId::SYSTEM, &key)?.is_some() => {
+                    transaction.delete(TreeId::SYSTEM, key.clone())?;
+                }
+                None => return Ok(Outcome::Discard(())),
+            }
+            Ok(Outcome::Commit(()))
+        })?;
+        self.frond().written().watch(name, policy.is_some());
+        Ok(())
+    }
+
+    /// Checks what a commit of `to` on top of `from` changes by the policy's rules, and conflicts
+    /// with whoever changes these meanwhile.
+    ///
+    /// # Errors
+    /// `DocumentValidationFailure` (121) that names the rule and documents.
+    pub(crate) fn check_commit(
+        &self,
+        transaction: &mut Transaction,
+        from: &Tree,
+        to: &Tree,
+    ) -> Result<(), Error> {
+        let policy = self.validated_policy(transaction)?;
+        policy.map_or(Ok(()), |policy| policy.check(self, "the commit", from, to))
+    }
+
+    /// As `check_commit`, for a branch that moves to a commit that was made before.
+    ///
+    /// # Errors
+    /// As `check_commit`.
+    pub(crate) fn check_fast_forward(
+        &self,
+        transaction: &mut Transaction,
+        from: &Tree,
+        to: &Tree,
+    ) -> Result<(), Error> {
+        let policy = self.validated_policy(transaction)?;
+        policy.map_or(Ok(()), |policy| policy.check(self, "the fast-forward", from, to))
+    }
+
+    /// As `check_commit`, for commits that came from elsewhere, each against its first parent; against
+    /// nothing, if it has none or that isn't here.
+    ///
+    /// # Errors
+    /// As `check_commit`.
+    pub(crate) fn check_commits(
+        &self,
+        transaction: &mut Transaction,
+        commits: &[ChunkHash],
+    ) -> Result<(), Error> {
+        let Some(policy) = self.validated_policy(transaction)? else { return Ok(()) };
+        if policy.rules.is_empty() {
+            return Ok(());
+        }
+        let store = self.frond().engine().store();
+        for hash in commits {
+            let commit = history::load(&**store, *hash)?;
+            let mut before = Tree::empty(&**store, commit.catalog.format)?;
+            if let Some(parent) = commit.parents.first()
+                && store.has_many(&[*parent])?.contains(&true)
+            {
+                before = history::load(&**store, *parent)?.catalog;
+            }
+            let subject = format!("commit {}", format::id_of(*hash));
+            policy.check(self, &subject, &before, &commit.catalog)?;
+        }
+        Ok(())
+    }
+
+    /// The policy; conflicts with whoever changes it meanwhile.
+    fn validated_policy(
+        &self,
+        transaction: &mut Transaction,
+    ) -> Result<Option<CommitPolicy>, Error> {
+        let policy = {
+            let reader = Reader::within(self.frond().engine(), transaction);
+            read(&reader, self.repository_name(), self.frond().now_millis())?
+        };
+        let key = system::commit_policy_key(self.repository_name());
+        transaction.validate(TreeId::SYSTEM, key);
+        Ok(policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<CommitPolicy, Error> {
+        CommitPolicy::parse(extended_json::parse(text).expect("a document").view(), 0)
+    }
+
+    #[test]
+    fn policies() {
+        let policy = parse(
+            r#"{"everySeconds": 60, "branches": ["main"], "message": "{branch} of {database}",
+                "thin": [{"olderThanSeconds": 9, "keepEverySeconds": 3},
+                         {"olderThanSeconds": 4, "keepEverySeconds": 2}],
+                "rules": [{"name": "r", "collection": "c", "documents": {"a": {"$gt": 0}}}]}"#,
+        )
+        .expect("a policy");
+        assert!(policy.commits("main") && !policy.commits("other"));
+        assert_eq!(policy.every_millis, Some(60_000));
+        assert_eq!(policy.thin[0], Tier { older_millis: 4_000, every_millis: 2_000 });
+        assert!(!parse("{}").expect("a policy").commits("main"));
+        for wrong in [
+            r#"{"other": 1}"#,
+            r#"{"everySeconds": 0}"#,
+            r#"{"everySeconds": "1"}"#,
+            r#"{"message": "{what}"}"#,
+            r#"{"message": "{branch"}"#,
+            r#"{"branches": [1]}"#,
+            r#"{"thin": [{"olderThanSeconds": 1}]}"#,
+            r#"{"thin": {"a": 1}}"#,
+            r#"{"rules": [{"name": "r", "collection": "c"}]}"#,
+            r#"{"rules": [{"name": "r", "documents": {}}]}"#,
+            r#"{"rules": [{"name": "r", "collection": "c", "documents": {"a": {"$no": 1}}}]}"#,
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

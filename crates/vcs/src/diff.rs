@@ -1,0 +1,272 @@
+//! How two versions differ: their catalogs, the collections that differ in them, their documents.
+//!
+//! Equal subtrees are not read, in any of these, so the cost follows the difference. The working
+//! state is a version like any other once its changes are folded.
+
+use crate::repository::Repository;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use frond_doc::{DocumentBuf, DocumentBuilder, Value as DocumentValue, ValueBuf};
+use frond_query::Code;
+use frond_store::{ChunkHash, ChunkStore};
+use frond_tree::{Change, Tree, TreeFormat, Value};
+
+use crate::field_diff::diff_documents;
+use crate::state::BranchState;
+use crate::{CollectionChange, CollectionDiff, DocumentDiff, FieldChange, IndexChange, history};
+use frond_db::inside::large::read_document;
+use frond_db::inside::{CatalogEntry, Error, Reader, catalog_view, refs};
+
+/// A collection that differs between two catalogs.
+pub(crate) struct ChangedCollection {
+    pub name: String,
+    pub from: Option<CatalogEntry>,
+    pub to: Option<CatalogEntry>,
+    pub format: TreeFormat,
+}
+
+impl Repository {
+    /// How two versions differ: revisions, `WORKING` or branch names' working states; `from`
+    /// defaults to HEAD, `to` to this version (a branch's working state). Cost follows the
+    /// difference.
+    ///
+    /// # Errors
+    /// `BadValue` if there is no such version.
+    pub fn diff(&self, from: Option<&str>, to: Option<&str>) -> Result<Vec<CollectionDiff>, Error> {
+        self.diff_within(from, to, u64::MAX)
+    }
+
+    /// As [`Repository::diff`], if what it tells of documents is at most about `bytes_max`.
+    ///
+    /// # Errors
+    /// As there; `BSONObjectTooLarge` if it is more: [`Repository::diff_rows`] tells it row by row.
+    pub fn diff_within(
+        &self,
+        from: Option<&str>,
+        to: Option<&str>,
+        bytes_max: u64,
+    ) -> Result<Vec<CollectionDiff>, Error> {
+        let mut bytes_left = bytes_max;
+        let reader = self.reader();
+        let Some((from, to)) = self.two_catalogs(&reader, from, to)? else {
+            return Ok(Vec::new());
+        };
+        let store = reader.store();
+        let mut diffs = Vec::new();
+        for collection in changed_collections(store, &from, &to)? {
+            diffs.push(collection.diff(store, &mut bytes_left)?);
+        }
+        Ok(diffs)
+    }
+
+    /// The catalogs of two versions, as `diff` takes them; `None` if the database doesn't exist yet.
+    pub(crate) fn two_catalogs(
+        &self,
+        reader: &Reader<'_>,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Result<Option<(Tree, Tree)>, Error> {
+        if refs::repository(reader, self.repository_name())?.is_none() {
+            // What doesn't exist yet has no versions; two that are named are an error all the same.
+            for name in [from, to].into_iter().flatten() {
+                self.revision(reader, name)?;
+            }
+            return Ok(None);
+        }
+        let from = self.catalog_of(reader, from.unwrap_or(history::HEAD))?;
+        let to = match to {
+            Some(to) => self.catalog_of(reader, to)?,
+            None => self.catalog(reader)?,
+        };
+        Ok(Some((from, to)))
+    }
+
+    /// The catalog of this version: of a branch, its working state's.
+    pub(crate) fn catalog(&self, reader: &Reader<'_>) -> Result<Tree, Error> {
+        match self.branch() {
+            Some(branch) => self.working_catalog(reader, branch),
+            None => self.catalog_of(reader, history::HEAD),
+        }
+    }
+
+    fn working_catalog(&self, reader: &Reader<'_>, branch: &str) -> Result<Tree, Error> {
+        // It is folded at the snapshot, so that a transaction's own writes would be missing.
+        self.refuse_in_transaction("comparing a working state")?;
+        let state = BranchState::read(reader, self.repository_name(), branch)?;
+        state.working_catalog(self.frond().engine(), &reader.snapshot()?)
+    }
+
+    /// The catalog of what `text` names: `WORKING`, `NOTHING`, a branch's working state, or a revision.
+    pub(crate) fn catalog_of(&self, reader: &Reader<'_>, text: &str) -> Result<Tree, Error> {
+        if text == history::WORKING {
+            return self.working_catalog(reader, self.working_branch()?);
+        }
+        if text == history::NOTHING {
+            let repository = refs::repository(reader, self.repository_name())?;
+            let format =
+                repository.ok_or_else(|| history::no_branch(self.repository_name(), text))?;
+            return Ok(Tree::empty(&**reader.store(), format.format())?);
+        }
+        if text == history::HEAD && self.head(reader)?.is_none() {
+            return self.branch_state(reader)?.head_catalog(&**reader.store());
+        }
+        if refs::branch_ref(reader, self.repository_name(), text)?.is_some() {
+            return self.working_catalog(reader, text);
+        }
+        let commit = self.revision(reader, text)?;
+        Ok(history::load(&**reader.store(), commit)?.catalog)
+    }
+}
+
+/// The collections that differ between two catalogs, by name.
+pub(crate) fn changed_collections(
+    store: &Arc<dyn ChunkStore>,
+    from: &Tree,
+    to: &Tree,
+) -> Result<Vec<ChangedCollection>, Error> {
+    let mut changed = Vec::new();
+    for change in from.diff(store, to) {
+        let change = change?;
+        let read = |value: &Option<Value>| {
+            value.as_ref().map(|value| catalog_view::read_entry(&**store, value)).transpose()
+        };
+        changed.push(ChangedCollection {
+            name: catalog_view::collection_name(&change.key)?,
+            from: read(&change.from)?,
+            to: read(&change.to)?,
+            format: from.format,
+        });
+    }
+    Ok(changed)
+}
+
+impl ChangedCollection {
+    /// What happened to the collection itself.
+    pub fn change(&self) -> CollectionChange {
+        match (&self.from, &self.to) {
+            (None, _) => CollectionChange::Added,
+            (_, None) => CollectionChange::Removed,
+            _ => CollectionChange::Modified,
+        }
+    }
+
+    /// The documents that differ, by key.
+    pub fn documents(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+    ) -> Result<impl Iterator<Item = Result<Change, Error>> + use<>, Error> {
+        let tree = |entry: &Option<CatalogEntry>| match entry {
+            Some(entry) => Ok(entry.documents_tree(self.format)),
+            None => Tree::empty(&**store, self.format),
+        };
+        let (from, to) = (tree(&self.from)?, tree(&self.to)?);
+        Ok(from.diff(store, &to).map(|change| change.map_err(Error::from)))
+    }
+
+    /// Indexes that are not the same on both sides, in the order of names.
+    pub fn index_changes(&self) -> Vec<IndexChange> {
+        let spec = |entry: &Option<CatalogEntry>, name: &str| {
+            let indexes = entry.iter().flat_map(|entry| &entry.indexes);
+            let mut named = indexes.filter(|(spec, _): &&(_, ChunkHash)| spec.name == name);
+            named.next().map(|(spec, _)| spec.to_document())
+        };
+        let change = |name: String| {
+            let (from, to) = (spec(&self.from, &name), spec(&self.to, &name));
+            IndexChange { name, from, to }
+        };
+        self.indexes().into_iter().map(change).collect()
+    }
+
+    /// The options on both sides, if both have the collection and they differ.
+    pub fn options(&self) -> Option<(DocumentBuf, DocumentBuf)> {
+        let (from, to) = (self.from.as_ref()?, self.to.as_ref()?);
+        (from.options != to.options).then(|| (from.options.clone(), to.options.clone()))
+    }
+
+    /// Names of indexes that are not the same on both sides, in the order of names.
+    pub fn indexes(&self) -> Vec<String> {
+        let specs =
+            |entry: &Option<CatalogEntry>| -> BTreeMap<String, frond_db::inside::IndexSpec> {
+                let indexes = entry.iter().flat_map(|entry| &entry.indexes);
+                indexes
+                    .map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone()))
+                    .collect()
+            };
+        let (from, to) = (specs(&self.from), specs(&self.to));
+        let mut names: Vec<String> = from
+            .keys()
+            .chain(to.keys().filter(|name| !from.contains_key(*name)))
+            .filter(|name| from.get(*name) != to.get(*name))
+            .cloned()
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Gathers the whole of it, and takes what that has off `bytes_left`.
+    fn diff(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        bytes_left: &mut u64,
+    ) -> Result<CollectionDiff, Error> {
+        let mut take = |bytes: usize| match bytes_left.checked_sub(bytes as u64) {
+            Some(left) => {
+                *bytes_left = left;
+                Ok(())
+            }
+            None => Err(too_large()),
+        };
+        let mut diff = CollectionDiff {
+            collection: self.name.clone(),
+            change: self.change(),
+            added: Vec::new(),
+            removed: Vec::new(),
+            modified: Vec::new(),
+            indexes: self.index_changes(),
+            options: self.options(),
+        };
+        for change in self.documents(store)? {
+            let change = change?;
+            let read = |value: Option<Value>| {
+                value.map(|value| read_document(&**store, &value)).transpose()
+            };
+            match (read(change.from)?, read(change.to)?) {
+                (Some(from), Some(to)) => {
+                    let id = from.get("_id").unwrap_or(DocumentValue::Null).to_buf();
+                    let changes = diff_documents(from.view(), to.view());
+                    take(told_bytes(&id, &changes))?;
+                    diff.modified.push(DocumentDiff { id, changes });
+                }
+                (Some(from), None) => {
+                    take(from.as_bytes().len())?;
+                    diff.removed.push(from);
+                }
+                (None, Some(to)) => {
+                    take(to.as_bytes().len())?;
+                    diff.added.push(to);
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(diff)
+    }
+}
+
+/// Bytes that a change of a document takes to be told, about.
+fn told_bytes(id: &ValueBuf, changes: &[FieldChange]) -> usize {
+    let mut told = DocumentBuilder::new();
+    told.append("_id", id.as_value());
+    for change in changes {
+        for side in [&change.from, &change.to].into_iter().flatten() {
+            told.append(&change.path, side.as_value());
+        }
+    }
+    told.build().as_bytes().len()
+}
+
+fn too_large() -> Error {
+    let message = "the difference is too large to be told at once: the stage $diff tells it document by \
+                   document, as in {aggregate: 1, pipeline: [{$diff: {from: ..., to: ...}}], cursor: {}}";
+    Error::invalid(Code::BSONObjectTooLarge, message)
+}

@@ -1,0 +1,80 @@
+//! Whether what can be undone holds what is to be erased: commits that no branch reaches any more, working states that were
+//! replaced, collections and databases that were dropped.
+//!
+//! These are the chunks that the system tree's records of commits, reflogs and dropped databases of the name refer to. Each is
+//! searched as a version is; none is changed, since all are forgotten together.
+
+use crate::repository::Repository;
+use frond_engine::TreeId;
+use frond_store::{Chunk, ChunkHash, ChunkKind};
+use frond_tree::{Bounds, Direction, Tree};
+
+use crate::erase_rewrite::Rewrite;
+use crate::walk::Walk;
+use frond_db::inside::{CatalogEntry, Error, ErrorKind, Reader, TreeRef, system};
+
+impl Repository {
+    /// The chunks by which what can be undone holds the erased. What can't be read may hold it.
+    pub(super) fn past_holding(
+        &self,
+        reader: &Reader<'_>,
+        rewrite: &mut Rewrite<'_>,
+    ) -> Result<Vec<ChunkHash>, Error> {
+        let store = reader.store();
+        let (mut held, mut commits) = (Vec::new(), Vec::new());
+        for hash in self.remembered(reader)? {
+            let chunk = store.get(hash)?;
+            if chunk.kind() == ChunkKind::Commit {
+                commits.push(hash);
+                continue;
+            }
+            match holds(rewrite, &chunk) {
+                Ok(false) => {}
+                Ok(true) => held.push(hash),
+                Err(error) if error.kind == ErrorKind::Damaged => held.push(hash),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut walk = Walk::begin(store, &commits, &[], false)?;
+        while let Some((hash, commit)) = walk.next()? {
+            if rewrite.catalog(commit.catalog, None)?.root != commit.catalog.root {
+                held.extend([hash, commit.catalog.root]);
+            }
+        }
+        Ok(held)
+    }
+
+    /// What the records of commits, reflogs and dropped databases of the name refer to.
+    fn remembered(&self, reader: &Reader<'_>) -> Result<Vec<ChunkHash>, Error> {
+        let name = self.repository_name();
+        let place = TreeRef::Live(TreeId::SYSTEM);
+        let mut remembered = Vec::new();
+        let commits = Bounds::prefix(&system::commit_key(name, &[]));
+        for entry in reader.range(place, commits, Direction::Ascending)? {
+            remembered.push(system::commit_chunk(&entry?.value)?);
+        }
+        for prefix in [system::reflogs_prefix(name), system::dropped_prefix(name)] {
+            for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+                remembered.extend(system::references_of(&**reader.store(), &entry?.value)?);
+            }
+        }
+        remembered.sort_unstable();
+        remembered.dedup();
+        Ok(remembered)
+    }
+}
+
+/// Searches what a record refers to: a catalog, or a collection's entry.
+fn holds(rewrite: &mut Rewrite<'_>, chunk: &Chunk) -> Result<bool, Error> {
+    match chunk.kind() {
+        ChunkKind::CatalogEntry => {
+            let entry = CatalogEntry::decode(chunk)?;
+            Ok(rewrite.entry(&entry, None)? != entry)
+        }
+        ChunkKind::MapNode => {
+            let catalog = Tree { root: chunk.hash(), format: rewrite.format };
+            Ok(rewrite.catalog(catalog, None)?.root != catalog.root)
+        }
+        _ => Ok(false),
+    }
+}

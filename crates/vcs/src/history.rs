@@ -1,0 +1,53 @@
+//! The commit that a version stands on, those that it names, and what is told of one.
+
+use crate::repository::Repository;
+use frond_query::Code;
+use frond_store::ChunkHash;
+
+use crate::CommitInfo;
+use frond_db::inside::refs::{self, format, history};
+use frond_db::inside::{Commit, Error, Reader, Target};
+
+pub use frond_db::inside::refs::history::NOTHING;
+pub(crate) use frond_db::inside::refs::history::{HEAD, WORKING, branch_head, load, no_branch};
+
+/// A commit as `frondLog` tells it.
+pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {
+    CommitInfo {
+        id: format::id_of(hash),
+        parents: commit.parents.iter().map(|parent| format::id_of(*parent)).collect(),
+        author: commit.author.clone(),
+        message: commit.message.clone(),
+        timestamp_millis: commit.timestamp_millis,
+        committer: commit.committer.clone().unwrap_or_else(|| commit.author.clone()),
+        authored_millis: commit.authored_millis.unwrap_or(commit.timestamp_millis),
+        automatic: commit.automatic,
+    }
+}
+
+impl Repository {
+    /// The chunk of the commit that this version stands on; `None` before the first one.
+    pub(crate) fn head(&self, reader: &Reader<'_>) -> Result<Option<ChunkHash>, Error> {
+        match self.target() {
+            Target::Commit(_, chunk) => Ok(Some(*chunk)),
+            // A database that doesn't exist yet has no commits.
+            Target::Branch(_) if refs::repository(reader, self.repository_name())?.is_none() => {
+                Ok(None)
+            }
+            Target::Branch(branch) => branch_head(reader, self.repository_name(), branch),
+        }
+    }
+
+    /// The commit that a revision names, with `HEAD` this version's.
+    ///
+    /// # Errors
+    /// `BadValue` if there is no such commit.
+    pub(crate) fn revision(&self, reader: &Reader<'_>, text: &str) -> Result<ChunkHash, Error> {
+        let name = self.repository_name();
+        let found = history::resolve_from(reader, name, text, || self.head(reader))?;
+        found.map(|(_, chunk)| chunk).ok_or_else(|| {
+            let message = format!("no branch or revision {text} in {}", self.repository_name());
+            Error::invalid(Code::BadValue, message)
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! What is kept so that it can be undone: why a collection gives back less than was dropped.
+
+use crate::repository::Repository;
+use std::collections::HashSet;
+
+use frond_store::ChunkHash;
+use frond_tree::{Bounds, Direction, Tree, TreeFormat};
+
+use crate::dropped;
+use frond_db::inside::catalog_view::read_entry;
+use frond_db::inside::refs::repositories;
+use frond_db::inside::{CatalogEntry, Error, Frond, Reader, RepositoryRecord, TreeRef};
+
+/// What can be undone, and so isn't given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Kept {
+    /// Changes of branches and tags that are remembered.
+    pub changes: u64,
+    /// Dropped collections that can come back, those of dropped databases and deleted or reset branches too.
+    pub collections: u64,
+    /// Dropped databases that can come back.
+    pub databases: u64,
+    /// Bytes of documents and indexes of what was dropped, uncompressed; what is in commits, too.
+    pub bytes: u64,
+    /// When the oldest and the newest of all these were made: milliseconds since 1970.
+    pub times_millis: Option<(i64, i64)>,
+}
+
+impl Kept {
+    fn at(&mut self, millis: i64) {
+        let (oldest, newest) = self.times_millis.unwrap_or((millis, millis));
+        self.times_millis = Some((oldest.min(millis), newest.max(millis)));
+    }
+}
+
+/// Adds collections up, each tree once.
+struct Summing<'a> {
+    reader: &'a Reader<'a>,
+    seen: HashSet<ChunkHash>,
+    kept: Kept,
+}
+
+impl Summing<'_> {
+    fn collection(&mut self, entry: &CatalogEntry, format: TreeFormat) -> Result<(), Error> {
+        if !self.seen.insert(entry.documents) {
+            return Ok(());
+        }
+        self.kept.collections += 1;
+        let indexes = entry.indexes.iter().map(|(_, root)| *root);
+        for root in std::iter::once(entry.documents).chain(indexes) {
+            let tree = Tree { root, format };
+            self.kept.bytes += self.reader.bytes(TreeRef::Committed(tree))?;
+        }
+        Ok(())
+    }
+
+    fn catalog(&mut self, catalog: Tree) -> Result<(), Error> {
+        let place = TreeRef::Committed(catalog);
+        for entry in self.reader.range(place, Bounds::all(), Direction::Ascending)? {
+            let entry = read_entry(&**self.reader.store(), &entry?.value)?;
+            self.collection(&entry, catalog.format)?;
+        }
+        Ok(())
+    }
+
+    /// What is there anyway isn't kept for its own sake.
+    fn leave_out(&mut self, database: &Repository, format: TreeFormat) -> Result<(), Error> {
+        for branch in database.list_branches()? {
+            let state = crate::state::BranchState::read(
+                self.reader,
+                database.repository_name(),
+                &branch.name,
+            )?;
+            if let Some(head) = state.head_chunk() {
+                let root = crate::history::load(&**self.reader.store(), head)?.catalog.root;
+                let place = TreeRef::Committed(Tree { root, format });
+                for entry in self.reader.range(place, Bounds::all(), Direction::Ascending)? {
+                    let entry = read_entry(&**self.reader.store(), &entry?.value)?;
+                    self.seen.insert(entry.documents);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn repository(
+        &mut self,
+        database: &Repository,
+        repository: &RepositoryRecord,
+    ) -> Result<(), Error> {
+        let format = repository.format();
+        self.leave_out(database, format)?;
+        for change in database.reflog(None)? {
+            self.kept.changes += 1;
+            self.kept.at(change.time_millis);
+            let Some(lost) = change.lost else { continue };
+            match change.collection {
+                Some(_) => {
+                    let entry = CatalogEntry::decode(&self.reader.store().get(lost)?)?;
+                    self.collection(&entry, format)?;
+                }
+                None => self.catalog(Tree { root: lost, format })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is kept so that it can be undone.
+///
+/// # Errors
+/// `Damaged` if it can't be read.
+pub fn kept(frond: &Frond) -> Result<Kept, Error> {
+    let reader = Reader::now(frond.engine());
+    let mut summing = Summing { reader: &reader, seen: HashSet::new(), kept: Kept::default() };
+    for (name, repository) in repositories(&reader)? {
+        let database = Repository::default_branch_of(frond, name)?;
+        summing.repository(&database, &repository)?;
+    }
+    for (millis, catalogs) in dropped::kept(&reader)? {
+        summing.kept.databases += 1;
+        summing.kept.at(millis);
+        catalogs.into_iter().try_for_each(|catalog| summing.catalog(catalog))?;
+    }
+    Ok(summing.kept)
+}

@@ -1,0 +1,45 @@
+//! What databases ask of the layer of versions.
+
+use frond_doc::Document;
+use frond_engine::Transaction;
+
+use crate::repository::Repository;
+use crate::{dropped, source};
+use frond_db::inside::{Database, Error, RepositoryRecord, Rows, Versions};
+
+/// The layer of versions, as a data directory is opened with it.
+pub(crate) struct Layer;
+
+impl Versions for Layer {
+    fn is_source(&self, stage: &str) -> bool {
+        source::STAGES.contains(&stage)
+    }
+
+    fn source(
+        &self,
+        database: &Database,
+        collection: Option<&str>,
+        stage: Document<'_>,
+    ) -> Result<Rows, Error> {
+        Repository::from(database.clone()).source(collection, stage)
+    }
+
+    fn remember_collection(
+        &self,
+        database: &Database,
+        transaction: &mut Transaction,
+        branch: &str,
+        collection: &str,
+    ) -> Result<(), Error> {
+        Repository::from(database.clone()).remember_drop(transaction, branch, collection)
+    }
+
+    fn remember_database(
+        &self,
+        database: &Database,
+        transaction: &mut Transaction,
+        repository: &RepositoryRecord,
+    ) -> Result<(), Error> {
+        dropped::remember(transaction, &Repository::from(database.clone()), repository)
+    }
+}

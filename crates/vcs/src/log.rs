@@ -1,0 +1,186 @@
+//! The log: commits, newest first, those that a request asks for.
+//!
+//! `walk` orders them and leaves out what a range (`a..b`) doesn't want; `path_filter` tells which
+//! of them changed a collection or a document. What is left is filtered by who and when. Nothing is
+//! read beyond the limit, and nothing older than `since`: no commit is older than its parents.
+//!
+//! *Paging*: a page ends with a commit; the next one is asked for with `after` that commit. The order
+//! depends on the history alone, so pages fit together while new commits come on top. A page costs
+//! reading the commits of the pages before it, but not comparing what they changed.
+
+use crate::repository::Repository;
+use frond_doc::ValueBuf;
+use frond_store::ChunkHash;
+
+use crate::path_filter::PathFilter;
+use crate::walk::{Turn, Walk, turn_of};
+use crate::{CommitInfo, history};
+use frond_db::inside::{Commit, Error};
+
+/// Between the two sides of a range.
+const RANGE: &str = "..";
+
+/// Which commits are wanted, and how many.
+#[derive(Clone, Debug, Default)]
+pub struct LogRequest {
+    /// A revision to begin at, or `a..b`: what `b` has and `a` hasn't; a side that is left out is
+    /// this version. Default: this version.
+    pub range: Option<String>,
+    /// Only commits that changed this collection.
+    pub collection: Option<String>,
+    /// Only commits that changed the document with this `_id` in it.
+    pub document: Option<ValueBuf>,
+    /// Only commits whose author holds this text, in upper or lower case.
+    pub author: Option<String>,
+    /// Only commits whose message holds this text, in upper or lower case.
+    pub message: Option<String>,
+    /// Only commits made then or later, in milliseconds since 1970.
+    pub since_millis: Option<i64>,
+    /// Only commits made then or before.
+    pub until_millis: Option<i64>,
+    /// Of merges, follow the first parent only.
+    pub first_parent: bool,
+    /// Only what comes behind this commit: the last one of the page before.
+    pub after: Option<String>,
+    /// So many of them are passed over first.
+    pub skip: u64,
+    /// At most so many.
+    pub limit: Option<u64>,
+}
+
+/// Commits, newest first, read as they are asked for. Ends after an error.
+pub struct Log {
+    walk: Option<Walk>,
+    filter: Option<PathFilter>,
+    request: LogRequest,
+    after: Option<Turn>,
+    skip: u64,
+    left: u64,
+}
+
+impl Repository {
+    /// The commits reachable from this version, newest first, at most `limit`; with `path`
+    /// (a collection, and a document's `_id` in it) those that changed it.
+    pub fn log(
+        &self,
+        limit: Option<u64>,
+        path: Option<(&str, Option<&ValueBuf>)>,
+    ) -> Result<Vec<CommitInfo>, Error> {
+        let request = LogRequest {
+            limit,
+            collection: path.map(|(collection, _)| collection.to_owned()),
+            document: path.and_then(|(_, id)| id.cloned()),
+            ..LogRequest::default()
+        };
+        self.log_of(request)?.collect()
+    }
+
+    /// The commits that `request` asks for, newest first.
+    ///
+    /// # Errors
+    /// `BadValue` if a revision names nothing.
+    pub fn log_of(&self, mut request: LogRequest) -> Result<Log, Error> {
+        let reader = self.reader();
+        let store = reader.store();
+        let (tips, without) = match request.range.as_deref() {
+            None => (self.head(&reader)?, None),
+            Some(range) => match range.split_once(RANGE) {
+                Some((left, right)) => (
+                    self.revision_or_nothing(&reader, or_head(right))?,
+                    self.revision_or_nothing(&reader, or_head(left))?,
+                ),
+                None => (self.revision_or_nothing(&reader, range)?, None),
+            },
+        };
+        let after = match &request.after {
+            Some(after) => {
+                let hash = self.revision(&reader, after)?;
+                Some(turn_of(hash, &history::load(&**store, hash)?))
+            }
+            None => None,
+        };
+        for text in [&mut request.author, &mut request.message].into_iter().flatten() {
+            *text = text.to_lowercase();
+        }
+        let tips: Vec<ChunkHash> = tips.into_iter().collect();
+        let without: Vec<ChunkHash> = without.into_iter().collect();
+        let filter = request
+            .collection
+            .as_ref()
+            .map(|collection| PathFilter::new(store, collection, request.document.as_ref()));
+        Ok(Log {
+            walk: Some(Walk::begin(store, &tips, &without, request.first_parent)?),
+            filter,
+            after,
+            skip: request.skip,
+            left: request.limit.unwrap_or(u64::MAX),
+            request,
+        })
+    }
+}
+
+fn or_head(side: &str) -> &str {
+    if side.is_empty() { history::HEAD } else { side }
+}
+
+impl Log {
+    /// The next commit, with its chunk's name and itself.
+    pub(crate) fn next_commit(&mut self) -> Result<Option<(ChunkHash, Commit)>, Error> {
+        while self.left > 0
+            && let Some(walk) = &mut self.walk
+        {
+            let Some((hash, commit)) = walk.next()? else { break };
+            let is_too_old =
+                self.request.since_millis.is_some_and(|since| commit.timestamp_millis < since);
+            if is_too_old {
+                break;
+            }
+            if !self.is_told(hash, &commit)? {
+                continue;
+            }
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            self.left -= 1;
+            return Ok(Some((hash, commit)));
+        }
+        self.walk = None;
+        Ok(None)
+    }
+
+    /// The dear question, what the commit changed, comes last.
+    fn is_told(&mut self, hash: ChunkHash, commit: &Commit) -> Result<bool, Error> {
+        let request = &self.request;
+        let holds = |text: &str, part: &Option<String>| {
+            part.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()))
+        };
+        let is_wanted = self.after.is_none_or(|after| turn_of(hash, commit) < after)
+            && request.until_millis.is_none_or(|until| commit.timestamp_millis <= until)
+            && holds(&commit.author, &request.author)
+            && holds(&commit.message, &request.message);
+        match &mut self.filter {
+            _ if !is_wanted => Ok(false),
+            Some(filter) => filter.changed(hash, commit),
+            None => Ok(true),
+        }
+    }
+
+    /// What lies at the path that the log was asked for, in one commit.
+    pub(crate) fn path(&mut self) -> Option<&mut PathFilter> {
+        self.filter.as_mut()
+    }
+}
+
+impl Iterator for Log {
+    type Item = Result<CommitInfo, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_commit();
+        if next.is_err() {
+            self.walk = None;
+        }
+        let told = |(hash, commit): (ChunkHash, Commit)| history::info(hash, &commit);
+        next.map(|found| found.map(told)).transpose()
+    }
+}

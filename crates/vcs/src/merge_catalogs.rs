@@ -1,0 +1,211 @@
+//! Three-way merge of whole catalogs: the collections that the other side changed, one by one.
+//!
+//! 1. Several best common ancestors (a criss-cross) are merged into one base first, and what they are
+//!    compared with is made in the same way, as git does.
+//! 2. For each collection that differs between the base and the other side, `merge_collection`.
+//! 3. What refuses the merge (too many indexes, a document that gets too large) is told all at once, and
+//!    nothing was changed.
+
+use crate::repository::Repository;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
+use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
+use frond_tree::{Edit, Tree, TreeError, TreeFormat};
+
+use crate::conflict::StoredConflict;
+use crate::diff::changed_collections;
+use crate::field_merge::Prefer;
+use crate::merge_collection::{CollectionMerge, MergedCollection};
+use crate::{history, merge_base, state};
+use frond_db::inside::merge_rules::{MergeRules, MergeSide};
+use frond_db::inside::{Error, ErrorKind};
+
+/// Problems named in one error; there may be a million.
+const PROBLEMS_NAMED_MAX: usize = 100;
+
+/// How catalogs of a database are merged.
+pub(crate) struct CatalogMerge<'a> {
+    pub database: &'a Repository,
+    pub format: TreeFormat,
+    /// The call's.
+    pub rules: &'a MergeRules,
+    /// Conflicts of the schema that were decided before, by id.
+    pub decisions: &'a BTreeMap<String, MergeSide>,
+    /// Whether rules of fields count, as in every merge that a user asked for.
+    pub by_rules: bool,
+}
+
+/// The merged catalog, and what did not merge.
+pub(crate) struct MergedCatalog {
+    pub catalog: Tree,
+    pub conflicts: Vec<StoredConflict>,
+    /// Conflicts of the schema. If there are any, nothing else counts.
+    pub schema: Vec<StoredConflict>,
+}
+
+impl CatalogMerge<'_> {
+    /// Merges three ways, as the rules say: base, ours, theirs. If a side is preferred, the conflicts
+    /// are what the other one lost.
+    pub fn merge(&self, catalogs: [&Tree; 3]) -> Result<MergedCatalog, Error> {
+        let prefer = match self.rules.on_conflict {
+            Some(MergeSide::Theirs) => Prefer::Theirs,
+            _ => Prefer::Ours,
+        };
+        self.merge_catalogs(self.database.frond().engine().store(), catalogs, prefer)
+    }
+
+    /// The catalog that was merged, and what it would be with theirs where both sides conflict; none if
+    /// that can't be.
+    pub fn both_ways(
+        &self,
+        catalogs: [&Tree; 3],
+        merged: &MergedCatalog,
+    ) -> Result<Vec<ChunkHash>, Error> {
+        let store = self.database.frond().engine().store();
+        match self.merge_catalogs(store, catalogs, Prefer::Theirs) {
+            Ok(other) if other.schema.is_empty() => {
+                Ok(vec![merged.catalog.root, other.catalog.root])
+            }
+            Ok(_) => Ok(Vec::new()),
+            Err(error) if error.kind == ErrorKind::Invalid => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What both sides are compared with. Several best common ancestors are merged into one; where
+    /// they conflict, it has what was before them. So what each side took from another of them, or
+    /// decided between them, is a conflict again, while any one of them as the base would decide for
+    /// the side that took the other. What was before them may be several again, down to where the
+    /// branches last had a single best one: a merge for each round in which both merged each other.
+    pub fn base_catalog(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        bases: &[ChunkHash],
+    ) -> Result<Tree, Error> {
+        let mut known: HashMap<Vec<ChunkHash>, Tree> = HashMap::new();
+        // A list, not the stack: there may be thousands of rounds.
+        let mut wanted = vec![bases.to_vec()];
+        while let Some(bases) = wanted.pop() {
+            match self.merge_bases(store, &bases, &known)? {
+                Ok(merged) => {
+                    known.insert(bases, merged);
+                }
+                Err(before) => wanted.extend([bases, before]),
+            }
+        }
+        known.remove(bases).ok_or_else(|| Error::internal("the base of a merge was not made"))
+    }
+
+    /// Merges `bases`, in their order, each with what `known` has as its base; the inner error says
+    /// what that lacks.
+    fn merge_bases(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        bases: &[ChunkHash],
+        known: &HashMap<Vec<ChunkHash>, Tree>,
+    ) -> Result<Result<Tree, Vec<ChunkHash>>, Error> {
+        let mut load = |hash| history::load(&**store, hash);
+        let Some(first) = bases.first() else {
+            // Branches that were made before the first commit have nothing in common.
+            return Ok(Ok(Tree::empty(&**store, self.format)?));
+        };
+        let mut befores = Vec::new();
+        for (done, other) in bases.iter().enumerate().skip(1) {
+            let before = merge_base::merge_bases(&bases[..done], *other, &mut load)?;
+            match known.get(&before) {
+                Some(before) => befores.push((*before, *other)),
+                None => return Ok(Err(before)),
+            }
+        }
+        let mut merged = load(*first)?.catalog;
+        for (before, other) in befores {
+            let sides = [&before, &merged, &load(other)?.catalog];
+            merged = self.merge_catalogs(store, sides, Prefer::Base)?.catalog;
+        }
+        Ok(Ok(merged))
+    }
+
+    /// Merges the collections that theirs changed since the base into our catalog.
+    fn merge_catalogs(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        [base, ours, theirs]: [&Tree; 3],
+        prefer: Prefer,
+    ) -> Result<MergedCatalog, Error> {
+        let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
+        let mut chunks = Vec::new();
+        let (mut conflicts, mut schema) = (Vec::new(), Vec::new());
+        let mut refused = Vec::new();
+        for changed in changed_collections(store, base, theirs)? {
+            let ours = state::catalog_entry(store, ours, &changed.name)?;
+            let merge = CollectionMerge {
+                store,
+                // A base is compared with, and never stored as somebody's document.
+                document_bytes_max: match prefer {
+                    Prefer::Base => u64::MAX,
+                    _ => self.database.frond().document_bytes_max(),
+                },
+                format: self.format,
+                namespace: self.database.namespace(&changed.name),
+                collection: &changed.name,
+                base: changed.from.as_ref(),
+                ours: ours.as_ref(),
+                theirs: changed.to.as_ref(),
+                prefer,
+                rules: self.rules,
+                decisions: self.decisions,
+                by_rules: self.by_rules,
+                now_millis: self.database.frond().now_millis(),
+            };
+            let MergedCollection { entry, conflicts: more, schema: own } = match merge.run()? {
+                Ok(merged) => merged,
+                Err(why) => {
+                    refused.push(why);
+                    continue;
+                }
+            };
+            conflicts.extend(more);
+            schema.extend(own);
+            if entry == ours {
+                continue;
+            }
+            let key = Bytes::copy_from_slice(changed.name.as_bytes());
+            match entry {
+                Some(entry) => {
+                    let chunk = entry.encode();
+                    edits.push(Ok((key, Edit::Put(state::entry_value(&chunk)))));
+                    chunks.push(chunk);
+                }
+                None => edits.push(Ok((key, Edit::Delete))),
+            }
+        }
+        refuse(refused)?;
+        let store = PutFor { store: &**store, lifetime: Lifetime::Lasting };
+        store.put_many(&chunks)?;
+        let catalog = ours.apply(&store, &mut edits.into_iter())?;
+        Ok(MergedCatalog { catalog, conflicts, schema })
+    }
+}
+
+/// An error that names `problems`, if there are any.
+fn refuse(problems: Vec<String>) -> Result<(), Error> {
+    let Some(first) = problems.first() else {
+        return Ok(());
+    };
+    let more = match problems.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let mut details = DocumentBuilder::new();
+    details.begin_array("conflicts");
+    for problem in problems.iter().take(PROBLEMS_NAMED_MAX) {
+        details.push(Value::String(problem));
+    }
+    details.end();
+    let error = Error::invalid(Code::OperationFailed, format!("can't merge: {first}{more}"));
+    Err(error.with_details(details.build()))
+}

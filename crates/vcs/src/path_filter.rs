@@ -1,0 +1,123 @@
+//! What lies at a path (a collection, a document in it) in one commit, and which commits changed it.
+//!
+//! Names of content are compared, never content: equal catalogs, entries and trees are told by their
+//! hashes, so that a commit that didn't touch the collection costs its chunk and a catalog's path,
+//! and one that didn't touch the document a path of the documents' tree more, of which only the
+//! nodes that differ from its neighbour's aren't in the cache.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_doc::{DocumentBuf, ValueBuf, key};
+use frond_store::{ChunkHash, ChunkStore};
+use frond_tree::{Tree, Value};
+
+use crate::history;
+use frond_db::inside::large::read_document;
+use frond_db::inside::{Commit, Error, catalog_view};
+
+/// What lies at the path in one commit: names of content, compared without reading it.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Found {
+    Nothing,
+    Collection(Value),
+    Document(Value),
+}
+
+impl Found {
+    /// The document, read, if there is one.
+    pub fn document(&self, store: &dyn ChunkStore) -> Result<Option<DocumentBuf>, Error> {
+        match self {
+            Found::Document(value) => Ok(Some(read_document(store, value)?)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Tells which commits changed what lies at a path.
+pub(crate) struct PathFilter {
+    store: Arc<dyn ChunkStore>,
+    collection: String,
+    document: Option<Bytes>,
+    /// What was found below a catalog, and in a tree of documents: most commits share these.
+    by_catalog: HashMap<ChunkHash, Found>,
+    by_documents: HashMap<ChunkHash, Found>,
+    /// Catalogs of commits that were looked at as somebody's parents.
+    catalogs: HashMap<ChunkHash, Tree>,
+}
+
+impl PathFilter {
+    /// The path of a collection, or of a document in it.
+    pub fn new(store: &Arc<dyn ChunkStore>, collection: &str, id: Option<&ValueBuf>) -> PathFilter {
+        PathFilter {
+            store: store.clone(),
+            collection: collection.to_owned(),
+            document: id.map(|id| key::of_value(id.as_value())),
+            by_catalog: HashMap::new(),
+            by_documents: HashMap::new(),
+            catalogs: HashMap::new(),
+        }
+    }
+
+    /// Whether the commit differs at the path from each of its parents; the first one: from nothing.
+    pub fn changed(&mut self, hash: ChunkHash, commit: &Commit) -> Result<bool, Error> {
+        self.catalogs.insert(hash, commit.catalog);
+        if commit.parents.is_empty() {
+            return Ok(self.find(&commit.catalog)? != Found::Nothing);
+        }
+        for parent in &commit.parents {
+            let catalog = self.catalog_of(*parent)?;
+            if catalog.root == commit.catalog.root
+                || self.find(&catalog)? == self.find(&commit.catalog)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What lies at the path in the commit `hash`.
+    pub fn find_in(&mut self, hash: ChunkHash) -> Result<Found, Error> {
+        let catalog = self.catalog_of(hash)?;
+        self.find(&catalog)
+    }
+
+    fn catalog_of(&mut self, hash: ChunkHash) -> Result<Tree, Error> {
+        if let Some(catalog) = self.catalogs.get(&hash) {
+            return Ok(*catalog);
+        }
+        let catalog = history::load(&*self.store, hash)?.catalog;
+        self.catalogs.insert(hash, catalog);
+        Ok(catalog)
+    }
+
+    /// What lies at the path below a catalog.
+    pub fn find(&mut self, catalog: &Tree) -> Result<Found, Error> {
+        if let Some(found) = self.by_catalog.get(&catalog.root) {
+            return Ok(found.clone());
+        }
+        let found = match catalog.get(&*self.store, self.collection.as_bytes())? {
+            None => Found::Nothing,
+            Some(entry) => match self.document.clone() {
+                None => Found::Collection(entry),
+                Some(key) => {
+                    let entry = catalog_view::read_entry(&*self.store, &entry)?;
+                    self.find_document(&entry.documents_tree(catalog.format), &key)?
+                }
+            },
+        };
+        self.by_catalog.insert(catalog.root, found.clone());
+        Ok(found)
+    }
+
+    fn find_document(&mut self, documents: &Tree, key: &[u8]) -> Result<Found, Error> {
+        if let Some(found) = self.by_documents.get(&documents.root) {
+            return Ok(found.clone());
+        }
+        let value = documents.get(&*self.store, key)?;
+        let found = value.map_or(Found::Nothing, Found::Document);
+        self.by_documents.insert(documents.root, found.clone());
+        Ok(found)
+    }
+}

@@ -1,0 +1,148 @@
+//! Cherry-pick and revert: what one commit did, done again or undone, as a commit of its own.
+//!
+//! Both are a replay ([`super::replay`]) of one step on top of HEAD. Of a merge commit somebody must say
+//! which parent it is compared with.
+
+use crate::repository::Repository;
+use std::collections::BTreeMap;
+
+use frond_engine::Transaction;
+use frond_query::Code;
+use frond_tree::Tree;
+
+use crate::conflict::MergeKind;
+use crate::replay::Replay;
+use crate::state::BranchState;
+use crate::{MergeOutcome, history};
+use frond_db::inside::merge_rules::MergeRules;
+use frond_db::inside::refs::{self, shallow};
+use frond_db::inside::{Commit, Error, Reader};
+
+/// Whether to do again or to undo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PickKind {
+    /// Do again what the commit did.
+    #[default]
+    Pick,
+    /// Undo what the commit did.
+    Revert,
+}
+
+/// Which commit to pick or revert, and how.
+#[derive(Clone, Debug, Default)]
+pub struct PickRequest {
+    /// The commit.
+    pub revision: String,
+    /// Pick or revert.
+    pub kind: PickKind,
+    /// Of a merge: which parent it is compared with, counted from 1.
+    pub parent: Option<u32>,
+    /// The new commit's message; default: the commit's own, or that it was reverted.
+    pub message: Option<String>,
+    /// Its author; default: the commit's own, of a revert nobody.
+    pub author: Option<String>,
+    /// How documents are merged, where not as usual.
+    pub rules: MergeRules,
+}
+
+impl Repository {
+    /// Does again, or undoes, what one commit did. The branch must have no changes that are not
+    /// committed.
+    ///
+    /// # Errors
+    /// `BadValue` if the revision names no commit, or a merge and no parent was named, or the commit
+    /// would change nothing; `UserWritesBlocked` if this is a commit; `IllegalOperation` if it has
+    /// changes, or a merge waits; `OperationFailed` if the result can't be.
+    pub fn pick(&self, request: &PickRequest) -> Result<MergeOutcome, Error> {
+        let branch = self.writable_branch()?;
+        let name = self.repository_name();
+        let engine = self.frond().engine();
+        let replayed = self.replace_working_state(branch, |transaction| {
+            self.refuse_closed(transaction)?;
+            if refs::repository(&self.reader(), name)?.is_none() {
+                let message = format!("no branch or revision {} in {name}", request.revision);
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+            let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            state.refuse_while_merging("a pick or a revert")?;
+            let clean = state.clean_catalog(engine, transaction)?;
+            let chunk = self.revision(&Reader::within(engine, transaction), &request.revision)?;
+            shallow::refuse(&**engine.store(), chunk, "a pick or a revert")?;
+            let picked = history::load(&**engine.store(), chunk)?;
+            let kind = match request.kind {
+                PickKind::Pick => MergeKind::Pick,
+                PickKind::Revert => MergeKind::Revert,
+            };
+            let first_line = picked.message.lines().next().unwrap_or_default();
+            let told = match (&request.message, request.kind) {
+                (Some(message), _) => message.lines().next().unwrap_or_default().to_owned(),
+                (None, PickKind::Pick) => first_line.to_owned(),
+                (None, PickKind::Revert) => format!("Revert \"{first_line}\""),
+            };
+            let replay = Replay {
+                database: self,
+                state: &state,
+                kind,
+                parent: request.parent,
+                why: format!("{}: {told}", kind.verb()),
+                rules: &request.rules,
+                message: request.message.as_deref(),
+                author: request.author.as_deref(),
+                working: clean,
+                before: clean,
+                skipped: None,
+                tip: state.head_chunk(),
+                catalog: clean,
+                made: Vec::new(),
+            };
+            replay.run(transaction, &[chunk], &BTreeMap::new())
+        })?;
+        replayed.outcome()
+    }
+
+    /// What a commit is compared with: a parent's catalog, or the empty one.
+    pub(crate) fn catalog_before(
+        &self,
+        state: &BranchState,
+        commit: &Commit,
+        parent: Option<u32>,
+    ) -> Result<Tree, Error> {
+        let store = &**self.frond().engine().store();
+        let position = match (parent, commit.parents.len()) {
+            (None, 0) => return Ok(Tree::empty(store, state.repository.format())?),
+            (None, 1) => 0,
+            (None, _) => {
+                let message = "the commit is a merge: name the parent that it is compared with";
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+            (Some(number), _) => (number as usize).wrapping_sub(1),
+        };
+        let Some(parent) = commit.parents.get(position) else {
+            let message = format!("the commit has {} parents", commit.parents.len());
+            return Err(Error::invalid(Code::BadValue, message));
+        };
+        Ok(history::load(store, *parent)?.catalog)
+    }
+}
+
+impl BranchState {
+    /// The catalog of the working state, which must be HEAD's.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if there are changes that are not committed.
+    pub fn clean_catalog(
+        &self,
+        engine: &frond_engine::Engine,
+        transaction: &Transaction,
+    ) -> Result<Tree, Error> {
+        let working = self.working_catalog(engine, transaction.snapshot())?;
+        if working.root == self.head_catalog(&**engine.store())?.root {
+            return Ok(working);
+        }
+        let message = format!(
+            "{} has changes that are not committed: commit them or reset the branch first",
+            self.branch
+        );
+        Err(Error::invalid(Code::IllegalOperation, message))
+    }
+}

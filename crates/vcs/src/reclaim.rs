@@ -1,0 +1,139 @@
+//! Giving back the disk space of what no database needs any more.
+//!
+//! 1. What was remembered so that it could be undone is forgotten once it is old enough: changes of
+//!    refs, dropped collections and branches, dropped databases.
+//! 2. A commit's record goes if no branch, tag, remote's branch, waiting merge or remembered change
+//!    reaches the commit any more: until then `shop@<commit>` reads it.
+//! 3. The engine collects. It follows references from its trees and knows nothing of databases.
+//!
+//! *Step 2 and others*: that nobody names a commit is a statement about many records, which optimism
+//! can't validate. So it is made twice: with the database in use, and, only if there is something to
+//! remove, once more with the database's latch closed.
+
+use crate::repository::Repository;
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use frond_engine::{Durability, ReclaimOptions, TreeId};
+use frond_store::{ChunkHash, GcReport};
+use frond_tree::{Bounds, Direction};
+
+use crate::conflict::MergeState;
+use crate::tag;
+use crate::walk::Walk;
+use frond_db::inside::refs::{self, repositories};
+use frond_db::inside::{
+    CommitId, Error, Frond, LatchMode, Outcome, Reader, Scope, TreeRef, system,
+};
+
+/// What was given back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reclaimed {
+    /// Changes and dropped databases that can't be undone any more.
+    pub changes_forgotten: u64,
+    /// Commits that nothing names any more.
+    pub commits_forgotten: u64,
+    /// What the store did.
+    pub collected: GcReport,
+}
+
+/// Removes what nobody can reach, while everybody else goes on. What was dropped, deleted or
+/// replaced can be brought back for `undo_millis`. Thorough: folds everything first and packs
+/// history in groups of related chunks.
+///
+/// # Errors
+/// `Damaged` if something reachable can't be read (nothing that can be read was removed);
+/// `Unavailable` if the disk is full.
+pub fn reclaim(
+    frond: &Frond,
+    undo_millis: u64,
+    options: ReclaimOptions,
+) -> Result<Reclaimed, Error> {
+    let undo_millis = i64::try_from(undo_millis).unwrap_or(i64::MAX);
+    let before_millis = match frond.expiry_millis() {
+        // Whoever keeps nothing asks no clock: also what one that was wrong has dated.
+        _ if undo_millis == 0 => i64::MAX,
+        Some(now) => now.saturating_sub(undo_millis),
+        None => i64::MIN,
+    };
+    let mut reclaimed = Reclaimed::default();
+    let names = repositories(&Reader::now(frond.engine()))?;
+    for (name, _) in names {
+        let database = Repository::default_branch_of(frond, name)?;
+        reclaimed.changes_forgotten += database.expire_reflog(before_millis)?;
+        reclaimed.commits_forgotten += database.forget_commits()?;
+    }
+    // Any database knows of all that were dropped.
+    let any = Repository::default_branch_of(frond, "admin".to_owned())?;
+    reclaimed.changes_forgotten += any.expire_dropped(before_millis)?;
+    reclaimed.collected = frond.engine().reclaim(options)?;
+    Ok(reclaimed)
+}
+
+impl Repository {
+    /// Removes the records of commits that nothing names any more. Returns how many.
+    fn forget_commits(&self) -> Result<u64, Error> {
+        if self.forgettable()?.is_empty() {
+            return Ok(0);
+        }
+        let scope = Scope::branch(self.repository_name(), "");
+        self.frond().transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
+            // The latch is closed: what is there now stays as it is until this has committed.
+            let keys = self.forgettable()?;
+            transaction.give_back();
+            for key in &keys {
+                transaction.delete(TreeId::SYSTEM, key.clone())?;
+            }
+            Ok(Outcome::commit_if(!keys.is_empty(), keys.len() as u64))
+        })
+    }
+
+    /// The keys of commits that nothing names.
+    fn forgettable(&self) -> Result<Vec<Bytes>, Error> {
+        let reader = self.reader();
+        let name = self.repository_name();
+        let mut named = HashSet::new();
+        let mut walk = Walk::begin(reader.store(), &self.named_commits(&reader)?, &[], false)?;
+        while let Some((hash, _)) = walk.next()? {
+            named.insert(hash);
+        }
+        let mut keys = Vec::new();
+        let bounds = Bounds::prefix(&system::commit_key(name, &[]));
+        let place = TreeRef::Live(TreeId::SYSTEM);
+        for entry in reader.range(place, bounds, Direction::Ascending)? {
+            let entry = entry?;
+            if !named.contains(&system::commit_chunk(&entry.value)?) {
+                keys.push(entry.key);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The commits that something of this database names.
+    fn named_commits(&self, reader: &Reader<'_>) -> Result<Vec<ChunkHash>, Error> {
+        let name = self.repository_name();
+        let mut ids: HashSet<CommitId> = HashSet::new();
+        for branch in self.list_branches()? {
+            ids.extend(branch.head);
+            let key = system::merge_key(name, &branch.name);
+            if let Some(merge) = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)? {
+                ids.extend(MergeState::decode(merge)?.commits());
+            }
+        }
+        ids.extend(tag::of_database(reader, name)?.iter().map(|tag| tag.commit));
+        ids.extend(tag::tracking(reader, name, None)?.iter().map(|tag| tag.commit));
+        for change in self.reflog(None)? {
+            ids.extend(change.from);
+            ids.extend(change.to);
+            if let Some(merge) = change.merge {
+                ids.extend(MergeState::decode(merge.record)?.commits());
+            }
+        }
+        let mut chunks = Vec::with_capacity(ids.len());
+        for id in ids {
+            // A remembered change may name a commit that was forgotten before.
+            chunks.extend(refs::commit_chunk(reader, name, &id)?);
+        }
+        Ok(chunks)
+    }
+}

@@ -1,0 +1,273 @@
+//! Remotes: the same repository elsewhere. Clone, fetch, pull and push move what the other side lacks.
+//!
+//! Reading order: [`Remote`] (what another place must be able to do; two do: `data`, a data directory,
+//! and `plain`, a directory or bucket of packs and one file of refs), `transfer` (which chunks move), `frame`
+//! (chunks as they travel), `fetch` (fetch, clone, pull), `push`. A server that is asked over HTTP is a third
+//! kind, in a crate of its own.
+//!
+//! *Refs*: what a remote's branches were when they were last seen is kept as `origin/main`, and resolves
+//! like a tag. Tags come along; one that is there already stays.
+//!
+//! *Lineage*: trees of two repositories are comparable only if their salt is the same, which a clone
+//! inherits. Another salt is refused.
+
+mod admit;
+mod data;
+mod fetch;
+pub mod frame;
+mod image;
+mod mend;
+mod plain;
+mod push;
+mod transfer;
+mod watched;
+mod wire;
+
+use crate::repository::Repository;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use frond_doc::{DocumentBuilder, Value};
+use frond_engine::{Durability, TreeId};
+use frond_query::Code;
+use frond_store::{Chunk, ChunkHash};
+use frond_tree::{Bounds, Direction, Value as TreeValue};
+
+use crate::{TagInfo, ref_name};
+use frond_db::inside::{Error, FrondOptions, LatchMode, Outcome, Scope, TreeRef, refs, system};
+
+pub(crate) use data::{ensure_repository, register};
+pub(crate) use mend::carry_commits;
+
+pub use data::DataRemote;
+pub use fetch::{Depth, FetchReport, FetchedBranch};
+pub use image::{BackupReport, DataImage, ImageSource, RestoreReport, RestoreRequest};
+pub use plain::{
+    BackupInfo, FilePart, FileVersion, PlaceReport, PlainReclaimed, PlainRemote, PlainStorage,
+    Reread, StorageDamage, StoragePart,
+};
+pub use push::{PushReport, PushRequest};
+pub use transfer::{CHUNK_BYTES_MAX, Moved};
+pub use watched::WatchedRemote;
+pub use wire::{decode_hashes, encode_hashes};
+
+/// What a remote that clone makes is called.
+pub const ORIGIN: &str = "origin";
+/// A file that every data directory has.
+const DATA_DIRECTORY_FILE: &str = "MANIFEST";
+
+/// The refs of a repository elsewhere.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RemoteState {
+    /// What its trees are made with.
+    pub salt: u64,
+    /// The branch that its bare name means.
+    pub default_branch: String,
+    /// Branches that have commits, and the chunks of these.
+    pub branches: BTreeMap<String, ChunkHash>,
+    /// Tags, and the chunks of the commits that they name.
+    pub tags: BTreeMap<String, (TagInfo, ChunkHash)>,
+}
+
+/// What a push changes there, all or nothing.
+#[derive(Clone, Debug)]
+pub struct RefUpdate {
+    /// The repository's salt: it is made where there is none, and compared where there is one.
+    pub salt: u64,
+    /// Its default branch, if it is made.
+    pub default_branch: String,
+    /// The branch that moves.
+    pub branch: String,
+    /// Where it must be now.
+    pub expected: Option<ChunkHash>,
+    /// Where it goes.
+    pub new: ChunkHash,
+    /// Whether it may go to what isn't ahead.
+    pub force: bool,
+    /// Commits that came, the oldest first.
+    pub commits: Vec<ChunkHash>,
+    /// Tags to make, where there are none of these names.
+    pub tags: Vec<(TagInfo, ChunkHash)>,
+}
+
+/// A repository elsewhere: chunks by name, and refs that are swapped.
+///
+/// *Thread safety*: a transfer asks for several batches of chunks at once, from as many threads.
+pub trait Remote: Send + Sync {
+    /// The refs; `None` if there is no repository yet.
+    fn state(&self) -> Result<Option<RemoteState>, Error>;
+
+    /// Tells for each of `hashes` whether its chunk is there, and whole: it is read, since what isn't sent to it
+    /// can't be mended.
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
+
+    /// Returns the chunks named by `hashes`, in their order. Each was hashed and compared with its name.
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
+
+    /// Adds chunks. They stay if what they were sent for is cut.
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error>;
+
+    /// Makes all that was put durable, then changes the refs, if they are what is expected.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if the branch is not where it is expected; nothing was changed.
+    fn update(&self, update: &RefUpdate) -> Result<(), Error>;
+
+    /// Reads a share of what lies there again, where nobody else does that: a server looks after its own.
+    fn reread(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// What was found damaged there since it was opened.
+    fn damages(&self) -> Vec<StorageDamage> {
+        Vec::new()
+    }
+}
+
+/// A remote, by name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RemoteInfo {
+    /// Its name.
+    pub name: String,
+    /// Where it is: `DIRECTORY` or `DIRECTORY#DATABASE`.
+    pub url: String,
+}
+
+/// Opens what `url` names: a data directory (with the database after a `#`, or `database`), or any other
+/// directory as a plain remote. One that is missing becomes a plain one with the first push.
+pub fn open(url: &str, database: &str) -> Result<Box<dyn Remote>, Error> {
+    let (directory, named) = match url.rsplit_once('#') {
+        Some((directory, named)) => (directory, Some(named)),
+        None => (url, None),
+    };
+    if directory.is_empty() || directory.contains("://") {
+        let message = format!("remote '{url}': a directory is expected, or DIRECTORY#DATABASE");
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let directory = Path::new(directory);
+    if is_data_directory(directory) {
+        let frond = crate::open::open(directory, FrondOptions::default())?;
+        return Ok(Box::new(DataRemote::new(frond, named.unwrap_or(database))?));
+    }
+    if named.is_some() {
+        let message = format!("remote '{url}': there is no data directory {}", directory.display());
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    Ok(Box::new(PlainRemote::open(&frond_db::inside::open_machine(directory)?)?))
+}
+
+/// Whether `directory` is a data directory.
+pub fn is_data_directory(directory: &Path) -> bool {
+    directory.join(DATA_DIRECTORY_FILE).is_file()
+}
+
+impl Repository {
+    /// The remotes, by name.
+    pub fn list_remotes(&self) -> Result<Vec<RemoteInfo>, Error> {
+        let reader = self.reader();
+        let prefix = system::remote_key(self.repository_name(), "");
+        let place = TreeRef::Live(TreeId::SYSTEM);
+        let mut remotes = Vec::new();
+        for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
+            let entry = entry?;
+            let name = system::name_after(&prefix, &entry.key)?;
+            let record = system::record(reader.read(&entry.value)?)?;
+            remotes
+                .push(RemoteInfo { name, url: system::field(&record, "url", system::as_string)? });
+        }
+        Ok(remotes)
+    }
+
+    /// Where the remote `name` is.
+    ///
+    /// # Errors
+    /// `NoSuchKey` if there is no such remote.
+    pub fn remote_url(&self, name: &str) -> Result<String, Error> {
+        let found = self.list_remotes()?.into_iter().find(|remote| remote.name == name);
+        let missing = || {
+            let message = format!(
+                "no remote {name} of {0}: `frond remote {0} add {name} PLACE` or frondRemote names one",
+                self.repository_name()
+            );
+            Error::invalid(Code::NoSuchKey, message)
+        };
+        Ok(found.ok_or_else(missing)?.url)
+    }
+
+    /// Names another place of this repository.
+    ///
+    /// # Errors
+    /// `BadValue` if the name is not allowed; `NamespaceExists` if there is such a remote, or a branch
+    /// or tag whose name begins as those of its branches would;
+    /// `NamespaceNotFound` if there is no such database.
+    pub fn add_remote(&self, name: &str, url: &str) -> Result<(), Error> {
+        ref_name::check_name_of("remote", name)?;
+        if name.contains('/') || url.is_empty() {
+            let message = "a remote's name holds no /, and its place is not empty";
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+        let repository = self.repository_name();
+        let scope = Scope::branch(repository, "");
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            let key = system::remote_key(repository, name);
+            let (exists, known) = {
+                let reader = frond_db::inside::Reader::within(self.frond().engine(), transaction);
+                let exists = refs::repository(&reader, repository)?.is_some();
+                (exists, reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?.is_some())
+            };
+            if !exists {
+                return Err(refs::missing(repository));
+            }
+            let its = format!("{name}/");
+            let branches = self.list_branches()?.into_iter().map(|branch| branch.name);
+            let mut names = branches.chain(self.list_tags()?.into_iter().map(|tag| tag.name));
+            if let Some(taken) = names.find(|name| name.starts_with(&its)) {
+                let message = format!(
+                    "{taken} of {repository} would be taken for a branch of the remote {name}: the \
+                     remote needs another name"
+                );
+                return Err(Error::invalid(Code::NamespaceExists, message));
+            }
+            if known {
+                let message = format!("remote {name} of {repository} exists");
+                return Err(Error::invalid(Code::NamespaceExists, message));
+            }
+            transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
+            transaction.put(TreeId::SYSTEM, key, remote_record(url))?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+
+    /// Forgets a remote, and where its branches were.
+    ///
+    /// # Errors
+    /// `NoSuchKey` if there is no such remote.
+    pub fn remove_remote(&self, name: &str) -> Result<(), Error> {
+        self.remote_url(name)?;
+        let repository = self.repository_name();
+        let scope = Scope::branch(repository, "");
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            let known = {
+                let reader = frond_db::inside::Reader::within(self.frond().engine(), transaction);
+                crate::tag::tracking(&reader, repository, Some(name))?
+            };
+            for tracked in known {
+                let key = system::tracking_key(repository, &tracked.name);
+                transaction.delete(TreeId::SYSTEM, key)?;
+            }
+            transaction.delete(TreeId::SYSTEM, system::remote_key(repository, name))?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+
+    /// Where the branches of remotes were when they were last seen: `origin/main`.
+    pub fn remote_branches(&self, remote: Option<&str>) -> Result<Vec<TagInfo>, Error> {
+        crate::tag::tracking(&self.reader(), self.repository_name(), remote)
+    }
+}
+
+fn remote_record(url: &str) -> TreeValue {
+    let mut builder = DocumentBuilder::new();
+    builder.append("url", Value::String(url));
+    TreeValue::inline(builder.build().into_bytes())
+}

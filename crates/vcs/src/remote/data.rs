@@ -1,0 +1,280 @@
+//! A data directory as a remote.
+//!
+//! A branch there moves as it would by a fast-forward: with its working state, which must be its HEAD's,
+//! in one transaction. So a push never changes under anybody's feet what was not committed.
+
+use crate::repository::Repository;
+use std::collections::HashSet;
+
+use frond_engine::{Snapshot, Transaction, TreeId};
+use frond_query::Code;
+use frond_store::{Chunk, ChunkHash, Lifetime, Session};
+use frond_tree::{Tree, TreeFormat, Value as TreeValue};
+
+use crate::adopt::Adoption;
+use crate::reflog::{RefChange, RefWhy};
+use crate::remote::mend::has_whole;
+use crate::remote::{RefUpdate, Remote, RemoteState, admit};
+use crate::state::BranchState;
+use crate::{history, tag};
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{
+    BranchRef, Commit, Error, Frond, Outcome, Reader, RepositoryRecord, TreeRef, system,
+};
+
+/// A database of another data directory.
+pub struct DataRemote {
+    frond: Frond,
+    database: Repository,
+    /// What is put is kept from being collected until the refs name it, and so is what comes here
+    /// from now on.
+    _session: Session,
+    /// What was here before is kept, too: a clone that is under way never finds it gone.
+    _snapshot: Snapshot,
+}
+
+impl DataRemote {
+    /// The database `name` of `frond`; it may not exist yet.
+    pub fn new(frond: Frond, name: &str) -> Result<DataRemote, Error> {
+        let database = Repository::open(&frond, name)?;
+        database.writable_branch()?;
+        let session = frond.engine().store().session();
+        let snapshot = frond.engine().snapshot();
+        Ok(DataRemote { frond, database, _session: session, _snapshot: snapshot })
+    }
+
+    /// Checks what somebody else put here and wants refs to name: that it is all here, and is what it
+    /// should be. See `admit`.
+    ///
+    /// # Errors
+    /// `Damaged` with what is missing or wrong; `IllegalOperation` if the repository is another one.
+    pub fn check_update(&self, update: &RefUpdate) -> Result<(), Error> {
+        let (store, reader) = (self.frond.engine().store(), self.database.reader());
+        let name = self.database.repository_name();
+        if let Some(repository) = refs::repository(&reader, name)?
+            && repository.salt != update.salt
+        {
+            return Err(other_lineage(name));
+        }
+        let mut known: HashSet<ChunkHash> = HashSet::new();
+        let is_known = |hash: ChunkHash, known: &HashSet<ChunkHash>| {
+            let is_there = || refs::commit_chunk(&reader, name, &format::id_of(hash));
+            Ok::<bool, Error>(known.contains(&hash) || is_there()? == Some(hash))
+        };
+        let mut new = Vec::new();
+        for hash in &update.commits {
+            if is_known(*hash, &known)? {
+                continue;
+            }
+            let chunk = store.get(*hash)?;
+            for parent in Commit::decode(&chunk)?.parents {
+                if !is_known(parent, &known)? {
+                    let message = format!("commit {hash}: its parent {parent} is not here");
+                    return Err(Error::damaged(message));
+                }
+            }
+            known.insert(*hash);
+            new.push(chunk);
+        }
+        for named in update.tags.iter().map(|(_, chunk)| *chunk).chain([update.new]) {
+            if !is_known(named, &known)? {
+                return Err(Error::damaged(format!("commit {named} is not here")));
+            }
+        }
+        admit::complete(&**store, &new, &HashSet::new())?;
+        admit::check(store, name, TreeFormat::new(update.salt), &new, &HashSet::new())
+    }
+}
+
+impl Remote for DataRemote {
+    fn state(&self) -> Result<Option<RemoteState>, Error> {
+        let reader = self.database.reader();
+        let name = self.database.repository_name();
+        let Some(repository) = refs::repository(&reader, name)? else {
+            return Ok(None);
+        };
+        let known = |id| {
+            let chunk = refs::commit_chunk(&reader, name, &id)?;
+            chunk.ok_or_else(|| Error::damaged(format!("commit {id} of {name} is not known")))
+        };
+        let mut branches = std::collections::BTreeMap::new();
+        for branch in self.database.list_branches()? {
+            if let Some(head) = branch.head {
+                branches.insert(branch.name, known(head)?);
+            }
+        }
+        let mut tags = std::collections::BTreeMap::new();
+        for tag in tag::of_database(&reader, name)? {
+            let chunk = known(tag.commit)?;
+            tags.insert(tag.name.clone(), (tag, chunk));
+        }
+        let (salt, default_branch) = (repository.salt, repository.default_branch);
+        Ok(Some(RemoteState { salt, default_branch, branches, tags }))
+    }
+
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+        has_whole(&**self.frond.engine().store(), hashes)
+    }
+
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        Ok(self.frond.engine().store().get_many(hashes)?)
+    }
+
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
+        Ok(self.frond.engine().store().put_many_for(Lifetime::Lasting, chunks)?)
+    }
+
+    fn update(&self, update: &RefUpdate) -> Result<(), Error> {
+        let database = &self.database;
+        self.frond.engine().store().sync()?;
+        database.replace_working_state(&update.branch, |transaction| {
+            ensure_repository(database, transaction, update.salt, &update.default_branch)?;
+            let new = unknown(database, transaction, &update.commits)?;
+            register(database, transaction, &update.commits)?;
+            database.check_commits(transaction, &new)?;
+            for (tag, _) in &update.tags {
+                let is_taken = {
+                    let reader = Reader::within(self.frond.engine(), transaction);
+                    let name = database.repository_name();
+                    tag::target(&reader, name, &tag.name)?.is_some()
+                        || refs::branch_ref(&reader, name, &tag.name)?.is_some()
+                };
+                if !is_taken {
+                    tag.put(transaction, database.repository_name())?;
+                }
+            }
+            move_branch(database, transaction, update, new.contains(&update.new))?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+}
+
+/// Makes the repository where there is none, with the salt of the one that it comes from.
+pub(crate) fn ensure_repository(
+    database: &Repository,
+    transaction: &mut Transaction,
+    salt: u64,
+    default_branch: &str,
+) -> Result<(), Error> {
+    let (name, frond) = (database.repository_name(), database.frond());
+    let known = refs::repository(&Reader::within(frond.engine(), transaction), name)?;
+    match known {
+        Some(known) if known.salt == salt => return Ok(()),
+        Some(_) => return Err(other_lineage(name)),
+        None => {}
+    }
+    let repository = RepositoryRecord {
+        salt,
+        uuid: frond.new_uuid(),
+        created_millis: frond.time_millis(),
+        default_branch: default_branch.to_owned(),
+    };
+    let record = TreeValue::inline(repository.encode());
+    transaction.put(TreeId::SYSTEM, system::repository_key(name), record)?;
+    let head = TreeValue::inline(BranchRef::default().encode());
+    Ok(transaction.put(TreeId::SYSTEM, system::branch_key(name, default_branch), head)?)
+}
+
+/// Says that two repositories have nothing in common.
+pub(crate) fn other_lineage(name: &str) -> Error {
+    let message = format!(
+        "{name} and the remote are repositories of different origin: clone the one, and import the \
+         other's documents"
+    );
+    Error::invalid(Code::IllegalOperation, message)
+}
+
+/// Those of `commits` that the database doesn't know.
+fn unknown(
+    database: &Repository,
+    transaction: &Transaction,
+    commits: &[ChunkHash],
+) -> Result<Vec<ChunkHash>, Error> {
+    let reader = Reader::within(database.frond().engine(), transaction);
+    let mut unknown = Vec::new();
+    for hash in commits {
+        let id = format::id_of(*hash);
+        if refs::commit_chunk(&reader, database.repository_name(), &id)?.is_none() {
+            unknown.push(*hash);
+        }
+    }
+    Ok(unknown)
+}
+
+/// Registers commits that came.
+pub(crate) fn register(
+    database: &Repository,
+    transaction: &mut Transaction,
+    commits: &[ChunkHash],
+) -> Result<(), Error> {
+    let store = database.frond().engine().store();
+    for hash in commits {
+        let key = system::commit_key(database.repository_name(), &format::id_of(*hash).0);
+        transaction.put(TreeId::SYSTEM, key, system::commit_value(&store.get(*hash)?))?;
+    }
+    Ok(())
+}
+
+/// Moves the branch. Where the commit isn't new here, and so wasn't checked by the commit policy's rules,
+/// what it changes on the branch is.
+fn move_branch(
+    database: &Repository,
+    transaction: &mut Transaction,
+    update: &RefUpdate,
+    is_new: bool,
+) -> Result<(), Error> {
+    let (name, engine) = (database.repository_name(), database.frond().engine());
+    let store = &**engine.store();
+    let key = system::branch_key(name, &update.branch);
+    let is_there = {
+        let reader = Reader::within(engine, transaction);
+        reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?.is_some()
+    };
+    if !is_there {
+        let record = TreeValue::inline(BranchRef::default().encode());
+        transaction.put(TreeId::SYSTEM, key, record)?;
+    }
+    let state = BranchState::validated(database.frond(), transaction, name, &update.branch)?;
+    if state.head_chunk() != update.expected {
+        return Err(moved_on(&update.branch));
+    }
+    state.refuse_while_merging("a push")?;
+    state.refuse_push_to_closed(transaction, database)?;
+    if update.force && !database.is_forward(&state, update.new)? {
+        state.refuse_protected(transaction, database, "a push by force")?;
+    }
+    let before = state.working_catalog(engine, transaction.snapshot())?;
+    if before.root != state.head_catalog(store)?.root {
+        let message = format!(
+            "branch {} of the remote has changes that are not committed there: commit them or reset the \
+             branch there first, or push to another branch",
+            update.branch
+        );
+        return Err(Error::invalid(Code::IllegalOperation, message));
+    }
+    let catalog: Tree = history::load(store, update.new)?.catalog;
+    debug_assert_eq!(catalog.format, TreeFormat::new(update.salt));
+    if is_there && !is_new {
+        database.check_fast_forward(transaction, &before, &catalog)?;
+    }
+    let adoption = Adoption { head: catalog, before, after: catalog };
+    state.adopt(engine, transaction, &adoption)?;
+    let why = RefWhy::replacing("push", database.frond().time_millis(), before);
+    let record = BranchRef { commit: Some(format::id_of(update.new)) };
+    let key = system::branch_key(name, &update.branch);
+    transaction.put(TreeId::SYSTEM, key, TreeValue::inline(record.encode()))?;
+    RefChange { from: state.head_id(), to: record.commit, why }.log(
+        transaction,
+        name,
+        &update.branch,
+    )
+}
+
+/// Says that somebody else moved the branch first.
+pub(crate) fn moved_on(branch: &str) -> Error {
+    let message = format!(
+        "branch {branch} of the remote is not where it was when it was looked at: fetch it and try \
+         again"
+    );
+    Error::invalid(Code::IllegalOperation, message)
+}

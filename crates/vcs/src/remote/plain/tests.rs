@@ -1,0 +1,334 @@
+//! Goal: one bit that flips in a place of backups takes nothing away that is still to be had: the next backup notices
+//! and brings it again, and what can't be brought again is told, while all else is restored.
+//! Method: a place on a simulated disk with two backups; for many seeds a bit of any of its files is flipped (or a
+//! file is cut, or removed), then a backup is taken and all of them are verified and restored.
+
+use crate::repository::Repository;
+use frond_doc::{DocumentBuf, document};
+use frond_store::io::Machine;
+use frond_testkit::{Random, SimDisk, random};
+
+use crate::remote::{
+    BackupReport, DataImage, Moved, ORIGIN, PlaceReport, PlainRemote, PushRequest, Remote, Reread,
+    RestoreRequest,
+};
+use crate::salvage::{SalvagedCollection, survey_on};
+use frond_db::inside::refs::repositories;
+use frond_db::inside::{Error, Frond, FrondOptions, Reader};
+use frond_db::{Durability, FindRequest};
+
+fn quiet() -> impl FnMut(&Moved) {
+    |_: &Moved| {}
+}
+
+fn open(disk: &SimDisk) -> Frond {
+    crate::open::open_on(&disk.machine(), FrondOptions::default()).expect("a good directory")
+}
+
+fn shop(frond: &Frond) -> Repository {
+    Repository::open(frond, "shop").expect("a database's name")
+}
+
+fn insert(database: &Repository, documents: &[DocumentBuf]) {
+    let report = database.insert("things", documents, true, Durability::Synced);
+    assert!(report.expect("it is there").errors.is_empty());
+}
+
+/// A document whose text is its own, some longer than fits into a leaf.
+fn thing(id: i32, round: i32) -> DocumentBuf {
+    let long = if id % 250 == 0 { 40_000 } else { 60 };
+    let mut number =
+        (id as u32).wrapping_add(1).wrapping_mul(2_654_435_761).wrapping_add(round as u32);
+    let mut text = String::new();
+    while text.len() < long {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        text.push_str(&format!("{number:08x} "));
+    }
+    document! { "_id": id, "round": round, "text": text.as_str() }
+}
+
+/// A shop with some documents and a commit.
+fn origin(seed: u64) -> (Frond, Repository) {
+    let frond = open(&SimDisk::new(seed));
+    let main = shop(&frond);
+    insert(&main, &(0..2_000).map(|id| thing(id, 0)).collect::<Vec<_>>());
+    main.commit("first", "Ada").expect("a commit");
+    (frond, main)
+}
+
+/// All documents, in order.
+fn all(database: &Repository) -> Vec<DocumentBuf> {
+    let cursor = database.find("things", &FindRequest::default()).expect("it can be read");
+    cursor.collect::<Result<_, _>>().expect("it can be read")
+}
+
+fn named(name: &str) -> RestoreRequest {
+    RestoreRequest { name: Some(name.to_owned()), ..RestoreRequest::default() }
+}
+
+fn push(database: &Repository, remote: &dyn Remote) -> Result<u64, Error> {
+    let request = PushRequest { tags: true, ..PushRequest::default() };
+    database.push(ORIGIN, remote, &request, &mut quiet()).map(|report| report.moved.chunks)
+}
+
+fn files(machine: &Machine, prefix: &str) -> Vec<String> {
+    let mut names = machine.disk.list().expect("it answers");
+    names.retain(|name| name.starts_with(prefix));
+    names.sort();
+    names
+}
+
+fn back_up(disk: &SimDisk, frond: &Frond, name: &str) -> BackupReport {
+    let place = PlainRemote::open(&disk.machine()).expect("it opens whatever is damaged");
+    let image = DataImage::take(frond).expect("an image");
+    place.back_up(name, &image, Reread::Share, &mut quiet()).expect("a backup")
+}
+
+fn verify(disk: &SimDisk, name: Option<&str>) -> PlaceReport {
+    let place = PlainRemote::open(&disk.machine()).expect("it opens");
+    place.verify(name, &mut |_| {}).expect("it answers")
+}
+
+/// Restores a backup; `None` if it isn't whole.
+fn restore(disk: &SimDisk, name: &str) -> Option<Frond> {
+    let place = PlainRemote::open(&disk.machine()).expect("it opens");
+    let target = SimDisk::new(99);
+    let report = place.restore_on(&named(name), &target.machine(), &mut quiet()).ok()?;
+    report.is_there.then(|| open(&target))
+}
+
+/// A data directory, and a place with two backups of it: `monday`, and `tuesday` with one change more.
+fn begin(seed: u64) -> (Frond, Repository, SimDisk) {
+    let (frond, main) = origin(seed);
+    let disk = SimDisk::new(seed + 1_000);
+    assert!(back_up(&disk, &frond, "monday").damages.is_empty());
+    insert(&main, &(5_000..5_200).map(|id| thing(id, 1)).collect::<Vec<_>>());
+    assert!(back_up(&disk, &frond, "tuesday").damages.is_empty());
+    let report = verify(&disk, None);
+    assert!(report.damages.is_empty() && report.parts.iter().all(|part| part.lost.is_empty()));
+    (frond, main, disk)
+}
+
+/// Flips a bit of a file, or cuts it, or zeroes a part, or removes it.
+fn damage(random: &mut Random, disk: &SimDisk, name: &str) -> String {
+    let contents = disk.contents(name).expect("it is there");
+    let position = random.below(contents.len());
+    match random.below(if name == "REFS" { 6 } else { 8 }) {
+        0..=4 => {
+            let bit = position as u64 * 8 + random.below(8) as u64;
+            disk.flip_bit(name, bit);
+            format!("bit {bit} of {name}")
+        }
+        5 => {
+            let mut bad = contents.clone();
+            let end = (position + 512).min(bad.len());
+            bad[position..end].fill(0);
+            disk.set_contents(name, &bad);
+            format!("zeros at {position} of {name}")
+        }
+        6 => {
+            disk.set_contents(name, &contents[..position]);
+            format!("{name} cut at {position}")
+        }
+        _ => {
+            disk.machine().disk.remove(name).expect("it is there");
+            format!("{name} removed")
+        }
+    }
+}
+
+#[test]
+fn what_is_damaged_in_a_place_is_noticed_and_brought_again() {
+    let (frond, main, whole) = begin(1);
+    let before = all(&main);
+    let files = files(&whole.machine(), "");
+    let files: Vec<&String> = files.iter().filter(|name| *name != "LOCK").collect();
+    random::for_seeds(40, |mut random| {
+        let disk = SimDisk::new(random.next());
+        for name in &files {
+            let file = disk.machine().disk.create(name).expect("a new file");
+            file.write_all_at(0, &whole.contents(name).expect("it is there")).expect("room");
+        }
+        let name = random.choose(&files);
+        let what = damage(&mut random, &disk, name);
+        let changed = disk.contents(name) != whole.contents(name);
+        let report = back_up(&disk, &frond, "wednesday");
+        assert_eq!(report.damages.is_empty(), !changed, "{what}: {:?}", report.damages);
+        assert!(report.unread.is_empty(), "{what}");
+        // All of it is still to be had, so all backups are whole again, and nothing is damaged.
+        assert!(report.gone.is_empty(), "{what}: {report:?}");
+        for name in ["monday", "tuesday", "wednesday"] {
+            let restored = restore(&disk, name).unwrap_or_else(|| panic!("{name}: {what}"));
+            let count = if name == "monday" { 2_000 } else { 2_200 };
+            assert_eq!(all(&shop(&restored)), before[..count], "{name}: {what}");
+            restored.engine().check().expect("it is whole");
+        }
+        let after = verify(&disk, None);
+        assert!(after.parts.iter().all(|part| part.lost.is_empty()), "{what}: {:?}", after.parts);
+        if report.damages.iter().any(|damage| damage.may_hold_more) {
+            // Nobody can tell what was in it, but a collection finds that nothing is needed of it.
+            let place = PlainRemote::open(&disk.machine()).expect("it opens");
+            place.reclaim(&mut |_| {}).expect("all that is needed is there");
+        }
+        assert!(
+            verify(&disk, None).damages.is_empty(),
+            "{what}: {:?}",
+            verify(&disk, None).damages
+        );
+        let again = back_up(&disk, &frond, "thursday");
+        assert!(again.damages.is_empty() && again.mended == 0, "{what}: {again:?}");
+    });
+}
+
+/// A lost sector of an index leaves zeros, and a part of a name, that look like names of chunks that are gone.
+#[test]
+fn zeros_in_an_index_are_no_names_of_what_is_gone() {
+    const TRAILER_BYTES: usize = 48;
+    const ENTRY_BYTES: usize = 40;
+    let (frond, main, whole) = begin(1);
+    for first in (0..ENTRY_BYTES).step_by(6) {
+        let disk = SimDisk::new(first as u64);
+        for name in files(&whole.machine(), "") {
+            disk.set_contents(&name, &whole.contents(&name).expect("it is there"));
+        }
+        let packs = files(&disk.machine(), "pack-").into_iter();
+        let packs = packs.map(|name| (disk.contents(&name).expect("it is there"), name));
+        let (mut pack, name) = packs.max_by_key(|(pack, _)| pack.len()).expect("two");
+        let end = pack.len() - TRAILER_BYTES - ENTRY_BYTES + first;
+        pack[end - 3 * ENTRY_BYTES..end].fill(0);
+        disk.set_contents(&name, &pack);
+        let report = back_up(&disk, &frond, "wednesday");
+        assert_eq!(report.damages.len(), 1, "{report:?}");
+        assert!(report.gone.is_empty() && report.unread.is_empty(), "{first}: {report:?}");
+        let restored = restore(&disk, "tuesday").expect("it is whole");
+        assert_eq!(all(&shop(&restored)), all(&main));
+        let after = verify(&disk, None);
+        assert!(after.damages.is_empty(), "{first}: {after:?}");
+    }
+}
+
+#[test]
+fn what_can_not_be_brought_again_is_told_and_the_rest_restored() {
+    let mut is_told = false;
+    random::for_seeds(12, |mut random| {
+        let (frond, main, disk) = begin(random.next() % 1_000);
+        // One with documents: what they are found by lies twice.
+        let mut packs = files(&disk.machine(), "pack-");
+        packs.retain(|name| 20_000 < disk.contents(name).expect("it is there").len());
+        // What only the old backups have.
+        main.drop_collection("things").expect("it is there");
+        insert(&main, &(0..50).map(|id| thing(id, 7)).collect::<Vec<_>>());
+        drop(main);
+        let other = open(&SimDisk::new(random.next()));
+        insert(&shop(&other), &[thing(1, 1)]);
+        let name = random.choose(&packs);
+        let bytes = disk.contents(name).expect("it is there").len();
+        disk.flip_bit(name, (16 + random.below(bytes / 2)) as u64 * 8);
+        // Another directory's backup can't mend it.
+        let report = back_up(&disk, &other, "other");
+        assert_eq!(report.damages.len(), 1, "{report:?}");
+        assert!(!report.gone.is_empty() && report.unread.is_empty(), "{report:?}");
+        assert!(restore(&disk, "other").is_some());
+        let found = verify(&disk, None);
+        let lost: Vec<bool> = found.parts.iter().map(|part| !part.lost.is_empty()).collect();
+        assert!(lost[0] || lost[1], "{found:?}");
+        assert!(!lost[2]);
+        for (name, lost) in ["monday", "tuesday"].into_iter().zip(lost) {
+            assert_eq!(restore(&disk, name).is_none(), lost, "{name}");
+            let one = verify(&disk, Some(name));
+            assert_eq!((one.parts.len(), one.parts[0].lost.is_empty()), (1, !lost));
+            if !lost {
+                continue;
+            }
+            let place = PlainRemote::open(&disk.machine()).expect("it opens");
+            let target = SimDisk::new(7);
+            let request = RestoreRequest { partial: true, ..named(name) };
+            let report = place.restore_on(&request, &target.machine(), &mut quiet());
+            let report = report.expect("what all else is found by lies twice");
+            assert!(report.is_there && !report.lost.is_empty());
+            // And it is told of what: of documents, of commits, or of what leads to them.
+            let left = SimDisk::new(8);
+            let told = survey_on(place, name, &left.machine()).expect("as much is there");
+            let is_of_shop = |collection: &SalvagedCollection| {
+                (&*collection.database, &*collection.name) == ("shop", "things")
+            };
+            assert!(told.collections.iter().all(is_of_shop), "{told:?}");
+            is_told |= !told.collections.is_empty();
+        }
+        // The first directory's next backup brings it, as far as it has it: all of it, which undo keeps.
+        let report = back_up(&disk, &frond, "wednesday");
+        assert!(report.gone.is_empty(), "{report:?}");
+        for name in ["monday", "tuesday", "wednesday", "other"] {
+            assert!(restore(&disk, name).is_some(), "{name}");
+        }
+    });
+    assert!(is_told, "documents are most of it");
+}
+
+#[test]
+fn a_push_notices_too() {
+    let (frond, main) = origin(3);
+    let disk = SimDisk::new(4);
+    push(&main, &PlainRemote::open(&disk.machine()).expect("it opens")).expect("a push");
+    let (packs, mut id) = (files(&disk.machine(), "pack-"), 10_000);
+    for (round, name) in packs.iter().enumerate() {
+        let bytes = disk.contents(name).expect("it is there").len();
+        disk.flip_bit(name, (bytes / 3) as u64 * 8);
+        // Each push looks at some of what is there, the next one at what follows.
+        let mended = (0..packs.len() * 4).find(|more| {
+            id += 1;
+            insert(&main, &[thing(id, *more as i32)]);
+            main.commit("more", "Ada").expect("a commit");
+            let remote = PlainRemote::open(&disk.machine()).expect("it opens");
+            push(&main, &remote).expect("a push");
+            !remote.damages().is_empty()
+        });
+        assert!(mended.is_some(), "round {round}");
+        let found = verify(&disk, None);
+        assert!(found.damages.is_empty(), "{found:?}");
+        assert!(found.parts.iter().all(|part| part.lost.is_empty()), "{found:?}");
+    }
+    frond.engine().check().expect("it is whole");
+}
+
+/// What a backup's other chunks are found by lies twice: damage to any pack, a whole one too, leaves the rest.
+#[test]
+fn no_damage_of_one_pack_takes_all_of_a_backup() {
+    let (frond, main) = origin(5);
+    // Databases enough for a system tree of some nodes.
+    for number in 0..40 {
+        let other = Repository::open(&frond, &format!("other{number}")).expect("a name");
+        insert(&other, &[thing(number, 2)]);
+        other.commit("first", "Ada").expect("a commit");
+    }
+    let disk = SimDisk::new(6);
+    let packs = |disk: &SimDisk| files(&disk.machine(), "pack-");
+    for (round, name) in ["monday", "tuesday", "wednesday"].into_iter().enumerate() {
+        back_up(&disk, &frond, name);
+        insert(&main, &[thing(3_000 + round as i32, 1)]);
+    }
+    for is_collected in [false, true] {
+        if is_collected {
+            let place = PlainRemote::open(&disk.machine()).expect("it opens");
+            place.remove_backup("tuesday").expect("it is there");
+            place.reclaim(&mut |_| {}).expect("all that is needed is there");
+        }
+        let report = verify(&disk, None);
+        assert!(report.damages.is_empty() && report.parts.iter().all(|it| it.lost.is_empty()));
+        for pack in packs(&disk) {
+            let bytes = disk.contents(&pack).expect("it is there");
+            disk.set_contents(&pack, &vec![0; bytes.len()]);
+            let place = PlainRemote::open(&disk.machine()).expect("it opens");
+            for backup in place.backups().expect("they are listed") {
+                let request = RestoreRequest { partial: true, ..named(&backup.name) };
+                let target = SimDisk::new(7);
+                let restored = place.restore_on(&request, &target.machine(), &mut quiet());
+                assert!(restored.expect("some is there").is_there, "{pack} {}", backup.name);
+                let restored = open(&target);
+                let databases = repositories(&Reader::now(restored.engine()));
+                assert_eq!(databases.expect("they are read").len(), 41);
+            }
+            disk.set_contents(&pack, &bytes);
+        }
+    }
+}

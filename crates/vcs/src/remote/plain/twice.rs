@@ -1,0 +1,42 @@
+//! What the other chunks of a backup are found by lies twice, in different packs: its state, the base map, the base of
+//! each tree, and the nodes of the system tree. So damage to one pack takes no more than what lies in it and below that.
+
+use std::collections::HashMap;
+
+use frond_engine::Image;
+use frond_store::{Chunk, ChunkHash};
+
+use super::PlainRemote;
+use crate::remote::mend::Get;
+use crate::remote::transfer::each;
+use frond_db::inside::Error;
+
+/// Chunks that are read together.
+const BATCH: usize = 256;
+
+impl PlainRemote {
+    /// Puts what all else of the image `root` is found by a second time, in another pack, unless it lies twice. `trusts`:
+    /// below what lies twice all does. What can't be read is left out.
+    pub(in crate::remote) fn put_directory_twice(
+        &self,
+        root: ChunkHash,
+        trusts: bool,
+        get: Get<'_>,
+    ) -> Result<(), Error> {
+        self.packs.flush()?;
+        let mut get = |hashes: &[ChunkHash]| {
+            let mut wanted = hashes.to_vec();
+            wanted.retain(|hash| !(trusts && self.packs.lies_twice(hash)));
+            let mut found: HashMap<ChunkHash, Chunk> = HashMap::new();
+            for batch in wanted.chunks(BATCH) {
+                let chunks = each(batch, get, &mut |_, _| {})?;
+                found.extend(chunks.into_iter().map(|chunk| (chunk.hash(), chunk)));
+            }
+            Ok::<_, Error>(hashes.iter().map(|hash| found.get(hash).cloned()).collect())
+        };
+        let mut chunks = Image::directory_chunks(root, &mut get)?;
+        chunks.retain(|chunk| !self.packs.lies_twice(&chunk.hash()));
+        self.packs.put_again(chunks)?;
+        self.packs.flush()
+    }
+}

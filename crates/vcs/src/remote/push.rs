@@ -1,0 +1,313 @@
+//! Push: a branch's commits go to a remote, and its branch of that name moves there.
+//!
+//! The remote's branch must be an ancestor of what is pushed, so that nobody's commits are lost. *Force with
+//! lease* lifts that only if the branch is still where this directory saw it last: what somebody
+//! pushed meanwhile is not thrown away unseen. What was sent before a cut stays there.
+
+use crate::repository::Repository;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use frond_engine::{Durability, TreeId};
+use frond_query::Code;
+use frond_store::{Chunk, ChunkHash, ChunkStore};
+
+use crate::remote::data::{moved_on, other_lineage};
+use crate::remote::mend::mend;
+use crate::remote::transfer::{Endpoint, Moved, Transfer};
+use crate::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
+use crate::walk::Walk;
+use crate::{TagInfo, history, merge_base, tag};
+use frond_db::inside::refs::{self, format, shallow};
+use frond_db::inside::{
+    Commit, CommitId, Error, ErrorKind, LatchMode, Outcome, Reader, Scope, system,
+};
+
+/// How often all is sent, as far as it is missing, before a push is given up.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// What to push, and how.
+#[derive(Clone, Debug, Default)]
+pub struct PushRequest {
+    /// The branch there; default: the one that is pushed.
+    pub branch: Option<String>,
+    /// Move it though commits are lost, if it is where it was last seen.
+    pub force_with_lease: bool,
+    /// Send tags, too, that name commits which are sent or there.
+    pub tags: bool,
+}
+
+/// What a push did.
+#[derive(Clone, Debug)]
+pub struct PushReport {
+    /// The branch there.
+    pub branch: String,
+    /// Where it was.
+    pub from: Option<CommitId>,
+    /// Where it is.
+    pub to: CommitId,
+    /// Tags that were sent.
+    pub tags: Vec<String>,
+    /// How much moved.
+    pub moved: Moved,
+    /// What was found damaged there.
+    pub damages: Vec<StorageDamage>,
+    /// Of that, chunks that were put there again.
+    pub mended: u64,
+}
+
+/// Chunks go from this directory to a remote.
+struct Outwards<'a> {
+    remote: &'a dyn Remote,
+    store: Arc<dyn ChunkStore>,
+}
+
+impl Endpoint for Outwards<'_> {
+    fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+        self.remote.has_many(hashes)
+    }
+
+    fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        Ok(self.store.get_many(hashes)?)
+    }
+
+    fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
+        self.remote.put_many(chunks)
+    }
+
+    fn read_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        Ok(self.store.get_many(hashes)?)
+    }
+}
+
+/// The parents of `commits` that this shallow clone lacks: the other side must have them.
+fn check_absent(
+    store: &dyn ChunkStore,
+    remote: &dyn Remote,
+    commits: &[Chunk],
+) -> Result<HashSet<ChunkHash>, Error> {
+    let mut absent = Vec::new();
+    for chunk in commits {
+        absent.extend(shallow::absent(store, &Commit::decode(chunk)?.parents)?);
+    }
+    if remote.has_many(&absent)?.iter().all(|there| *there) {
+        return Ok(absent.into_iter().collect());
+    }
+    let message = "the remote lacks commits that this shallow clone lacks, too: fetch them first, with \
+                   --depth or --unshallow";
+    Err(Error::invalid(Code::IllegalOperation, message))
+}
+
+impl Repository {
+    /// Sends this version's commits to `remote`, called `name`, and moves its branch.
+    ///
+    /// # Errors
+    /// `BadValue` if there is no commit; `IllegalOperation` if the branch there has commits that this
+    /// one lacks (or, forced, has moved since it was seen), has changes that are not committed, or
+    /// if the repositories are of different origin.
+    pub fn push(
+        &self,
+        name: &str,
+        remote: &dyn Remote,
+        request: &PushRequest,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<PushReport, Error> {
+        let reader = self.reader();
+        let repository = refs::repository(&reader, self.repository_name())?;
+        let (Some(repository), Some(head)) = (repository, self.head(&reader)?) else {
+            return Err(Error::invalid(Code::BadValue, "there is no commit to push"));
+        };
+        let branch = match (&request.branch, self.branch()) {
+            (Some(branch), _) => branch.clone(),
+            (None, Some(own)) => own.to_owned(),
+            (None, None) => {
+                let message = "a version that is no branch needs the name of the branch to push to";
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+        };
+        crate::ref_name::check_name(&branch)?;
+        let state = remote.state()?;
+        if state.as_ref().is_some_and(|state| state.salt != repository.salt) {
+            return Err(other_lineage(self.repository_name()));
+        }
+        let there = state.as_ref().and_then(|state| state.branches.get(&branch)).copied();
+        self.check_forward(&reader, name, &branch, there, head, request)?;
+        let tags =
+            if request.tags { self.tags_to_push(&reader, state.as_ref())? } else { Vec::new() };
+        let mut tips = vec![head];
+        tips.extend(tags.iter().map(|(_, chunk)| *chunk));
+        let commits = self.commits_to_push(&reader, state.as_ref(), &tips)?;
+        let update = RefUpdate {
+            salt: repository.salt,
+            default_branch: repository.default_branch,
+            branch: branch.clone(),
+            expected: there,
+            new: head,
+            force: request.force_with_lease,
+            commits,
+            tags,
+        };
+        let (moved, mended) = self.send(remote, &update, progress)?;
+        self.note_pushed(name, &branch, head)?;
+        let tags = update.tags.into_iter().map(|(tag, _)| tag.name).collect();
+        let (from, to) = (there.map(format::id_of), format::id_of(head));
+        let damages = remote.damages();
+        Ok(PushReport { branch, from, to, tags, moved, damages, mended })
+    }
+
+    /// Sends the commits of `update` and has the remote change its refs.
+    fn send(
+        &self,
+        remote: &dyn Remote,
+        update: &RefUpdate,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<(Moved, u64), Error> {
+        let store = self.frond().engine().store().clone();
+        let commits: Vec<Chunk> = store.get_many(&update.commits)?;
+        let absent = check_absent(&*store, remote, &commits)?;
+        let lane = Outwards { remote, store };
+        let mut sent = Moved::default();
+        let is_there = update.expected == Some(update.new) && update.tags.is_empty();
+        let (mended, is_sure) = if is_there { (0, true) } else { self.mend(&lane)? };
+        for attempt in 1.. {
+            let mut transfer = Transfer::new(&lane, progress);
+            transfer.commits(&commits, &absent)?;
+            let mut moved = transfer.moved;
+            if !is_sure {
+                // What the parents have may be damaged there.
+                let catalog = history::load(&*lane.store, update.new)?.catalog;
+                let mut transfer = Transfer::new(&lane, progress);
+                transfer.tree(vec![catalog.root], Vec::new())?;
+                moved.chunks += transfer.moved.chunks;
+                moved.bytes += transfer.moved.bytes;
+            }
+            let (chunks, bytes) = (sent.chunks + moved.chunks, sent.bytes + moved.bytes);
+            sent = Moved { chunks, bytes, ..moved };
+            if is_there {
+                break;
+            }
+            match remote.update(update) {
+                // A server that was killed meanwhile lost what it hadn't synced.
+                Err(error) if error.kind == ErrorKind::Unavailable && attempt < ATTEMPTS_MAX => {}
+                done => {
+                    done?;
+                    break;
+                }
+            }
+        }
+        Ok((sent, mended))
+    }
+
+    /// Has the remote look at a share of what it holds, and puts there again what is damaged. Returns how many
+    /// chunks, and whether that was all.
+    fn mend(&self, lane: &Outwards<'_>) -> Result<(u64, bool), Error> {
+        lane.remote.reread()?;
+        let damages = lane.remote.damages();
+        let mut lost: Vec<ChunkHash> =
+            damages.iter().flat_map(|damage| &damage.chunks).copied().collect();
+        let there = lane.remote.has_many(&lost)?;
+        let mut there = there.into_iter();
+        lost.retain(|_| there.next() == Some(false));
+        let get = |hashes: &[ChunkHash]| lane.get_many(hashes);
+        let (mended, lost) = mend(&lost, &get, &|chunks| lane.put_many(chunks))?;
+        let is_sure = lost.is_empty() && !damages.iter().any(|damage| damage.may_hold_more);
+        Ok((mended, is_sure))
+    }
+
+    fn check_forward(
+        &self,
+        reader: &Reader<'_>,
+        remote: &str,
+        branch: &str,
+        there: Option<ChunkHash>,
+        head: ChunkHash,
+        request: &PushRequest,
+    ) -> Result<(), Error> {
+        let Some(there) = there else { return Ok(()) };
+        let name = self.repository_name();
+        let seen = tag::tracking(reader, name, Some(remote))?;
+        let tracked = format!("{remote}/{branch}");
+        let seen = seen.iter().find(|known| known.name == tracked).map(|known| known.commit);
+        if request.force_with_lease {
+            let is_as_seen = seen == Some(format::id_of(there));
+            return if is_as_seen { Ok(()) } else { Err(moved_on(branch)) };
+        }
+        let is_known = refs::commit_chunk(reader, name, &format::id_of(there))?.is_some();
+        let mut load = |hash| history::load(&**reader.store(), hash);
+        if is_known && merge_base::is_ancestor(there, head, &mut load)? {
+            return Ok(());
+        }
+        let message = format!(
+            "branch {branch} of {remote} has commits that this branch lacks: pull them first, or \
+             force with lease"
+        );
+        Err(Error::invalid(Code::IllegalOperation, message))
+    }
+
+    /// Tags that the remote has not.
+    fn tags_to_push(
+        &self,
+        reader: &Reader<'_>,
+        state: Option<&RemoteState>,
+    ) -> Result<Vec<(TagInfo, ChunkHash)>, Error> {
+        let name = self.repository_name();
+        let mut tags = Vec::new();
+        for tag in tag::of_database(reader, name)? {
+            let is_there = state.is_some_and(|state| {
+                state.tags.contains_key(&tag.name) || state.branches.contains_key(&tag.name)
+            });
+            if is_there {
+                continue;
+            }
+            let chunk = refs::commit_chunk(reader, name, &tag.commit)?;
+            let chunk = chunk.ok_or_else(|| {
+                Error::damaged(format!("the commit of the tag {} is not known", tag.name))
+            })?;
+            tags.push((tag, chunk));
+        }
+        Ok(tags)
+    }
+
+    /// Commits that the remote lacks, the oldest first.
+    fn commits_to_push(
+        &self,
+        reader: &Reader<'_>,
+        state: Option<&RemoteState>,
+        tips: &[ChunkHash],
+    ) -> Result<Vec<ChunkHash>, Error> {
+        let name = self.repository_name();
+        let mut there = Vec::new();
+        if let Some(state) = state {
+            let tags = state.tags.values().map(|(_, chunk)| *chunk);
+            for hash in state.branches.values().copied().chain(tags) {
+                if refs::commit_chunk(reader, name, &format::id_of(hash))?.is_some() {
+                    there.push(hash);
+                }
+            }
+        }
+        let mut walk = Walk::begin(reader.store(), tips, &there, false)?;
+        let mut commits = Vec::new();
+        while let Some((hash, _)) = walk.next()? {
+            commits.push(hash);
+        }
+        commits.reverse();
+        Ok(commits)
+    }
+
+    fn note_pushed(&self, remote: &str, branch: &str, head: ChunkHash) -> Result<(), Error> {
+        let name = self.repository_name();
+        let scope = Scope::branch(name, "");
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            transaction.validate(TreeId::SYSTEM, system::repository_key(name));
+            let tracked = TagInfo {
+                name: format!("{remote}/{branch}"),
+                commit: format::id_of(head),
+                message: None,
+                author: None,
+                time_millis: self.frond().time_millis(),
+            };
+            tracked.put_tracking(transaction, name)?;
+            Ok(Outcome::Commit(()))
+        })
+    }
+}

@@ -1,0 +1,374 @@
+//! Commits done again, or undone, on top of another version: what pick, revert and rebase share.
+//!
+//! Each step is a three-way merge onto what the one before gave (*the tip*). To do a commit again its parent
+//! is the base and itself theirs; to undo it, the other way round. So every step merges field by field, keeps
+//! indexes right, and may conflict.
+//!
+//! - Pick and revert are one step on top of HEAD. A rebase is a step for each of the branch's own commits, the
+//!   oldest first, on top of another version.
+//! - The branch doesn't move before all steps are done. The commits that were made until then hang on the
+//!   record of the replay that waits, and the working state is what the step that conflicts has merged.
+//! - *Continue*: what the working state is becomes the step's commit (nothing does, if it is the tip's
+//!   content), and the steps after it follow. *Skip*: they follow from the tip, without it; what was
+//!   written while it waited is carried over. *Abort*: what the steps did is taken back; what was made
+//!   is garbage.
+//! - Conflicts of the schema wait as a merge's do: before anything of the step is merged.
+
+use crate::repository::Repository;
+use std::collections::BTreeMap;
+
+use frond_engine::Transaction;
+use frond_query::Code;
+use frond_store::ChunkHash;
+use frond_tree::Tree;
+
+use crate::adopt::Adoption;
+use crate::commit::Signature;
+use crate::conflict::{self, MergeKind, MergeState, StoredConflict};
+use crate::merge_catalogs::CatalogMerge;
+use crate::reflog::{Lost, RefChange, RefWhy, RememberedMerge};
+use crate::state::BranchState;
+use crate::{CommitInfo, MergeOutcome, history, waiting};
+use frond_db::inside::merge_rules::{MergeRules, MergeSide};
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{Commit, Error, Outcome, Reader};
+
+/// A replay under way, within a transaction.
+pub(crate) struct Replay<'a> {
+    pub database: &'a Repository,
+    pub state: &'a BranchState,
+    /// Pick, revert or rebase.
+    pub kind: MergeKind,
+    /// Of a merge commit: which parent it is compared with.
+    pub parent: Option<u32>,
+    /// For the reflog: `rebase: onto main`.
+    pub why: String,
+    pub rules: &'a MergeRules,
+    /// The next commit's, if it isn't the step's own.
+    pub message: Option<&'a str>,
+    pub author: Option<&'a str>,
+    /// What the working state is.
+    pub working: Tree,
+    /// What it is to be again if all is aborted.
+    pub before: Tree,
+    /// The step that waited and is left out.
+    pub skipped: Option<Skipped<'a>>,
+    /// The commit on which the next one goes, and its catalog.
+    pub tip: Option<ChunkHash>,
+    pub catalog: Tree,
+    /// The commits that were made.
+    pub made: Vec<CommitInfo>,
+}
+
+/// A step that waited and is left out. What was written while it did is carried over.
+pub(crate) struct Skipped<'a> {
+    pub merge: &'a MergeState,
+    pub remembered: Option<RememberedMerge>,
+}
+
+/// How a replay ended.
+pub(crate) enum Replayed {
+    /// The branch moved to the tip.
+    Done { head: Option<ChunkHash>, made: Vec<CommitInfo> },
+    /// Conflicts wait, a collection.
+    Waits { counts: Vec<(String, u64)>, made: Vec<CommitInfo> },
+}
+
+impl Replayed {
+    /// As the outcome of a merge.
+    pub fn outcome(self) -> Result<MergeOutcome, Error> {
+        match self {
+            Replayed::Waits { counts, .. } => Ok(MergeOutcome::Conflicts { counts }),
+            Replayed::Done { mut made, head } => match (made.pop(), head) {
+                (Some(commit), _) => Ok(MergeOutcome::Merged { commit }),
+                (None, Some(head)) => Ok(MergeOutcome::FastForward { head: format::id_of(head) }),
+                (None, None) => Err(Error::internal("a replay ended before the first commit")),
+            },
+        }
+    }
+}
+
+impl Replay<'_> {
+    /// Does the steps, the first one with `decisions` about the schema.
+    pub fn run(
+        mut self,
+        transaction: &mut Transaction,
+        steps: &[ChunkHash],
+        decisions: &BTreeMap<String, MergeSide>,
+    ) -> Result<Outcome<Replayed>, Error> {
+        let none = BTreeMap::new();
+        let mut decisions = decisions;
+        for (position, hash) in steps.iter().enumerate() {
+            let engine = self.database.frond().engine();
+            let step = history::load(&**engine.store(), *hash)?;
+            let before = self.database.catalog_before(self.state, &step, self.parent)?;
+            let (base, theirs) = match self.kind {
+                MergeKind::Revert => (&step.catalog, &before),
+                _ => (&before, &step.catalog),
+            };
+            let (format, rules) = (self.state.repository.format(), self.rules);
+            let merge =
+                CatalogMerge { database: self.database, format, rules, decisions, by_rules: true };
+            let catalogs = [base, &self.catalog, theirs];
+            let merged = merge.merge(catalogs)?;
+            let rest = &steps[position + 1..];
+            if !merged.schema.is_empty() {
+                // The working state stays HEAD's: nothing of the step is merged yet.
+                let head = self.state.head_catalog(&**engine.store())?;
+                self.adopt(transaction, head, head)?;
+                let stops = Stops { merged: vec![head.root], decisions: Some(decisions.clone()) };
+                return self.wait(transaction, (*hash, &step), rest, &merged.schema, stops);
+            }
+            if !merged.conflicts.is_empty() && rules.on_conflict.is_none() {
+                let head = self.state.head_catalog(&**engine.store())?;
+                self.adopt(transaction, head, merged.catalog)?;
+                let both_ways = merge.both_ways(catalogs, &merged)?;
+                let stops = Stops { merged: both_ways, decisions: None };
+                return self.wait(transaction, (*hash, &step), rest, &merged.conflicts, stops);
+            }
+            // A step that was decided to change nothing is a commit, as one whose conflicts were resolved so.
+            let is_decided = !decisions.is_empty() && self.kind != MergeKind::Rebase;
+            if merged.catalog.root != self.catalog.root || is_decided {
+                self.add(transaction, *hash, &step, merged.catalog)?;
+            } else if self.kind != MergeKind::Rebase {
+                let branch = &self.state.branch;
+                let message = format!("nothing to {}: {branch} has it already", self.kind.verb());
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+            decisions = &none;
+            (self.message, self.author) = (None, None);
+        }
+        self.finish(transaction)
+    }
+
+    /// Makes the working state `after`, with what was written while a step waited that is left out.
+    fn adopt(&self, transaction: &mut Transaction, head: Tree, after: Tree) -> Result<(), Error> {
+        let after = match &self.skipped {
+            Some(skipped) => self.database.carry(skipped.merge, self.working, after)?.catalog,
+            None => after,
+        };
+        let adoption = Adoption { head, before: self.working, after };
+        self.state.adopt(self.database.frond().engine(), transaction, &adoption)
+    }
+
+    /// What the reflog keeps.
+    fn lost(&self) -> Lost<'_> {
+        match &self.skipped {
+            Some(skipped) => Lost::working(self.working, skipped.remembered.as_ref()),
+            None => Lost::Working(self.before),
+        }
+    }
+
+    /// Makes the commit of a step: the next tip.
+    pub fn add(
+        &mut self,
+        transaction: &mut Transaction,
+        hash: ChunkHash,
+        step: &Commit,
+        catalog: Tree,
+    ) -> Result<(), Error> {
+        let (message, author) = self.words(hash, step);
+        let mut signature = Signature::new(&author, &message, self.database.frond().time_millis())?;
+        if self.kind != MergeKind::Revert {
+            let authored = step.authored_millis.unwrap_or(step.timestamp_millis);
+            signature.authored_millis = Some(authored);
+        }
+        if self.kind == MergeKind::Rebase {
+            signature.committer = step.committer.as_deref();
+        }
+        let parents: Vec<ChunkHash> = self.tip.into_iter().collect();
+        let (chunk, info) =
+            self.database.make_commit(transaction, catalog, &parents, &signature)?;
+        self.state.register(transaction, &chunk)?;
+        (self.tip, self.catalog) = (Some(chunk.hash()), catalog);
+        self.made.push(info);
+        Ok(())
+    }
+
+    /// Message and author of a step's commit.
+    fn words(&self, hash: ChunkHash, step: &Commit) -> (String, String) {
+        let is_revert = self.kind == MergeKind::Revert;
+        let own = if is_revert {
+            let first_line = step.message.lines().next().unwrap_or_default();
+            let id = format::id_of(hash);
+            format!("Revert \"{first_line}\"\n\nThis undoes what commit {id} did.")
+        } else {
+            step.message.clone()
+        };
+        let nobody = if is_revert { "" } else { step.author.as_str() };
+        let message = self.message.map_or(own, str::to_owned);
+        (message, self.author.unwrap_or(nobody).to_owned())
+    }
+
+    fn wait(
+        self,
+        transaction: &mut Transaction,
+        (hash, step): (ChunkHash, &Commit),
+        rest: &[ChunkHash],
+        conflicts: &[StoredConflict],
+        stops: Stops,
+    ) -> Result<Outcome<Replayed>, Error> {
+        let (database, branch) = (&self.state.database, &self.state.branch);
+        if self.skipped.is_some() {
+            let (head, now) = (self.state.head_id(), self.database.frond().time_millis());
+            let why = format!("{}: skipped", self.kind.verb());
+            let why = RefWhy { lost: self.lost(), ..RefWhy::plain(&why, now) };
+            RefChange { from: head, to: head, why }.log(transaction, database, branch)?;
+        }
+        let (message, author) = self.words(hash, step);
+        let merge = MergeState {
+            theirs: format::id_of(hash),
+            message,
+            author,
+            kind: self.kind,
+            parent: self.parent,
+            tip: self.tip.map(format::id_of),
+            rest: rest.iter().copied().map(format::id_of).collect(),
+            before: self.before.root,
+            merged: stops.merged,
+            why: self.why,
+            rules: self.rules.clone(),
+            decisions: stops.decisions,
+            remaining: conflicts.len() as u64,
+        };
+        self.database.frond().engine().store().sync()?;
+        conflict::store(transaction, database, branch, &merge, conflicts)?;
+        let counts = conflict::count_all(conflicts);
+        Ok(Outcome::Commit(Replayed::Waits { counts, made: self.made }))
+    }
+
+    /// Moves the branch to the tip, with the working state.
+    fn finish(self, transaction: &mut Transaction) -> Result<Outcome<Replayed>, Error> {
+        self.adopt(transaction, self.catalog, self.catalog)?;
+        let moves = self.tip.filter(|tip| Some(*tip) != self.state.head_chunk());
+        let tip = moves.or(self.tip.filter(|_| self.skipped.is_some()));
+        if let Some(tip) = tip {
+            let now = self.database.frond().time_millis();
+            let skipped = format!("{}: skipped", self.kind.verb());
+            let why = if moves.is_some() { &self.why } else { &skipped };
+            let why = RefWhy { lost: self.lost(), ..RefWhy::plain(why, now) };
+            self.state.move_ref(transaction, tip, why)?;
+        }
+        let head = self.tip;
+        Ok(Outcome::Commit(Replayed::Done { head, made: self.made }))
+    }
+}
+
+/// What a step that stops knows besides its conflicts: see [`MergeState`].
+struct Stops {
+    merged: Vec<ChunkHash>,
+    decisions: Option<BTreeMap<String, MergeSide>>,
+}
+
+/// What to do with the step that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Resume {
+    /// Its conflicts are resolved.
+    Continue,
+    /// It is left out.
+    Skip,
+}
+
+impl Repository {
+    /// Goes on with a pick, a revert or a rebase that waits.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if none waits, or conflicts are left.
+    pub(crate) fn resume_replay(
+        &self,
+        resume: Resume,
+        message: Option<&str>,
+        author: Option<&str>,
+    ) -> Result<MergeOutcome, Error> {
+        let branch = self.writable_branch()?;
+        let name = self.repository_name();
+        let engine = self.frond().engine();
+        let replayed = self.replace_working_state(branch, |transaction| {
+            let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            let remembered = match resume {
+                Resume::Skip => waiting::remember(engine, transaction, &state)?,
+                Resume::Continue => None,
+            };
+            let Some(merge) = state.merging.take().filter(|merge| merge.kind.is_replay()) else {
+                return Err(conflict::no_merge(branch));
+            };
+            let find = |transaction: &Transaction, id: &frond_db::inside::CommitId| {
+                let reader = Reader::within(engine, transaction);
+                let chunk = refs::commit_chunk(&reader, name, id)?;
+                chunk.ok_or_else(|| Error::damaged(format!("commit {id} is not known")))
+            };
+            let counts = conflict::counts(&Reader::within(engine, transaction), name, branch)?;
+            if resume == Resume::Continue {
+                conflict::refuse_left(&counts)?;
+            }
+            let step_hash = find(transaction, &merge.theirs)?;
+            let tip = merge.tip.as_ref().map(|id| find(transaction, id)).transpose()?;
+            let mut steps = Vec::new();
+            for id in &merge.rest {
+                steps.push(find(transaction, id)?);
+            }
+            conflict::clear(engine, transaction, name, branch)?;
+            let store = engine.store();
+            let catalog = match tip {
+                Some(tip) => history::load(&**store, tip)?.catalog,
+                None => Tree::empty(&**store, state.repository.format())?,
+            };
+            let working = match (resume, &merge.decisions) {
+                // Nothing of the step is merged yet, so nothing may be lost by merging it.
+                (Resume::Continue, Some(_)) => state.clean_catalog(engine, transaction)?,
+                _ => state.working_catalog(engine, transaction.snapshot())?,
+            };
+            let (before, skipped) = match resume {
+                Resume::Skip => {
+                    let before = Tree { root: merge.before, format: working.format };
+                    (before, Some(Skipped { merge: &merge, remembered }))
+                }
+                Resume::Continue => (self.without_merge(&merge, working)?.catalog, None),
+            };
+            let mut replay = Replay {
+                database: self,
+                state: &state,
+                kind: merge.kind,
+                parent: merge.parent,
+                why: merge.why.clone(),
+                rules: &merge.rules,
+                message: Some(message.unwrap_or(&merge.message)),
+                author: Some(author.unwrap_or(&merge.author)),
+                working,
+                before,
+                skipped,
+                tip,
+                catalog,
+                made: Vec::new(),
+            };
+            let none = BTreeMap::new();
+            match (resume, &merge.decisions) {
+                (Resume::Continue, Some(decisions)) => {
+                    steps.insert(0, step_hash);
+                    replay.run(transaction, &steps, decisions)
+                }
+                (Resume::Continue, None) => {
+                    let step = history::load(&**store, step_hash)?;
+                    if working.root != catalog.root || merge.kind != MergeKind::Rebase {
+                        replay.add(transaction, step_hash, &step, working)?;
+                    }
+                    (replay.message, replay.author) = (None, None);
+                    replay.run(transaction, &steps, &none)
+                }
+                (Resume::Skip, _) => {
+                    (replay.message, replay.author) = (None, None);
+                    replay.run(transaction, &steps, &none)
+                }
+            }
+        })?;
+        replayed.outcome()
+    }
+
+    /// Leaves the commit out at which a rebase, a pick or a revert waits, and goes on.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if none waits.
+    pub fn merge_skip(&self) -> Result<MergeOutcome, Error> {
+        self.resume_replay(Resume::Skip, None, None)
+    }
+}

@@ -1,0 +1,177 @@
+//! Writes what can be read of a damaged data directory into a new one.
+//!
+//! 1. Every frame of every pack is read, whatever index and manifest say, and every chunk that is whole is put into a
+//!    store of its own (*what is left*), beside a copy of the log. The damaged directory is only read.
+//! 2. What is left is opened as a data directory, by a store that passes over parts of trees that can't be read
+//!    ([`frond_store::ChunkStore::pass_over`]) and notes them. The log is replayed up to what is damaged of it.
+//! 3. Commits all of whose chunks are whole go to the new directory as they are, with their names. One that isn't
+//!    is left out: the commits after it are those of a shallow clone, and what came before it gets a tag. A
+//!    branch's HEAD is the last whole commit of its first parents' line. Commits in packs that only the lost end of the log named
+//!    get tags.
+//! 4. Of each branch's working state every document that can be read is written, unless HEAD has the collection so
+//!    already; where documents are lost, those that HEAD has there take their place. Indexes are built anew.
+//!
+//! A part of a backup is restored in the same way (`part`): then what is left is the backup, of which what is asked
+//! for is brought.
+//!
+//! What else was there (reflogs, policies, sessions, merges that wait) isn't brought.
+
+mod history;
+mod part;
+mod source;
+mod survey;
+mod working;
+
+use std::path::Path;
+
+use frond_store::Lost;
+use frond_store::io::Machine;
+
+use frond_db::inside::{Error, Frond, FrondOptions, open_machine};
+
+pub use part::{PartRequest, restore_part};
+pub use survey::survey_backup;
+pub(crate) use survey::survey_directory;
+#[cfg(test)]
+pub(crate) use survey::survey_on;
+
+use source::Source;
+
+/// Where what is left lies meanwhile, in the new directory.
+const LEFT_DIRECTORY: &str = ".salvage";
+
+/// What was saved of a collection of a branch's working state.
+#[derive(Clone, Debug)]
+pub struct SalvagedCollection {
+    /// `shop`, or `shop@branch`.
+    pub database: String,
+    /// Its name.
+    pub name: String,
+    /// Documents that are there.
+    pub documents: u64,
+    /// Of these, documents that are as the last commit has them: what was written since is lost.
+    pub from_commit: u64,
+    /// What is lost of it.
+    pub lost: Vec<LostPart>,
+    /// Indexes that could not be built, and why.
+    pub indexes: Vec<String>,
+}
+
+impl SalvagedCollection {
+    /// Nothing of a collection yet.
+    fn new(database: String, collection: &str) -> SalvagedCollection {
+        SalvagedCollection {
+            database,
+            name: collection.to_owned(),
+            documents: 0,
+            from_commit: 0,
+            lost: Vec::new(),
+            indexes: Vec::new(),
+        }
+    }
+}
+
+/// A part of a collection that is lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LostPart {
+    /// The document of this `_id`, in JSON.
+    Document(String),
+    /// Documents between two `_id`s, in JSON: greater than the first, up to the second, and how many.
+    Range(Option<String>, Option<String>, Option<u64>),
+    /// All of it: why.
+    Whole(String),
+}
+
+/// What a salvage saved.
+#[derive(Clone, Debug, Default)]
+pub struct SalvageReport {
+    /// Chunks that are whole.
+    pub chunks: u64,
+    /// What is damaged in the files.
+    pub damages: Vec<String>,
+    /// Collections of working states.
+    pub collections: Vec<SalvagedCollection>,
+    /// Commits that are there.
+    pub commits: u64,
+    /// Commits that are not, each with its database.
+    pub commits_lost: Vec<(String, String)>,
+    /// What else is lost or other than it was.
+    pub notes: Vec<String>,
+}
+
+impl SalvageReport {
+    /// Whether everything is there.
+    pub fn is_whole(&self) -> bool {
+        let is_whole = |collection: &SalvagedCollection| {
+            collection.lost.is_empty()
+                && collection.indexes.is_empty()
+                && collection.from_commit == 0
+        };
+        self.collections.iter().all(is_whole)
+            && self.commits_lost.is_empty()
+            && self.notes.is_empty()
+    }
+}
+
+/// Writes all that can be read of `from` into `to`, a new directory. `progress` is told how many chunks were read.
+///
+/// # Errors
+/// `NamespaceExists` if `to` holds something; `Damaged` if nothing at all can be read; if a disk doesn't answer.
+pub fn salvage(
+    from: &Path,
+    to: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<SalvageReport, Error> {
+    let target = crate::open::open(to, FrondOptions::default())?;
+    let left = to.join(LEFT_DIRECTORY);
+    let machines = (&open_machine(from)?, &open_machine(&left)?);
+    let saved = salvage_on(machines, &target, progress);
+    let closed = target.close();
+    // What is left is only needed until then.
+    let _ = std::fs::remove_dir_all(&left);
+    let report = saved?;
+    closed?;
+    Ok(report)
+}
+
+/// Writes all that can be read of the first machine's disk into `target`; what is left is kept on the second's.
+fn salvage_on(
+    (from, left): (&Machine, &Machine),
+    target: &Frond,
+    progress: &mut dyn FnMut(u64),
+) -> Result<SalvageReport, Error> {
+    if !target.list_databases()?.is_empty() {
+        let message = "the directory holds databases: salvage into a new one";
+        return Err(Error::invalid(frond_query::Code::NamespaceExists, message));
+    }
+    let mut report = SalvageReport::default();
+    let source = Source::open(from, left, &mut report, progress)?;
+    save(&source, target, &mut report)?;
+    Ok(report)
+}
+
+fn save(source: &Source, target: &Frond, report: &mut SalvageReport) -> Result<(), Error> {
+    let reader = source.reader();
+    let repositories = frond_db::inside::refs::repositories(&reader)?;
+    report.notes.extend(source.losses().iter().map(|lost| tell("the list of databases", lost)));
+    let names = repositories.iter().map(|(name, _)| name.as_str());
+    let unnamed = history::unnamed(source, names)?;
+    for (name, repository) in repositories {
+        let branches = history::save(source, target, (&name, &repository), &unnamed, report)?;
+        for branch in branches {
+            working::save(source, target, (&name, &repository), &branch, report)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says what is lost of what isn't documents.
+fn tell(what: &str, lost: &Lost) -> String {
+    match lost.count {
+        Some(count) => format!("{what}: {count} records are lost: {}", lost.why),
+        None => format!("{what}: {}", lost.why),
+    }
+}
+
+#[cfg(test)]
+mod tests;

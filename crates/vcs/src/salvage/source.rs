@@ -1,0 +1,275 @@
+//! What is left of a damaged directory, opened so that what can't be read is passed over.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use frond_engine::{Engine, EngineError, EngineOptions, Image};
+use frond_store::io::{Disk, Machine, ScratchDisk};
+use frond_store::local::examine::rescue;
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{
+    Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, Lost, StoreError, StoreLayer,
+};
+
+use crate::remote::{BackupInfo, PlainRemote, Remote};
+use crate::salvage::SalvageReport;
+use frond_db::inside::refs::shallow;
+use frond_db::inside::{Error, Frond, FrondOptions, Reader};
+
+/// The root of a data directory's state.
+const ROOT_NAME: &str = "engine";
+/// Chunks that are put together.
+const BATCH_BYTES: usize = 1 << 20;
+/// Bytes that are copied at once.
+const COPY_BYTES: u64 = 1 << 20;
+const LOG_PREFIX: &str = "log-";
+
+/// A store whose readers pass over what can't be read, and whose losses are noted.
+struct Forgiving {
+    store: Arc<LocalStore>,
+    /// Where chunks are brought from when they are asked for, if they aren't in the store.
+    place: Option<PlainRemote>,
+    losses: Mutex<Vec<Lost>>,
+}
+
+impl StoreLayer for Forgiving {
+    fn inner(&self) -> &dyn ChunkStore {
+        &*self.store
+    }
+
+    fn own(&self, hash: ChunkHash) -> Option<Chunk> {
+        let place = self.place.as_ref()?;
+        if self.store.has_many(&[hash]).ok()? == [true] {
+            return None;
+        }
+        // What isn't there is missing in the store, too.
+        place.get_many(&[hash]).ok()?.pop()
+    }
+
+    fn has(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        let mut there = self.store.has_many(hashes)?;
+        for (there, hash) in there.iter_mut().zip(hashes) {
+            *there = *there || self.own(*hash).is_some();
+        }
+        Ok(there)
+    }
+
+    fn note_lost(&self, lost: Lost) -> bool {
+        self.losses.lock().expect("no panic while the lock is held").push(lost);
+        true
+    }
+}
+
+/// What is left of a damaged directory.
+pub(super) struct Source {
+    pub frond: Frond,
+    /// The commits in packs, if the log that may have named some of them lacks its end.
+    pub unnamed: Vec<ChunkHash>,
+    forgiving: Arc<Forgiving>,
+}
+
+impl Source {
+    /// Brings what can be read of `from` to `left`, an empty disk, and opens it.
+    pub fn open(
+        from: &Machine,
+        left: &Machine,
+        report: &mut SalvageReport,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Source, Error> {
+        let (roots, commits) = bring(from, left, report, progress)?;
+        copy_log(&*from.disk, &*left.disk, report)?;
+        let mut reasons = Vec::new();
+        for root in roots {
+            let notes_before = report.notes.len();
+            match Source::open_at(left, Some(root), report) {
+                Ok(mut source) => {
+                    let is_cut = notes_before < report.notes.len();
+                    source.unnamed = if is_cut { commits } else { Vec::new() };
+                    return Ok(source);
+                }
+                Err(error) => reasons.push(error.message),
+            }
+        }
+        let reason = reasons.into_iter().next();
+        Err(Error::damaged(reason.unwrap_or_else(|| "nothing of it can be read".to_owned())))
+    }
+
+    /// Opens the backup `backup` of `place`, of which only what is asked for is read; `left` is an empty disk for
+    /// what an open directory writes.
+    pub fn open_backup(
+        place: PlainRemote,
+        backup: &BackupInfo,
+        left: &Machine,
+    ) -> Result<Source, Error> {
+        let store = LocalStore::open(left, LocalOptions::default())?;
+        let root = place.get_many(&[backup.root])?;
+        store.put_many_for(Lifetime::Loaded, &root)?;
+        store.swap_root(ROOT_NAME, None, Some(backup.root))?;
+        shallow::list(&*store, &backup.absent.iter().copied().collect())?;
+        let forgiving = Arc::new(Forgiving { store, place: Some(place), losses: Mutex::default() });
+        let engine = Engine::open_over(left, forgiving.clone(), EngineOptions::default())?;
+        let frond = crate::open::over(left, engine, FrondOptions::default())?;
+        Ok(Source { frond, forgiving, unnamed: Vec::new() })
+    }
+
+    /// Opens a damaged directory as it is, to be looked at. What that writes is kept in memory.
+    pub fn look_at(machine: &Machine, report: &mut SalvageReport) -> Result<Source, Error> {
+        let scratch = ScratchDisk::over(&machine.disk).map_err(|error| io(".", error))?;
+        let machine = Machine { disk: Arc::new(scratch), ..machine.clone() };
+        Source::open_at(&machine, None, report)
+    }
+
+    /// Opens what is left, with `root` as its state if there is one.
+    fn open_at(
+        left: &Machine,
+        root: Option<ChunkHash>,
+        report: &mut SalvageReport,
+    ) -> Result<Source, Error> {
+        loop {
+            let store = LocalStore::open(left, LocalOptions::default())?;
+            if root.is_some() {
+                let now = store.root(ROOT_NAME)?;
+                store.swap_root(ROOT_NAME, now, root)?;
+            }
+            let forgiving = Arc::new(Forgiving { store, place: None, losses: Mutex::default() });
+            // What is folded in the background would be lost for good: nothing is, if nothing is written.
+            let engine = Engine::open_over(left, forgiving.clone(), EngineOptions::default());
+            match engine {
+                Ok(engine) => {
+                    let frond = crate::open::over(left, engine, FrondOptions::default())?;
+                    return Ok(Source { frond, forgiving, unnamed: Vec::new() });
+                }
+                Err(error) => {
+                    drop(forgiving);
+                    if !cut_log(&*left.disk, &error)? {
+                        return Err(error.into());
+                    }
+                    let what = "what was written last is lost: a part of the log can't be read";
+                    report.notes.push(format!("{what}: {error}"));
+                }
+            }
+        }
+    }
+
+    /// What was visible.
+    pub fn reader(&self) -> Reader<'static> {
+        Reader::now(self.frond.engine())
+    }
+
+    /// Where chunks lie.
+    pub fn store(&self) -> Arc<dyn ChunkStore> {
+        self.forgiving.clone()
+    }
+
+    /// What could not be read since this was asked last.
+    pub fn losses(&self) -> Vec<Lost> {
+        std::mem::take(&mut *self.forgiving.losses.lock().expect("no panic under the lock"))
+    }
+}
+
+/// Takes from the log what is damaged and all behind it, as `error` tells it; its last segment where that tells
+/// nothing of the log. Returns whether there was anything.
+fn cut_log(left: &dyn Disk, error: &EngineError) -> Result<bool, Error> {
+    let mut names = left.list().map_err(|error| io(".", error))?;
+    names.retain(|name| name.starts_with(LOG_PREFIX));
+    names.sort();
+    let (first, mut end) = match error {
+        EngineError::Store(StoreError::Damaged { file, offset, .. })
+            if file.starts_with(LOG_PREFIX) =>
+        {
+            (names.partition_point(|name| name < file), *offset)
+        }
+        _ => (names.len().saturating_sub(1), 0),
+    };
+    // What doesn't get shorter by that would be met again.
+    let first = first.min(names.len().saturating_sub(1));
+    for name in names.iter().skip(first) {
+        let file = left.open(name).map_err(|error| io(name, error))?;
+        let bytes = file.bytes().map_err(|error| io(name, error))?;
+        match std::mem::take(&mut end) {
+            0 => left.remove(name),
+            end if bytes <= end => left.remove(name),
+            end => file.set_bytes(end),
+        }
+        .map_err(|error| io(name, error))?;
+    }
+    Ok(!names.is_empty())
+}
+
+fn io(name: &str, source: std::io::Error) -> Error {
+    StoreError::Io { file: name.to_owned(), source }.into()
+}
+
+/// Puts every chunk that is whole into a store on `left`. Returns the states that the directory may have had, the
+/// likeliest first, and all commits.
+fn bring(
+    from: &Machine,
+    left: &Machine,
+    report: &mut SalvageReport,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Vec<ChunkHash>, Vec<ChunkHash>), Error> {
+    let store = LocalStore::open(left, LocalOptions::default())?;
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    let mut states: Vec<(u64, ChunkHash)> = Vec::new();
+    let mut commits = Vec::new();
+    let mut take = |chunk: Chunk| {
+        if chunk.kind() == ChunkKind::Commit {
+            commits.push(chunk.hash());
+        }
+        if chunk.kind() == ChunkKind::EngineState
+            && let Some(horizon) = Image::horizon(&chunk)
+        {
+            states.push((horizon, chunk.hash()));
+        }
+        bytes += chunk.encoded().len();
+        batch.push(chunk);
+        if bytes < BATCH_BYTES {
+            return Ok(());
+        }
+        bytes = 0;
+        store.put_many_for(Lifetime::Loaded, &std::mem::take(&mut batch))
+    };
+    let rescued = rescue(from, &mut take, progress)?;
+    store.put_many_for(Lifetime::Loaded, &batch)?;
+    store.sync()?;
+    report.chunks = rescued.examined.chunks;
+    report.damages = rescued.examined.damages.iter().map(ToString::to_string).collect();
+    let roots = rescued.roots.unwrap_or_default();
+    for (name, chunk) in roots.iter().filter(|(name, _)| *name != ROOT_NAME) {
+        if store.has_many(&[*chunk])? == [true] {
+            store.swap_root(name, None, Some(*chunk))?;
+        }
+    }
+    states.sort_unstable_by(|left, right| right.cmp(left));
+    let first = roots.get(ROOT_NAME).copied();
+    let is_first = first.is_some_and(|root| states.iter().any(|(_, state)| *state == root));
+    if !is_first {
+        report.notes.push("the directory's last state can't be read: an older one is used".into());
+    }
+    let others = states.iter().map(|(_, state)| *state).filter(|state| Some(*state) != first);
+    commits.sort_unstable();
+    commits.dedup();
+    Ok((first.filter(|_| is_first).into_iter().chain(others).collect(), commits))
+}
+
+/// Copies the segments of the log, as far as they can be read.
+fn copy_log(from: &dyn Disk, left: &dyn Disk, report: &mut SalvageReport) -> Result<(), Error> {
+    let names = from.list().map_err(|error| io(".", error))?;
+    for name in names.iter().filter(|name| name.starts_with(LOG_PREFIX)) {
+        let source = from.open(name).map_err(|error| io(name, error))?;
+        let target = left.create(name).map_err(|error| io(name, error))?;
+        let total = source.bytes().map_err(|error| io(name, error))?;
+        let mut offset = 0;
+        while offset < total {
+            let part = COPY_BYTES.min(total - offset);
+            let mut buffer = vec![0; usize::try_from(part).unwrap_or(0)];
+            if let Err(error) = source.read_exact_at(offset, &mut buffer) {
+                report.notes.push(format!("{name}: {error}"));
+                break;
+            }
+            target.write_all_at(offset, &Bytes::from(buffer)).map_err(|error| io(name, error))?;
+            offset += part;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! What `frondStatus` tells: the working state against HEAD, and the merge that waits.
+
+use crate::diff::changed_collections;
+use crate::repository::Repository;
+use crate::{CollectionStatus, Status, conflict};
+use frond_db::inside::{Error, refs};
+
+impl Repository {
+    /// How the working state differs from HEAD. Documents are told apart, not read.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
+    pub fn status(&self) -> Result<Status, Error> {
+        self.refuse_in_transaction("comparing a working state")?;
+        let branch = self.working_branch()?.to_owned();
+        let reader = self.reader();
+        if refs::repository(&reader, self.repository_name())?.is_none() {
+            return Ok(Status {
+                branch,
+                head: None,
+                collections: Vec::new(),
+                merging: None,
+                conflicts: Vec::new(),
+            });
+        }
+        let state = self.branch_state(&reader)?;
+        let store = reader.store();
+        let head = state.head_catalog(&**store)?;
+        let working = state.working_catalog(self.frond().engine(), &reader.snapshot()?)?;
+        let mut collections = Vec::new();
+        for changed in changed_collections(store, &head, &working)? {
+            let mut status = CollectionStatus {
+                collection: changed.name.clone(),
+                change: changed.change(),
+                added: 0,
+                removed: 0,
+                modified: 0,
+            };
+            for change in changed.documents(store)? {
+                let change = change?;
+                match (change.from, change.to) {
+                    (Some(_), Some(_)) => status.modified += 1,
+                    (Some(_), None) => status.removed += 1,
+                    (None, _) => status.added += 1,
+                }
+            }
+            collections.push(status);
+        }
+        Ok(Status {
+            head: state.head_id(),
+            collections,
+            conflicts: conflict::counts(&reader, self.repository_name(), &branch)?,
+            merging: state.merging.map(|merge| merge.theirs),
+            branch,
+        })
+    }
+}

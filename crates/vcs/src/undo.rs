@@ -1,0 +1,288 @@
+//! Undoing a change of a ref: what the reflog remembers comes back.
+//!
+//! 1. The change is the one that is named, or the newest that is neither an undoing nor undone: so
+//!    undoing again goes back further. Naming an undoing brings back what it took.
+//! 2. HEAD becomes what it was before the change. Where the change had replaced the working state
+//!    (a reset, a merge, a deleted branch) that comes back too; where it had not (a commit) the
+//!    working state stays as it is. A deleted branch has its policy again, but for a time to live that
+//!    is over. A dropped collection comes back alone. A merge that waited in the
+//!    working state waits again.
+//! 3. The undoing is a change of its own, remembered with what it takes away.
+
+use crate::repository::Repository;
+use frond_engine::Transaction;
+use frond_query::Code;
+use frond_store::ChunkHash;
+use frond_tree::Tree;
+
+use crate::adopt::Adoption;
+use crate::reflog::{self, Lost, RefChange, RefChangeInfo, RefWhy};
+use crate::state::{self, BranchState};
+use crate::{conflict, history, waiting};
+use frond_db::inside::{
+    BranchRef, CatalogEntry, CommitId, Error, Outcome, Reader, WorkingEntry, definition, refs,
+    system,
+};
+
+/// What was undone.
+#[derive(Clone, Debug)]
+pub struct Undone {
+    /// The change.
+    pub change: RefChangeInfo,
+    /// HEAD of its branch now.
+    pub head: Option<CommitId>,
+}
+
+impl Repository {
+    /// Undoes a change of `branch` (default: this one; or a tag): `change`, or the newest that can be.
+    ///
+    /// # Errors
+    /// `NoSuchKey` if there is no such change; `UserWritesBlocked` if this is a commit;
+    /// `IllegalOperation` if a merge waits, or the branch has moved on from where the change had brought it; `NamespaceExists` if
+    /// a collection would come back where there is another one.
+    pub fn undo(&self, branch: Option<&str>, change: Option<u64>) -> Result<Undone, Error> {
+        let branch = match branch {
+            Some(branch) => branch,
+            None => self.writable_branch()?,
+        };
+        let name = self.repository_name();
+        let engine = self.frond().engine();
+        self.replace_working_state(branch, |transaction| {
+            let found = {
+                let reader = Reader::within(engine, transaction);
+                if refs::repository(&reader, name)?.is_none() {
+                    return Err(history::no_branch(name, branch));
+                }
+                let changes = reflog::of_branch(&reader, name, branch)?;
+                find(&changes, change).ok_or_else(|| nothing_to_undo(branch, change))?.clone()
+            };
+            if let Some(before) = &found.tag {
+                self.undo_tag(transaction, &found, before)?;
+                let head = Some(before.commit);
+                return Ok(Outcome::Commit(Undone { change: found, head }));
+            }
+            let is_there = {
+                let reader = Reader::within(engine, transaction);
+                refs::branch_ref(&reader, name, branch)?.is_some()
+            };
+            if !is_there {
+                self.create_for_undo(transaction, branch, &found)?;
+            }
+            let head = self.undo_change(transaction, branch, &found)?;
+            Ok(Outcome::Commit(Undone { change: found, head }))
+        })
+    }
+
+    /// Makes a branch that was deleted, at the commit where it was, for its working state to come
+    /// back to.
+    fn create_for_undo(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        change: &RefChangeInfo,
+    ) -> Result<(), Error> {
+        let name = self.repository_name();
+        if change.to.is_some() {
+            let message = format!("branch {branch} is gone: undo its deletion first");
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
+        let record = frond_tree::Value::inline(BranchRef { commit: change.from }.encode());
+        let system = frond_engine::TreeId::SYSTEM;
+        transaction.validate(system, system::repository_key(name));
+        transaction.put(system, system::branch_key(name, branch), record)?;
+        change.policy.map_or(Ok(()), |policy| self.restore_policy(transaction, branch, policy))
+    }
+
+    fn undo_change(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        change: &RefChangeInfo,
+    ) -> Result<Option<CommitId>, Error> {
+        let name = self.repository_name();
+        let engine = self.frond().engine();
+        let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+        let was_deleted = change.to.is_none();
+        if !was_deleted {
+            state.refuse_while_merging("an undo")?;
+        }
+        let why = format!("undo: {}", change.why);
+        let now = self.frond().time_millis();
+        let before = state.working_catalog(engine, transaction.snapshot())?;
+        if let (Some(collection), Some(entry)) = (&change.collection, change.lost) {
+            self.bring_back(transaction, &state, before, collection, (entry, change.order))?;
+            let why = RefWhy { undid: Some(change.change), ..RefWhy::plain(&why, now) };
+            RefChange { from: state.head_id(), to: state.head_id(), why }.log(
+                transaction,
+                name,
+                branch,
+            )?;
+            return Ok(state.head_id());
+        }
+        if !was_deleted && state.head_id() != change.to {
+            let message = format!(
+                "{branch} is not at the commit to which the change '{}' brought it: undo what came \
+                 after it first",
+                change.why
+            );
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
+        if state.head_id() != change.from {
+            state.refuse_protected(transaction, self, "an undo")?;
+        }
+        let head = self.catalog_at(transaction, &state, change.from)?;
+        let mut lost = Lost::Nothing;
+        match change.lost {
+            Some(root) => {
+                let after = Tree { root, format: state.repository.format() };
+                state.adopt(engine, transaction, &Adoption { head, before, after })?;
+                conflict::clear(engine, transaction, name, branch)?;
+                if let Some(merge) = &change.merge {
+                    waiting::restore(engine, transaction, &state, merge)?;
+                }
+                lost = Lost::Working(before);
+            }
+            None => state.keep(engine, transaction, &head)?,
+        }
+        let undid = Some(change.change);
+        let why = RefWhy { lost, undid, ..RefWhy::plain(&why, now) };
+        state.move_ref_to(transaction, change.from, why)?;
+        Ok(change.from)
+    }
+
+    /// The catalog of a commit; of none, the empty one.
+    fn catalog_at(
+        &self,
+        transaction: &Transaction,
+        state: &BranchState,
+        commit: Option<CommitId>,
+    ) -> Result<Tree, Error> {
+        let engine = self.frond().engine();
+        let store = &**engine.store();
+        let Some(id) = commit else {
+            return Ok(Tree::empty(store, state.repository.format())?);
+        };
+        let reader = Reader::within(engine, transaction);
+        let chunk = refs::commit_chunk(&reader, self.repository_name(), &id)?;
+        let chunk = chunk.ok_or_else(|| {
+            let message = format!("the commit {} of the reflog is not known", id);
+            Error::damaged(message)
+        })?;
+        Ok(history::load(store, chunk)?.catalog)
+    }
+
+    /// Makes a collection that was dropped be there again.
+    fn bring_back(
+        &self,
+        transaction: &mut Transaction,
+        state: &BranchState,
+        before: Tree,
+        collection: &str,
+        (entry, order): (ChunkHash, Option<ChunkHash>),
+    ) -> Result<(), Error> {
+        let engine = self.frond().engine();
+        let store = engine.store();
+        let is_live = matches!(state.entry(collection), Some(WorkingEntry::Live(_)));
+        if is_live || state::catalog_entry(store, &before, collection)?.is_some() {
+            let message = format!(
+                "collection {} exists again: rename it before the one that was dropped comes back",
+                self.namespace(collection)
+            );
+            return Err(Error::invalid(Code::NamespaceExists, message));
+        }
+        let entry = CatalogEntry::decode(&store.get(entry)?)?;
+        if !definition::is_versioned(&entry.options) {
+            state.validate_absence(transaction, collection);
+            let order = order.map(|root| Tree { root, format: before.format });
+            return state.go_live(engine, transaction, collection, &entry, order);
+        }
+        let after = state::with_entry(&**store, &before, collection, Some(&entry))?;
+        let head = state.head_catalog(&**store)?;
+        state.adopt(engine, transaction, &Adoption { head, before, after })
+    }
+
+    /// Remembers a collection that `transaction` drops, so that the drop can be undone.
+    pub(crate) fn remember_drop(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        collection: &str,
+    ) -> Result<(), Error> {
+        let name = self.repository_name();
+        let engine = self.frond().engine();
+        let state = {
+            let reader = Reader::within(engine, transaction);
+            BranchState::read(&reader, name, branch)?
+        };
+        let found = state.entry_now(engine, transaction.snapshot(), collection)?;
+        let Some((entry, order)) = found else {
+            return Ok(());
+        };
+        let why = format!("drop: collection {collection}");
+        let lost = Lost::Collection(collection, entry, order);
+        let why = RefWhy { lost, ..RefWhy::plain(&why, self.frond().time_millis()) };
+        RefChange { from: state.head_id(), to: state.head_id(), why }.log(transaction, name, branch)
+    }
+}
+
+fn nothing_to_undo(branch: &str, change: Option<u64>) -> Error {
+    let message = match change {
+        Some(change) => format!("the reflog of {branch} has no change {change}"),
+        None => format!("the reflog of {branch} has nothing that could be undone"),
+    };
+    Error::invalid(Code::NoSuchKey, message)
+}
+
+/// The change that is named; or the newest that is neither an undoing nor undone. `changes` come
+/// newest first.
+fn find(changes: &[RefChangeInfo], change: Option<u64>) -> Option<&RefChangeInfo> {
+    if let Some(change) = change {
+        return changes.iter().find(|each| each.change == change);
+    }
+    let mut below = u64::MAX;
+    for change in changes {
+        if change.change >= below {
+            continue;
+        }
+        match change.undid {
+            // What was undone, and all since, is as if it had not been.
+            Some(undid) => below = undid,
+            None if is_undoable(change) => return Some(change),
+            None => {}
+        }
+    }
+    None
+}
+
+/// A branch's beginning has nothing before it.
+fn is_undoable(change: &RefChangeInfo) -> bool {
+    change.from.is_some() || change.lost.is_some() || change.why.starts_with("commit")
+}
+
+impl BranchState {
+    /// The chunk of a collection's entry as the working state has it at `snapshot`, and the order of a
+    /// capped one; only its trees are folded.
+    pub fn entry_now(
+        &self,
+        engine: &frond_engine::Engine,
+        snapshot: &frond_engine::Snapshot,
+        collection: &str,
+    ) -> Result<Option<(ChunkHash, Option<ChunkHash>)>, Error> {
+        let store = engine.store();
+        match self.entry(collection) {
+            Some(WorkingEntry::Dropped) => Ok(None),
+            Some(WorkingEntry::Live(live)) => {
+                let folded = engine.fold(snapshot, &live.trees())?;
+                let order = folded.last().filter(|_| live.order.is_some()).map(|order| order.root);
+                let chunk = state::committed_form(live, folded.into_iter())?.encode();
+                store.put_many(std::slice::from_ref(&chunk))?;
+                Ok(Some((chunk.hash(), order)))
+            }
+            None => {
+                let head = self.head_catalog(&**store)?;
+                let entry = state::catalog_entry(store, &head, collection)?;
+                Ok(entry.map(|entry| (entry.encode().hash(), None)))
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Taking back a merge that waits, and remembering it.
+//!
+//! While a merge waits, clients go on writing: only what the merge itself did is taken back. That is a
+//! merge of its own: the base is the merged catalog, ours is the working state now, theirs is what it was
+//! before. What merged cleanly goes, what was written meanwhile stays, and where that changed the same
+//! field as the merge it is *set aside*: told, and remembered with the rest. Where a conflict was
+//! resolved, the base must not be what was there before, or the resolution would seem to be a
+//! client's: so it is done twice, with what ours has there and with what theirs has.
+//!
+//! *Remembered*: the reflog's record of an abort, a skip, a hard reset or a deletion holds the working
+//! state, the merge's record and a tree of its conflicts, so that undoing it lets the merge wait again.
+
+use crate::repository::Repository;
+use std::collections::{BTreeMap, BTreeSet};
+
+use frond_engine::{Engine, Transaction};
+use frond_store::{ChunkHash, Lifetime, PutFor};
+use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat, Value};
+
+use crate::conflict::{self, MergeState, StoredConflict};
+use crate::diff::changed_collections;
+use crate::merge_catalogs::CatalogMerge;
+use crate::reflog::RememberedMerge;
+use crate::state::BranchState;
+use frond_db::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
+use frond_db::inside::{Error, ErrorKind, Reader};
+
+/// A working state without a merge.
+pub(crate) struct Without {
+    pub catalog: Tree,
+    /// Collections in which something was written that this doesn't have.
+    pub set_aside: Vec<String>,
+}
+
+impl Repository {
+    /// The working state `now` of a branch, without what the merge did that waits there.
+    pub(crate) fn without_merge(&self, merge: &MergeState, now: Tree) -> Result<Without, Error> {
+        let before = Tree { root: merge.before, format: now.format };
+        self.carry(merge, now, before)
+    }
+
+    /// `onto` with what was written since the merge stopped that waits, up to `now`.
+    pub(crate) fn carry(
+        &self,
+        merge: &MergeState,
+        now: Tree,
+        onto: Tree,
+    ) -> Result<Without, Error> {
+        let rules = MergeRules {
+            on_conflict: Some(MergeSide::Theirs),
+            equal_changes: Some(EqualChanges::Agree),
+            ..MergeRules::default()
+        };
+        let carry = CatalogMerge {
+            database: self,
+            format: now.format,
+            rules: &rules,
+            decisions: &BTreeMap::new(),
+            by_rules: false,
+        };
+        let (mut catalog, mut set_aside) = (now, BTreeSet::new());
+        let mut is_possible = !merge.merged.is_empty();
+        for root in &merge.merged {
+            let base = Tree { root: *root, format: now.format };
+            match carry.merge([&base, &catalog, &onto]) {
+                Ok(merged) => {
+                    let conflicts = merged.conflicts.into_iter();
+                    set_aside.extend(conflicts.map(|conflict| conflict.collection));
+                    catalog = merged.catalog;
+                }
+                // What was written and `onto` can't be together.
+                Err(error) if error.kind == ErrorKind::Invalid => is_possible = false,
+                Err(error) => return Err(error),
+            }
+        }
+        if !is_possible {
+            let changed = changed_collections(self.frond().engine().store(), &onto, &now)?;
+            set_aside.extend(changed.into_iter().map(|changed| changed.name));
+            catalog = onto;
+        }
+        Ok(Without { catalog, set_aside: set_aside.into_iter().collect() })
+    }
+}
+
+/// The merge that waits on a branch, as the reflog keeps it.
+pub(crate) fn remember(
+    engine: &Engine,
+    transaction: &Transaction,
+    state: &BranchState,
+) -> Result<Option<RememberedMerge>, Error> {
+    let Some(merge) = &state.merging else { return Ok(None) };
+    let (database, branch) = (&state.database, &state.branch);
+    let found = conflict::list(&Reader::within(engine, transaction), database, branch, None)?;
+    let mut edits = found.into_iter().map(|conflict| {
+        Ok((conflict.key(database, branch), Edit::Put(Value::inline(conflict.encode()))))
+    });
+    let store = PutFor { store: &**engine.store(), lifetime: Lifetime::Lasting };
+    let conflicts = Tree::empty(&store, state.repository.format())?.apply(&store, &mut edits)?;
+    engine.store().sync()?;
+    let mut references = vec![conflicts.root];
+    references.extend(merge.catalogs());
+    Ok(Some(RememberedMerge { record: merge.encode(), references }))
+}
+
+/// Lets a merge that was remembered wait again.
+pub(crate) fn restore(
+    engine: &Engine,
+    transaction: &mut Transaction,
+    state: &BranchState,
+    remembered: &RememberedMerge,
+) -> Result<(), Error> {
+    let (database, branch) = (&state.database, &state.branch);
+    let merge = MergeState::decode(remembered.record.clone())?;
+    let conflicts = conflicts_of(engine, state, remembered.references.first().copied())?;
+    conflict::store(transaction, database, branch, &merge, &conflicts)
+}
+
+fn conflicts_of(
+    engine: &Engine,
+    state: &BranchState,
+    root: Option<ChunkHash>,
+) -> Result<Vec<StoredConflict>, Error> {
+    let store = engine.store();
+    let format: TreeFormat = state.repository.format();
+    let root = root.ok_or_else(|| Error::damaged("a remembered merge refers to no conflicts"))?;
+    let prefix = frond_db::inside::system::conflicts_prefix(&state.database, &state.branch);
+    let mut conflicts = Vec::new();
+    let tree = Tree { root, format };
+    for entry in tree.range(store, Bounds::prefix(&prefix), Direction::Ascending) {
+        let entry = entry?;
+        conflicts.push(conflict::read(&prefix, &entry.key, entry.value.read(&**store)?)?);
+    }
+    Ok(conflicts)
+}

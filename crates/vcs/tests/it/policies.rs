@@ -1,0 +1,369 @@
+//! Goal: policies hold. Automatic commits come when they are due and are thinned as asked; rules let no
+//! commit or merge pass that breaks them; closed branches take no direct writes; collections that
+//! aren't versioned are in no commit. Method: cases, on a clock that the test moves.
+
+use frond_db::{Durability, Error, Frond, FrondOptions};
+use frond_doc::{DocumentBuf, document, extended_json};
+use frond_query::Code;
+use frond_testkit::{SimClock, SimDisk};
+use frond_vcs::Repository;
+use frond_vcs::{BranchPolicy, CommitInfo, CommitPolicy, MergeOutcome, MergeRules, PickRequest};
+
+use super::{all, find, index, insert, merge, put, remove, shop};
+
+/// A data directory and the clock that it goes by.
+fn timed() -> (SimDisk, SimClock, Frond) {
+    let (disk, clock) = (SimDisk::new(1), SimClock::new());
+    let frond = open_at(&disk, &clock);
+    (disk, clock, frond)
+}
+
+fn open_at(disk: &SimDisk, clock: &SimClock) -> Frond {
+    let machine = frond_testkit::machine::machine(disk, clock, 1);
+    frond_vcs::open_on(&machine, FrondOptions::default()).expect("the disk works")
+}
+
+/// The last commits of a version, newest first.
+fn log(database: &Repository, limit: Option<u64>) -> Vec<CommitInfo> {
+    database.log(limit, None).expect("a log")
+}
+
+fn set(database: &Repository, policy: &str) {
+    let document = extended_json::parse(policy).expect("JSON");
+    let policy = CommitPolicy::parse(document.view(), 0).expect("a policy");
+    database.set_commit_policy(Some(&policy)).expect("the database is there");
+}
+
+fn messages(database: &Repository) -> Vec<String> {
+    let log = database.log_of(Default::default()).expect("a log");
+    log.map(|commit| commit.expect("a commit").message).collect()
+}
+
+fn item(id: i32, price: i32) -> DocumentBuf {
+    document! { "_id": id, "price": price }
+}
+
+fn refused<T: std::fmt::Debug>(result: Result<T, Error>, code: Code) {
+    assert_eq!(result.expect_err("it is refused").code, code);
+}
+
+#[test]
+fn automatic_commits_come_by_interval_and_by_size() {
+    let (disk, clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    assert!(frond_vcs::run_policies(&frond).commits.is_empty());
+    set(
+        &main,
+        r#"{"everySeconds": 60, "changedBytes": 5000, "author": "robot", "branches": ["main"],
+            "message": "{reason} of {database}@{branch}: {changes} in {collections}"}"#,
+    );
+    main.create_branch("other", None).unwrap();
+    let passes = |seconds: i64| {
+        clock.step(seconds * 1_000_000);
+        let run = frond_vcs::run_policies(&frond);
+        assert!(run.failed.is_empty(), "{:?}", run.failed);
+        run.commits.len()
+    };
+    assert_eq!(passes(0) + passes(61), 0, "nothing changed");
+    put(&main, "items", &item(1, 2)).unwrap();
+    put(&shop(&frond, "other"), "items", &item(1, 9)).unwrap();
+    assert_eq!(passes(30), 0);
+    put(&main, "items", &item(2, 2)).unwrap();
+    assert_eq!(passes(31), 1, "the first change counts");
+    assert_eq!(messages(&main), ["interval of shop@main: 2 in items", "first"]);
+    let info = log(&main, Some(1)).remove(0);
+    assert!(info.automatic && info.author == "robot");
+    let large: Vec<DocumentBuf> = (10..20)
+        .map(|id| {
+            let mut text = String::new();
+            text.extend(std::iter::repeat_n('x', 600));
+            document! { "_id": id, "text": text.as_str() }
+        })
+        .collect();
+    insert(&main, "items", &large);
+    assert_eq!(passes(0), 1);
+    assert_eq!(messages(&main)[0], "size of shop@main: 10 in items");
+    // What wasn't committed when it closed is found after an opening.
+    put(&main, "items", &item(3, 3)).unwrap();
+    frond.close().unwrap();
+    drop((main, frond));
+    let frond = open_at(&disk, &clock);
+    assert!(frond_vcs::run_policies(&frond).commits.is_empty());
+    clock.step(61_000_000);
+    assert_eq!(frond_vcs::run_policies(&frond).commits.len(), 1);
+    let main = shop(&frond, "");
+    main.set_commit_policy(None).unwrap();
+    put(&main, "items", &item(3, 4)).unwrap();
+    clock.step(100_000_000);
+    assert!(frond_vcs::run_policies(&frond).commits.is_empty());
+    assert!(main.commit_policy().unwrap().is_none());
+}
+
+#[test]
+fn automatic_commits_are_thinned_and_others_keep_their_ids() {
+    let (_, clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(0, 0)]);
+    let by_hand = main.commit("by hand", "").unwrap().id;
+    set(
+        &main,
+        r#"{"everySeconds": 10, "thin": [{"olderThanSeconds": 1000, "keepEverySeconds": 100}]}"#,
+    );
+    let automatic = |count: i32| {
+        for number in 0..count {
+            put(&main, "items", &item(0, number + 1)).unwrap();
+            frond_vcs::run_policies(&frond);
+            clock.step(10_000_000);
+            assert!(frond_vcs::run_policies(&frond).failed.is_empty());
+        }
+    };
+    automatic(30);
+    main.create_tag("named", None, None, false).unwrap();
+    let named = log(&main, Some(1))[0].id;
+    automatic(100);
+    let before = all(&main, "items");
+    main.thin_automatic_commits().unwrap();
+    assert_eq!(main.thin_automatic_commits().unwrap(), 0, "once is enough");
+    let commits = log(&main, None);
+    // A hundred after the tag are 1,000 seconds: those that were thinned while they came.
+    assert!((95..=105).contains(&(commits.len() - 31)), "{}", commits.len());
+    clock.step(1_000_000_000);
+    let thinned = main.thin_automatic_commits().unwrap();
+    assert!((85..=92).contains(&thinned), "{thinned}");
+    let commits = log(&main, None);
+    assert!(commits.iter().any(|commit| commit.id == named));
+    assert_eq!(commits.last().unwrap().id, by_hand);
+    assert_eq!(all(&main, "items"), before);
+    assert!(main.status().unwrap().collections.is_empty());
+    assert!(commits.is_sorted_by(|newer, older| newer.timestamp_millis >= older.timestamp_millis));
+    // It is a change of the ref like any other.
+    main.undo(None, None).unwrap();
+    assert_eq!(log(&main, None).len() as u64, commits.len() as u64 + thinned);
+    // A protected branch only moves forward.
+    let policy = BranchPolicy { protected: true, ..BranchPolicy::default() };
+    main.set_branch_policy("main", policy).unwrap();
+    assert_eq!(main.thin_automatic_commits().unwrap(), 0);
+}
+
+#[test]
+fn rules_hold_for_commits_and_merges() {
+    let (_, _, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1), item(2, -5)]);
+    main.commit("before there were rules", "").unwrap();
+    set(
+        &main,
+        r#"{"rules": [{"name": "prices", "collection": "items", "documents": {"price": {"$gt": 0}}},
+                      {"name": "stay", "collection": "items", "changes": {"change": {"$ne": "removed"}}}]}"#,
+    );
+    put(&main, "items", &item(1, 2)).unwrap();
+    main.commit("what didn't change isn't asked", "").unwrap();
+    put(&main, "items", &item(3, 0)).unwrap();
+    let error = main.commit("free", "").unwrap_err();
+    assert_eq!(error.code, Code::DocumentValidationFailure);
+    assert!(error.message.contains("rule prices"), "{}", error.message);
+    assert!(error.details.is_some());
+    put(&main, "items", &item(3, 3)).unwrap();
+    main.commit("dear", "").unwrap();
+    remove(&main, "items", 3);
+    refused(main.commit("gone", ""), Code::DocumentValidationFailure);
+    main.reset(None, true).unwrap();
+    // Made where there was no rule, merged where there is one.
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    main.set_commit_policy(None).unwrap();
+    put(&side, "items", &item(4, -1)).unwrap();
+    side.commit("cheap", "").unwrap();
+    put(&main, "items", &item(5, 5)).unwrap();
+    main.commit("more", "").unwrap();
+    set(
+        &main,
+        r#"{"rules": [{"name": "prices", "collection": "items", "documents": {"price": {"$gt": 0}}}]}"#,
+    );
+    let head = log(&main, Some(1))[0].id;
+    refused(merge(&main, "side"), Code::DocumentValidationFailure);
+    assert_eq!(log(&main, Some(1))[0].id, head);
+    assert!(main.status().unwrap().collections.is_empty());
+}
+
+#[test]
+fn a_closed_branch_changes_by_merges() {
+    let (disk, clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    main.create_branch("side", None).unwrap();
+    let policy = BranchPolicy { closed: true, ..BranchPolicy::default() };
+    main.set_branch_policy("main", policy).unwrap();
+    let no = Code::UserWritesBlocked;
+    let report = main.insert("items", &[item(2, 2)], true, Durability::Relaxed);
+    refused(report, no);
+    refused(put(&main, "items", &item(1, 2)), no);
+    refused(main.create_collection("new", document! {}.view()), no);
+    refused(main.drop_collection("items"), no);
+    refused(main.pick(&PickRequest { revision: "main".to_owned(), ..PickRequest::default() }), no);
+    let transaction = frond.begin();
+    refused(put(&transaction.database("shop").unwrap(), "items", &item(1, 2)), no);
+    let side = shop(&frond, "side");
+    put(&side, "items", &item(1, 2)).unwrap();
+    side.commit("second", "").unwrap();
+    assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::FastForward { .. }));
+    drop((main, side, transaction));
+    frond.close().unwrap();
+    drop(frond);
+    let frond = open_at(&disk, &clock);
+    let main = shop(&frond, "");
+    refused(put(&main, "items", &item(1, 3)), no);
+    main.set_branch_policy("main", BranchPolicy::default()).unwrap();
+    put(&main, "items", &item(1, 3)).unwrap();
+}
+
+#[test]
+fn a_branch_goes_when_its_time_is_over() {
+    let (_, clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    let expires_millis = Some(frond.now_millis() + 5_000);
+    for name in ["try", "kept"] {
+        main.create_branch(name, None).unwrap();
+        let policy = BranchPolicy { expires_millis, ..BranchPolicy::default() };
+        let policy = BranchPolicy { protected: name == "kept", ..policy };
+        main.set_branch_policy(name, policy).unwrap();
+    }
+    let policy = BranchPolicy { expires_millis, ..BranchPolicy::default() };
+    refused(main.set_branch_policy("main", policy), Code::IllegalOperation);
+    assert!(frond_vcs::run_policies(&frond).removed.is_empty());
+    clock.step(5_000_000);
+    let run = frond_vcs::run_policies(&frond);
+    assert_eq!(run.removed, ["shop@try"]);
+    assert!(run.failed.is_empty());
+    assert_eq!(main.list_branches().unwrap().len(), 2);
+}
+
+#[test]
+fn policies_come_back_with_what_had_them() {
+    let (disk, clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    let soon = Some(frond.now_millis() + 5_000);
+    let side = BranchPolicy { closed: true, expires_millis: soon, ..BranchPolicy::default() };
+    main.create_branch("side", None).unwrap();
+    main.set_branch_policy("side", side).unwrap();
+    main.delete_branch("side", true).unwrap();
+    main.undo(Some("side"), None).unwrap();
+    assert_eq!(main.branch_policy("side").unwrap(), side);
+    // A database with a protected branch isn't dropped.
+    let kept = BranchPolicy { protected: true, ..BranchPolicy::default() };
+    main.create_branch("kept", None).unwrap();
+    main.set_branch_policy("kept", kept).unwrap();
+    refused(main.delete_branch("kept", true), Code::IllegalOperation);
+    let error = main.drop_database().expect_err("kept is protected");
+    assert_eq!(error.code, Code::IllegalOperation);
+    assert!(error.message.contains("branch kept is protected"), "{}", error.message);
+    assert!(error.message.contains("--unprotect"), "{}", error.message);
+    main.set_branch_policy("kept", BranchPolicy::default()).unwrap();
+    let policy = r#"{"everySeconds": 60, "rules": [{"name": "prices", "collection": "items",
+                     "documents": {"price": {"$gt": 0}}}]}"#;
+    set(&main, policy);
+    main.drop_database().unwrap();
+    drop(main);
+    frond.close().unwrap();
+    drop(frond);
+    let frond = open_at(&disk, &clock);
+    let main = shop(&frond, "");
+    main.undrop("shop").unwrap();
+    assert_eq!(main.branch_policy("side").unwrap(), side);
+    refused(put(&shop(&frond, "side"), "items", &item(1, 2)), Code::UserWritesBlocked);
+    let document = main.commit_policy().unwrap().expect("it came back").to_document().clone();
+    assert_eq!(document, extended_json::parse(policy).unwrap());
+    put(&main, "items", &item(2, 2)).unwrap();
+    frond_vcs::run_policies(&frond);
+    clock.step(61_000_000);
+    let run = frond_vcs::run_policies(&frond);
+    assert_eq!(run.commits.len(), 1, "automatic commits go on");
+    assert_eq!(run.removed, ["shop@side"]);
+    // A time to live that is over doesn't take the branch away again.
+    main.undo(Some("side"), None).unwrap();
+    let closed = BranchPolicy { closed: true, ..BranchPolicy::default() };
+    assert_eq!(main.branch_policy("side").unwrap(), closed);
+    assert!(frond_vcs::run_policies(&frond).removed.is_empty());
+}
+
+#[test]
+fn rules_hold_for_what_a_fast_forward_brings() {
+    let (_, _, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    put(&side, "items", &item(4, -1)).unwrap();
+    side.commit("cheap", "").unwrap();
+    let rules = r#"{"rules": [{"name": "prices", "collection": "items",
+                    "documents": {"price": {"$gt": 0}}}]}"#;
+    set(&main, rules);
+    let head = log(&main, Some(1))[0].id;
+    let error = merge(&main, "side").expect_err("side breaks the rule");
+    assert_eq!(error.code, Code::DocumentValidationFailure);
+    assert!(error.message.contains("rule prices"), "{}", error.message);
+    refused(main.rebase("side", &MergeRules::default()), Code::DocumentValidationFailure);
+    assert_eq!(log(&main, Some(1))[0].id, head);
+    assert!(main.status().unwrap().collections.is_empty());
+    put(&side, "items", &item(4, 4)).unwrap();
+    side.commit("dear", "").unwrap();
+    assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::FastForward { .. }));
+}
+
+fn cached(frond: &Frond, version: &str) -> Vec<DocumentBuf> {
+    all(&shop(frond, version), "cache")
+}
+
+#[test]
+fn a_collection_that_is_not_versioned_is_in_no_commit() {
+    let (disk, clock, frond) = timed();
+    let main = shop(&frond, "");
+    main.create_collection("cache", document! { "versioned": false }.view()).unwrap();
+    refused(
+        main.create_collection("no", document! { "versioned": 0_i32 }.view()),
+        Code::InvalidOptions,
+    );
+    index(&main, "cache", document! { "price": 1_i32 }, false);
+    insert(&main, "cache", &[item(1, 1)]);
+    assert!(main.commit("nothing", "").is_err(), "there is nothing to commit");
+    insert(&main, "items", &[item(1, 1)]);
+    let first = main.commit("first", "").unwrap();
+    assert!(shop(&frond, &first.id.to_string()).list_collections().unwrap().len() == 1);
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    assert!(all(&side, "cache").is_empty());
+    put(&side, "items", &item(2, 2)).unwrap();
+    side.commit("second", "").unwrap();
+    put(&main, "cache", &item(2, 2)).unwrap();
+    assert!(main.status().unwrap().collections.is_empty());
+    // Merges, resets and the collections of the other side leave it alone.
+    merge(&main, "side").unwrap();
+    main.reset(Some("main~1"), true).unwrap();
+    assert_eq!(cached(&frond, ""), [item(1, 1), item(2, 2)]);
+    let by_price = find(&main, "cache", Some(document! { "price": 2_i32 }), Some("price_1"));
+    assert_eq!(by_price, [item(2, 2)]);
+    frond.close().unwrap();
+    drop((main, side, frond));
+    let frond = open_at(&disk, &clock);
+    assert_eq!(cached(&frond, ""), [item(1, 1), item(2, 2)]);
+    let main = shop(&frond, "");
+    // From now on it is versioned, and then not any more.
+    main.change_collection("cache", document! { "versioned": true }.view()).unwrap();
+    main.commit("with the cache", "").unwrap();
+    assert_eq!(cached(&frond, "HEAD").len(), 2);
+    main.change_collection("cache", document! { "versioned": false }.view()).unwrap();
+    main.commit("without", "").unwrap();
+    assert!(cached(&frond, "HEAD").is_empty());
+    assert_eq!(cached(&frond, "").len(), 2);
+    assert!(main.drop_collection("cache").unwrap());
+    assert!(cached(&frond, "").is_empty());
+    assert!(main.status().unwrap().collections.is_empty());
+}

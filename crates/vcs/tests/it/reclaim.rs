@@ -1,0 +1,123 @@
+//! What can't be undone any more is forgotten and collected; everything else stays, and concurrent
+//! writers, committers and branchers notice nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use frond_db::ReclaimOptions;
+use frond_doc::document;
+use frond_vcs::Repository;
+
+use super::*;
+
+const THOROUGH: ReclaimOptions =
+    ReclaimOptions { thorough: true, bytes_a_second: None, purge: false };
+const FOR_EVER: u64 = u64::MAX;
+
+#[test]
+fn a_deleted_branch_is_kept_for_a_while_and_then_forgotten() {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[document! { "_id": 1_i32 }]);
+    let first = main.commit("one", "Ada").expect("a change").id.to_string();
+    main.create_branch("side", None).expect("a good name");
+    let side = shop(&frond, "side");
+    insert(&side, "things", &[document! { "_id": 2_i32 }]);
+    let lost = side.commit("two", "Ada").expect("a change").id.to_string();
+    insert(&side, "things", &[document! { "_id": 3_i32 }]);
+    let tagged = side.commit("three", "Ada").expect("a change").id.to_string();
+    main.create_tag("kept", Some(&lost), None, false).expect("a good name");
+    drop(side);
+    main.delete_branch("side", true).expect("there is such a branch");
+    let read = |id: &str| {
+        Repository::open(&frond, &format!("shop@{id}"))
+            .map(|database| all(&database, "things").len())
+    };
+
+    let reclaimed = frond_vcs::reclaim(&frond, FOR_EVER, THOROUGH).expect("nothing is damaged");
+    assert_eq!((reclaimed.commits_forgotten, reclaimed.changes_forgotten), (0, 0));
+    assert_eq!(read(&tagged).expect("the reflog has it"), 3);
+    let reclaimed = frond_vcs::reclaim(&frond, 0, THOROUGH).expect("nothing is damaged");
+    assert_eq!(reclaimed.commits_forgotten, 1);
+    assert!(read(&tagged).is_err());
+    assert_eq!(read(&lost).expect("a tag names it"), 2);
+    assert_eq!(read(&first).expect("main has it"), 1);
+    main.delete_tag("kept").expect("there is such a tag");
+    assert_eq!(
+        frond_vcs::reclaim(&frond, 0, THOROUGH).expect("nothing is damaged").commits_forgotten,
+        1
+    );
+    assert!(read(&lost).is_err());
+    assert_eq!(read(&first).expect("main has it"), 1);
+    assert_eq!(all(&main, "things").len(), 1);
+    frond.engine().check().expect("whole");
+}
+
+#[test]
+fn a_dropped_database_gives_its_space_back_once_forgotten() {
+    let frond = new();
+    let main = shop(&frond, "");
+    let noise = |n: i32| format!("{:x}", (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let documents: Vec<DocumentBuf> =
+        (0..3000_i32).map(|n| document! { "_id": n, "noise": noise(n).as_str() }).collect();
+    insert(&main, "things", &documents);
+    main.commit("much", "Ada").expect("a change");
+    let other = Repository::open(&frond, "other").expect("a good name");
+    insert(&other, "things", &documents[..10]);
+    main.drop_database().expect("it was there");
+    let after = |undo| {
+        frond_vcs::reclaim(&frond, undo, THOROUGH)
+            .expect("nothing is damaged")
+            .collected
+            .bytes_after
+    };
+    assert!(40_000 < after(FOR_EVER), "it can come back");
+    // A fold in the background may keep what it just worked on.
+    assert!((0..100).any(|_| after(0) < 10_000), "{}", after(0));
+    assert_eq!(all(&other, "things").len(), 10);
+}
+
+/// Branches are made at commits that nothing names, written to and deleted while collections that forget
+/// everything run.
+#[test]
+fn forgetting_and_branching_at_once_never_lose_a_commit() {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[document! { "_id": 0_i32 }]);
+    main.commit("root", "Ada").expect("a change");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let branchers = ["a", "b"].map(|name| scope.spawn(|| branch_until(&frond, name, &done)));
+        let mut forgotten = 0;
+        // A brancher that fails ends, and then nothing more is forgotten.
+        while forgotten < 10 && branchers.iter().any(|brancher| !brancher.is_finished()) {
+            forgotten +=
+                frond_vcs::reclaim(&frond, 0, THOROUGH).expect("nothing is lost").commits_forgotten;
+        }
+        done.store(true, Ordering::SeqCst);
+        branchers.into_iter().for_each(|brancher| brancher.join().expect("nothing is lost"));
+    });
+    frond.engine().check().expect("whole");
+    assert_eq!(all(&main, "things").len(), 1);
+}
+
+fn branch_until(frond: &Frond, name: &str, done: &AtomicBool) {
+    let main = shop(frond, "");
+    let again = format!("{name}-again");
+    for round in 1_i32.. {
+        if done.load(Ordering::SeqCst) {
+            return;
+        }
+        main.create_branch(name, None).expect("a good name");
+        let branch = shop(frond, name);
+        insert(&branch, "things", &[document! { "_id": round, "of": name }]);
+        let commit = branch.commit("more", "Ada").expect("a change").id.to_string();
+        main.delete_branch(name, true).expect("it was there");
+        // Nothing names the commit now but, perhaps, the reflog: either it is gone, or it is whole.
+        if main.create_branch(&again, Some(&commit)).is_ok() {
+            let branch = shop(frond, &again);
+            assert_eq!(all(&branch, "things").len(), 2);
+            assert_eq!(branch.log(None, None).expect("it is whole").len(), 2);
+            main.delete_branch(&again, true).expect("it was there");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Goal: what is written while a merge waits is never lost silently. Method: each way to end a merge, with
+//! writes meanwhile into documents that the merge touched and others, and each undone.
+
+use frond_db::Frond;
+use frond_doc::{DocumentBuf, document};
+use frond_vcs::Repository;
+use frond_vcs::{MergeOutcome, PickKind, PickRequest, Resolution};
+
+use super::{all, index, insert, merge, new, put, remove, shop};
+
+fn doc(id: i32, a: i32, b: i32) -> DocumentBuf {
+    document! { "_id": id, "a": a, "b": b }
+}
+
+fn order(id: i32) -> DocumentBuf {
+    document! { "_id": id }
+}
+
+/// Document 1 conflicts on `a`, 2 merges cleanly, and 9 comes from the side.
+fn branches() -> (Frond, Repository, Repository) {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[doc(1, 0, 0), doc(2, 0, 0), doc(3, 0, 0)]);
+    insert(&main, "orders", &[order(0)]);
+    index(&main, "things", document! { "b": 1_i32 }, false);
+    main.commit("first", "").unwrap();
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    put(&side, "things", &doc(1, 2, 0)).unwrap();
+    put(&side, "things", &doc(2, 2, 0)).unwrap();
+    insert(&side, "things", &[doc(9, 9, 9)]);
+    insert(&side, "theirs", &[order(1)]);
+    side.commit("side", "").unwrap();
+    put(&main, "things", &doc(1, 1, 0)).unwrap();
+    put(&main, "things", &doc(2, 0, 1)).unwrap();
+    main.commit("main", "").unwrap();
+    (frond, main, side)
+}
+
+/// What clients do meanwhile: in collections and documents that the merge didn't touch, and in others
+/// of a document's fields.
+fn write(main: &Repository) {
+    insert(main, "orders", &[order(5)]);
+    insert(main, "new", &[order(1)]);
+    insert(main, "things", &[doc(6, 6, 6)]);
+    let document = document! { "_id": 3_i32, "a": 3_i32, "b": 0_i32 };
+    put(main, "things", &document).unwrap();
+    index(main, "orders", document! { "k": 1_i32 }, false);
+}
+
+fn check_written(main: &Repository) {
+    assert_eq!(all(main, "orders"), [order(0), order(5)]);
+    assert_eq!(all(main, "new"), [order(1)]);
+    let indexes = main.list_indexes("orders").unwrap();
+    assert!(indexes.iter().any(|spec| spec.name == "k_1"));
+    let things = all(main, "things");
+    assert!(things.contains(&doc(6, 6, 6)) && things.contains(&doc(3, 3, 0)), "{things:?}");
+    let checked = main.check_collection("things", &Default::default()).unwrap();
+    assert!(checked.is_valid());
+}
+
+fn whys(main: &Repository) -> Vec<String> {
+    main.reflog(Some("main")).unwrap().into_iter().map(|change| change.why).collect()
+}
+
+#[test]
+fn an_abort_takes_back_what_the_merge_did_and_nothing_else() {
+    for resolves in [false, true] {
+        let (_frond, main, _side) = branches();
+        merge(&main, "side").unwrap();
+        assert_eq!(all(&main, "theirs").len(), 1);
+        write(&main);
+        if resolves {
+            let conflict = main.conflicts(None).unwrap().remove(0);
+            main.resolve_conflict(&conflict.id, &Resolution::Theirs).unwrap();
+        }
+        let during = all(&main, "things");
+        assert!(main.merge_abort().unwrap().is_empty());
+        check_written(&main);
+        let expected = [doc(1, 1, 0), doc(2, 0, 1), doc(3, 3, 0), doc(6, 6, 6)];
+        assert_eq!(all(&main, "things"), expected);
+        assert_eq!(all(&main, "theirs").len(), 0);
+        assert!(main.status().unwrap().merging.is_none());
+        // Undone, the merge waits as it did.
+        assert_eq!(main.undo(None, None).unwrap().change.why, "merge: aborted");
+        check_written(&main);
+        assert_eq!(all(&main, "things"), during);
+        assert!(main.status().unwrap().merging.is_some());
+        let left = main.conflicts(None).unwrap();
+        assert_eq!(left.len(), usize::from(!resolves));
+        for conflict in left {
+            main.resolve_conflict(&conflict.id, &Resolution::Theirs).unwrap();
+        }
+        let outcome = main.merge_continue(None, None).unwrap();
+        let MergeOutcome::Merged { commit } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(commit.parents.len(), 2);
+        check_written(&main);
+        assert_eq!(all(&main, "things")[0], doc(1, 2, 0));
+    }
+}
+
+#[test]
+fn what_changed_the_same_as_the_merge_is_set_aside_and_told() {
+    let (_frond, main, _side) = branches();
+    merge(&main, "side").unwrap();
+    // The merge made a to 2 there; b it left alone.
+    put(&main, "things", &doc(2, 7, 1)).unwrap();
+    put(&main, "things", &doc(9, 9, 7)).unwrap();
+    insert(&main, "theirs", &[order(2)]);
+    insert(&main, "orders", &[order(5)]);
+    assert_eq!(main.merge_abort().unwrap(), ["theirs", "things"]);
+    assert_eq!(all(&main, "things"), [doc(1, 1, 0), doc(2, 0, 1), doc(3, 0, 0)]);
+    assert_eq!(all(&main, "orders"), [order(0), order(5)]);
+    main.undo(None, None).unwrap();
+    assert_eq!(all(&main, "things")[1..], [doc(2, 7, 1), doc(3, 0, 0), doc(9, 9, 7)]);
+    assert_eq!(all(&main, "theirs"), [order(1), order(2)]);
+    assert_eq!(main.merge_abort().unwrap(), ["theirs", "things"]);
+}
+
+#[test]
+fn a_merge_that_waits_for_a_decision_has_done_nothing() {
+    let (_frond, main, side) = branches();
+    side.drop_collection("orders").unwrap();
+    side.commit("dropped", "").unwrap();
+    put(&main, "orders", &document! { "_id": 0_i32, "x": 1_i32 }).unwrap();
+    main.commit("changed", "").unwrap();
+    for commits in [false, true] {
+        let outcome = merge(&main, "side").unwrap();
+        assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");
+        insert(&main, "new", &[order(i32::from(commits))]);
+        remove(&main, "things", 2 + i32::from(commits));
+        if commits {
+            main.commit("meanwhile", "").unwrap();
+        }
+        let before = (all(&main, "new"), all(&main, "things"));
+        assert!(main.merge_abort().unwrap().is_empty());
+        assert_eq!((all(&main, "new"), all(&main, "things")), before);
+        // What is undone is the abort, not the commit before it.
+        assert_eq!(whys(&main)[0], "merge: aborted");
+        let head = main.status().unwrap().head;
+        assert_eq!(main.undo(None, None).unwrap().change.why, "merge: aborted");
+        assert_eq!((all(&main, "new"), all(&main, "things")), before);
+        let status = main.status().unwrap();
+        assert!(status.merging.is_some() && status.head == head);
+        assert!(main.merge_abort().unwrap().is_empty());
+        if !commits {
+            main.commit("after", "").unwrap();
+        }
+    }
+    assert_eq!(all(&main, "new").len(), 2);
+    assert_eq!(all(&main, "things").len(), 1);
+}
+
+#[test]
+fn picks_reverts_and_rebases_that_are_aborted() {
+    for kind in ["pick", "revert", "rebase"] {
+        let (_frond, main, _side) = branches();
+        let pick = |revision: &str, kind| {
+            let revision = revision.to_owned();
+            main.pick(&PickRequest { revision, kind, ..PickRequest::default() })
+        };
+        let committed = all(&main, "things");
+        match kind {
+            "pick" => drop(pick("side", PickKind::Pick).unwrap()),
+            "revert" => {
+                put(&main, "things", &doc(1, 5, 0)).unwrap();
+                main.commit("again", "").unwrap();
+                pick("main~1", PickKind::Revert).unwrap();
+            }
+            _ => drop(main.rebase("side", &Default::default()).unwrap()),
+        }
+        assert!(main.status().unwrap().merging.is_some(), "{kind}");
+        write(&main);
+        assert!(main.merge_abort().unwrap().is_empty(), "{kind}");
+        check_written(&main);
+        let a = if kind == "revert" { 5 } else { 1 };
+        assert_eq!(all(&main, "things")[..2], [doc(1, a, 0), committed[1].clone()], "{kind}");
+        main.undo(None, None).unwrap();
+        assert!(main.status().unwrap().merging.is_some(), "{kind}");
+        check_written(&main);
+    }
+}
+
+/// Of two commits that both conflict: writes while the first waits are in its commit if it is continued;
+/// an abort at the second one must not lose them, nor must leaving one of them out.
+#[test]
+fn a_rebase_that_waits_twice() {
+    for (skips, aborts) in [(false, true), (true, true), (true, false), (false, false)] {
+        let (_frond, main, side) = branches();
+        put(&main, "things", &doc(3, 1, 1)).unwrap();
+        main.commit("main again", "").unwrap();
+        put(&side, "things", &doc(3, 2, 1)).unwrap();
+        side.commit("side again", "").unwrap();
+        main.rebase("side", &Default::default()).unwrap();
+        insert(&main, "orders", &[order(5)]);
+        let go_on = |skips: bool| {
+            if skips {
+                return main.merge_skip().unwrap();
+            }
+            for conflict in main.conflicts(None).unwrap() {
+                main.resolve_conflict(&conflict.id, &Resolution::Theirs).unwrap();
+            }
+            main.merge_continue(None, None).unwrap()
+        };
+        let outcome = go_on(skips);
+        assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");
+        assert_eq!(all(&main, "orders"), [order(0), order(5)]);
+        insert(&main, "orders", &[order(6)]);
+        if aborts {
+            assert!(main.merge_abort().unwrap().is_empty());
+            let expected = [doc(1, 1, 0), doc(2, 0, 1), doc(3, 1, 1)];
+            assert_eq!(all(&main, "things"), expected);
+        } else {
+            go_on(skips);
+            let expected = if skips { doc(3, 2, 1) } else { doc(3, 1, 1) };
+            assert!(all(&main, "things").contains(&expected));
+        }
+        assert_eq!(all(&main, "orders"), [order(0), order(5), order(6)], "{skips} {aborts}");
+        assert!(main.status().unwrap().merging.is_none());
+        main.undo(None, None).unwrap();
+        let is_undone_skip = skips || aborts;
+        assert_eq!(main.status().unwrap().merging.is_some(), is_undone_skip);
+        assert_eq!(all(&main, "orders"), [order(0), order(5), order(6)], "{skips} {aborts}");
+    }
+}
+
+#[test]
+fn a_reset_or_a_deletion_while_a_merge_waits_is_undone_with_the_merge() {
+    let (frond, main, side) = branches();
+    merge(&side, "main").unwrap();
+    insert(&side, "orders", &[order(5)]);
+    let before = all(&side, "things");
+    for deletes in [false, true] {
+        if deletes {
+            main.delete_branch("side", true).unwrap();
+            main.undo(Some("side"), None).unwrap();
+        } else {
+            side.reset(None, true).unwrap();
+            assert!(side.status().unwrap().merging.is_none());
+            side.undo(None, None).unwrap();
+        }
+        let side = shop(&frond, "side");
+        assert!(side.status().unwrap().merging.is_some());
+        assert_eq!(side.conflicts(None).unwrap().len(), 1);
+        assert_eq!(all(&side, "things"), before);
+        assert_eq!(all(&side, "orders").len(), 2);
+    }
+    side.merge_abort().unwrap();
+    assert_eq!(all(&side, "things").len(), 4);
+    assert_eq!(all(&side, "orders").len(), 2);
+}
