@@ -158,6 +158,11 @@ impl Index {
         }
     }
 
+    /// The chunks of which a sealed pack may hold a copy that isn't in force.
+    pub(crate) fn not_in_force(&self) -> Vec<ChunkHash> {
+        self.gone.iter().map(|(_, hash)| *hash).collect()
+    }
+
     /// Adds a chunk of an open pack, which is in force from now on.
     pub(crate) fn insert_open(&mut self, hash: ChunkHash, at: Location) {
         self.open.insert(hash, at);
@@ -168,6 +173,8 @@ impl Index {
     pub(crate) fn insert_sealed(&mut self, hash: ChunkHash, pack: PackNumber, in_force: bool) {
         if in_force {
             self.sealed.insert(hash, pack);
+            // The pack's first copy may have been damaged.
+            self.gone.remove(&(pack, hash));
             self.lost.remove(&hash);
         } else {
             self.gone.insert((pack, hash));

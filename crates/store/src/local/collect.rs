@@ -121,6 +121,7 @@ impl Collector<'_, '_> {
             return Ok(());
         }
         let sealed = self.seal()?;
+        self.store.check_duplicates()?;
         self.marks = Marks::new(self.store, &sealed);
         self.mark(&sealed)?;
         self.collected.chunks_live = self.marks.count();

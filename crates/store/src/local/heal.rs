@@ -22,10 +22,11 @@ use super::find::Found;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::damage::{Damage, FrameDamage, Hole, HoleOrigin};
 use crate::error::StoreError;
-use crate::location::Location;
+use crate::index::Index;
+use crate::location::{FrameOffset, Location, PackedChunk};
 use crate::pack::Pack;
 use crate::pack::format::Frame;
-use crate::pack::reader::{Naming, pick, read_frame};
+use crate::pack::reader::{Naming, pick, read_frame, read_index};
 use crate::{ChunkStore, Lifetime};
 
 /// So many findings wait for who asks; of more there is only the count.
@@ -45,6 +46,14 @@ impl LocalStore {
                 return Ok(is_there);
             }
         }
+    }
+
+    /// Reads the frames of chunks of which packs hold other copies that aren't in force, before one of these may go: an
+    /// opening took the first copy that it met, and that may be the damaged one of the two.
+    pub(super) fn check_duplicates(&self) -> Result<(), StoreError> {
+        let hashes = self.index(Index::not_in_force);
+        let found = self.find_many(&hashes)?;
+        self.set_aside_damaged(&hashes, found).map(drop)
     }
 
     /// Reads the frames that were found, and sets those aside that aren't whole. Returns whether there were any.
@@ -134,9 +143,11 @@ impl LocalStore {
     /// collection had taken it for dead, and an opening took the first copy that it met.
     fn other_copy(&self, hash: ChunkHash, damaged: &Location) -> Option<Chunk> {
         let mut copies = self.writer().copies(hash);
-        for (pack, _) in self.sealed_packs() {
-            if let Ok(Some(at)) = self.search(&pack, hash) {
-                copies.push((pack, at.place));
+        for (pack, bytes) in self.sealed_packs() {
+            if let Ok(Some(_)) = self.search(&pack, hash) {
+                copies.extend(
+                    places(&pack, bytes, hash).into_iter().map(|it| (Arc::clone(&pack), it)),
+                );
             }
         }
         copies.retain(|(pack, place)| (pack.number, *place) != (damaged.pack, damaged.place));
@@ -235,6 +246,13 @@ impl LocalStore {
         all.sort_unstable();
         all
     }
+}
+
+/// All places of a chunk in a sealed pack of so many bytes: one that was put again for damage has two.
+fn places(pack: &Pack, bytes: u64, hash: ChunkHash) -> Vec<FrameOffset> {
+    let entries = read_index(pack, bytes).or_else(|_| pack.rescued().map(<[PackedChunk]>::to_vec));
+    let entries = entries.unwrap_or_default();
+    entries.iter().filter(|entry| entry.hash == hash).map(|entry| entry.place).collect()
 }
 
 /// Checks that `stored`, which lies at `offset`, is the frame of the chunk `hash`.
