@@ -20,6 +20,14 @@ macro_rules! codes {
                 }
             }
 
+            /// The code of a number: [`Code::Location`] if it has no name in this table.
+            pub fn of(number: i32) -> Code {
+                match number {
+                    $($number => Code::$name,)*
+                    other => Code::Location(other),
+                }
+            }
+
             /// The `codeName`.
             pub fn name(self) -> String {
                 match self {
@@ -36,6 +44,8 @@ codes! {
     BadValue = 2,
     NoSuchKey = 4,
     GraphContainsCycle = 5,
+    HostUnreachable = 6,
+    HostNotFound = 7,
     FailedToParse = 9,
     UserNotFound = 11,
     UnsupportedFormat = 12,
@@ -111,6 +121,19 @@ codes! {
     IndexBuildAborted = 276,
     CannotDropShardKeyIndex = 300,
     OutOfDiskSpace = 14031,
+    FailedToSatisfyReadPreference = 133,
+    ReadConcernMajorityNotAvailableYet = 134,
+    PrimarySteppedDown = 189,
+    FailPointSetFailed = 191,
+    ExceededTimeLimit = 262,
+    PreparedTransactionInProgress = 267,
+    ChangeStreamFatalError = 280,
+    ReauthenticationRequired = 391,
+    SocketException = 9001,
+    InterruptedDueToReplStateChange = 11602,
+    StaleConfig = 13388,
+    NotPrimaryNoSecondaryOk = 13435,
+    NotPrimaryOrSecondary = 13436,
     InvalidRoleModification = 92,
     MechanismUnavailable = 334,
     UserDataInconsistent = 284,

@@ -5,6 +5,8 @@
 //! 2. Find the command in the table, check the fields that all commands have, run the handler.
 //! 3. A panic in a handler ends its request with `InternalError`; the server goes on.
 
+mod faults;
+
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::authorization;
-use crate::commands::{self, Command, Run, handshake};
+use crate::commands::{self, CONFIGURE_FAIL_POINT, Command, Run, handshake};
 use crate::common::Common;
 use crate::common::Part;
 use crate::concerns;
@@ -123,6 +125,9 @@ fn answer_message(server: &Shared, peer: &Arc<Peer>, header: Header, message: By
         }
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
     };
+    if peer.is_hung_up() {
+        return Outcome::closing();
+    }
     if flags.more_to_come {
         return Outcome::reply(None, close);
     }
@@ -162,14 +167,23 @@ fn reply_of(
     Outgoing::new(answer_head(Flags::default(), bytes, id, response_to), body.into_bytes(), share)
 }
 
-/// Answers a `hello` that has waited; also tells the reply's id, which the next one refers to.
+/// Answers a `hello` that has waited; also tells the reply's id, which the next one refers to. `None` if the
+/// connection is to be closed instead.
 pub fn answer_hello(
     server: &Shared,
     peer: &Arc<Peer>,
     wait: &Wait,
     response_to: i32,
-) -> (Vec<u8>, i32) {
-    let body = run(server, peer, wait.hello.view(), &[], None);
+) -> Option<(Vec<u8>, i32)> {
+    let hello = || run(server, peer, wait.hello.view(), &[], None);
+    // A fail point may have it wait.
+    let body = match server.fail_points.are_on() {
+        true => tokio::task::block_in_place(hello),
+        false => hello(),
+    };
+    if peer.is_hung_up() {
+        return None;
+    }
     let id = server.next_reply_id();
     // There is no more news than that it stops.
     let more_to_come = wait.repeats && !server.drain.is_begun();
@@ -177,7 +191,7 @@ pub fn answer_hello(
     let head = answer_head(flags, body.as_bytes().len(), id, response_to);
     let reply = Outgoing::new(head, body.into_bytes(), None);
     let reply = if wait.has_checksum { reply.with_checksum() } else { reply };
-    (reply.into_bytes(), id)
+    Some((reply.into_bytes(), id))
 }
 
 fn answer_query(server: &Shared, peer: &Arc<Peer>, header: Header, message: Bytes) -> Outcome {
@@ -185,6 +199,9 @@ fn answer_query(server: &Shared, peer: &Arc<Peer>, header: Header, message: Byte
         Ok(query) => (run_legacy(server, peer, &query), false),
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
     };
+    if peer.is_hung_up() {
+        return Outcome::closing();
+    }
     let reply = LegacyReply::encode_one(body.view(), server.next_reply_id(), header.request_id);
     Outcome::reply(Some(Outgoing::new(reply, Bytes::new(), None)), close)
 }
@@ -221,12 +238,31 @@ pub(crate) fn run(
 /// An error, and the labels by which drivers decide what to send again.
 struct Failure {
     error: Error,
-    labels: &'static [&'static str],
+    /// Apart, since results are handed on by value.
+    marks: Box<Marks>,
+}
+
+struct Marks {
+    labels: Vec<String>,
+    /// Whether a fail point made it: drivers take errors of a topology that they know for old news.
+    is_injected: bool,
+}
+
+impl Failure {
+    fn new(error: Error, labels: &[&str]) -> Failure {
+        let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        Failure { error, marks: Box::new(Marks { labels, is_injected: false }) }
+    }
+
+    /// One that a fail point made.
+    fn injected(error: Error, labels: Vec<String>) -> Failure {
+        Failure { error, marks: Box::new(Marks { labels, is_injected: true }) }
+    }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure { error, labels: &[] }
+        Failure::new(error, &[])
     }
 }
 
@@ -248,14 +284,8 @@ fn guarded(
             _ => Failed::User,
         });
         let mut answer = error_builder(&failure.error);
-        if !failure.labels.is_empty() {
-            answer.begin_array("errorLabels");
-            for label in failure.labels {
-                answer.push(Value::String(label));
-            }
-            answer.end();
-        }
-        if transactions::is_of_topology(failure.error.code) {
+        append_labels(&mut answer, &failure.marks.labels);
+        if !failure.marks.is_injected && transactions::is_of_topology(failure.error.code) {
             handshake::append_topology_version(&mut answer, server);
         }
         if let Some(rest) = server.drain.rest()
@@ -268,6 +298,17 @@ fn guarded(
     });
     append_time(&mut answer, server);
     answer.build()
+}
+
+fn append_labels(answer: &mut DocumentBuilder, labels: &[String]) {
+    if labels.is_empty() {
+        return;
+    }
+    answer.begin_array("errorLabels");
+    for label in labels {
+        answer.push(Value::String(label));
+    }
+    answer.end();
 }
 
 /// Appends what time it is in the cluster: drivers pass it on, and ask for nothing older. There is
@@ -296,7 +337,11 @@ fn try_run(
     let Some((sent_name, _)) = body.iter().next() else {
         return Err(command_not_found("").into());
     };
-    let command = commands::find(sent_name).ok_or_else(|| command_not_found(sent_name))?;
+    let is_there = |command: &&Command| {
+        command.name != CONFIGURE_FAIL_POINT || server.fail_points.is_enabled()
+    };
+    let command = commands::find(sent_name).filter(is_there);
+    let command = command.ok_or_else(|| command_not_found(sent_name))?;
     refuse_duplicates(command.name, body)?;
     let database_name = match database {
         Some(database) => database,
@@ -306,7 +351,7 @@ fn try_run(
     let part = || Common::read(body).ok().and_then(|common| common.part);
     server.drain.check().map_err(|error| {
         let labels = transactions::labels(part(), command.ends_transaction, &error);
-        Failure { error, labels }
+        Failure::new(error, labels)
     })?;
     let mut common = Common::read(body)?;
     common.own(peer.digest())?;
@@ -320,6 +365,9 @@ fn try_run(
         server.sessions.touch(session, running.operation.started())?;
     }
     let part = common.part;
+    let has_concern_error = common.concern_failure.is_some();
+    let fault_asked = faults::Asked { server, peer, command, body, part };
+    let fault = faults::before(&fault_asked, &running.operation)?;
     let request = Request {
         server,
         peer,
@@ -341,10 +389,11 @@ fn try_run(
     let done = run_part(command, request);
     count_use(server, &running.operation, body);
     log_if_slow(server, &running.operation, peer, body, done.as_ref().err());
-    done.map_err(|error| {
+    let answer = done.map_err(|error| {
         let labels = transactions::labels(part, command.ends_transaction, &error);
-        Failure { error, labels }
-    })
+        Failure::new(error, labels)
+    })?;
+    faults::after(&fault_asked, fault, answer, has_concern_error)
 }
 
 /// The collection that a command names to work on.

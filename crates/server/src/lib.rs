@@ -22,6 +22,7 @@ pub mod cursors;
 pub mod dispatch;
 pub mod drain;
 pub mod errors;
+pub mod fail_points;
 pub mod fields;
 pub mod governor;
 pub mod in_process;

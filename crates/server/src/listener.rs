@@ -79,6 +79,8 @@ pub struct ServerOptions {
     pub tls: Option<TlsOptions>,
     /// Where to listen beside the address; TLS isn't spoken there.
     pub unix_socket: Option<UnixSocketOptions>,
+    /// Whether clients may ask for faults (`configureFailPoint`): for tests only.
+    pub test_commands: bool,
     /// What the process may take, if that is bounded: see [`crate::governor`].
     pub memory_bytes: Option<u64>,
 }
@@ -103,6 +105,7 @@ impl Default for ServerOptions {
             compressors: Compressor::ALL.to_vec(),
             tls: None,
             unix_socket: None,
+            test_commands: false,
             memory_bytes: None,
         }
     }
@@ -239,6 +242,9 @@ impl Server {
         shared.log.write_to(&options.log).map_err(failed)?;
         shared.compressors = options.compressors;
         shared.tls = tls;
+        if options.test_commands {
+            shared.fail_points.enable();
+        }
         shared.workers = Workers::new(options.threads_max);
         shared.messages = MessageMemory::new(options.messages_bytes_max);
         shared.answers = MemoryQueue::new(options.answers_bytes_max);

@@ -28,6 +28,8 @@ pub struct Peer {
     state: Mutex<State>,
     /// Whether there is a login in the state: so that nobody's commands need no lock.
     is_logged_in: AtomicBool,
+    /// Whether the connection is to be closed instead of an answer.
+    is_hung_up: AtomicBool,
     /// How long the answer that is made now waits, in milliseconds.
     delay_millis: AtomicU64,
 }
@@ -94,6 +96,7 @@ impl Peer {
             address,
             state: Mutex::default(),
             is_logged_in: AtomicBool::new(false),
+            is_hung_up: AtomicBool::new(false),
             delay_millis: AtomicU64::new(0),
         }
     }
@@ -223,6 +226,16 @@ impl Peer {
             return Duration::ZERO;
         }
         Duration::from_millis(self.delay_millis.swap(0, Ordering::Relaxed))
+    }
+
+    /// Has the connection closed instead of the answer that is made now.
+    pub fn hang_up(&self) {
+        self.is_hung_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection is to be closed instead of the answer that was made.
+    pub fn is_hung_up(&self) -> bool {
+        self.is_hung_up.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::access::Accounts;
 use crate::cursors::Cursors;
 use crate::drain::Drain;
+use crate::fail_points::FailPoints;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
 use crate::log::Log;
 use crate::message_memory::MessageMemory;
@@ -84,6 +85,8 @@ pub struct Shared {
     pub drain: Drain,
     /// How messages may be compressed.
     pub compressors: Vec<Compressor>,
+    /// Faults that clients have asked for.
+    pub fail_points: FailPoints,
     /// What clients have used.
     pub usage: Usage,
     /// How it speaks TLS, if it does.
@@ -160,6 +163,7 @@ impl Shared {
             places: RemoteOpener::default(),
             drain: Drain::default(),
             compressors: Compressor::ALL.to_vec(),
+            fail_points: FailPoints::default(),
             usage: Usage::default(),
             tls: None,
             memory_pressure: AtomicU32::new(0),

@@ -269,7 +269,27 @@ fn unknown(number: i64) -> Error {
 pub fn is_of_topology(code: Code) -> bool {
     matches!(
         code,
-        Code::InterruptedAtShutdown | Code::ShutdownInProgress | Code::NotWritablePrimary
+        Code::InterruptedAtShutdown
+            | Code::InterruptedDueToReplStateChange
+            | Code::NotPrimaryNoSecondaryOk
+            | Code::NotPrimaryOrSecondary
+            | Code::NotWritablePrimary
+            | Code::PrimarySteppedDown
+            | Code::ShutdownInProgress
+    )
+}
+
+/// Whether an error tells that another server wasn't reached, or not in time. Only fail points give such to those who
+/// write here.
+fn is_of_network(code: Code) -> bool {
+    matches!(
+        code,
+        Code::ExceededTimeLimit
+            | Code::HostNotFound
+            | Code::HostUnreachable
+            | Code::NetworkTimeout
+            | Code::ReadConcernMajorityNotAvailableYet
+            | Code::SocketException
     )
 }
 
@@ -280,7 +300,7 @@ pub fn labels(
     ends_transaction: bool,
     error: &Error,
 ) -> &'static [&'static str] {
-    let is_gone = is_of_topology(error.code);
+    let is_gone = is_of_topology(error.code) || is_of_network(error.code);
     let is_transient = match error.code {
         Code::WriteConflict
         | Code::LockTimeout

@@ -117,6 +117,14 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     place_ca_file: Option<PathBuf>,
 
+    /// Let clients ask for faults by configureFailPoint: for tests of applications and drivers only
+    #[arg(long)]
+    enable_test_commands: bool,
+
+    /// Parameter of mongod, as NAME=VALUE; there is enableTestCommands alone, as above
+    #[arg(long = "setParameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
+    set_parameter: Vec<bool>,
+
     /// File that the log is appended to, a line of JSON an event; without it standard error. SIGUSR1, or the
     /// command logRotate, renames it and begins another
     #[arg(long, value_name = "FILE")]
@@ -154,6 +162,17 @@ fn parse_memory(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
         bytes if bytes < MEMORY_BYTES_MIN => Err("at least 16MB".to_owned()),
         bytes => Ok(bytes),
+    }
+}
+
+/// Reads a parameter; returns what it says of commands for tests.
+fn parse_parameter(text: &str) -> Result<bool, String> {
+    match text.split_once('=') {
+        Some(("enableTestCommands", "1" | "true")) => Ok(true),
+        Some(("enableTestCommands", "0" | "false")) => Ok(false),
+        Some(("enableTestCommands", _)) => Err("it is 0 or 1".to_owned()),
+        Some((name, _)) => Err(format!("there is no parameter {name}, only enableTestCommands")),
+        None => Err("not NAME=VALUE".to_owned()),
     }
 }
 
@@ -239,6 +258,7 @@ impl Serve {
             auth: self.auth,
             insecure: self.insecure_no_auth,
             places: self.places()?,
+            test_commands: self.enable_test_commands || self.set_parameter.last() == Some(&true),
             log: self.log_path.clone().map_or(LogOutput::StandardError, LogOutput::File),
             compressors: self.network.compressors(),
             tls,

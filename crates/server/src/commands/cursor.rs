@@ -40,6 +40,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         session,
         transaction,
     )?;
+    request.server.fail_points.on_get_more()?;
     checked_out.cursor().current.set(&request.operation);
     let mut answer = reply::begin_batch("nextBatch");
     let cursor = checked_out.cursor();

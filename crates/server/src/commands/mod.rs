@@ -18,6 +18,7 @@ mod diagnostics;
 mod distinct;
 mod erase;
 mod explain;
+mod fail_point;
 mod find;
 mod find_and_modify;
 mod gc;
@@ -58,6 +59,7 @@ mod write;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+pub use fail_point::NAME as CONFIGURE_FAIL_POINT;
 pub use server_status::FAULT_ADVICE;
 
 use crate::access::Action::*;
@@ -176,6 +178,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("collStats", Collection(&[CollStats]), stats::coll_stats).also(&["collstats"]),
     Command::new("commitTransaction", Login, transaction::commit).on_admin().ends_transactions(),
     Command::new("compact", Collection(&[Compact]), maintenance::compact),
+    Command::new(fail_point::NAME, Cluster(&[SetParameter]), fail_point::configure).on_admin(),
     Command::new("connPoolStats", Cluster(&[ConnPoolStats]), diagnostics::conn_pool_stats),
     Command::new("connectionStatus", Nothing, login::connection_status),
     Command::new("convertToCapped", Collection(&[ConvertToCapped]), create::convert),

@@ -8,55 +8,57 @@ use crate::commands::reply;
 use crate::limits;
 use crate::request::{Answer, Request};
 use crate::scram::Mechanism;
+use crate::shared::Shared;
 
 /// Appends a parameter's value.
-type AppendParameter = fn(&mut DocumentBuilder);
+type AppendParameter = fn(&mut DocumentBuilder, &Shared);
 
 /// The parameters that clients ask for, sorted: what they are here. None can be changed while the server runs.
 const PARAMETERS: &[(&str, AppendParameter)] = &[
-    ("allowDiskUseByDefault", |answer| {
+    ("allowDiskUseByDefault", |answer, _| {
         answer.append("allowDiskUseByDefault", Value::Boolean(true));
     }),
-    ("authenticationMechanisms", |answer| {
+    ("authenticationMechanisms", |answer, _| {
         answer.begin_array("authenticationMechanisms");
         for mechanism in Mechanism::ALL {
             answer.push(Value::String(mechanism.name()));
         }
         answer.end();
     }),
-    ("cursorTimeoutMillis", |answer| {
+    ("cursorTimeoutMillis", |answer, _| {
         let millis = reply::long(limits::CURSOR_IDLE_MAX.as_millis() as u64);
         answer.append("cursorTimeoutMillis", Value::Int64(millis));
     }),
-    ("enableTestCommands", |answer| {
-        answer.append("enableTestCommands", Value::Boolean(false));
+    ("enableTestCommands", |answer, server| {
+        let is_enabled = server.fail_points.is_enabled();
+        answer.append("enableTestCommands", Value::Boolean(is_enabled));
     }),
-    ("featureCompatibilityVersion", |answer| {
+    ("featureCompatibilityVersion", |answer, _| {
         answer
             .begin_document("featureCompatibilityVersion")
             .append("version", Value::String("8.0"))
             .end();
     }),
-    ("logLevel", |answer| {
+    ("logLevel", |answer, _| {
         answer.append("logLevel", Value::Int32(0));
     }),
-    ("notablescan", |answer| {
+    ("notablescan", |answer, _| {
         answer.append("notablescan", Value::Boolean(false));
     }),
-    ("quiet", |answer| {
+    ("quiet", |answer, _| {
         answer.append("quiet", Value::Boolean(false));
     }),
-    ("requireApiVersion", |answer| {
+    ("requireApiVersion", |answer, _| {
         answer.append("requireApiVersion", Value::Boolean(false));
     }),
-    ("transactionLifetimeLimitSeconds", |answer| {
+    ("transactionLifetimeLimitSeconds", |answer, _| {
         let seconds = limits::TRANSACTION_LIFETIME_MAX.as_secs();
         answer.append("transactionLifetimeLimitSeconds", reply::number(seconds));
     }),
-    ("ttlMonitorEnabled", |answer| {
+    ("ttlMonitorEnabled", |answer, _| {
         answer.append("ttlMonitorEnabled", Value::Boolean(true));
     }),
-    ("ttlMonitorSleepSecs", |answer| {
+    ("ttlMonitorSleepSecs", |answer, _| {
         answer.append("ttlMonitorSleepSecs", reply::number(limits::EXPIRE_INTERVAL.as_secs()));
     }),
 ];
@@ -76,7 +78,7 @@ pub fn get(request: &Request<'_>) -> Answer {
     for (name, append) in PARAMETERS {
         let is_named = fields.value_or_null(name).is_some();
         if tells_all || is_named {
-            append(&mut answer);
+            append(&mut answer, request.server);
             count += 1;
         }
     }
@@ -95,7 +97,7 @@ pub fn set(request: &Request<'_>) -> Answer {
         let Some(wanted) = fields.value(name) else { continue };
         fields.finish()?;
         let mut now = DocumentBuilder::new();
-        append(&mut now);
+        append(&mut now, request.server);
         let now = now.build();
         let now = now.get(name).unwrap_or(Value::Null);
         let is_same = match now {

@@ -62,8 +62,9 @@ impl LateHello<'_> {
             self.wait.repeats &= !has_more;
             // What comes after this is told with the next answer.
             self.wait.topology = *topology.borrow_and_update();
-            let (reply, id) =
+            let answered =
                 dispatch::answer_hello(self.shared, self.peer, &self.wait, self.request_id);
+            let Some((reply, id)) = answered else { return false };
             self.shared.usage.count_answer(reply.len(), reply.len());
             let sent = send(socket, session.as_deref_mut(), &reply);
             if !matches!(timeout(STALL_MAX, sent).await, Ok(Ok(()))) {

@@ -13,6 +13,7 @@ mod crud;
 mod cursors;
 mod errors;
 mod exhaust;
+mod fail_points;
 mod hostile;
 mod maintenance;
 mod many;

@@ -49,9 +49,10 @@ impl Running {
         Running::with(&SimDisk::new(1), memory)
     }
 
-    /// Starts a server on a disk that asks for logins.
+    /// Starts a server on a disk that asks for logins, and has all commands.
     pub fn with_auth(disk: &SimDisk) -> Running {
-        Running::with(disk, ServerOptions { auth: true, ..ServerOptions::default() })
+        let options = ServerOptions { auth: true, test_commands: true, ..ServerOptions::default() };
+        Running::with(disk, options)
     }
 
     /// Starts a server whose process takes more than it may, whatever it gives back.

@@ -1,0 +1,134 @@
+//! What fail points have a command do, before it runs and with its answer.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use frond_db::Error;
+use frond_doc::{Document, DocumentBuilder, Value};
+use frond_query::Code;
+
+use super::{Failure, collection_of};
+use crate::commands::Command;
+use crate::common::Part;
+use crate::fail_points::{Asking, FailWrite, Hit};
+use crate::operations::Operation;
+use crate::peer::Peer;
+use crate::shared::Shared;
+use crate::transactions;
+
+/// How soon a command that is blocked notices that it is to stop.
+const BLOCK_STEP: Duration = Duration::from_millis(10);
+
+/// A command that fail points are asked for.
+pub(super) struct Asked<'a> {
+    pub server: &'a Shared,
+    pub peer: &'a Arc<Peer>,
+    pub command: &'a Command,
+    pub body: Document<'a>,
+    pub part: Option<Part>,
+}
+
+/// What is left to do when the command has run.
+#[derive(Default)]
+pub(super) struct Rest {
+    hit: Hit,
+    write: FailWrite,
+}
+
+/// Does what comes before a command runs.
+///
+/// # Errors
+/// What fail points were told, or that the operation was killed meanwhile. A connection that is to be closed is
+/// noted in the peer.
+pub(super) fn before(asked: &Asked<'_>, operation: &Operation) -> Result<Rest, Failure> {
+    let points = &asked.server.fail_points;
+    if !points.are_on() {
+        return Ok(Rest::default());
+    }
+    let mut rest = Rest::default();
+    let collection = collection_of(asked.body).unwrap_or("$cmd");
+    let namespace = [&operation.database, ".", collection].concat();
+    let app_name = asked.peer.app_name();
+    let asking = Asking {
+        names: (asked.command.name, asked.command.aliases),
+        namespace: &namespace,
+        app_name: app_name.as_deref(),
+    };
+    if let Some(mut hit) = points.on_command(&asking) {
+        if let Some(time) = hit.block {
+            block(operation, time)?;
+        }
+        if hit.closes {
+            return Err(closing(asked.peer, "failCommand"));
+        }
+        if let Some(error) = hit.error.take() {
+            let labels = hit.labels.unwrap_or_else(|| labels_of(asked, &error));
+            return Err(Failure::injected(error, labels));
+        }
+        rest.hit = hit;
+    }
+    if matches!(asked.part, Some(Part::Write { .. }))
+        && let Some(write) = points.on_write()
+    {
+        if let Some(code) = write.code_before {
+            let message = "Failing write via 'onPrimaryTransactionalWrite' failpoint";
+            let error = Error::invalid(code, message);
+            let labels = labels_of(asked, &error);
+            return Err(Failure::injected(error, labels));
+        }
+        rest.write = write;
+    }
+    Ok(rest)
+}
+
+/// Does what comes with the answer of a command that has run.
+///
+/// # Errors
+/// That the connection is closed instead.
+pub(super) fn after(
+    asked: &Asked<'_>,
+    rest: Rest,
+    mut answer: DocumentBuilder,
+    has_concern_error: bool,
+) -> Result<DocumentBuilder, Failure> {
+    if rest.write.closes {
+        return Err(closing(asked.peer, "onPrimaryTransactionalWrite"));
+    }
+    let Some(concern_error) = rest.hit.concern_error.filter(|_| !has_concern_error) else {
+        return Ok(answer);
+    };
+    answer.append("writeConcernError", Value::from(&concern_error));
+    let code = concern_error.get("code").and_then(|code| code.as_integer());
+    let code = code.and_then(|code| i32::try_from(code).ok()).map(Code::of);
+    let labels = rest.hit.labels.unwrap_or_else(|| {
+        code.map_or_else(Vec::new, |code| labels_of(asked, &Error::invalid(code, "")))
+    });
+    super::append_labels(&mut answer, &labels);
+    Ok(answer)
+}
+
+fn labels_of(asked: &Asked<'_>, error: &Error) -> Vec<String> {
+    let labels = transactions::labels(asked.part, asked.command.ends_transaction, error);
+    labels.iter().map(|label| (*label).to_owned()).collect()
+}
+
+/// Has the connection closed; nobody is told this.
+fn closing(peer: &Peer, by: &str) -> Failure {
+    peer.hang_up();
+    let message = format!("the connection is closed by the fail point {by}");
+    let error = Error::invalid(Code::HostUnreachable, message);
+    Failure::injected(error, Vec::new())
+}
+
+/// Waits, unless the operation is killed, its client is gone, or the server stops.
+fn block(operation: &Operation, time: Duration) -> Result<(), Error> {
+    let until = Instant::now() + time;
+    loop {
+        operation.check_killed()?;
+        let rest = until.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(rest.min(BLOCK_STEP));
+    }
+}
