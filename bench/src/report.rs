@@ -1,8 +1,9 @@
 //! The measurements as Markdown: what was measured where, and a table a question.
 //!
 //! A figure is the median of the repetitions, with half of their range. A ratio says how many times
-//! better Frond is than the peer beside which it stands (below 1: worse), so it reads the same way in
-//! every table; in brackets where the ranges overlap, so that nothing is ranked inside the noise.
+//! better Frond is than the peer beside which it stands (below 1: worse), so it reads the same way
+//! in every table; in brackets where the ranges overlap, so that nothing is ranked inside the
+//! noise.
 
 use std::fmt::Write;
 

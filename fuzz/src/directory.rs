@@ -1,5 +1,5 @@
-//! Files of a data directory, of which bytes were changed and checksums hold nevertheless: opening it and
-//! reading all of it ends in answers or errors.
+//! Files of a data directory, of which bytes were changed and checksums hold nevertheless: opening
+//! it and reading all of it ends in answers or errors.
 
 use std::sync::LazyLock;
 
@@ -28,8 +28,8 @@ const MADE_BEHIND: &[&str] = &[
     r#"{"delete": "c", "deletes": [{"q": {"_id": 1}, "limit": 1}]}"#,
 ];
 
-/// What is read of it. What a diff shows are fields of documents, which are believed to be what was validated when
-/// they came in: nothing but a checksum tells.
+/// What is read of it. What a diff shows are fields of documents, which are believed to be what was
+/// validated when they came in: nothing but a checksum tells.
 const READ_BY: &[&str] = &[
     r#"{"listCollections": 1}"#,
     r#"{"find": "c"}"#,

@@ -60,8 +60,8 @@ fn key_gives_back(value: Value<'_>) {
     }
 }
 
-/// Canonical JSON gives an equal document back, where no name may be one of extended JSON's own and options of
-/// regular expressions are in order, as JSON has them.
+/// Canonical JSON gives an equal document back, where no name may be one of extended JSON's own and
+/// options of regular expressions are in order, as JSON has them.
 fn json_gives_back(document: Document<'_>) {
     let mut text = String::new();
     extended_json::write(document, Form::Relaxed, &mut text);

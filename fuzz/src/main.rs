@@ -1,8 +1,9 @@
 //! Coverage-guided fuzzing of everything that reads bytes from outside: `cargo xtask fuzz`.
 //!
-//! A target takes bytes and returns, whatever they are; a panic, a crash, too much memory or too much time is a
-//! finding. Where something was read, what must hold of it is asserted. `FROND_FUZZ` says which target runs.
-//! In these builds checksums always hold (`frond_store::field::checksum_holds`).
+//! A target takes bytes and returns, whatever they are; a panic, a crash, too much memory or too
+//! much time is a finding. Where something was read, what must hold of it is asserted. `FROND_FUZZ`
+//! says which target runs. In these builds checksums always hold
+//! (`frond_store::field::checksum_holds`).
 
 #![no_main]
 

@@ -32,7 +32,8 @@ impl<R> Base<R> {
         Base { store, root, chunks: chunks.into_iter().collect() }
     }
 
-    /// The base with changes: of four bytes each, the chunk, where in it, and what stands there then.
+    /// The base with changes: of four bytes each, the chunk, where in it, and what stands there
+    /// then.
     fn changed(&self, edits: &[u8]) -> Arc<dyn ChunkStore> {
         let mut payloads: HashMap<ChunkHash, Vec<u8>> = HashMap::new();
         for &[chunk, low, high, byte] in edits.as_chunks::<4>().0 {

@@ -4,7 +4,8 @@
 //! 2. Some of the crate's [`places`] are chosen by a seed, none within another. Each is rewritten
 //!    there, so that `FROND_MUTANT=17` does the one with that number. What doesn't compile is
 //!    replaced by the next of the list, until all does.
-//! 3. Each test runs once, alone, without a mutant: how long it takes, and which mutants it reaches.
+//! 3. Each test runs once, alone, without a mutant: how long it takes, and which mutants it
+//!    reaches.
 //! 4. For each mutant, the tests that reach it run, the quickest first, until one fails or exceeds
 //!    its time ([`limit`]). A mutant that no test reaches survives, of course.
 //!
@@ -313,7 +314,8 @@ fn measured(options: &Options, programs: &[PathBuf], package: &Path) -> Result<V
     Ok(tests)
 }
 
-/// How a test kills a mutant, if it does. On a busy machine it may exceed its time without one, too.
+/// How a test kills a mutant, if it does. On a busy machine it may exceed its time without one,
+/// too.
 fn kills(test: &Test, variable: &(&str, String), package: &Path) -> Option<String> {
     let mut limit = limit(test);
     loop {

@@ -1,5 +1,5 @@
-//! COMPATIBILITY.md: its tables are printed by the server's example of that name, from the tables that
-//! the parsers use, and stand in the page between `<!-- table: name -->` and `<!-- end -->`.
+//! COMPATIBILITY.md: its tables are printed by the server's example of that name, from the tables
+//! that the parsers use, and stand in the page between `<!-- table: name -->` and `<!-- end -->`.
 
 use std::path::Path;
 use std::process::Command;

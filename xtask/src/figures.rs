@@ -1,5 +1,5 @@
-//! What can be counted of how the code reads: printed by `cargo xtask figures`, so that before and after are told by
-//! one script.
+//! What can be counted of how the code reads: printed by `cargo xtask figures`, so that before and
+//! after are told by one script.
 
 use std::path::Path;
 

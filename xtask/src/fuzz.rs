@@ -1,8 +1,9 @@
-//! Coverage-guided fuzzing (`fuzz/`): builds with instrumentation, for which a nightly toolchain is needed, and runs
-//! targets one after the other. What they met stays in `target/fuzz/corpus` and is where the next run begins.
+//! Coverage-guided fuzzing (`fuzz/`): builds with instrumentation, for which a nightly toolchain is
+//! needed, and runs targets one after the other. What they met stays in `target/fuzz/corpus` and is
+//! where the next run begins.
 //!
-//! Seeds of the targets that take text are the raw strings of the tests, the dictionary is the names with a dollar
-//! that the query language has.
+//! Seeds of the targets that take text are the raw strings of the tests, the dictionary is the
+//! names with a dollar that the query language has.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,12 +1,13 @@
 //! Which files of a crate import which, read from their text.
 //!
 //! 1. Comments, strings and tests are taken out.
-//! 2. Each `use` is flattened into paths; outside of them each path that begins with `crate`, `super`, `self` or the
-//!    name of a child module is one.
-//! 3. A path is followed through modules; where it ends at a name that the module only passes on (`use` of it), it
-//!    is followed from there. The file that it ends in is imported.
+//! 2. Each `use` is flattened into paths; outside of them each path that begins with `crate`,
+//!    `super`, `self` or the name of a child module is one.
+//! 3. A path is followed through modules; where it ends at a name that the module only passes on
+//!    (`use` of it), it is followed from there. The file that it ends in is imported.
 //!
-//! A module that passes on what its children have (`pub use child::Name`) doesn't import them by that.
+//! A module that passes on what its children have (`pub use child::Name`) doesn't import them by
+//! that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -151,7 +152,8 @@ fn bare(text: &str) -> String {
     out
 }
 
-/// Where a string ends (behind its quotes) that begins before `rest`; raw strings end at as many `#` as they began with.
+/// Where a string ends (behind its quotes) that begins before `rest`; raw strings end at as many
+/// `#` as they began with.
 fn string_end(before: &[u8], rest: &str) -> usize {
     let hashes = before.iter().rev().take_while(|byte| **byte == b'#').count();
     if before[..before.len() - hashes].ends_with(b"r") {
@@ -233,7 +235,8 @@ fn paths(code: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The module in which a path ends that stands in the module at `at`; `None` if it leads out of the crate.
+/// The module in which a path ends that stands in the module at `at`; `None` if it leads out of the
+/// crate.
 fn resolve(
     modules: &[Module],
     by_path: &BTreeMap<&[String], usize>,

@@ -28,7 +28,8 @@ const RESERVED: &[(&[&str], &[&str])] = &[
     (&["frond_db::inside"], &["vcs"]),
 ];
 
-/// Files that remove a directory of their own, with all in it: `store::io` knows directories one by one.
+/// Files that remove a directory of their own, with all in it: `store::io` knows directories one by
+/// one.
 const SCRATCH: &[&str] = &[
     "crates/vcs/src/salvage.rs",
     "crates/vcs/src/salvage/part.rs",

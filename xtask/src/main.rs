@@ -1,10 +1,10 @@
 //! Chores: `cargo xtask tidy` checks the tree, `cargo xtask ci` runs all that CI runs.
 //!
-//! Checked by `tidy`: imports between crates go one way only ([`layers`]), and those between the rooms of a crate but
-//! for what is counted there ([`walls`]); files stay short, and
-//! nothing that was left open or belongs to one machine stands in them ([`lines`]); a `format`
-//! module that changed has its document changed with it ([`formats`]); COMPATIBILITY.md has the tables that
-//! the code has ([`compatibility`]).
+//! Checked by `tidy`: imports between crates go one way only ([`layers`]), and those between the
+//! rooms of a crate but for what is counted there ([`walls`]); files stay short, and nothing that
+//! was left open or belongs to one machine stands in them ([`lines`]); a `format` module that
+//! changed has its document changed with it ([`formats`]); COMPATIBILITY.md has the tables that the
+//! code has ([`compatibility`]).
 
 mod compatibility;
 mod figures;
@@ -48,8 +48,8 @@ const OPTIMISED: &[&str] = &["frond-store", "frond-tree", "frond-engine", "frond
 const LONG_TIMES: &str = "20";
 /// How long it runs each fuzzer.
 const FUZZ_SECONDS: &str = "600";
-/// Where all tests of a run begin: at the same seeds in CI until every property was seen to hold at fresh ones
-/// (SHORTCOMINGS.md), at another in each other run, unless the environment says which.
+/// Where all tests of a run begin: at the same seeds in CI until every property was seen to hold at
+/// fresh ones (SHORTCOMINGS.md), at another in each other run, unless the environment says which.
 static SEED: LazyLock<String> = LazyLock::new(|| {
     let fresh = || match std::env::args().nth(1).as_deref() {
         Some("ci") => "0".to_owned(),
@@ -106,9 +106,11 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["doc", "--workspace", "--no-deps"])?;
     println!("FROND_SEED_FROM={}", *SEED);
     test(root)?;
-    // In one build: each alone would choose other features of what they share, and compile most of it again.
+    // In one build: each alone would choose other features of what they share, and compile most of
+    // it again.
     let build = ["build", "--release", "-p", "frond-cli", "-p", "frond-bench", "-p", "docbench"];
-    // What is downloaded meanwhile, and then whoever waits for disks, leaves most of the processors to others.
+    // What is downloaded meanwhile, and then whoever waits for disks, leaves most of the processors
+    // to others.
     let install = ["conformance/run.py", "--install-only"];
     together(root, &[("cargo", &build), ("python3", &install)])?;
     let swaps = ["conformance/compare_and_swap.py", "--frond", FROND, "--seconds", "10"];
@@ -132,8 +134,8 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "target/release/docbench", &smoke)
 }
 
-/// All tests: those of the storage with optimisations, where they run many times as fast, the others as they are built
-/// every day. Overflows and assertions of ours are checked in both.
+/// All tests: those of the storage with optimisations, where they run many times as fast, the
+/// others as they are built every day. Overflows and assertions of ours are checked in both.
 fn test(root: &Path) -> Result<(), String> {
     let excluded = OPTIMISED.iter().flat_map(|name| ["--exclude", name]);
     let others: Vec<&str> = ["test", "--workspace"].into_iter().chain(excluded).collect();

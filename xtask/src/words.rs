@@ -1,4 +1,5 @@
-//! Names that a crate had before it took the field's: docs/glossary.md tells what they are called now.
+//! Names that a crate had before it took the field's: docs/glossary.md tells what they are called
+//! now.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Pipelines that copy large documents into another collection, by what stands before `$out` or `$merge`.
+//! Pipelines that copy large documents into another collection, by what stands before `$out` or
+//! `$merge`.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! One field of a document in memory: Frond's index, its scan, and the `bson` crate.
 //!
-//! A turn asks a row of [`ROW`] documents of one shape, so that what hides them from the optimiser is
-//! paid once a row. What is found is used: its length is added up.
+//! A turn asks a row of [`ROW`] documents of one shape, so that what hides them from the optimiser
+//! is paid once a row. What is found is used: its length is added up.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -34,8 +34,8 @@ fn each(mut get: impl FnMut(usize) -> usize) -> f64 {
     nanos(|_| row(&mut get)) / ROW as f64
 }
 
-/// A function by itself, so that `get` becomes a part of its loop, as of a query's: a call costs a third of what is
-/// measured.
+/// A function by itself, so that `get` becomes a part of its loop, as of a query's: a call costs a
+/// third of what is measured.
 #[inline(never)]
 fn row(get: &mut impl FnMut(usize) -> usize) -> usize {
     let mut sum = 0;
@@ -90,8 +90,8 @@ fn opened() {
     }
 }
 
-/// Each column begins with bytes: those of a stored record whose index is in the cache, those of one
-/// that is seen first, and those of the wire, which are validated before.
+/// Each column begins with bytes: those of a stored record whose index is in the cache, those of
+/// one that is seen first, and those of the wire, which are validated before.
 fn not_opened() {
     println!(
         "\n| not opened | stored record | first time | from wire bytes | random name | absent | `bson` raw from bytes | `bson` decoded from bytes |"
@@ -135,8 +135,8 @@ fn not_opened() {
     }
 }
 
-/// What an index costs, beside one walk over the document that looks at every element. An insert makes none; the first read of
-/// a field does, of a document that is long enough.
+/// What an index costs, beside one walk over the document that looks at every element. An insert
+/// makes none; the first read of a field does, of a document that is long enough.
 fn index_cost() {
     println!(
         "\n| index | at insert | first read of a field | ratio to a walk | one walk | validation | the index alone | buckets | bytes a field |"
@@ -171,7 +171,8 @@ fn index_cost() {
     }
 }
 
-/// The first read of a field in a document that nobody has read: its index is made and kept. `None` if it gets none.
+/// The first read of a field in a document that nobody has read: its index is made and kept. `None`
+/// if it gets none.
 fn first_read(case: &Case) -> Option<f64> {
     let indexes = FieldIndexes::new(1 << 20);
     let path = Path::new(&case.path);
@@ -201,8 +202,8 @@ fn cold() {
     let made = |id: usize| documents::flat(id as i32, 100).indexed(&shapes);
     let in_order: Vec<DocumentBuf> = (0..COUNT).map(made).collect();
     let bytes: usize = in_order.iter().map(|document| document.as_bytes().len()).sum();
-    // Handles one behind the other, documents anywhere: what handles cost is then little, and the same beside
-    // what is behind them.
+    // Handles one behind the other, documents anywhere: what handles cost is then little, and the
+    // same beside what is behind them.
     let order = permutation(COUNT);
     let documents: Vec<DocumentBuf> = order.iter().map(|place| in_order[*place].clone()).collect();
     drop(in_order);
@@ -244,7 +245,8 @@ fn cold() {
     );
 }
 
-/// Nanoseconds of a step, each of which begins where the one before led: the fastest of several runs.
+/// Nanoseconds of a step, each of which begins where the one before led: the fastest of several
+/// runs.
 fn chased(mut next: impl FnMut(usize) -> usize) -> f64 {
     const STEPS: usize = 50_000;
     let mut place = 0;

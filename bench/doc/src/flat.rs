@@ -1,4 +1,5 @@
-//! One field of documents of all sizes, in turns: whatever else the machine does hits all sizes alike.
+//! One field of documents of all sizes, in turns: whatever else the machine does hits all sizes
+//! alike.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -24,8 +25,8 @@ const TURNS: usize = 10;
 /// What is written to a file of its own beside the updates, and synced.
 const BARE_BYTES: usize = 10 << 10;
 
-/// Prints the table; `names` are the sizes that are wanted, all if there are none, `rounds=N`, and `relaxed` or
-/// `synced` if only such updates are to be made: for a profile.
+/// Prints the table; `names` are the sizes that are wanted, all if there are none, `rounds=N`, and
+/// `relaxed` or `synced` if only such updates are to be made: for a profile.
 pub fn run(names: &[String]) {
     let (rounds, names): (Vec<&String>, Vec<&String>) =
         names.iter().partition(|name| name.starts_with("rounds="));

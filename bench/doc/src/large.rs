@@ -175,7 +175,8 @@ pub fn stream() {
     std::fs::remove_dir_all(&directory).expect("its own directory");
 }
 
-/// Document k holds all earlier ones as values, and `level`: each is twice as long as the one before.
+/// Document k holds all earlier ones as values, and `level`: each is twice as long as the one
+/// before.
 fn von_neumann(bytes_min: usize) -> DocumentBuf {
     let mut documents: Vec<DocumentBuf> = Vec::new();
     loop {
@@ -194,8 +195,9 @@ fn von_neumann(bytes_min: usize) -> DocumentBuf {
     }
 }
 
-/// 512 MB of Von Neumann documents of each size, through the embedded database, on disk. One copy is a
-/// branch on which every document's `level` is changed, the other a collection, by `$set` and `$out`.
+/// 512 MB of Von Neumann documents of each size, through the embedded database, on disk. One copy
+/// is a branch on which every document's `level` is changed, the other a collection, by `$set` and
+/// `$out`.
 pub fn von_neumanns() {
     println!(
         "\n| Von Neumann documents | count | inserted | on disk | branch, `level` changed | more on disk | `$set` and `$out` | more on disk | extract `level` | filter | order |"

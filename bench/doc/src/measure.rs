@@ -3,12 +3,13 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// How many runs the median is of; of what takes long, as many as fit into [`RUNS_NANOS`], but a few.
+/// How many runs the median is of; of what takes long, as many as fit into [`RUNS_NANOS`], but a
+/// few.
 const RUNS: usize = 101;
 const RUNS_MIN: usize = 5;
 const RUNS_NANOS: f64 = 1e9;
-/// A run takes about so long: less than a turn that the system gives, so that where others use the machine
-/// most runs are undisturbed.
+/// A run takes about so long: less than a turn that the system gives, so that where others use the
+/// machine most runs are undisturbed.
 const RUN_NANOS: f64 = 1e6;
 
 /// Nanoseconds of one call of `work`: the median of several runs.

@@ -48,8 +48,8 @@ const SIZES: [(&str, usize); 8] = [
     ("1 GB", 1024 * MEGABYTE),
 ];
 
-/// What updates of one kind cost each: the median time, bytes in the log, and bytes in packs after all of
-/// them were folded.
+/// What updates of one kind cost each: the median time, bytes in the log, and bytes in packs after
+/// all of them were folded.
 struct Cost {
     nanos: f64,
     log_bytes: u64,
@@ -254,7 +254,8 @@ fn arrays(frond: &Frond, database: &Repository) {
     }
 }
 
-/// Pushes with `$sort` into arrays that are in order; *turned round*: each into one in the opposite order, which is sorted anew.
+/// Pushes with `$sort` into arrays that are in order; *turned round*: each into one in the opposite
+/// order, which is sorted anew.
 fn ordered(frond: &Frond, database: &Repository) {
     println!(
         "\n| `$push` with `$sort`, array of | the first | others | log + packs | turned round |"

@@ -62,8 +62,8 @@ pub struct PlaceArguments {
     /// Where a program is that isn't on the path, such as dolt=/opt/dolt/bin/dolt
     #[arg(long, value_name = "NAME=PATH", value_parser = pair)]
     peer_bin: Vec<(String, String)>,
-    /// A server that runs already, such as mongodb=mongodb://127.0.0.1:27017/; its data in the database
-    /// docbench are replaced
+    /// A server that runs already, such as mongodb=mongodb://127.0.0.1:27017/; its data in the
+    /// database docbench are replaced
     #[arg(long, value_name = "NAME=URI", value_parser = pair)]
     uri: Vec<(String, String)>,
 }
@@ -115,14 +115,15 @@ pub struct Run {
     /// How often each workload runs on each target; the scale's own number if left out
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
-    /// Leave out repetitions after the first that would end later; the scale's own if left out (small: 33)
+    /// Leave out repetitions after the first that would end later; the scale's own if left out
+    /// (small: 33)
     #[arg(long)]
     minutes: Option<u64>,
     /// From which all random numbers follow
     #[arg(long, default_value_t = 20_261_121)]
     seed: u64,
-    /// A number in place of the scale's own: cache-mb, ycsb.records, indexed-insert.documents, .seconds and
-    /// .cache-mb, tpcc.warehouses, tpcc.clients=1+8+32, tpcc.seconds
+    /// A number in place of the scale's own: cache-mb, ycsb.records, indexed-insert.documents,
+    /// .seconds and .cache-mb, tpcc.warehouses, tpcc.clients=1+8+32, tpcc.seconds
     #[arg(long, value_name = "NAME=NUMBER", value_parser = pair)]
     set: Vec<(String, String)>,
     /// Measure targets too that don't sync each write
@@ -217,7 +218,8 @@ pub struct Report {
     /// The page
     #[arg(long, short, default_value = "report.html")]
     out: PathBuf,
-    /// The database with which the others are compared: frond if it was measured, or else the first one
+    /// The database with which the others are compared: frond if it was measured, or else the first
+    /// one
     #[arg(long)]
     subject: Option<String>,
 }

@@ -1,9 +1,10 @@
-//! Two results files of the same workloads, such as before and after a change: what is better, what is
-//! worse, with intervals.
+//! Two results files of the same workloads, such as before and after a change: what is better, what
+//! is worse, with intervals.
 //!
-//! Rows with the same key (workload, target, parameters, metric) are set side by side. What lies inside
-//! the noise is counted, not listed. The two runs weren't interleaved, so a difference between two moments
-//! of the machine counts as a difference here: the headers that differ are printed first.
+//! Rows with the same key (workload, target, parameters, metric) are set side by side. What lies
+//! inside the noise is counted, not listed. The two runs weren't interleaved, so a difference
+//! between two moments of the machine counts as a difference here: the headers that differ are
+//! printed first.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,7 +26,8 @@ struct Pair<'a> {
     ratio: Ratio,
 }
 
-/// Compares `after` with `before`; all rows are listed with `all`, otherwise those outside the noise.
+/// Compares `after` with `before`; all rows are listed with `all`, otherwise those outside the
+/// noise.
 pub fn compare(before: &Results, after: &Results, all: bool) -> Comparison {
     let known: HashMap<String, &Row> = before.rows.iter().map(|row| (key(row), row)).collect();
     let (mut pairs, mut lost, mut unmatched) = (Vec::new(), Vec::new(), 0);

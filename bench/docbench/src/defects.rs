@@ -1,7 +1,8 @@
-//! Defects that are put into a target, and must be found: a changed answer, a stall, a write not synced.
+//! Defects that are put into a target, and must be found: a changed answer, a stall, a write not
+//! synced.
 //!
-//! Goal: a benchmark that can't see a broken database measures nothing. Method: SQLite, with one defect
-//! between it and the workload.
+//! Goal: a benchmark that can't see a broken database measures nothing. Method: SQLite, with one
+//! defect between it and the workload.
 
 use std::path::PathBuf;
 use std::sync::Arc;

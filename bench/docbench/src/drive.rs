@@ -1,15 +1,15 @@
 //! Loads: how operations arrive, and what is measured of them.
 //!
-//! - **Closed loop** ([`closed_loop`]): each client sends its next operation when the last was answered.
-//!   The original publications do that; its latencies leave out the wait of whoever would have come while
-//!   the database stood still (coordinated omission).
-//! - **Open loop** ([`open_loop`]): operations arrive at a rate, by a Poisson process drawn before the run
-//!   from the seed, whether or not the database keeps up. Connections take the next arrival when they are
-//!   free; its latency counts from the moment when it should have begun.
+//! - **Closed loop** ([`closed_loop`]): each client sends its next operation when the last was
+//!   answered. The original publications do that; its latencies leave out the wait of whoever would
+//!   have come while the database stood still (coordinated omission).
+//! - **Open loop** ([`open_loop`]): operations arrive at a rate, by a Poisson process drawn before
+//!   the run from the seed, whether or not the database keeps up. Connections take the next arrival
+//!   when they are free; its latency counts from the moment when it should have begun.
 //!
-//! Both have a warm-up that is not in the histograms and is in the throughput series, so that a reader
-//! can see whether the state was steady. Any failed operation ends the run, except what the client itself
-//! handles (a conflict that it retries).
+//! Both have a warm-up that is not in the histograms and is in the throughput series, so that a
+//! reader can see whether the state was steady. Any failed operation ends the run, except what the
+//! client itself handles (a conflict that it retries).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -107,7 +107,8 @@ impl Part {
         Part { latencies: BTreeMap::new(), series: Vec::new(), last: Duration::ZERO }
     }
 
-    /// An operation that began or should have begun at `begin` and ended at `end`, both since the start.
+    /// An operation that began or should have begun at `begin` and ended at `end`, both since the
+    /// start.
     fn add(&mut self, span: &Span, operation: Operation, begin: Duration, end: Duration) {
         ENDED.fetch_add(1, Ordering::Relaxed);
         let step = (end.as_nanos() / SERIES_STEP.as_nanos()) as usize;
@@ -221,7 +222,8 @@ fn in_threads(
     + Sync,
 ) -> Result<Measured, Failure> {
     let (barrier, started) = (Barrier::new(clients.len()), OnceLock::new());
-    // Shared by some clients each: hundreds of histograms would touch so much new memory that it shows.
+    // Shared by some clients each: hundreds of histograms would touch so much new memory that it
+    // shows.
     let parts: Vec<_> = (0..PARTS_MAX).map(|_| Mutex::new(Part::new())).collect();
     let done: Result<(), Failure> = std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(clients.len());

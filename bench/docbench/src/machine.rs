@@ -1,9 +1,9 @@
 //! The machine: what it is, what its disk takes for a sync, and how often the disk was flushed.
 //!
-//! A write that was synced makes the disk flush its cache, and the block device counts that. So a target
-//! that acknowledges writes without syncing is found: one client's writes, one after the other, with fewer
-//! flushes than writes. Where the disk has no cache that must be flushed nothing is counted, and nothing
-//! can be told.
+//! A write that was synced makes the disk flush its cache, and the block device counts that. So a
+//! target that acknowledges writes without syncing is found: one client's writes, one after the
+//! other, with fewer flushes than writes. Where the disk has no cache that must be flushed nothing
+//! is counted, and nothing can be told.
 
 use std::fs;
 use std::io::{self, Write};
@@ -94,8 +94,8 @@ pub fn sync_probe_micros(directory: &Path) -> io::Result<f64> {
     Ok(taken[PROBE_SYNCS / 2])
 }
 
-/// How often the block device below `directory` was flushed since the machine began; `None` where it
-/// doesn't count.
+/// How often the block device below `directory` was flushed since the machine began; `None` where
+/// it doesn't count.
 pub fn flushes(directory: &Path) -> Option<u64> {
     let device = fs::metadata(directory).ok()?.dev();
     // As the C library's major() and minor() take it apart.

@@ -1,11 +1,13 @@
-//! DocBench: five published results about document databases, as one benchmark suite, on any database.
+//! DocBench: five published results about document databases, as one benchmark suite, on any
+//! database.
 //!
 //!     docbench run --managed --scale small --out results.jsonl
 //!     docbench report results.jsonl -o report.html
 //!
-//! Reading order: [`target`] and [`query`] (what a database is asked), [`workload`] (what is measured),
-//! [`drive`] (how operations arrive), [`runner`] (in which order all happens), [`results`] (what is
-//! written), [`targets`] and [`workloads`] (one module each). The method is in `docs/benchmarks/`.
+//! Reading order: [`target`] and [`query`] (what a database is asked), [`workload`] (what is
+//! measured), [`drive`] (how operations arrive), [`runner`] (in which order all happens),
+//! [`results`] (what is written), [`targets`] and [`workloads`] (one module each). The method is in
+//! `docs/benchmarks/`.
 
 mod arguments;
 mod compare;

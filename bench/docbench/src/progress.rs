@@ -1,7 +1,7 @@
 //! What is shown while a run is under way: what runs, its rate, and the time that is left.
 //!
-//! On a terminal a line that changes; elsewhere (a log) one line for each step. The time left is that of
-//! the steps so far, carried on.
+//! On a terminal a line that changes; elsewhere (a log) one line for each step. The time left is
+//! that of the steps so far, carried on.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,8 @@
 //! What workloads ask of a database, in no database's language.
 //!
-//! Paths are names joined by dots; a number is a position in an array. Values are BSON's, of these types
-//! only, so that JSON can say them too: null, boolean, 64-bit integer, double, text, array, document.
+//! Paths are names joined by dots; a number is a position in an array. Values are BSON's, of these
+//! types only, so that JSON can say them too: null, boolean, 64-bit integer, double, text, array,
+//! document.
 
 use bson::Bson;
 
@@ -181,7 +182,8 @@ pub enum Change {
     Set(String, Bson),
     /// Adds to a number.
     Add(String, i64),
-    /// Inserts an element into the array at `path`, before `position`; at the end if `position` is its length.
+    /// Inserts an element into the array at `path`, before `position`; at the end if `position` is
+    /// its length.
     InsertAt {
         /// The array.
         path: String,
@@ -190,8 +192,8 @@ pub enum Change {
         /// What.
         value: Bson,
     },
-    /// Removes the element at `position` of the array at `path`. `value` is the element itself, which no
-    /// other one equals, for databases that remove by value.
+    /// Removes the element at `position` of the array at `path`. `value` is the element itself,
+    /// which no other one equals, for databases that remove by value.
     RemoveAt {
         /// The array.
         path: String,

@@ -1,9 +1,9 @@
 //! Numbers that look random, from a seed, and YCSB's distributions.
 //!
-//! splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). The Zipfian
-//! generator is Gray's (Quickly Generating Billion-Record Synthetic Databases, 1994) as YCSB has it:
-//! constant 0.99; *scrambled*, the rank is drawn from ten billion and hashed by FNV onto the keys;
-//! *latest*, it counts back from the newest key.
+//! splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). The
+//! Zipfian generator is Gray's (Quickly Generating Billion-Record Synthetic Databases, 1994) as
+//! YCSB has it: constant 0.99; *scrambled*, the rank is drawn from ten billion and hashed by FNV
+//! onto the keys; *latest*, it counts back from the newest key.
 
 /// A generator. The same seed gives the same numbers.
 #[derive(Clone, Debug)]

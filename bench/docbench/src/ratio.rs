@@ -1,8 +1,9 @@
 //! How much better one row is than another.
 //!
-//! Above 1 is better, whichever way the metric counts. The interval is the bootstrap's, of the ratio of
-//! medians. A ratio whose interval holds 1 is *inside the noise* and isn't ranked. An interval claims too
-//! much with fewer than three repetitions a side: then it is widened by a tenth.
+//! Above 1 is better, whichever way the metric counts. The interval is the bootstrap's, of the
+//! ratio of medians. A ratio whose interval holds 1 is *inside the noise* and isn't ranked. An
+//! interval claims too much with fewer than three repetitions a side: then it is widened by a
+//! tenth.
 
 use crate::results::{Better, Row, Status};
 use crate::statistics;

@@ -1,8 +1,8 @@
 //! The report: one HTML file that needs nothing else, for the screen and for paper.
 //!
-//! Every number is text, in a table; plots are drawn from the same rows. Losing figures stand beside the
-//! winning ones, in the same size. There is no script: what is folded away opens by itself in any browser,
-//! and printing shows what is open.
+//! Every number is text, in a table; plots are drawn from the same rows. Losing figures stand
+//! beside the winning ones, in the same size. There is no script: what is folded away opens by
+//! itself in any browser, and printing shows what is open.
 
 mod matrix;
 mod plot;

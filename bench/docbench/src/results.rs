@@ -1,7 +1,7 @@
 //! The results file: JSON lines, one object each, told apart by `type`.
 //!
-//! The schema is documented in `docs/benchmarks/schema.md`; what stands here is its authority. Lines are
-//! written as soon as they are known, so that a run that was ended has what it measured:
+//! The schema is documented in `docs/benchmarks/schema.md`; what stands here is its authority.
+//! Lines are written as soon as they are known, so that a run that was ended has what it measured:
 //!
 //! 1. one `run` ([`RunHeader`]) first;
 //! 2. a `target` ([`TargetLine`]) for each target, when it was first started, or why it wasn't;
@@ -155,7 +155,8 @@ pub enum Better {
     Neither,
 }
 
-/// One figure of one target, over all repetitions. Its key is workload, target, parameters and metric.
+/// One figure of one target, over all repetitions. Its key is workload, target, parameters and
+/// metric.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The workload's name.
@@ -164,8 +165,8 @@ pub struct Row {
     pub target: String,
     /// What was varied, such as `clients`; values are numbers or text.
     pub parameters: BTreeMap<String, serde_json::Value>,
-    /// What was measured, such as `throughput`, `latency_p95`, `disk`. Empty in a row that stands for
-    /// a whole workload that has no figures (`not run`, `failed`, `wrong`).
+    /// What was measured, such as `throughput`, `latency_p95`, `disk`. Empty in a row that stands
+    /// for a whole workload that has no figures (`not run`, `failed`, `wrong`).
     pub metric: String,
     /// Its unit, such as `operations/s`, `ms`, `bytes`.
     pub unit: String,

@@ -1,19 +1,20 @@
 //! Runs workloads on targets: interleaved, repeated, each on a fresh database.
 //!
-//! For each workload, for each repetition, for each target (each repetition begins with another one):
+//! For each workload, for each repetition, for each target (each repetition begins with another
+//! one):
 //!
 //! 1. an empty directory is made and the target is started on it;
-//! 2. the first time, the target's [`About`](crate::target::About) goes into the results, with the check
-//!    that acknowledged writes are synced ([`crate::sync_check`]);
+//! 2. the first time, the target's [`About`](crate::target::About) goes into the results, with the
+//!    check that acknowledged writes are synced ([`crate::sync_check`]);
 //! 3. the workload runs; a failure ends the target's part in this workload, not the run;
-//! 4. the target is stopped; if the workload asks for it, the system's caches are dropped, the target is started
-//!    again on its data, and the workload's cold part runs;
+//! 4. the target is stopped; if the workload asks for it, the system's caches are dropped, the
+//!    target is started again on its data, and the workload's cold part runs;
 //! 5. the directory is removed.
 //!
-//! After the last repetition the workload's rows are written. Where a time for the whole run is set, each
-//! workload has an equal part of it, what earlier ones left over included: repetitions after the first that
-//! would begin later are left out, for all targets alike, and the rows have fewer samples. One durability stands in a results file: a
-//! target with another one is "not run".
+//! After the last repetition the workload's rows are written. Where a time for the whole run is
+//! set, each workload has an equal part of it, what earlier ones left over included: repetitions
+//! after the first that would begin later are left out, for all targets alike, and the rows have
+//! fewer samples. One durability stands in a results file: a target with another one is "not run".
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! How much of everything: three scales, and the numbers that each workload takes from them.
 //!
-//! `smoke` shows that all works, and is for continuous integration: its figures mean nothing. `small` is
-//! for two cores and half an hour. `full` has the original publications' sizes where a machine can hold
-//! them. Whatever was reduced is in the rows' parameters or in the workload's description.
+//! `smoke` shows that all works, and is for continuous integration: its figures mean nothing.
+//! `small` is for two cores and half an hour. `full` has the original publications' sizes where a
+//! machine can hold them. Whatever was reduced is in the rows' parameters or in the workload's
+//! description.
 
 use std::time::Duration;
 

@@ -22,7 +22,8 @@ pub enum SqlValue {
 }
 
 impl SqlValue {
-    /// The integer, or a wrong answer. `sum` and the like answer decimals as text in some databases.
+    /// The integer, or a wrong answer. `sum` and the like answer decimals as text in some
+    /// databases.
     pub fn integer(&self) -> Result<i64, Failure> {
         match self {
             SqlValue::Integer(value) => Ok(*value),
@@ -119,7 +120,8 @@ pub trait SqlSession: Send {
     /// Runs statements without parameters that aren't worth preparing, one each.
     fn run(&mut self, statement: &str) -> Result<(), Failure>;
 
-    /// Runs a prepared statement that answers no rows; answers how many rows it changed (MySQL: matched).
+    /// Runs a prepared statement that answers no rows; answers how many rows it changed (MySQL:
+    /// matched).
     fn execute(&mut self, statement: &str, parameters: &[SqlValue]) -> Result<u64, Failure>;
 
     /// Runs a prepared query and calls `each` with every row.

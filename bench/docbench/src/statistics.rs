@@ -1,8 +1,8 @@
 //! Medians with bootstrap intervals.
 //!
 //! The interval is the percentile bootstrap's (Efron): the median of as many samples drawn with
-//! replacement, 2,000 times; its 2.5th and 97.5th percentile. With three repetitions it is their range, or
-//! close to it, and claims no more.
+//! replacement, 2,000 times; its 2.5th and 97.5th percentile. With three repetitions it is their
+//! range, or close to it, and claims no more.
 
 use crate::random::Random;
 

@@ -1,8 +1,9 @@
 //! Finds targets that acknowledge writes before they are on the disk.
 //!
-//! One client inserts documents one after the other, each in a durable step. A database that syncs makes
-//! the disk flush at least once a write. Other processes may flush too, so a culprit can be missed when
-//! the disk is busy, but nobody is accused wrongly. A server on another machine can't be told.
+//! One client inserts documents one after the other, each in a durable step. A database that syncs
+//! makes the disk flush at least once a write. Other processes may flush too, so a culprit can be
+//! missed when the disk is busy, but nobody is accused wrongly. A server on another machine can't
+//! be told.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,7 +16,8 @@ use crate::target::{Durability, Encoded, Failure, Target};
 
 const WRITES: u64 = 40;
 const WRITES_WARMING: u64 = 5;
-/// Fewer flushes a write than this, and writes aren't synced. Not 1: a flush may end as the count is read.
+/// Fewer flushes a write than this, and writes aren't synced. Not 1: a flush may end as the count
+/// is read.
 const FLUSHES_MIN: f64 = 0.9;
 const COLLECTION: &str = "sync_check";
 

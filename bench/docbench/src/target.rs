@@ -1,16 +1,18 @@
 //! What a database is to the benchmark.
 //!
 //! A [`Target`] is a running database; a [`Session`] is one connection to it, used by one thread. A
-//! target is one small module in [`crate::targets`] that says in its [`About`] what it can do, and does
-//! it by the database's own best means: prepared statements, its own operators, its own indexes. What it
-//! can't do it refuses with [`Failure::Unsupported`], and the row says "not run" with the reason.
+//! target is one small module in [`crate::targets`] that says in its [`About`] what it can do, and
+//! does it by the database's own best means: prepared statements, its own operators, its own
+//! indexes. What it can't do it refuses with [`Failure::Unsupported`], and the row says "not run"
+//! with the reason.
 //!
-//! 1. Documents travel as the bytes that the database's client takes and gives: BSON for MongoDB's wire
-//!    and Frond, JSON text for SQL. [`Target::encode`] makes them before time counts; answers are decoded
-//!    by [`Target::decode`] when they are checked.
-//! 2. A write has the durability of [`About::durability`] when the call returns. One level in a table.
-//! 3. A transaction that lost to another one fails with [`Failure::Conflict`] in whatever call notices it,
-//!    has ended by then, and may be run again.
+//! 1. Documents travel as the bytes that the database's client takes and gives: BSON for MongoDB's
+//!    wire and Frond, JSON text for SQL. [`Target::encode`] makes them before time counts; answers
+//!    are decoded by [`Target::decode`] when they are checked.
+//! 2. A write has the durability of [`About::durability`] when the call returns. One level in a
+//!    table.
+//! 3. A transaction that lost to another one fails with [`Failure::Conflict`] in whatever call
+//!    notices it, has ended by then, and may be run again.
 
 use bson::{Bson, Document};
 use bytes::Bytes;
@@ -173,8 +175,8 @@ pub trait Session: Send {
 
     /// Calls `each` with what was found, in its order; answers how many.
     ///
-    /// With a projection `each` gets a document (or JSON object) of the fields, each named by the last part
-    /// of its path; a count calls nothing.
+    /// With a projection `each` gets a document (or JSON object) of the fields, each named by the
+    /// last part of its path; a count calls nothing.
     fn find(
         &mut self,
         query: &Query,
@@ -184,7 +186,8 @@ pub trait Session: Send {
     /// Changes the document called `id` in one durable step; answers how many there were.
     fn update(&mut self, collection: &str, id: &Bson, changes: &[Change]) -> Result<u64, Failure>;
 
-    /// As `update` of several documents, in their order and one request, of a target that isn't SQL.
+    /// As `update` of several documents, in their order and one request, of a target that isn't
+    /// SQL.
     fn update_each(
         &mut self,
         _collection: &str,

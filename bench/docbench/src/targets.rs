@@ -1,7 +1,7 @@
 //! The databases: how each is found and started, and what it does for each request.
 //!
-//! A name on the command line is one of [`KNOWN`], or one that `--uri NAME=URI` gives; the scheme of the
-//! URI tells the protocol.
+//! A name on the command line is one of [`KNOWN`], or one that `--uri NAME=URI` gives; the scheme
+//! of the URI tells the protocol.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! What is measured: one module for each workload in [`crate::workloads`].
 //!
-//! A [`Workload`] runs on one target at a time, once a repetition, on a database that was just started on an
-//! empty directory. The runner interleaves targets and repeats; what the workload measures goes into the
-//! [`Recorder`], which puts the repetitions together. A workload
+//! A [`Workload`] runs on one target at a time, once a repetition, on a database that was just
+//! started on an empty directory. The runner interleaves targets and repeats; what the workload
+//! measures goes into the [`Recorder`], which puts the repetitions together. A workload
 //!
 //! 1. loads its data (not timed, unless the load is what is measured);
-//! 2. checks answers, and fails with [`Failure::Wrong`] where one is wrong: that disqualifies all its rows
-//!    on this target;
+//! 2. checks answers, and fails with [`Failure::Wrong`] where one is wrong: that disqualifies all
+//!    its rows on this target;
 //! 3. warms up, measures, and checks again what the measured time left behind.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,8 @@ use crate::target::{Capabilities, Failure, Target};
 
 /// The metric that is the processor time of a database's processes, for an operation.
 pub const CPU_OF_SERVER: &str = "cpu_an_operation";
-/// The same of the generator's process with the client's library, where the database is another one.
+/// The same of the generator's process with the client's library, where the database is another
+/// one.
 pub const CPU_OF_CLIENT: &str = "client_cpu_an_operation";
 
 /// What a workload runs on.
@@ -113,8 +114,8 @@ pub struct Context<'a> {
     /// The database; `None` for own subjects.
     pub database: Option<&'a dyn Target>,
     /// What the workload leaves here is run after it, on the same data: the target is stopped, the
-    /// operating system's caches are dropped, and the target is started again. "Not run" where the caches
-    /// can't be dropped.
+    /// operating system's caches are dropped, and the target is started again. "Not run" where the
+    /// caches can't be dropped.
     pub cold: Option<Cold>,
 }
 
@@ -125,7 +126,8 @@ impl<'a> Context<'a> {
     }
 
     /// Runs `work`, a load under `case`, and records it, with the processor time of the database's
-    /// processes, and of this one (which has an embedded database in it, so that there is one figure of both).
+    /// processes, and of this one (which has an embedded database in it, so that there is one
+    /// figure of both).
     pub fn load(
         &mut self,
         case: &Case,

@@ -1,7 +1,7 @@
 //! The documents of TokuMX's insertion benchmark: URI, name, origin, creation.
 //!
-//! About 230 bytes in BSON's shape. Five trees: 0 by `_id`, which holds the document; 1 by URI, 2 by
-//! name, 3 by origin, each with the `_id` behind the value in the key and nothing else; 4 by
+//! About 230 bytes in BSON's shape. Five trees: 0 by `_id`, which holds the document; 1 by URI, 2
+//! by name, 3 by origin, each with the `_id` behind the value in the key and nothing else; 4 by
 //! creation, clustered: it holds the document too. `_id` ascends, all other values are random.
 
 use bytes::{BufMut, Bytes, BytesMut};

@@ -1,7 +1,9 @@
-//! A control group that limits a process's memory, the file system's cache of what it reads and writes included.
+//! A control group that limits a process's memory, the file system's cache of what it reads and
+//! writes included.
 //!
-//! The kernel's first version of groups is used where it has the memory controller, else the second. Either needs the rights
-//! to make a group, which is to say root. The group is gone when its owner lets go; nobody may be in it then.
+//! The kernel's first version of groups is used where it has the memory controller, else the
+//! second. Either needs the rights to make a group, which is to say root. The group is gone when
+//! its owner lets go; nobody may be in it then.
 
 use std::fs;
 use std::io;

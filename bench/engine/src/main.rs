@@ -2,10 +2,10 @@
 //!
 //!     cargo run --release -p frond-engine-bench --features peers -- --full
 //!
-//! Reading order: [`target`] (what an engine must do), [`targets`] (the engines), [`workload`] (what
-//! is measured), [`measure`] (what it costs), [`report`] (the tables). This process starts one of its
-//! own kind for each target and workload, on an empty directory, one after the other, and gathers
-//! what they print. The method, and a run, are in `docs/notes/2026-11-23-engine.md`.
+//! Reading order: [`target`] (what an engine must do), [`targets`] (the engines), [`workload`]
+//! (what is measured), [`measure`] (what it costs), [`report`] (the tables). This process starts
+//! one of its own kind for each target and workload, on an empty directory, one after the other,
+//! and gathers what they print. The method, and a run, are in `docs/notes/2026-11-23-engine.md`.
 
 mod document;
 mod figures;
@@ -57,7 +57,8 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', default_values_t = targets::NAMES.map(String::from))]
     targets: Vec<String>,
     /// Which workloads, separated by commas: indexed-insert, commits, ycsb-memory, ycsb-4x, scan,
-    /// scan-4x, tree, versions, small-memory, recovery; and, only if it is named, since it takes root, ycsb-limited.
+    /// scan-4x, tree, versions, small-memory, recovery; and, only if it is named, since it takes
+    /// root, ycsb-limited.
     #[arg(long, value_delimiter = ',', default_values_t = workload::names_by_default())]
     workloads: Vec<String>,
     /// Documents of indexed-insert.
@@ -81,7 +82,8 @@ struct Arguments {
     /// The one number of threads of commits and ycsb, instead of all.
     #[arg(long)]
     threads: Option<u64>,
-    /// How many eighths of all memory engines' caches get in ycsb-limited, instead of what is best for each.
+    /// How many eighths of all memory engines' caches get in ycsb-limited, instead of what is best
+    /// for each.
     #[arg(long)]
     cache_eighths: Option<u64>,
     /// Where the data directories are made; must be on a real disk.

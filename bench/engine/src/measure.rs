@@ -1,10 +1,11 @@
 //! What a process has used so far, as the kernel tells it.
 //!
-//! Each target and workload run in a process of their own, so that its memory and its processor time
-//! are theirs alone: of all threads, those in the background and those that have ended included.
-//! *Bytes written* are what the process handed to `write` and its like (`wchar`): `write_bytes` counts
-//! whole folios of the page cache, and would say 1 MB for 8 KB synced inside an old file. No target
-//! writes through a mapping. What the kernel's own threads do for the file system isn't counted.
+//! Each target and workload run in a process of their own, so that its memory and its processor
+//! time are theirs alone: of all threads, those in the background and those that have ended
+//! included. *Bytes written* are what the process handed to `write` and its like (`wchar`):
+//! `write_bytes` counts whole folios of the page cache, and would say 1 MB for 8 KB synced inside
+//! an old file. No target writes through a mapping. What the kernel's own threads do for the file
+//! system isn't counted.
 
 use std::fs;
 use std::io::{self, Seek, Write};
@@ -32,7 +33,8 @@ pub fn cpu_seconds() -> Result<f64, Failure> {
     Ok(ticks? as f64 * TICK_SECONDS)
 }
 
-/// Processor time of this process's living threads, in seconds; exact, but without those that ended.
+/// Processor time of this process's living threads, in seconds; exact, but without those that
+/// ended.
 pub fn cpu_seconds_of_threads() -> Result<f64, Failure> {
     cpu_seconds_of_threads_named(|_| true)
 }
@@ -87,7 +89,8 @@ pub fn written_bytes() -> Result<u64, Failure> {
     Ok(line.ok_or("no wchar in /proc/self/io")?.parse()?)
 }
 
-/// Bytes that were read from a disk for this process, through the file system's cache, by calls and by faults.
+/// Bytes that were read from a disk for this process, through the file system's cache, by calls and
+/// by faults.
 pub fn disk_read_bytes() -> Result<u64, Failure> {
     let text = fs::read_to_string("/proc/self/io")?;
     let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
@@ -134,9 +137,10 @@ pub fn sync_probe_micros(directory: &Path) -> io::Result<f64> {
     Ok(taken[PROBE_SYNCS / 2])
 }
 
-/// Processor time for writing a GB to a file, in seconds: into pages that the kernel's cache takes for it, and over those. In a
-/// virtual machine the first may cost ten times the second, since its host gives memory when it is touched, and takes back what is
-/// free for some seconds; then all who write new files pay for it.
+/// Processor time for writing a GB to a file, in seconds: into pages that the kernel's cache takes
+/// for it, and over those. In a virtual machine the first may cost ten times the second, since its
+/// host gives memory when it is touched, and takes back what is free for some seconds; then all who
+/// write new files pay for it.
 pub fn memory_probe_seconds(directory: &Path) -> Result<[f64; 2], Failure> {
     let path = directory.join("probe");
     let mut file = fs::File::create(&path)?;

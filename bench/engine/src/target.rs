@@ -21,7 +21,8 @@ pub struct Settings<'a> {
     pub tree_count: usize,
     /// Bytes for cached pages, blocks or chunks; write buffers come on top.
     pub cache_bytes: u64,
-    /// Where writes gather in memory before they are moved, with those who have such: so much at once, at most.
+    /// Where writes gather in memory before they are moved, with those who have such: so much at
+    /// once, at most.
     pub write_buffer_bytes: u64,
 }
 
@@ -75,8 +76,8 @@ pub trait Target: Sync {
         Ok(false)
     }
 
-    /// Compresses what lies on the disk as far as the engine can, for what is seldom read. False if there is no
-    /// such thing.
+    /// Compresses what lies on the disk as far as the engine can, for what is seldom read. False if
+    /// there is no such thing.
     fn pack(&self) -> Result<bool, Failure> {
         Ok(false)
     }

@@ -33,7 +33,8 @@ pub struct Scale {
     pub version_entries: u64,
     /// `commits` and `ycsb` run with so many threads only, if it is said.
     pub threads: Option<u64>,
-    /// Where all memory is limited, engines' caches get so many eighths of it, instead of what is best for each.
+    /// Where all memory is limited, engines' caches get so many eighths of it, instead of what is
+    /// best for each.
     pub cache_eighths: Option<u64>,
 }
 
@@ -64,7 +65,8 @@ pub struct Workload {
     pub title: &'static str,
     /// Measures one target; false if it isn't there, or can't do this.
     pub run: Run,
-    /// How much memory all of it may use, the file system's cache included; `None` if that isn't limited.
+    /// How much memory all of it may use, the file system's cache included; `None` if that isn't
+    /// limited.
     pub memory_bytes: Option<fn(&Scale) -> u64>,
 }
 

@@ -3,8 +3,8 @@
 //!     cargo run --release -p frond-bench-query --features peers -- speed
 //!     cargo run --release -p frond-bench-query -- memory
 //!
-//! Reading order: [`reading`] (the documents), [`speed`] (the requests, and how they are timed), [`memory`]
-//! (a sort, a group and a window over more than fits), [`frond`], `peers`.
+//! Reading order: [`reading`] (the documents), [`speed`] (the requests, and how they are timed),
+//! [`memory`] (a sort, a group and a window over more than fits), [`frond`], `peers`.
 
 mod frond;
 mod memory;

@@ -1,4 +1,5 @@
-//! The documents of the benchmark: readings of stations, about 200 bytes each, made from their number.
+//! The documents of the benchmark: readings of stations, about 200 bytes each, made from their
+//! number.
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 

@@ -1,8 +1,8 @@
 //! Requests over a million small documents in cache, each by processor time.
 //!
-//! A request runs once to warm up and then as often as [`REPETITIONS`] says; the best run counts, because
-//! others on the machine only ever make one slower. Time is that of all threads of this process (PostgreSQL:
-//! wall time, its server does nothing else).
+//! A request runs once to warm up and then as often as [`REPETITIONS`] says; the best run counts,
+//! because others on the machine only ever make one slower. Time is that of all threads of this
+//! process (PostgreSQL: wall time, its server does nothing else).
 
 use std::fs;
 use std::time::Instant;

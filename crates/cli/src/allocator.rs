@@ -1,12 +1,13 @@
-//! What the allocator is told. It asks the environment when the process begins, so who wants something else begins again.
+//! What the allocator is told. It asks the environment when the process begins, so who wants
+//! something else begins again.
 
-/// Milliseconds after which what was freed goes back to the system. With the usual thousand, the import of a document of
-/// 1 GB took 59 to 72 MB; with ten it takes 46 to 48, and no longer.
+/// Milliseconds after which what was freed goes back to the system. With the usual thousand, the
+/// import of a document of 1 GB took 59 to 72 MB; with ten it takes 46 to 48, and no longer.
 #[cfg(unix)]
 const DELAY: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "10");
 
-/// Begins the process again as one that gives memory back soon, unless the environment says when. To be called before
-/// anything is read or opened.
+/// Begins the process again as one that gives memory back soon, unless the environment says when.
+/// To be called before anything is read or opened.
 pub fn give_back_soon() {
     #[cfg(unix)]
     if std::env::var_os(DELAY.0).is_none()

@@ -79,7 +79,8 @@ fn visit_batch(
     Ok((id != 0).then(|| document! { "getMore": id, "collection": collection }))
 }
 
-/// The caches of whoever reads each chunk once: a document of a gigabyte goes in and out in 64 MB of memory.
+/// The caches of whoever reads each chunk once: a document of a gigabyte goes in and out in 64 MB
+/// of memory.
 const STREAMING_CACHE_BYTES: u64 = 4 << 20;
 const STREAMING_INDEX_CACHE_BYTES: u64 = 2 << 20;
 
@@ -95,8 +96,8 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens a data directory, making it where it is missing; `in_use` is what to do where a server runs
-    /// on it.
+    /// Opens a data directory, making it where it is missing; `in_use` is what to do where a server
+    /// runs on it.
     pub fn open(directory: &Path, in_use: &str) -> Result<Embedded, Failure> {
         Embedded::open_with(directory, FrondOptions::default(), in_use)
     }
@@ -128,8 +129,9 @@ impl Embedded {
     }
 }
 
-/// Has the process take memory in small pages from now on. Of a huge one that was touched once all is taken, so that
-/// what the allocator spreads out costs up to twice what it holds; hot reads lose some percent.
+/// Has the process take memory in small pages from now on. Of a huge one that was touched once all
+/// is taken, so that what the allocator spreads out costs up to twice what it holds; hot reads lose
+/// some percent.
 pub fn refuse_huge_pages() {
     // A kernel that knows none refuses, and that is as well.
     #[cfg(target_os = "linux")]
@@ -141,8 +143,8 @@ pub fn is_in_use(error: &Error) -> bool {
     error.message.contains("LOCK") && !error.message.contains("os error")
 }
 
-/// Says why a data directory can't be opened and what to do about it; `in_use` is what to do where a
-/// server runs on it.
+/// Says why a data directory can't be opened and what to do about it; `in_use` is what to do where
+/// a server runs on it.
 pub fn open_failure(directory: &Path, error: &Error, in_use: &str) -> Failure {
     let directory = directory.display();
     let message = &error.message;

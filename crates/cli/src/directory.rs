@@ -1,9 +1,9 @@
-//! Which directories are data directories, so that a wrong `--data` neither finds nothing where there is
-//! something else, nor leaves files of ours beside what is not ours.
+//! Which directories are data directories, so that a wrong `--data` neither finds nothing where
+//! there is something else, nor leaves files of ours beside what is not ours.
 //!
 //! 1. What reads wants one that was begun: it has a manifest.
-//! 2. What may make one wants that, or a place that is empty but for what a cut-off beginning, the file system
-//!    or hidden files of others have left there.
+//! 2. What may make one wants that, or a place that is empty but for what a cut-off beginning, the
+//!    file system or hidden files of others have left there.
 
 use std::path::Path;
 

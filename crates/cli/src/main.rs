@@ -2,8 +2,10 @@
 //!
 //! Reading order: [`arguments`] (what several commands take), [`backend`] (a data directory or a
 //! running server: both take command documents and give reply documents, so that each command here
-//! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command), [`input`] and [`output`] (files in, text out), [`output_file`] (files that are there whole or not at all),
-//! [`terminal`] (colours), [`allocator`] (memory), [`failure`] (what can go wrong, and exit codes).
+//! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command),
+//! [`input`] and [`output`] (files in, text out), [`output_file`] (files that are there whole or
+//! not at all), [`terminal`] (colours), [`allocator`] (memory), [`failure`] (what can go wrong, and
+//! exit codes).
 
 mod allocator;
 mod arguments;

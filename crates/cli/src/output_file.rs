@@ -1,7 +1,8 @@
 //! A file that is there whole, or not at all.
 //!
-//! 1. What is written goes to a file of its own beside the file, `.NAME.PROCESS-COUNT.partial`. It is synced, its length is compared with what was
-//!    written, and it takes the file's name: what was there before stays until then, and stays after a failure.
+//! 1. What is written goes to a file of its own beside the file, `.NAME.PROCESS-COUNT.partial`. It
+//!    is synced, its length is compared with what was written, and it takes the file's name: what
+//!    was there before stays until then, and stays after a failure.
 //! 2. What isn't a plain file, a pipe or `/dev/stdout`, is written as it is.
 //!
 //! Whoever finishes last wins. A process that is killed leaves its partial file.

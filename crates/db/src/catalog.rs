@@ -1,8 +1,9 @@
 //! What exists: collections and their indexes.
 //!
-//! Reading order: [`IndexSpec`] (what an index is asked to be), `entry` (a collection in a commit), `index_entry` (what an index's tree holds),
-//! `view` (the catalog of one version at one moment), `adopt` (getting a collection into trees that
-//! can be written), `cache` (what was found last), then the operations: `collections`, `indexes` (with `prepared` and `build`), `stats`.
+//! Reading order: [`IndexSpec`] (what an index is asked to be), `entry` (a collection in a commit),
+//! `index_entry` (what an index's tree holds), `view` (the catalog of one version at one moment),
+//! `adopt` (getting a collection into trees that can be written), `cache` (what was found last),
+//! then the operations: `collections`, `indexes` (with `prepared` and `build`), `stats`.
 
 pub(crate) mod adopt;
 pub(crate) mod build;

@@ -1,7 +1,8 @@
 //! A clock that is asked, not believed.
 //!
-//! What is believed is the steady clock (which doesn't leap) plus an offset. A reading of the machine's clock
-//! that is near it is taken as it is, and corrects the offset. One that is further off is:
+//! What is believed is the steady clock (which doesn't leap) plus an offset. A reading of the
+//! machine's clock that is near it is taken as it is, and corrects the offset. One that is further
+//! off is:
 //!
 //! | ahead by | is |
 //! |---|---|
@@ -9,13 +10,14 @@
 //! | up to 400 days | believed after an hour: a directory that was closed for long, or a clock that is wrong at the start and soon corrected |
 //! | more, or behind by more than a day | doubted until it is near again, or accepted |
 //!
-//! An hour is one of the steady clock, or, over a restart, one by the doubted clock itself: it says now
-//! what it said then and an hour or more.
+//! An hour is one of the steady clock, or, over a restart, one by the doubted clock itself: it says
+//! now what it said then and an hour or more.
 //!
-//! Where nothing is known (a new directory) any time from 2025 to 2100 is believed. Others are doubted, and time
-//! begins with 2025.
+//! Where nothing is known (a new directory) any time from 2025 to 2100 is believed. Others are
+//! doubted, and time begins with 2025.
 //!
-//! *Thread safety*: any number of threads. While the clock is believed and hardly moved, a reading takes no lock.
+//! *Thread safety*: any number of threads. While the clock is believed and hardly moved, a reading
+//! takes no lock.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -195,7 +195,8 @@ pub struct FindRequest {
     pub in_memory_only: bool,
     /// Whether each document tells the key by which it lies, as `$recordId`.
     pub tells_key: bool,
-    /// Of a capped collection: only what lies from this place to that one, in the order of insertion.
+    /// Of a capped collection: only what lies from this place to that one, in the order of
+    /// insertion.
     pub placed: Option<(u64, u64)>,
     /// How it is told to stop.
     pub interrupt: Interrupt,

@@ -6,20 +6,22 @@
 //!
 //! A merge or a reset replaces trees of many collections, and closes the latches of them all.
 //!
-//! An index build has nothing left to do but a few hundred entries when it closes the latch ([`LatchMode::Finisher`]), so writers
-//! wait for milliseconds. If they write faster than it catches up, it *slows* them before ([`Throttle`]): each waits
-//! a little before it begins, with no lock held.
+//! An index build has nothing left to do but a few hundred entries when it closes the latch
+//! ([`LatchMode::Finisher`]), so writers wait for milliseconds. If they write faster than it
+//! catches up, it *slows* them before ([`Throttle`]): each waits a little before it begins, with no
+//! lock held.
 //!
 //! What removes a whole branch or database has a set of records to remove, and optimism can't see
 //! that another transaction adds one to the set: it would stay behind, and come back with the next
 //! database of that name. So every transaction passes its database's latch, and a removal closes it
 //! from its first attempt on.
 //!
-//! *Lock order*: the database's latch, then the collections' latches, these by rising stripe (a transaction of several requests,
-//! which passes the latches of all that it wrote when it commits, takes those of databases by rising stripe too). Whoever holds a
-//! latch waits for nothing else: for what somebody has claimed it waits outside, and keeps what it has claimed itself. Gates
-//! guard no data, so a panic while one is held leaves nothing by half. They are the only locks held across a sync: whoever waits
-//! for one would otherwise only find out later that it has lost.
+//! *Lock order*: the database's latch, then the collections' latches, these by rising stripe (a
+//! transaction of several requests, which passes the latches of all that it wrote when it commits,
+//! takes those of databases by rising stripe too). Whoever holds a latch waits for nothing else:
+//! for what somebody has claimed it waits outside, and keeps what it has claimed itself. Gates
+//! guard no data, so a panic while one is held leaves nothing by half. They are the only locks held
+//! across a sync: whoever waits for one would otherwise only find out later that it has lost.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -105,7 +107,8 @@ impl Drop for Throttle<'_> {
     }
 }
 
-/// The collections to which an open transaction of several requests writes: who publishes an index waits for its end.
+/// The collections to which an open transaction of several requests writes: who publishes an index
+/// waits for its end.
 pub(crate) struct OpenWriter {
     contention: Arc<Contention>,
     stripes: BTreeSet<usize>,
@@ -117,7 +120,8 @@ impl OpenWriter {
         OpenWriter { contention: Arc::clone(contention), stripes: BTreeSet::new() }
     }
 
-    /// Writes to a collection from now on; tells whether it is the first time. Waits for an index that is published now.
+    /// Writes to a collection from now on; tells whether it is the first time. Waits for an index
+    /// that is published now.
     pub fn enter(&mut self, scope: Scope) -> bool {
         let contention = &*self.contention;
         let _gate = latch(&contention.collections[scope.collection], false);
@@ -155,7 +159,8 @@ impl Contention {
         }
     }
 
-    /// Passes or closes the latches of a database and of collections, whose stripes ascend strictly.
+    /// Passes or closes the latches of a database and of collections, whose stripes ascend
+    /// strictly.
     pub fn latches(
         &self,
         database: usize,

@@ -285,9 +285,9 @@ impl Database {
         }
     }
 
-    /// Runs `body` in a transaction of its own ([`Frond::transact`]): what concerns versions takes no
-    /// part in transactions of several requests, and beside one it would see and move other things
-    /// than its client means.
+    /// Runs `body` in a transaction of its own ([`Frond::transact`]): what concerns versions takes
+    /// no part in transactions of several requests, and beside one it would see and move other
+    /// things than its client means.
     ///
     /// # Errors
     /// `OperationNotSupportedInTransaction` if this database belongs to one.
@@ -424,7 +424,8 @@ impl Transaction {
         let frond = self.frond();
         let context = Context::Within(self.clone());
         let known = self.moment().and_then(|moment| frond.catalog_cache().database(moment, name));
-        // What leads to a commit must have been read for the snapshot to stay when it leads elsewhere.
+        // What leads to a commit must have been read for the snapshot to stay when it leads
+        // elsewhere.
         let is_enough = |known: &Arc<KnownDatabase>| {
             let is_branch = matches!(known.target, Target::Branch(_));
             is_branch && frond.catalog_cache().is_current(known.moment)

@@ -26,8 +26,8 @@ pub enum ErrorKind {
     Damaged,
     /// A sync failed before or the database was closed: nothing was written, open it again.
     Closed,
-    /// A write or sync failed while this was written: whether it was kept shows when the database is opened again.
-    /// What can't be done twice must not be sent again before.
+    /// A write or sync failed while this was written: whether it was kept shows when the database
+    /// is opened again. What can't be done twice must not be sent again before.
     Unknown,
     /// A defect of ours: please report it.
     Internal,
@@ -141,9 +141,10 @@ impl Error {
         )
     }
 
-    /// Whether it is about one document or statement of a request, so that the others may succeed: what is wrong, or
-    /// a document that is damaged. A full disk and an interruption end the request: a client that reads them among the
-    /// errors of single statements would take the request for done.
+    /// Whether it is about one document or statement of a request, so that the others may succeed:
+    /// what is wrong, or a document that is damaged. A full disk and an interruption end the
+    /// request: a client that reads them among the errors of single statements would take the
+    /// request for done.
     pub fn is_of_statement(&self) -> bool {
         const INTERRUPTIONS: [Code; 3] =
             [Code::Interrupted, Code::InterruptedAtShutdown, Code::MaxTimeMSExpired];

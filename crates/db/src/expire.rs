@@ -1,12 +1,12 @@
 //! Removing documents that have expired, as TTL indexes say.
 //!
-//! A document expires some seconds after the earliest date in the indexed field; what is no date there
-//! never does, nor does a document that a partial index leaves out. Only the default branch of a database
-//! is looked at: what is old on another branch is what that branch is about. While the clock is doubted nothing
-//! expires ([`Frond::expiry_millis`]).
+//! A document expires some seconds after the earliest date in the indexed field; what is no date
+//! there never does, nor does a document that a partial index leaves out. Only the default branch
+//! of a database is looked at: what is old on another branch is what that branch is about. While
+//! the clock is doubted nothing expires ([`Frond::expiry_millis`]).
 //!
-//! Documents are removed in transactions of at most [`BATCH_COUNT_MAX`], like any others: a writer that
-//! changes one meanwhile wins or loses as against another writer.
+//! Documents are removed in transactions of at most [`BATCH_COUNT_MAX`], like any others: a writer
+//! that changes one meanwhile wins or loses as against another writer.
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Durability;
@@ -26,8 +26,9 @@ use crate::transact::Outcome;
 const BATCH_COUNT_MAX: usize = 500;
 
 impl Frond {
-    /// Removes the documents of all databases that have expired; answers how many. A collection that
-    /// fails (a full disk, say) doesn't keep the others from it: the first error is given at the end.
+    /// Removes the documents of all databases that have expired; answers how many. A collection
+    /// that fails (a full disk, say) doesn't keep the others from it: the first error is given at
+    /// the end.
     ///
     /// # Errors
     /// The first; `interrupt`'s at once.

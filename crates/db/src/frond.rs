@@ -31,17 +31,17 @@ pub struct FrondOptions {
     pub stage_memory_bytes_max: Option<usize>,
     /// Bytes that the stages of all queries together keep in memory at most. `None` is 1 GB.
     pub stages_memory_bytes_max: Option<usize>,
-    /// Bytes of disk that temporary files of all queries take together at most: sorts and groups that exceed
-    /// their memory. `None` is 10 GB.
+    /// Bytes of disk that temporary files of all queries take together at most: sorts and groups
+    /// that exceed their memory. `None` is 10 GB.
     pub temporary_disk_bytes_max: Option<u64>,
-    /// Bytes of documents that the process keeps as they were put together, and as many again of indexes of
-    /// documents. `None` is 32 MB; what the last that is opened says holds for all.
+    /// Bytes of documents that the process keeps as they were put together, and as many again of
+    /// indexes of documents. `None` is 32 MB; what the last that is opened says holds for all.
     pub documents_cache_bytes: Option<u64>,
-    /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB: who
-    /// serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
+    /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB:
+    /// who serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
     pub document_bytes_max: Option<u64>,
-    /// How many milliseconds a statement of a transaction of several requests waits for what another transaction has
-    /// claimed, before it fails with `WriteConflict`. `None`: 3,000.
+    /// How many milliseconds a statement of a transaction of several requests waits for what
+    /// another transaction has claimed, before it fails with `WriteConflict`. `None`: 3,000.
     pub write_wait_millis_max: Option<u64>,
 }
 
@@ -53,7 +53,8 @@ const STAGES_SHARE: u64 = 8;
 const STAGES_BYTES_MIN: u64 = 24 << 20;
 /// What they keep together where there is no such budget.
 const STAGES_BYTES_MAX: usize = 1 << 30;
-/// What temporary files take together: a sort of so much, or some thousand cursors that were forgotten.
+/// What temporary files take together: a sort of so much, or some thousand cursors that were
+/// forgotten.
 const TEMPORARY_DISK_BYTES_MAX: u64 = 10 << 30;
 /// Documents that were put together take this part of it, within these bounds.
 const DOCUMENTS_SHARE: u64 = 32;
@@ -63,8 +64,8 @@ const DOCUMENTS_BYTES_MAX: u64 = 32 << 20;
 const STAGE_BYTES_MIN: u64 = 1 << 20;
 
 impl FrondOptions {
-    /// The default options with one budget of memory, divided by [`EngineOptions::for_memory`]; a stage of a query
-    /// keeps a sixteenth of it at most, all stages together an eighth.
+    /// The default options with one budget of memory, divided by [`EngineOptions::for_memory`]; a
+    /// stage of a query keeps a sixteenth of it at most, all stages together an eighth.
     ///
     /// [`EngineOptions::for_memory`]: frond_engine::EngineOptions::for_memory
     pub fn for_memory(bytes: u64) -> FrondOptions {
@@ -109,8 +110,8 @@ const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 /// Takes a line for the log.
 type NoticeSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Longer than a transaction takes that isn't waiting for its client; and short enough for one client that has two
-/// transactions open, which are in each other's way, to be told.
+/// Longer than a transaction takes that isn't waiting for its client; and short enough for one
+/// client that has two transactions open, which are in each other's way, to be told.
 const WRITE_WAIT_MILLIS_MAX: u64 = 3_000;
 
 struct Inner {
@@ -144,7 +145,8 @@ struct Inner {
 }
 
 impl Frond {
-    /// What `engine` holds, whose log lies on `machine`'s disk, with `clock` for what `machine`'s clock says.
+    /// What `engine` holds, whose log lies on `machine`'s disk, with `clock` for what `machine`'s
+    /// clock says.
     ///
     /// # Errors
     /// If temporary files of an earlier process can't be removed.
@@ -205,8 +207,8 @@ impl Frond {
         self.document_bytes_max
     }
 
-    /// Has `sink` told of what an operator may want to read and nobody asked for: a line each. Only the first
-    /// sink is.
+    /// Has `sink` told of what an operator may want to read and nobody asked for: a line each. Only
+    /// the first sink is.
     pub fn on_notice(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
         // A second server on one handle isn't worth an error: the lines go where they went.
         let sink: NoticeSink = Arc::new(sink);
@@ -215,8 +217,8 @@ impl Frond {
         }
     }
 
-    /// What closed the databases for writing, if anything but [`Frond::close`] did: reads go on, and only opening the
-    /// directory again leads back.
+    /// What closed the databases for writing, if anything but [`Frond::close`] did: reads go on,
+    /// and only opening the directory again leads back.
     pub fn fault(&self) -> Option<&Fault> {
         self.inner.engine.fault()
     }
@@ -258,8 +260,8 @@ impl Frond {
         Ok(self.inner.engine.await_visible(Sequence(time.0))?)
     }
 
-    /// Now as a timestamp, as a Sequence is: the second that is believed and a counter, above everything
-    /// that is visible. No two are equal.
+    /// Now as a timestamp, as a Sequence is: the second that is believed and a counter, above
+    /// everything that is visible. No two are equal.
     pub fn new_timestamp(&self) -> Timestamp {
         let visible = self.inner.engine.visible();
         let least = visible.following(self.inner.clock.now_micros()).unwrap_or(visible).0;
@@ -285,7 +287,8 @@ impl Frond {
         &self.inner.engine
     }
 
-    /// Writes what is in memory to its files: what was committed is durable, also what wasn't to wait for it.
+    /// Writes what is in memory to its files: what was committed is durable, also what wasn't to
+    /// wait for it.
     pub fn flush(&self) -> Result<(), Error> {
         Ok(self.inner.engine.flush()?)
     }
@@ -318,8 +321,8 @@ impl Frond {
         }
     }
 
-    /// What the store's cache may take, and what documents that were put together may; indexes of documents take as
-    /// much again.
+    /// What the store's cache may take, and what documents that were put together may; indexes of
+    /// documents take as much again.
     pub(crate) fn cache_bytes(&self) -> (u64, u64) {
         self.inner.cache_bytes
     }
@@ -330,7 +333,8 @@ impl Frond {
         &self.inner.memory_budget
     }
 
-    /// What the values of one request may take: see [`RequestMemory`](frond_query::memory::RequestMemory).
+    /// What the values of one request may take: see
+    /// [`RequestMemory`](frond_query::memory::RequestMemory).
     pub(crate) fn request_reservation(&self) -> Reservation {
         let budget = &self.inner.memory_budget;
         let bytes_max = REQUEST_BYTES_MAX.min(budget.bytes_max());

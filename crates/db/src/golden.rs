@@ -1,5 +1,5 @@
-//! The worked examples of docs/format are what is written, byte for byte. So neither the formats nor
-//! their documents change unnoticed.
+//! The worked examples of docs/format are what is written, byte for byte. So neither the formats
+//! nor their documents change unnoticed.
 
 use frond_doc::{DocumentBuf, document};
 use frond_store::{Chunk, ChunkHash};

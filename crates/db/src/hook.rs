@@ -1,8 +1,9 @@
-//! The one way from databases up to the layer of versions, a crate above: what requests on a database ask of it.
+//! The one way from databases up to the layer of versions, a crate above: what requests on a
+//! database ask of it.
 //!
-//! Versions stand on databases and use them; a database reaches them only by [`Versions`], which is given to
-//! [`Frond`](crate::frond::Frond) when its directory is opened. There it lies as a value of unknown type, because
-//! the trait speaks of databases, which stand above it.
+//! Versions stand on databases and use them; a database reaches them only by [`Versions`], which is
+//! given to [`Frond`](crate::frond::Frond) when its directory is opened. There it lies as a value
+//! of unknown type, because the trait speaks of databases, which stand above it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ pub type Rows = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
 
 /// What the layer of versions does for requests on databases.
 pub trait Versions: Send + Sync {
-    /// Whether a stage of this name, the first of its pipeline, makes documents that tell of history.
+    /// Whether a stage of this name, the first of its pipeline, makes documents that tell of
+    /// history.
     fn is_source(&self, stage: &str) -> bool;
 
     /// The documents that such a stage makes.

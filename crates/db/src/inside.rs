@@ -1,8 +1,9 @@
-//! What the layer of versions (`frond-vcs`) gets of databases beyond what applications get: for no other crate, which
-//! tidy checks. Methods of public types that only that layer calls are `#[doc(hidden)]` where they stand.
+//! What the layer of versions (`frond-vcs`) gets of databases beyond what applications get: for no
+//! other crate, which tidy checks. Methods of public types that only that layer calls are
+//! `#[doc(hidden)]` where they stand.
 //!
-//! Whatever else of databases versions come to need is added here, and so is seen. The other way leads by
-//! [`Versions`] alone.
+//! Whatever else of databases versions come to need is added here, and so is seen. The other way
+//! leads by [`Versions`] alone.
 
 // What applications get, too.
 pub use crate::collection::Effort;

@@ -9,9 +9,10 @@
 //!    the log before, or durable: it was visible when the transaction began. Other chunks that the
 //!    store has already may not be durable: if they are many, the store is synced instead.
 //! 3. An update by operators goes piece by piece where it can ([`update`]), and over the whole
-//!    document otherwise; both give the same bytes and the same head.
-//!    So does an update by stages that set or remove outermost fields, and `$out` of such ([`stages`]).
-//! 4. A document that comes as a stream is put into the store before its transaction ([`gathered`]).
+//!    document otherwise; both give the same bytes and the same head. So does an update by stages
+//!    that set or remove outermost fields, and `$out` of such ([`stages`]).
+//! 4. A document that comes as a stream is put into the store before its transaction
+//!    ([`gathered`]).
 
 pub(crate) mod every;
 pub(crate) mod gathered;
@@ -59,7 +60,8 @@ pub fn read_document(store: &dyn ChunkStore, value: &Value) -> Result<DocumentBu
     }
 }
 
-/// The large document that a value is the head of: to be read. The parameters matter to who changes it.
+/// The large document that a value is the head of: to be read. The parameters matter to who changes
+/// it.
 pub fn head(value: &Value) -> Option<LargeDocument> {
     LargeDocument::open(TreeFormat::new(0), value)
 }
@@ -72,8 +74,8 @@ pub(crate) fn read(
     DOCUMENTS.read(store, large).map_err(|error| damaged(&large.value(), error))
 }
 
-/// These outermost fields of a large document that is kept in memory whole once it was read, or all of it:
-/// what costs less.
+/// These outermost fields of a large document that is kept in memory whole once it was read, or all
+/// of it: what costs less.
 pub(crate) fn read_in_part(
     store: &dyn ChunkStore,
     large: &LargeDocument,

@@ -2,7 +2,8 @@
 //!
 //! Characters that drivers refuse in a database's name can be percent-encoded:
 //! `shop@feature%2Flogin`. `db@branch` is read and written; anything else after the `@` (a commit,
-//! an ancestor `~n` or `^n`) is read only. The first `@` separates, so a branch's name may hold one.
+//! an ancestor `~n` or `^n`) is read only. The first `@` separates, so a branch's name may hold
+//! one.
 
 use frond_store::ChunkHash;
 use std::fmt;

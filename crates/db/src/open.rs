@@ -11,8 +11,9 @@ use crate::frond::{Frond, FrondOptions};
 use crate::hook::{self, NoVersions, Versions};
 
 impl Frond {
-    /// Opens the data directory that is `machine`'s disk without a layer of versions: what is dropped is gone, and
-    /// no stage tells of history. For tests of databases alone: programs open with `frond_vcs::open`.
+    /// Opens the data directory that is `machine`'s disk without a layer of versions: what is
+    /// dropped is gone, and no stage tells of history. For tests of databases alone: programs open
+    /// with `frond_vcs::open`.
     ///
     /// # Errors
     /// If the disk doesn't answer or what it holds can't be read.

@@ -264,8 +264,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The tree that a snapshot shows as it is stored, if nothing lies over it: its entries can be found by
-    /// their places.
+    /// The tree that a snapshot shows as it is stored, if nothing lies over it: its entries can be
+    /// found by their places.
     pub fn settled(&self, tree: TreeRef) -> Result<Option<Tree>, Error> {
         match (tree, &self.source) {
             (TreeRef::Committed(tree), _) => Ok(Some(tree)),

@@ -1,20 +1,20 @@
 //! Writes that a client sends again because it got no answer: done once, answered twice.
 //!
-//! A client numbers its writes within a session, and the statements of a write. What a statement did is
-//! remembered in a record of the session, in the transaction of the write itself: so the record is there
-//! exactly if the write is, after a crash too. A write whose number the record has answers for each
-//! statement that is in it what it did the first time, and runs only the others.
+//! A client numbers its writes within a session, and the statements of a write. What a statement
+//! did is remembered in a record of the session, in the transaction of the write itself: so the
+//! record is there exactly if the write is, after a crash too. A write whose number the record has
+//! answers for each statement that is in it what it did the first time, and runs only the others.
 //!
 //! *Invariants*
 //! 1. A session has one record, of its last number (and further parts of it, if the write has many
-//!    statements). A client that uses a new number has the answers to
-//!    all before it, so a lower one is refused, and the record of a new number replaces the old one.
+//!    statements). A client that uses a new number has the answers to all before it, so a lower one
+//!    is refused, and the record of a new number replaces the old one.
 //! 2. Only statements that changed something are remembered: any other may run again.
-//! 3. The same write sent twice at once writes the same record, so one of the two conflicts, runs again
-//!    and then finds the record.
+//! 3. The same write sent twice at once writes the same record, so one of the two conflicts, runs
+//!    again and then finds the record.
 //!
-//! A transaction that was committed leaves a record too, so that its commit can be sent again. Records
-//! that were not used for long are removed by [`Frond::forget_retries`].
+//! A transaction that was committed leaves a record too, so that its commit can be sent again.
+//! Records that were not used for long are removed by [`Frond::forget_retries`].
 
 mod memory;
 
@@ -169,7 +169,8 @@ impl Frond {
         })
     }
 
-    /// Removes what is remembered of sessions that were not used since `before_millis`; tells how many.
+    /// Removes what is remembered of sessions that were not used since `before_millis`; tells how
+    /// many.
     pub fn forget_retries(&self, before_millis: i64) -> Result<u64, Error> {
         let reader = Reader::now(self.engine());
         let place = TreeRef::Live(TreeId::SYSTEM);
@@ -188,7 +189,8 @@ impl Frond {
         Ok(count + self.forget(&mut old, before_millis)?)
     }
 
-    /// Removes records, but those that were used meanwhile. A conflict leaves them for the next time.
+    /// Removes records, but those that were used meanwhile. A conflict leaves them for the next
+    /// time.
     fn forget(&self, keys: &mut Vec<Bytes>, before_millis: i64) -> Result<u64, Error> {
         let mut transaction = self.engine().begin();
         transaction.give_back();

@@ -1,7 +1,8 @@
 //! What the catalog says, as types; and what the process remembers of it.
 //!
-//! Reading order: [`TreeRef`] (where a tree lies), `collection` (a collection that can be read), `entry` (one in a
-//! commit), `cache` (what names meant last), `builds` and `usage` (of indexes). Reading them is the catalog's.
+//! Reading order: [`TreeRef`] (where a tree lies), `collection` (a collection that can be read),
+//! `entry` (one in a commit), `cache` (what names meant last), `builds` and `usage` (of indexes).
+//! Reading them is the catalog's.
 
 mod builds;
 pub(crate) mod cache;

@@ -1,4 +1,5 @@
-//! Sessions' records: what a client's last write or transaction did, stored in the transaction that did it.
+//! Sessions' records: what a client's last write or transaction did, stored in the transaction that
+//! did it.
 //!
 //! Only the record and its place: when a write is answered from it, [`crate::retry`] decides.
 

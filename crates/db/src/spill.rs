@@ -4,8 +4,8 @@
 //! synced, and are removed when the query is done with them; what a crash left is removed when the
 //! directory is opened. Nothing else reads them.
 //!
-//! All of them together take no more than a limit: a cursor that its client forgot keeps its files for minutes, and thousands
-//! of them would fill the disk that the data need.
+//! All of them together take no more than a limit: a cursor that its client forgot keeps its files
+//! for minutes, and thousands of them would fill the disk that the data need.
 
 use std::io;
 use std::sync::Arc;
@@ -51,8 +51,8 @@ impl Room {
 }
 
 impl SpillSpace {
-    /// Removes what was left over; all files together may take `bytes_max`. The directory is this process's
-    /// alone: it is locked.
+    /// Removes what was left over; all files together may take `bytes_max`. The directory is this
+    /// process's alone: it is locked.
     ///
     /// # Errors
     /// What the disk says.

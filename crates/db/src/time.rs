@@ -2,16 +2,18 @@
 //!
 //! A clock that is wrong must not delete anything. So there are three questions:
 //!
-//! - [`Frond::now_millis`]: what does the clock say? For what clients see of it and write by it (`$$NOW`,
-//!   `$currentDate`, ObjectIds), as with MongoDB.
-//! - [`Frond::time_millis`]: what time is it most likely? For what is recorded: commits, reflog, retry records, and
-//!   (by way of the engine) Sequences. A clock that leaps isn't followed: time goes on from what was believed last.
-//! - [`Frond::expiry_millis`]: may things expire, and by what time? `None` while the clock is doubted.
+//! - [`Frond::now_millis`]: what does the clock say? For what clients see of it and write by it
+//!   (`$$NOW`, `$currentDate`, ObjectIds), as with MongoDB.
+//! - [`Frond::time_millis`]: what time is it most likely? For what is recorded: commits, reflog,
+//!   retry records, and (by way of the engine) Sequences. A clock that leaps isn't followed: time
+//!   goes on from what was believed last.
+//! - [`Frond::expiry_millis`]: may things expire, and by what time? `None` while the clock is
+//!   doubted.
 //!
-//! What was believed last is recorded in the system tree, once in [`RECORD_MILLIS`] and when the directory is closed, so that
-//! an opening knows it; [`crate::clock`] says what is believed. A record names the last Sequence, too: one that lies
-//! later by its second was given out later, by a clock that was believed. So a process that was killed
-//! leaves off where it wrote last.
+//! What was believed last is recorded in the system tree, once in [`RECORD_MILLIS`] and when the
+//! directory is closed, so that an opening knows it; [`crate::clock`] says what is believed. A
+//! record names the last Sequence, too: one that lies later by its second was given out later, by a
+//! clock that was believed. So a process that was killed leaves off where it wrote last.
 
 use std::sync::PoisonError;
 
@@ -30,7 +32,8 @@ use crate::system;
 
 /// What is recorded may be so much older than what is believed.
 const RECORD_MILLIS: i64 = 3_600_000;
-/// A Sequence is later than the record beside it where it is by so many seconds: openings skip some, too.
+/// A Sequence is later than the record beside it where it is by so many seconds: openings skip
+/// some, too.
 const LATER_SECONDS: u64 = 60;
 const MICROS_PER_MILLI: i64 = 1_000;
 const MILLIS_PER_SECOND: i64 = 1_000;
@@ -77,7 +80,8 @@ impl Frond {
         self.clock().wall_micros().div_euclid(MICROS_PER_MILLI)
     }
 
-    /// What [`Frond::now_millis`] asks, for those that outlive this or that it owns: a server's log.
+    /// What [`Frond::now_millis`] asks, for those that outlive this or that it owns: a server's
+    /// log.
     pub fn wall_clock(&self) -> impl Fn() -> i64 + Send + Sync + use<> {
         let clock = self.shared_clock();
         move || clock.wall_micros().div_euclid(MICROS_PER_MILLI)
@@ -123,8 +127,8 @@ impl Frond {
         Ok(self.clock_state())
     }
 
-    /// Records what is believed if that was long ago, and tells when doubts begin or end. Costs little
-    /// when there is nothing to do; to be called from time to time.
+    /// Records what is believed if that was long ago, and tells when doubts begin or end. Costs
+    /// little when there is nothing to do; to be called from time to time.
     ///
     /// # Errors
     /// What a write may meet.

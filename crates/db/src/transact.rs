@@ -1,14 +1,18 @@
 //! Transactions that run again by themselves when another was in the way.
 //!
-//! 1. A request's transaction runs optimistically. If its commit conflicts, it is run again from the start, at a new
-//!    snapshot, and claims from then on what it writes (`frond_engine::LockMode`): whoever else wants to write that waits
-//!    until it is done, so that a hundred updaters of one counter take turns instead of all losing to one.
-//! 2. What somebody else has claimed, another such transaction or one of several requests, it waits for, as long as its
-//!    caller does ([`Interrupt`]), and has its turn in the order in which it came.
-//! 3. A conflict over whole trees, or over what it was found by, has no queue: it runs again after a short wait that grows.
+//! 1. A request's transaction runs optimistically. If its commit conflicts, it is run again from
+//!    the start, at a new snapshot, and claims from then on what it writes
+//!    (`frond_engine::LockMode`): whoever else wants to write that waits until it is done, so that
+//!    a hundred updaters of one counter take turns instead of all losing to one.
+//! 2. What somebody else has claimed, another such transaction or one of several requests, it waits
+//!    for, as long as its caller does ([`Interrupt`]), and has its turn in the order in which it
+//!    came.
+//! 3. A conflict over whole trees, or over what it was found by, has no queue: it runs again after
+//!    a short wait that grows.
 //! 4. After [`ATTEMPTS_MAX`] the conflict is the caller's.
 //!
-//! *Latches* ([`crate::contention`]) are taken for each attempt, before its transaction begins, and kept until it has ended.
+//! *Latches* ([`crate::contention`]) are taken for each attempt, before its transaction begins, and
+//! kept until it has ended.
 
 use std::time::{Duration, Instant};
 
@@ -24,10 +28,12 @@ use crate::system;
 const ATTEMPTS_MAX: u32 = 2_000;
 const WAIT_MICROS_MIN: u64 = 20;
 const WAIT_MICROS_MAX: u64 = 2_000;
-/// How often one that waits asks whether it still may: who is told to end notices it so late. Asking costs a switch of
-/// threads; with hundreds that wait, asking each 10 ms took as much processor time as what they waited to do.
+/// How often one that waits asks whether it still may: who is told to end notices it so late.
+/// Asking costs a switch of threads; with hundreds that wait, asking each 10 ms took as much
+/// processor time as what they waited to do.
 const WAIT_STEP: Duration = Duration::from_millis(100);
-/// How long a request waits for what another transaction has claimed, if nobody ends the wait before.
+/// How long a request waits for what another transaction has claimed, if nobody ends the wait
+/// before.
 const WAIT_MILLIS_MAX: u64 = 300_000;
 
 /// Waits until a claim's turn has come, for so long at most; tells whether it has.
@@ -63,7 +69,8 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Whether a transaction that met a conflict has what it wanted, after a wait perhaps, and need only begin again.
+/// Whether a transaction that met a conflict has what it wanted, after a wait perhaps, and need
+/// only begin again.
 fn has_its_turn(transaction: &mut Transaction, interrupt: &Interrupt) -> Result<bool, Error> {
     if let Some(blocked) = transaction.blocked() {
         return Ok(wait(&blocked, WAIT_MILLIS_MAX, interrupt)? && transaction.unblock());
@@ -102,8 +109,9 @@ impl Frond {
         self.attempt(scope, more, mode, durability, &never, |transaction, _| body(transaction))
     }
 
-    /// As `transact`, for whom `interrupt` ends the wait for others, and where `body` is told the moment of the catalog
-    /// that was noted before the transaction began: what was known of the catalog at that moment is right in it.
+    /// As `transact`, for whom `interrupt` ends the wait for others, and where `body` is told the
+    /// moment of the catalog that was noted before the transaction began: what was known of the
+    /// catalog at that moment is right in it.
     pub(crate) fn transact_noted<T>(
         &self,
         scope: Scope,
@@ -159,7 +167,8 @@ impl Frond {
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
-                    // Whoever was first may have to be synced yet: what is claimed now waits for that.
+                    // Whoever was first may have to be synced yet: what is claimed now waits for
+                    // that.
                     if attempt > 0 {
                         std::thread::sleep(self.wait(attempt));
                     }

@@ -1,30 +1,34 @@
 //! Transactions of several requests.
 //!
-//! A [`Transaction`] is one transaction of the engine that requests share, one after the other, over
-//! any number of collections, databases and branches. A `Database` that came from it reads what the
-//! transaction sees (its snapshot and its own writes) and writes into it; nobody else sees that before
-//! [`Transaction::commit`].
+//! A [`Transaction`] is one transaction of the engine that requests share, one after the other,
+//! over any number of collections, databases and branches. A `Database` that came from it reads
+//! what the transaction sees (its snapshot and its own writes) and writes into it; nobody else sees
+//! that before [`Transaction::commit`].
 //!
-//! 1. A write is a statement on a savepoint of its own: one that fails is undone, the transaction goes
-//!    on. (Who speaks MongoDB's protocol ends it then.)
-//! 2. What a statement writes is claimed until the transaction ends (`frond_engine::LockMode::Interactive`). A write of a document
-//!    that another transaction has claimed waits for its end, no longer than [`Frond::write_wait_millis_max`]; of those that wait for
-//!    one another the youngest fails.
-//! 3. A statement that met what was written since the snapshot is undone and runs again at a newer one, if everything that
-//!    the statements before have read is unchanged there: all answers are those of one snapshot. If it isn't, the
-//!    statement fails with a conflict.
-//! 4. The first write to a collection also asks whether it was created, or got an index, since the snapshot, and moves the snapshot as in
-//!    3: nothing of that is a conflict with who has read nothing there. From then on an index is published only when the
-//!    transaction has ended ([`OpenWriter`]).
-//! 5. The commit passes the latches of all that was written (see [`crate::contention`]), so that whoever
-//!    removes a database either sees what this transaction added or makes it conflict.
+//! 1. A write is a statement on a savepoint of its own: one that fails is undone, the transaction
+//!    goes on. (Who speaks MongoDB's protocol ends it then.)
+//! 2. What a statement writes is claimed until the transaction ends
+//!    (`frond_engine::LockMode::Interactive`). A write of a document that another transaction has
+//!    claimed waits for its end, no longer than [`Frond::write_wait_millis_max`]; of those that
+//!    wait for one another the youngest fails.
+//! 3. A statement that met what was written since the snapshot is undone and runs again at a newer
+//!    one, if everything that the statements before have read is unchanged there: all answers are
+//!    those of one snapshot. If it isn't, the statement fails with a conflict.
+//! 4. The first write to a collection also asks whether it was created, or got an index, since the
+//!    snapshot, and moves the snapshot as in 3: nothing of that is a conflict with who has read
+//!    nothing there. From then on an index is published only when the transaction has ended
+//!    ([`OpenWriter`]).
+//! 5. The commit passes the latches of all that was written (see [`crate::contention`]), so that
+//!    whoever removes a database either sees what this transaction added or makes it conflict.
 //!
-//! Making a collection, and indexes of one that is empty, takes part; whatever else changes the catalog
-//! is refused. The commands of versions take no part: they are refused where they would write.
+//! Making a collection, and indexes of one that is empty, takes part; whatever else changes the
+//! catalog is refused. The commands of versions take no part: they are refused where they would
+//! write.
 //!
-//! *Lock order*: a statement's turn, the transaction, then what it has noted; the transaction isn't locked while a statement
-//! waits, so it can be read and ended. A statement passes the latch of its collection, at once, with its turn taken; no latch is
-//! taken while one of the others is held, and the commit takes its latches after the transaction was taken out of its lock.
+//! *Lock order*: a statement's turn, the transaction, then what it has noted; the transaction isn't
+//! locked while a statement waits, so it can be read and ended. A statement passes the latch of its
+//! collection, at once, with its turn taken; no latch is taken while one of the others is held, and
+//! the commit takes its latches after the transaction was taken out of its lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -73,7 +77,8 @@ struct Noted {
     flags: BTreeMap<TreeId, u8>,
     /// The memory that its writes take, of what all requests share.
     held: Option<Reservation>,
-    /// Of the catalog, from before the snapshot was taken; `None` once the transaction has changed the catalog itself.
+    /// Of the catalog, from before the snapshot was taken; `None` once the transaction has changed
+    /// the catalog itself.
     moment: Option<CatalogEpoch>,
 }
 
@@ -113,7 +118,8 @@ impl Transaction {
     }
 
     /// Makes all writes visible and, if `durability` says so, durable; `remember` has it remembered
-    /// with them that this transaction was committed. The transaction has ended, whatever the answer.
+    /// with them that this transaction was committed. The transaction has ended, whatever the
+    /// answer.
     ///
     /// # Errors
     /// `WriteConflict` if another transaction was first; `NoSuchTransaction` if it had ended;
@@ -180,7 +186,8 @@ impl Transaction {
         read(self.own().as_ref().ok_or_else(ended)?)
     }
 
-    /// Runs one statement: what it wrote is undone if it fails or changed nothing. `body` may run several times.
+    /// Runs one statement: what it wrote is undone if it fails or changed nothing. `body` may run
+    /// several times.
     pub(crate) fn run<T>(
         &self,
         scope: Scope,
@@ -214,7 +221,8 @@ impl Transaction {
         Err(Error::write_conflict())
     }
 
-    /// Has whoever publishes an index of the collection wait for this transaction; tells whether this is its first write.
+    /// Has whoever publishes an index of the collection wait for this transaction; tells whether
+    /// this is its first write.
     fn enter(&self, scope: Scope) -> bool {
         let open = self.noted().open.take();
         let mut open = open.unwrap_or_else(|| OpenWriter::new(self.inner.frond.contention()));
@@ -313,8 +321,8 @@ impl Transaction {
     }
 
     fn own(&self) -> RwLockReadGuard<'_, Option<frond_engine::Transaction>> {
-        // A panic in the midst of a statement leaves its savepoint not rolled back: whoever caught it
-        // must abort the transaction. Reading it breaks nothing.
+        // A panic in the midst of a statement leaves its savepoint not rolled back: whoever caught
+        // it must abort the transaction. Reading it breaks nothing.
         self.inner.own.read().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,5 +1,5 @@
-//! What was written to branches since they were last committed: in memory, and only as a hint of what policies
-//! may want to look at.
+//! What was written to branches since they were last committed: in memory, and only as a hint of
+//! what policies may want to look at.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -19,7 +19,8 @@ use crate::value::Value;
 
 /// How deep documents and arrays may be nested, the outermost counted.
 pub const DEPTH_MAX: usize = 180;
-/// How deep an answer's may be: documents lie in it, in a cursor's batch three levels down. MongoDB's limit.
+/// How deep an answer's may be: documents lie in it, in a cursor's batch three levels down.
+/// MongoDB's limit.
 pub const ANSWER_DEPTH_MAX: usize = 200;
 /// Largest document taken over the wire.
 pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;

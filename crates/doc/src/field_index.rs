@@ -10,8 +10,8 @@
 //!    none where the path remembers its ordinal in that shape.
 //! 2. Any other document has the names of its outermost fields in hash buckets of one cache line.
 //!    Names below are scanned for.
-//! 3. Documents below [`INDEXED_BYTES_MIN`] have no index: scanning them costs as much as the way to
-//!    the index.
+//! 3. Documents below [`INDEXED_BYTES_MIN`] have no index: scanning them costs as much as the way
+//!    to the index.
 //!
 //! *Invariants*: 1. All of this is derived: never stored, never part of a hash, never sent. 2. What
 //! is found by an index is what a scan finds; of fields with one name that is the first. 3. Memory
@@ -37,7 +37,8 @@ pub const INDEXED_BYTES_MIN: usize = 1 << 8;
 #[derive(Clone, Debug)]
 pub struct FieldIndex(Kind);
 
-/// With the shape's number beside the kind, so that whoever knows the ordinal doesn't come to the shape.
+/// With the shape's number beside the kind, so that whoever knows the ordinal doesn't come to the
+/// shape.
 #[derive(Clone, Debug)]
 enum Kind {
     /// The document has that shape; by ordinal the offset of the element in the document.
@@ -57,8 +58,8 @@ pub(crate) enum Attached {
 const _: () = assert!(size_of::<Option<Attached>>() == 32); // With its bytes one cache line.
 
 impl Attached {
-    /// Where a field lies whose place in a shape is remembered: [`Known::Unindexed`] if the document has another
-    /// shape, or isn't known to have it.
+    /// Where a field lies whose place in a shape is remembered: [`Known::Unindexed`] if the
+    /// document has another shape, or isn't known to have it.
     #[inline(always)]
     pub(crate) fn at_remembered(&self, remembered: Remembered) -> Known {
         if let Attached::Ready(FieldIndex(Kind::Short { number, offsets, .. })) = self
@@ -176,21 +177,21 @@ impl FieldIndex {
     }
 }
 
-/// What an index knows of a field. Numbers alone, which stay in registers: an element that is handed on
-/// through memory costs more than all the rest of a look-up.
+/// What an index knows of a field. Numbers alone, which stay in registers: an element that is
+/// handed on through memory costs more than all the rest of a look-up.
 #[derive(Clone, Copy)]
 pub(crate) enum Known {
     /// It lies there.
     At(Spot),
     /// There is none.
     Absent,
-    /// The index doesn't reach that deep: the path leads below the outermost fields, and they have no
-    /// shape.
+    /// The index doesn't reach that deep: the path leads below the outermost fields, and they have
+    /// no shape.
     Unindexed,
 }
 
-/// Where an element begins in its document, and how long its name is. So narrow that their sum fits into a `usize`
-/// without being looked at.
+/// Where an element begins in its document, and how long its name is. So narrow that their sum fits
+/// into a `usize` without being looked at.
 #[derive(Clone, Copy)]
 pub(crate) struct Spot {
     offset: u32,

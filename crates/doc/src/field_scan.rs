@@ -4,8 +4,9 @@
 //! stops where the field that is asked for is found, remembers the others that it passed, and goes
 //! on from there when the next one is asked for: never more than one walk, and never further than
 //! needed. A name is read as two numbers: finding its end and comparing it with those that are
-//! wanted costs a few instructions for names of less than sixteen bytes, which most are. Where documents
-//! have the same fields in the same order, a walk compares names with those that it expects (`layout`).
+//! wanted costs a few instructions for names of less than sixteen bytes, which most are. Where
+//! documents have the same fields in the same order, a walk compares names with those that it
+//! expects (`layout`).
 
 mod layout;
 
@@ -43,8 +44,8 @@ pub struct FieldScan<'a> {
     /// What to expect of the next element, as long as all were as expected, and how many were.
     layout: Option<&'a Layout>,
     progress: Progress,
-    /// By number: where the first field of that name begins; 0 if the walk has not passed it. Small,
-    /// since one is made for each document.
+    /// By number: where the first field of that name begins; 0 if the walk has not passed it.
+    /// Small, since one is made for each document.
     found: [u32; SCANNED_NAMES_MAX],
 }
 
@@ -130,9 +131,9 @@ impl<'a> FieldScan<'a> {
         }
     }
 
-    /// Shows each field that is asked for to `meet`, in the document's order, until it says `true`: its number, its
-    /// type and its value's bytes. Returns whether it did; if not, what wasn't shown isn't there. To be called
-    /// before any field is asked for.
+    /// Shows each field that is asked for to `meet`, in the document's order, until it says `true`:
+    /// its number, its type and its value's bytes. Returns whether it did; if not, what wasn't
+    /// shown isn't there. To be called before any field is asked for.
     #[inline]
     pub fn meet_all(&mut self, mut meet: impl FnMut(u8, ElementType, &'a [u8]) -> bool) -> bool {
         let mut open = self.names.names.len();
@@ -163,7 +164,8 @@ impl<'a> FieldScan<'a> {
         self.found.get(number).copied().filter(|offset| *offset != 0)
     }
 
-    /// Walks on, and shows each field that is asked for and is the first of its name to `meet`, until it says `true`.
+    /// Walks on, and shows each field that is asked for and is the first of its name to `meet`,
+    /// until it says `true`.
     #[inline(always)]
     fn meet(&mut self, mut meet: impl FnMut(Met<'a>) -> bool) {
         let found = &mut self.found;

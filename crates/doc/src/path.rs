@@ -31,8 +31,8 @@ pub struct Path {
     memo: Memo,
 }
 
-/// The number of the shape met last, the name's length, and the field's ordinal in the shape. One word, so that
-/// threads that share a path never see halves of two.
+/// The number of the shape met last, the name's length, and the field's ordinal in the shape. One
+/// word, so that threads that share a path never see halves of two.
 struct Memo(AtomicU64);
 
 const MEMO_ORDINAL_BITS: u32 = 16;
@@ -111,8 +111,9 @@ impl Path {
         self.find(document)?.decode()
     }
 
-    /// As [`Path::get`], undecoded. All of the short way is here, and the long one a call that takes and gives
-    /// registers alone: an element that is handed on through memory costs more than the rest.
+    /// As [`Path::get`], undecoded. All of the short way is here, and the long one a call that
+    /// takes and gives registers alone: an element that is handed on through memory costs more than
+    /// the rest.
     #[inline(always)]
     pub fn find<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
         let (bytes, attached) = document.into_parts();

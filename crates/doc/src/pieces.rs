@@ -1,5 +1,5 @@
-//! Large documents as trees of pieces in the store: equal parts are stored once, one field is read by
-//! one path of chunks, and a change rewrites one path.
+//! Large documents as trees of pieces in the store: equal parts are stored once, one field is read
+//! by one path of chunks, and a change rewrites one path.
 //!
 //! The authority on the bytes is docs/format/document.md. In short:
 //!
@@ -7,13 +7,14 @@
 //!    element. So is each nested document or array whose BSON exceeds [`ITEM_VALUE_BYTES_MAX`]; its
 //!    item in the container around it refers to it by hash. Any other value longer than that is a
 //!    sequence of slices, cut by its content. What is shorter lies in its item as it is in BSON.
-//! 2. An array's items have no names: what is pushed to its front changes no other element. (An array
-//!    whose elements aren't named 0, 1, 2, ... keeps its names.)
-//! 3. The tree's value, the *head*, is the outermost container's root, with [`HEAD_FLAG`] and the document's length.
+//! 2. An array's items have no names: what is pushed to its front changes no other element. (An
+//!    array whose elements aren't named 0, 1, 2, ... keeps its names.)
+//! 3. The tree's value, the *head*, is the outermost container's root, with [`HEAD_FLAG`] and the
+//!    document's length.
 //!
 //! Reading order: [`item`](self) (an item's bytes), `build` (from BSON), `read` (back to BSON, some
-//! fields, one path), `edit` (elements in and out); `writer` and `input`, `output`: documents that are
-//! never whole in memory.
+//! fields, one path), `edit` (elements in and out); `writer` and `input`, `output`: documents that
+//! are never whole in memory.
 //!
 //! *Invariants*: 1. The same document has the same head, however it was made. 2. Reading what was
 //! built gives the same bytes.
@@ -43,11 +44,12 @@ use item::Layout;
 
 /// Documents above this are stored as pieces. A function of the content alone: no hysteresis.
 pub const LARGE_DOCUMENT_BYTES: usize = 32 << 10;
-/// Values up to this lie in their container's item: an update rewrites the chunk that they lie in. Longer ones are
-/// chunks of their own, so that equal ones are stored once.
+/// Values up to this lie in their container's item: an update rewrites the chunk that they lie in.
+/// Longer ones are chunks of their own, so that equal ones are stored once.
 pub const ITEM_VALUE_BYTES_MAX: usize = 256;
-/// The same of values in a document that are neither documents nor arrays: most documents have few fields, and a
-/// chunk for each text of some hundred bytes is as many chunks again to hash, to find and to keep track of.
+/// The same of values in a document that are neither documents nor arrays: most documents have few
+/// fields, and a chunk for each text of some hundred bytes is as many chunks again to hash, to find
+/// and to keep track of.
 pub const FIELD_VALUE_BYTES_MAX: usize = 1 << 10;
 /// A document with a longer name in a container is not stored as pieces; nor is one with two
 /// outermost fields of one name.
@@ -57,8 +59,8 @@ const CHUNK_BYTES_TARGET: u32 = 4 << 10;
 const ITEM_BYTES_MAX: u32 = CHUNK_BYTES_TARGET / 2;
 const _: () = assert!(NAME_BYTES_MAX + FIELD_VALUE_BYTES_MAX + 2 <= ITEM_BYTES_MAX as usize);
 
-/// Says of a tree's value that its chunk is the root of a document's outermost container, and its length the
-/// document's: so that sizes of trees count whole documents. Stored: never another.
+/// Says of a tree's value that its chunk is the root of a document's outermost container, and its
+/// length the document's: so that sizes of trees count whole documents. Stored: never another.
 pub const HEAD_FLAG: u8 = frond_tree::OWN_LENGTH_FLAG;
 
 /// What can go wrong when a large document is read.

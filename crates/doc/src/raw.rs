@@ -71,7 +71,8 @@ pub(crate) fn element_at(
     offset: usize,
     name_bytes: usize,
 ) -> Option<RawElement<'_>> {
-    // Both are of things in memory: their sum doesn't overflow. In this order, one look at the length is enough.
+    // Both are of things in memory: their sum doesn't overflow. In this order, one look at the
+    // length is enough.
     let name_end = offset + (name_bytes + 1);
     let rest = document.get(name_end + 1..)?;
     let (&kind, name) = document.get(offset..name_end)?.split_first()?;
@@ -132,8 +133,8 @@ pub(crate) fn name_at(bytes: &[u8], offset: usize) -> Option<Name> {
     Some(Name { bytes: end - offset + count, is_ascii })
 }
 
-/// Whether bytes are ASCII: by words, the last of which may overlap the one before. Texts are mostly some
-/// tens of bytes, of which the standard library looks at many one by one.
+/// Whether bytes are ASCII: by words, the last of which may overlap the one before. Texts are
+/// mostly some tens of bytes, of which the standard library looks at many one by one.
 #[inline(always)]
 pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
     const HIGHS: u64 = 0x8080_8080_8080_8080;

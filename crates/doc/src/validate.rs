@@ -1,7 +1,8 @@
 //! Bytes from outside: the one check after which the rest of the crate trusts them.
 //!
-//! Recursion is bounded, by [`DEPTH_MAX`] for documents, so hostile nesting ends in an error. Names of an array's
-//! elements are not checked: MongoDB's clients send what they like there, and it is kept.
+//! Recursion is bounded, by [`DEPTH_MAX`] for documents, so hostile nesting ends in an error. Names
+//! of an array's elements are not checked: MongoDB's clients send what they like there, and it is
+//! kept.
 
 use crate::document::DEPTH_MAX;
 use crate::error::DocError;
@@ -84,8 +85,8 @@ fn check_document(bytes: &[u8], start: usize, depth: Depth) -> Result<(), DocErr
     Ok(())
 }
 
-/// Whether a string, whose length was used to cut it, is as it should be: tells at once of those that
-/// are ASCII, as most are.
+/// Whether a string, whose length was used to cut it, is as it should be: tells at once of those
+/// that are ASCII, as most are.
 #[inline]
 fn is_ascii_string(value: &[u8]) -> bool {
     value.len() > size_of::<i32>()

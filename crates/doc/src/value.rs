@@ -275,7 +275,8 @@ impl Decimal128 {
 #[derive(Clone, PartialEq, Debug)]
 pub struct ValueBuf(DocumentBuf);
 
-/// What an owned value's document has besides the value: its length, the type, an empty name's end, a final zero.
+/// What an owned value's document has besides the value: its length, the type, an empty name's end,
+/// a final zero.
 const VALUE_OVERHEAD: usize = 4 + 1 + 1 + 1;
 
 impl ValueBuf {

@@ -1,9 +1,9 @@
 //! The threads behind an engine: one flushes sealed memtables, some fold and merge runs, one syncs
 //! relaxed transactions, one collects, one scrubs.
 //!
-//! Flushing has a thread of its own, so that no fold, however long, holds it up. Flushing, folding and
-//! reclaiming let others go first where processors are short (`throttle`), as long as they don't fall behind.
-//! The syncing thread doesn't: commits wait for it.
+//! Flushing has a thread of its own, so that no fold, however long, holds it up. Flushing, folding
+//! and reclaiming let others go first where processors are short (`throttle`), as long as they
+//! don't fall behind. The syncing thread doesn't: commits wait for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -21,7 +21,8 @@ use crate::reclaim::reclaim_until_stopped;
 use crate::scrub::scrub_until_stopped;
 use crate::shared::{Shared, wait};
 
-/// A flush that failed is tried again so soon: writers wait for it, and are told after the second failure.
+/// A flush that failed is tried again so soon: writers wait for it, and are told after the second
+/// failure.
 const FLUSH_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// How often the flushing thread looks for flushed memtables that nobody reads any more.

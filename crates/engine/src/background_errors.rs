@@ -2,8 +2,9 @@
 //!
 //! 1. A failure is counted, and the last one is kept for whoever asks.
 //! 2. It is told to whoever wanted that: once, until that work succeeds again.
-//! 3. What failed is tried again after a [`Backoff`], which doubles each time: the disk may have room by then, and a
-//!    damaged chunk is found anew only after all that lies before it was read and written.
+//! 3. What failed is tried again after a [`Backoff`], which doubles each time: the disk may have
+//!    room by then, and a damaged chunk is found anew only after all that lies before it was read
+//!    and written.
 //!
 //! *Locks*: its own is held for a few operations on strings, never while somebody is told.
 

@@ -1,11 +1,13 @@
-//! Slowing writers down to the speed of flushing and folding, smoothly and long before they must stop.
+//! Slowing writers down to the speed of flushing and folding, smoothly and long before they must
+//! stop.
 //!
 //! *Pressure* is what waits against what may wait: bytes of memtables, the active one among them,
-//! against those with which writers stop, and bytes of runs beyond their share of their trees against that share. A commit is to take
-//! a time in proportion to its bytes, to the pressure, and to the time that a flush takes for a byte, so that
-//! at some pressure below the limit writing is exactly as fast as the work behind it. There the
-//! pressure stays, however many threads write: their times stand in one line. What the commit takes by
-//! itself counts: it waits at its end, for what is left, so that nobody waits for a slow sync and a delay.
+//! against those with which writers stop, and bytes of runs beyond their share of their trees
+//! against that share. A commit is to take a time in proportion to its bytes, to the pressure, and
+//! to the time that a flush takes for a byte, so that at some pressure below the limit writing is
+//! exactly as fast as the work behind it. There the pressure stays, however many threads write:
+//! their times stand in one line. What the commit takes by itself counts: it waits at its end, for
+//! what is left, so that nobody waits for a slow sync and a delay.
 //!
 //! Only when so many memtables are sealed that memory is at its limit, writers stop.
 
@@ -18,8 +20,8 @@ pub(crate) const SEALED_COUNT_MAX: usize = 3;
 /// The share of the allowance from which commits are delayed, in thousandths: a memtable that fills
 /// while another is flushed is as it should be.
 const PRESSURE_FREE: u64 = 600;
-/// From these pressures on the work in the background is urgent (`throttle`): before commits are delayed by the
-/// one, and when they are as long as a flush takes by the other.
+/// From these pressures on the work in the background is urgent (`throttle`): before commits are
+/// delayed by the one, and when they are as long as a flush takes by the other.
 pub(crate) const PRESSURE_URGENT: u64 = 500;
 pub(crate) const FOLD_PRESSURE_URGENT: u64 = 100;
 const _: () = assert!(PRESSURE_URGENT < PRESSURE_FREE);

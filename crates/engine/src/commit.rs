@@ -1,25 +1,28 @@
 //! Committing: one order for all transactions, one sync for many.
 //!
-//! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins, and nobody
-//!    writes what another has claimed), take the next Sequence, line up for the log, join the group that forms (`group`).
+//! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins,
+//!    and nobody writes what another has claimed), take the next Sequence, line up for the log,
+//!    join the group that forms (`group`).
 //! 2. Without it, all members at once: insert into the memtable.
 //! 3. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write
 //!    and syncs once, with no lock held. What lines up meanwhile is the next group.
-//! 4. The leader inserts for members that haven't begun to (most have, during the sync; one that got no
-//!    processor must not hold up the others), waits until all are done, makes the group visible, in the order of Sequences, and wakes it. It
-//!    leads some of the groups that formed meanwhile itself: where all processors are busy, another thread would be scheduled late, and
+//! 4. The leader inserts for members that haven't begun to (most have, during the sync; one that
+//!    got no processor must not hold up the others), waits until all are done, makes the group
+//!    visible, in the order of Sequences, and wakes it. It leads some of the groups that formed
+//!    meanwhile itself: where all processors are busy, another thread would be scheduled late, and
 //!    nothing is written until it is. Then it finds the next group a leader.
 //!
 //! *Invariants*
 //! 1. The visible Sequence never passes a transaction that may still be refused, or whose entries
 //!    aren't in the memtable: a synced one becomes visible once durable, a relaxed one at once if
 //!    everything before it is visible.
-//! 2. A refused transaction (full disk) was never visible; its entries and generations are taken out of
-//!    the State before anybody else gets a Sequence. Its fingerprints stay, and may cost a retry. What of it was
-//!    written is cut off, and the cut is synced, before anybody is told: no crash brings it back.
-//! 3. After any other failure of a write or sync the engine is closed: reads go on, no write
-//!    is taken, and nothing that was not visible becomes so. Whatever had its Sequence by then is told that its
-//!    outcome is unknown, whatever had none that nothing was written.
+//! 2. A refused transaction (full disk) was never visible; its entries and generations are taken
+//!    out of the State before anybody else gets a Sequence. Its fingerprints stay, and may cost a
+//!    retry. What of it was written is cut off, and the cut is synced, before anybody is told: no
+//!    crash brings it back.
+//! 3. After any other failure of a write or sync the engine is closed: reads go on, no write is
+//!    taken, and nothing that was not visible becomes so. Whatever had its Sequence by then is told
+//!    that its outcome is unknown, whatever had none that nothing was written.
 //! 4. Where the writer is in the queue and a group has members, one of them was called to lead.
 
 use std::sync::atomic::Ordering;
@@ -45,8 +48,8 @@ use crate::write_set::WriteSet;
 
 /// Relaxed transactions are written (not synced) once so many bytes wait.
 const PENDING_BYTES_MAX: usize = 1 << 20;
-/// A leader leads so many groups before it calls another. Its own commit waits meanwhile: with 8 those are the slowest
-/// hundredth, with 1 some hundredths fewer are led in a second.
+/// A leader leads so many groups before it calls another. Its own commit waits meanwhile: with 8
+/// those are the slowest hundredth, with 1 some hundredths fewer are led in a second.
 const GROUPS_LED_MAX: u32 = 4;
 /// What a data directory says that was at the end of its Sequences for very long.
 const NO_SEQUENCES: &str = "no Sequence is left: its clock was wrong for long; what it holds can be read, and moved to \
@@ -323,8 +326,8 @@ impl Shared {
         }
     }
 
-    /// Writes what is pending and, if asked, syncs; with no lock held meanwhile. Returns the group, and what became of
-    /// it: to be told. Unless the engine is closed.
+    /// Writes what is pending and, if asked, syncs; with no lock held meanwhile. Returns the group,
+    /// and what became of it: to be told. Unless the engine is closed.
     fn lead_one<'a>(
         &'a self,
         mut queue: MutexGuard<'a, Queue>,
@@ -367,7 +370,8 @@ impl Shared {
             (_, Err(WriteError::Refused { error, .. } | WriteError::Unknown(error))) => {
                 self.fail(&mut queue, &format!("the log could not be synced: {error}"));
             }
-            // Somebody else has closed it: what is told of this must not differ from what the next opening finds.
+            // Somebody else has closed it: what is told of this must not differ from what the next
+            // opening finds.
             _ if queue.closed.is_some() => {}
             (Ok(()), Ok(())) => {
                 queue.written = upto;
@@ -487,7 +491,8 @@ impl Shared {
         self.fault.tell();
     }
 
-    /// Closes the queue for a fault; to be told when the lock is let go. Once the owner has closed it, it is none.
+    /// Closes the queue for a fault; to be told when the lock is let go. Once the owner has closed
+    /// it, it is none.
     fn fail(&self, queue: &mut Queue, reason: &str) {
         if queue.closed.is_none() {
             self.fault.set(reason, self.machine.clock.now_micros());

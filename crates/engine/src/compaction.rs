@@ -1,25 +1,27 @@
 //! Work on runs: folding them into their trees by key range, and merging them.
 //!
-//! *Folding* goes round and round a tree (`compaction_progress`), in steps of a key range each, so that no step takes long and
-//! each publishes what it won:
-//! 1. A step is due when what the runs have and the tree hasn't is a share of the tree. So steps come as fast as runs
-//!    do, and a round takes as long as so many runs need to come as may lie over the tree.
-//! 2. It applies the runs' edits from the cursor to the step's end, publishes the tree, and moves the cursor there. The
-//!    runs stay, so that it doesn't matter whether a reader meets the old tree or the new (`state::base`, invariant 2).
+//! *Folding* goes round and round a tree (`compaction_progress`), in steps of a key range each, so
+//! that no step takes long and each publishes what it won:
+//! 1. A step is due when what the runs have and the tree hasn't is a share of the tree. So steps
+//!    come as fast as runs do, and a round takes as long as so many runs need to come as may lie
+//!    over the tree.
+//! 2. It applies the runs' edits from the cursor to the step's end, publishes the tree, and moves
+//!    the cursor there. The runs stay, so that it doesn't matter whether a reader meets the old
+//!    tree or the new (`state::base`, invariant 2).
 //! 3. It drops the runs that have been folded all the way round.
 //!
-//! If anything else replaces the tree (a version commit, a new generation), steps begin again at the first key. A version
-//! commit takes over what steps have done, and leaves no runs. A crash forgets the cursor: what was applied is
-//! applied once more.
+//! If anything else replaces the tree (a version commit, a new generation), steps begin again at
+//! the first key. A version commit takes over what steps have done, and leaves no runs. A crash
+//! forgets the cursor: what was applied is applied once more.
 //!
-//! *A merge* makes one run of some neighbours when there are too many to look into: of those for which the
-//! fewest bytes are written for each run less, so that an edit is written again O(log n) times at most before
-//! it is folded. A tree that is read seldom may have more runs, and one that nobody reads many; when somebody does,
-//! they are merged soon.
+//! *A merge* makes one run of some neighbours when there are too many to look into: of those for
+//! which the fewest bytes are written for each run less, so that an edit is written again O(log n)
+//! times at most before it is folded. A tree that is read seldom may have more runs, and one that
+//! nobody reads many; when somebody does, they are merged soon.
 //!
-//! One worker at a time works on a tree; different trees are worked on in parallel. *What fails* for a tree is put
-//! off, longer each time, and the cursor stays; other work goes on, for other trees and for this one, and
-//! nobody writes slower because of runs that can't be folded.
+//! One worker at a time works on a tree; different trees are worked on in parallel. *What fails*
+//! for a tree is put off, longer each time, and the cursor stays; other work goes on, for other
+//! trees and for this one, and nobody writes slower because of runs that can't be folded.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,11 +44,12 @@ use crate::snapshot::{edits, run_sources};
 use crate::state::{Base, State, VersionEdit};
 use crate::throttled_store::ThrottledStore;
 
-/// A tree that is read seldom may have so many hundredths of the runs of one that is read much: to merge four runs
-/// takes some tenths of a second, to look into four more some 70 microseconds a range.
+/// A tree that is read seldom may have so many hundredths of the runs of one that is read much: to
+/// merge four runs takes some tenths of a second, to look into four more some 70 microseconds a
+/// range.
 const SELDOM_PERCENT: usize = 150;
-/// The same for a tree that nobody reads: whoever reads it next looks into so many, for a while. That is about what trees
-/// of 5 million documents with four indexes would have without any merge.
+/// The same for a tree that nobody reads: whoever reads it next looks into so many, for a while.
+/// That is about what trees of 5 million documents with four indexes would have without any merge.
 const UNREAD_PERCENT: usize = 600;
 /// Within this time after the first such read the runs begin to be merged.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -187,8 +190,8 @@ impl Shared {
         }
     }
 
-    /// Folds all runs step by step, each published before the next; counts `steps`. What a worker has in hand is
-    /// left to it.
+    /// Folds all runs step by step, each published before the next; counts `steps`. What a worker
+    /// has in hand is left to it.
     pub fn fold_in_steps(&self, steps: &mut u64) -> Result<(), EngineError> {
         for tree in self.trees_with_runs() {
             if !self.scheduler().busy.insert(tree) {
@@ -204,7 +207,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Notes that work on a tree failed: where the background does it, it is put off. Returns the error.
+    /// Notes that work on a tree failed: where the background does it, it is put off. Returns the
+    /// error.
     fn put_off(&self, tree: TreeId, kind: Kind, error: EngineError) -> EngineError {
         if self.options.fold_threads > 0 {
             let mut work = self.scheduler();
@@ -216,7 +220,8 @@ impl Shared {
         error
     }
 
-    /// In how long the first of what was put off is due, or it may be that a tree is read more than it was.
+    /// In how long the first of what was put off is due, or it may be that a tree is read more than
+    /// it was.
     pub fn next_try(&self) -> Option<Duration> {
         let work = self.scheduler();
         let next = work.failed.values().filter_map(Backoff::left).min();
@@ -298,9 +303,9 @@ impl Shared {
         tree_bytes.saturating_mul(self.options.overlay_percent_max) / 100
     }
 
-    /// From how many bytes on that aren't in a tree of so many bytes a step is due. Where a round has
-    /// many steps, the oldest runs are nearly all in the tree and the youngest hardly: half of what they have. Where
-    /// one step is a round, it is all.
+    /// From how many bytes on that aren't in a tree of so many bytes a step is due. Where a round
+    /// has many steps, the oldest runs are nearly all in the tree and the youngest hardly: half of
+    /// what they have. Where one step is a round, it is all.
     fn due_bytes(&self, tree_bytes: u64) -> u64 {
         self.allowed_bytes(tree_bytes.midpoint(tree_bytes.min(self.step_bytes())))
     }
@@ -356,8 +361,8 @@ impl Shared {
     }
 
     /// The key at which a step from `cursor` ends: about the same number of bytes further in the
-    /// tree, or in the run where that comes first; and how many parts of the tree lie before it. `None`: it ends behind
-    /// the last key.
+    /// tree, or in the run where that comes first; and how many parts of the tree lie before it.
+    /// `None`: it ends behind the last key.
     fn step_end(
         &self,
         base: &Base,
@@ -383,15 +388,16 @@ impl Shared {
     }
 }
 
-/// The runs that are to stay for another half of a round at least. An older one would be kept longer for the younger
-/// ones with which it was merged.
+/// The runs that are to stay for another half of a round at least. An older one would be kept
+/// longer for the younger ones with which it was merged.
 fn young_runs(base: &Base) -> &[Arc<Run>] {
     let is_old = |run: &Arc<Run>| PARTS / 2 < base.progress.parts_done(run.upto);
     let count = base.runs.iter().position(is_old);
     &base.runs[..count.unwrap_or(base.runs.len())]
 }
 
-/// Whether there are too many runs, and enough of them that can be merged: some few would be merged again and again.
+/// Whether there are too many runs, and enough of them that can be merged: some few would be merged
+/// again and again.
 fn is_mergeable(base: &Base, run_count_max: usize) -> bool {
     let percent = match base.read_count() {
         0 => UNREAD_PERCENT,
@@ -401,7 +407,8 @@ fn is_mergeable(base: &Base, run_count_max: usize) -> bool {
     run_count_max * percent / 100 < base.runs.len() && young_runs(base).len() > MERGE_COUNT_MAX
 }
 
-/// The neighbours that are merged with the fewest bytes written for each run less; none of fewer than two runs.
+/// The neighbours that are merged with the fewest bytes written for each run less; none of fewer
+/// than two runs.
 fn cheapest_merge(runs: &[Arc<Run>]) -> &[Arc<Run>] {
     let bytes = |runs: &&[Arc<Run>]| runs.iter().map(|run| run.bytes).sum::<u64>();
     let cost = |runs: &&[Arc<Run>]| bytes(runs) / (runs.len() as u64 - 1);

@@ -1,19 +1,23 @@
 //! Where the folding of a tree by key range is, and what it has brought into the tree so far.
 //!
-//! Folding goes round and round: each step brings all runs of its moment into the tree, from the key where the
-//! step before ended up to another, and behind the last key it begins again at the first. Each step notes up to
-//! which Sequence there are runs, and where it begins: a *mark*. When a step comes round to a mark, all
-//! keys were folded since, so runs up to it can go. (A pass that folds the same runs from the first key to the last
-//! would fold about a fifth more often for the same most bytes of runs, and everything at once.)
+//! Folding goes round and round: each step brings all runs of its moment into the tree, from the
+//! key where the step before ended up to another, and behind the last key it begins again at the
+//! first. Each step notes up to which Sequence there are runs, and where it begins: a *mark*. When
+//! a step comes round to a mark, all keys were folded since, so runs up to it can go. (A pass that
+//! folds the same runs from the first key to the last would fold about a fifth more often for the
+//! same most bytes of runs, and everything at once.)
 //!
-//! *Who reads* asks only those runs for a key that have something to say of it that isn't in the tree.
+//! *Who reads* asks only those runs for a key that have something to say of it that isn't in the
+//! tree.
 //!
 //! *Invariants*
-//! 1. Of the keys that were passed since a mark, the tree has what content(X) has (`state::base`), where
-//!    `mark.horizon <= X` and X is at most the newest mark's horizon. So if a run up to `mark.horizon` is the newest that names
-//!    such a key, the tree has what it says: the run may be asked or not.
-//! 2. Horizons and places of marks ascend; no horizon is there twice, no mark is a round old. So what was passed since a
-//!    mark was passed since every older one: whoever doesn't ask a run asks no older one.
+//! 1. Of the keys that were passed since a mark, the tree has what content(X) has (`state::base`),
+//!    where `mark.horizon <= X` and X is at most the newest mark's horizon. So if a run up to
+//!    `mark.horizon` is the newest that names such a key, the tree has what it says: the run may be
+//!    asked or not.
+//! 2. Horizons and places of marks ascend; no horizon is there twice, no mark is a round old. So
+//!    what was passed since a mark was passed since every older one: whoever doesn't ask a run asks
+//!    no older one.
 
 use std::collections::VecDeque;
 
@@ -62,9 +66,9 @@ impl CompactionProgress {
         self.at.key.as_ref()
     }
 
-    /// What becomes of it by a step that folded all runs, which reach up to `horizon`, from the cursor to `end` (`None`: behind
-    /// the last key), where so many parts of a round are done; and up to which Sequence no run is needed then (zero: all
-    /// are).
+    /// What becomes of it by a step that folded all runs, which reach up to `horizon`, from the
+    /// cursor to `end` (`None`: behind the last key), where so many parts of a round are done; and
+    /// up to which Sequence no run is needed then (zero: all are).
     pub fn stepped(
         &self,
         horizon: Sequence,
@@ -112,8 +116,8 @@ impl CompactionProgress {
         self.marks.iter().rev().find(was_passed).map_or(Sequence::ZERO, |mark| mark.horizon)
     }
 
-    /// Where within `bounds` a run that ends at `upto` may have edits that aren't in the tree. An older run's places
-    /// lie in those of a newer one.
+    /// Where within `bounds` a run that ends at `upto` may have edits that aren't in the tree. An
+    /// older run's places lie in those of a newer one.
     pub fn left(&self, upto: Sequence, bounds: &Bounds) -> impl Iterator<Item = Bounds> + use<> {
         let parts = match self.mark_of(upto).map(|mark| &mark.place) {
             None => [Some(bounds.clone()), None],

@@ -1,8 +1,8 @@
 //! Who wrote what since when: the first committer wins.
 //!
-//! The table maps what was written to the last Sequence that wrote it. Keys are named by fingerprints
-//! of 64 bits with a random seed, computed before the queue's lock is taken: two keys with one
-//! fingerprint would only cost a needless retry.
+//! The table maps what was written to the last Sequence that wrote it. Keys are named by
+//! fingerprints of 64 bits with a random seed, computed before the queue's lock is taken: two keys
+//! with one fingerprint would only cost a needless retry.
 //!
 //! *Forgetting*: there are two generations of fingerprints. When the younger has grown and no open
 //! transaction can conflict with anything in the older, the older is thrown away as a whole and the
@@ -30,7 +30,8 @@ pub(crate) struct TransactionStart {
     /// Whether its writes may depend on what it saw there. One that saw nothing loses no update,
     /// whatever was put since.
     pub has_read: bool,
-    /// Who it is, if it hasn't claimed all that it writes: it must not write what others have claimed.
+    /// Who it is, if it hasn't claimed all that it writes: it must not write what others have
+    /// claimed.
     pub without_claims: Option<Owner>,
     /// Whether it gives space back, so that it may use what is held back for that.
     pub gives_back: bool,
@@ -104,9 +105,9 @@ pub(crate) struct ConflictTable {
 }
 
 impl ConflictTable {
-    /// What was changed that the transaction should have seen, if anything: the first key, or a tree
-    /// with an empty key. Where a tree got another base, or was dropped, the transaction may have
-    /// meant the one before: even one that has read nothing conflicts with that.
+    /// What was changed that the transaction should have seen, if anything: the first key, or a
+    /// tree with an empty key. Where a tree got another base, or was dropped, the transaction may
+    /// have meant the one before: even one that has read nothing conflicts with that.
     pub fn conflict<'a>(
         &self,
         beginning: TransactionStart,
@@ -168,8 +169,8 @@ impl ConflictTable {
         self.younger.len() >= GENERATION_COUNT_MIN || self.trees.len() >= TREE_COUNT_MIN
     }
 
-    /// Forgets what only transactions could conflict with that began before `oldest`, the snapshot of
-    /// the oldest open one.
+    /// Forgets what only transactions could conflict with that began before `oldest`, the snapshot
+    /// of the oldest open one.
     pub fn forget(&mut self, oldest: Sequence) {
         if self.older_upto <= oldest && self.younger.len() >= GENERATION_COUNT_MIN {
             self.older.clear();

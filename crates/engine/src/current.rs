@@ -1,15 +1,15 @@
 //! What is visible now: the State and the visible Sequence, taken together at one moment.
 //!
-//! Readers take snapshots all the time, on all processors; the visible Sequence rises once a group of
-//! commits, the State changes seldom. So each stripe of threads has a copy of its own of what a snapshot
-//! holds, with its own count of references, behind a lock that hardly anybody else takes.
+//! Readers take snapshots all the time, on all processors; the visible Sequence rises once a group
+//! of commits, the State changes seldom. So each stripe of threads has a copy of its own of what a
+//! snapshot holds, with its own count of references, behind a lock that hardly anybody else takes.
 //!
 //! *Invariants*
 //! 1. `visible` only rises, and neither it nor the State changes but under `latest`.
-//! 2. While `latest` isn't locked, every stripe has the latest State. While a change goes through the
-//!    stripes, some have the one before: both fit the visible Sequence, which stays what it is.
-//! 3. A reader loads `visible` with its stripe locked. A State that came before a rise is in the stripe by
-//!    then, and one that comes after it waits for the stripe: the two belong together.
+//! 2. While `latest` isn't locked, every stripe has the latest State. While a change goes through
+//!    the stripes, some have the one before: both fit the visible Sequence, which stays what it is.
+//! 3. A reader loads `visible` with its stripe locked. A State that came before a rise is in the
+//!    stripe by then, and one that comes after it waits for the stripe: the two belong together.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -155,8 +155,8 @@ mod tests {
                         let mut reads = 0;
                         while reads == 0 || !stop.load(Ordering::Relaxed) {
                             let (view, visible) = current.view();
-                            // An generation begins one ahead of what is visible, and that is made visible
-                            // before the next one begins.
+                            // An generation begins one ahead of what is visible, and that is made
+                            // visible before the next one begins.
                             let generation = last_era(&view.state);
                             assert!(
                                 generation == visible || generation == Sequence(visible.0 + 1),

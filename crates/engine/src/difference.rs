@@ -1,26 +1,29 @@
-//! What differs between the value that a key had before a transaction and the one that it gets: the log gets that
-//! instead of the value, and replaying the log makes the value of it again.
+//! What differs between the value that a key had before a transaction and the one that it gets: the
+//! log gets that instead of the value, and replaying the log makes the value of it again.
 //!
-//! *Why that is sound*. The old value is the one in the transaction's snapshot, and it must be there again when the record
-//! is replayed. Call S the Sequence at which the transaction commits.
-//! 1. It is what the key has just before S: whoever asks for it has read, so if another wrote the key since the
-//!    snapshot, the commit is a conflict; the same if the tree was replaced. If the snapshot moves, then because the key is
-//!    claimed and was not written since. A tree that has its base from this very transaction has no old value here.
-//! 2. Whatever wrote the old value is before S in the log, or in the base that a replay finds, which stands for the tree at
-//!    one moment F ([`crate::state::base`]). The log has everything above F, and is replayed in order. If F is below S, the replay finds
-//!    the key as it was just before S. If it isn't, nobody ever asks for what the key had at S.
+//! *Why that is sound*. The old value is the one in the transaction's snapshot, and it must be
+//! there again when the record is replayed. Call S the Sequence at which the transaction commits.
+//! 1. It is what the key has just before S: whoever asks for it has read, so if another wrote the
+//!    key since the snapshot, the commit is a conflict; the same if the tree was replaced. If the
+//!    snapshot moves, then because the key is claimed and was not written since. A tree that has
+//!    its base from this very transaction has no old value here.
+//! 2. Whatever wrote the old value is before S in the log, or in the base that a replay finds,
+//!    which stands for the tree at one moment F ([`crate::state::base`]). The log has everything
+//!    above F, and is replayed in order. If F is below S, the replay finds the key as it was just
+//!    before S. If it isn't, nobody ever asks for what the key had at S.
 //! 3. What is refused for a full disk was never visible, so nothing differs from that.
 //!
-//! *Chunks*, of large values, are made of chunks of the old value, and these must be there whatever became of the key
-//! since: the record's memtable names them, collections keep them, and a flush packs those that only the log's earlier
-//! segments had (`overlay::pending`). What a new value refers to and the transaction didn't bring must be reached from the
-//! key's old value; of any other value it is packed when the transaction commits.
+//! *Chunks*, of large values, are made of chunks of the old value, and these must be there whatever
+//! became of the key since: the record's memtable names them, collections keep them, and a flush
+//! packs those that only the log's earlier segments had (`overlay::pending`). What a new value
+//! refers to and the transaction didn't bring must be reached from the key's old value; of any
+//! other value it is packed when the transaction commits.
 //!
 //! A chunk that was made of an old one by putting bytes in the place of others knows which
 //! ([`Origin`](frond_store::chunk::Origin)): nothing is compared then.
 //!
-//! A patch tells what it is a patch of by a hash, and a chunk that comes of one is compared with its name: if there
-//! were a defect in all this, an opening would fail, not guess.
+//! A patch tells what it is a patch of by a hash, and a chunk that comes of one is compared with
+//! its name: if there were a defect in all this, an opening would fail, not guess.
 
 use std::collections::HashSet;
 
@@ -58,7 +61,8 @@ impl Difference {
         }
     }
 
-    /// Finds what differs; `own` tells of the chunks that the transaction brought, `store` has all others.
+    /// Finds what differs; `own` tells of the chunks that the transaction brought, `store` has all
+    /// others.
     pub fn find(
         store: &dyn ChunkStore,
         own: &dyn Fn(ChunkHash) -> Option<Chunk>,
@@ -81,7 +85,8 @@ impl Difference {
     }
 }
 
-/// Finds for new chunks old ones that they are like: two chunks have chunks that are like each other below them.
+/// Finds for new chunks old ones that they are like: two chunks have chunks that are like each
+/// other below them.
 struct Pairs<'a> {
     store: &'a dyn ChunkStore,
     own: &'a dyn Fn(ChunkHash) -> Option<Chunk>,
@@ -95,7 +100,8 @@ impl Pairs<'_> {
     fn descend(&mut self, old: ChunkHash, new: ChunkHash) -> Result<(), EngineError> {
         let mut open = vec![(old, new)];
         while let Some((old, new)) = open.pop() {
-            // What the transaction brought itself may be in no base and no log: nothing can be made of it.
+            // What the transaction brought itself may be in no base and no log: nothing can be made
+            // of it.
             if (self.own)(old).is_some() || !self.found.insert(new) {
                 continue;
             }
@@ -152,8 +158,8 @@ impl Pairs<'_> {
     }
 }
 
-/// What only `before` refers to, and what only `after` does, in their order. Most changes are in one place: what agrees on
-/// both sides of it is left out without being looked up.
+/// What only `before` refers to, and what only `after` does, in their order. Most changes are in
+/// one place: what agrees on both sides of it is left out without being looked up.
 fn differing(before: &Chunk, after: &Chunk) -> (Vec<ChunkHash>, Vec<ChunkHash>) {
     let (before_count, after_count) = (before.reference_count(), after.reference_count());
     fn names(chunk: &Chunk) -> std::slice::ChunksExact<'_, u8> {

@@ -140,8 +140,8 @@ impl Engine {
         self.shared.checkpoint()
     }
 
-    /// Whether the background has nothing left to do: no flush, fold or merge is due or under way, and the memory
-    /// of what was flushed is given back. Collections don't count.
+    /// Whether the background has nothing left to do: no flush, fold or merge is due or under way,
+    /// and the memory of what was flushed is given back. Collections don't count.
     ///
     /// # Errors
     /// [`EngineError::Store`]: how large a tree is can't be read.
@@ -158,8 +158,8 @@ impl Engine {
         self.shared.is_idle()
     }
 
-    /// Gives back the disk space of what no tree, snapshot or transaction needs any more. Readers and
-    /// writers go on; closing the engine stops it.
+    /// Gives back the disk space of what no tree, snapshot or transaction needs any more. Readers
+    /// and writers go on; closing the engine stops it.
     ///
     /// # Errors
     /// [`EngineError::Store`]: something reachable is missing or damaged (nothing that can be read was
@@ -183,8 +183,9 @@ impl Engine {
         self.shared.space.room()
     }
 
-    /// Has a file hold a part of the reserve, so that others who fill the disk leave it, if there is room: for
-    /// whoever serves for long. Costs little when it is held; to be called from time to time.
+    /// Has a file hold a part of the reserve, so that others who fill the disk leave it, if there
+    /// is room: for whoever serves for long. Costs little when it is held; to be called from time
+    /// to time.
     pub fn hold_reserve(&self) {
         self.shared.space.hold();
     }
@@ -254,8 +255,8 @@ impl Engine {
         }
     }
 
-    /// Has `sink` told of what fails in the background and is tried again: a line each, once until that
-    /// work succeeds. Only the first sink is.
+    /// Has `sink` told of what fails in the background and is tried again: a line each, once until
+    /// that work succeeds. Only the first sink is.
     pub fn on_failure(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
         self.shared.background_errors.tell(sink);
     }
@@ -268,13 +269,14 @@ impl Engine {
     /// Waits until all that has its place up to `upto` is visible.
     ///
     /// # Errors
-    /// [`EngineError::Closed`] if some of it never will be in this process; [`EngineError::Store`] if the disk is full.
+    /// [`EngineError::Closed`] if some of it never will be in this process; [`EngineError::Store`]
+    /// if the disk is full.
     pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
         self.shared.await_visible(upto)
     }
 
-    /// What closed the engine for writing, if anything but [`Engine::close`] did: reads go on, and only opening the
-    /// directory again leads back.
+    /// What closed the engine for writing, if anything but [`Engine::close`] did: reads go on, and
+    /// only opening the directory again leads back.
     pub fn fault(&self) -> Option<&Fault> {
         self.shared.fault.get()
     }

@@ -19,15 +19,15 @@ pub enum EngineError {
     /// There is no such tree in this snapshot.
     #[error("no tree {}", .0.0)]
     NoTree(TreeId),
-    /// The snapshot is older than [`EngineOptions::snapshot_seconds_max`](crate::EngineOptions), and what
-    /// it showed was replaced since: take another.
+    /// The snapshot is older than [`EngineOptions::snapshot_seconds_max`](crate::EngineOptions),
+    /// and what it showed was replaced since: take another.
     #[error("the snapshot is too old: what it showed has been given back")]
     SnapshotTooOld,
     /// A sync failed earlier, or the engine was closed: nothing of this was written.
     #[error("closed for writing: {0}")]
     Closed(String),
-    /// A write or sync failed, or something panicked, when the transaction had its place in the log: only opening the
-    /// directory again tells whether it was kept.
+    /// A write or sync failed, or something panicked, when the transaction had its place in the
+    /// log: only opening the directory again tells whether it was kept.
     #[error(
         "whether the transaction was kept is unknown until the data directory is opened again: {0}"
     )]
@@ -61,8 +61,8 @@ impl EngineError {
         }
     }
 
-    /// Whether the disk is full, or as full as it may be: the one failure of a write that leaves everything
-    /// as it was.
+    /// Whether the disk is full, or as full as it may be: the one failure of a write that leaves
+    /// everything as it was.
     pub fn is_full(&self) -> bool {
         match self {
             EngineError::Store(error) | EngineError::Tree(TreeError::Store(error)) => {

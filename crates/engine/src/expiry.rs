@@ -1,15 +1,16 @@
 //! How old a snapshot may become, and how much memory all of them may keep.
 //!
-//! A snapshot keeps the State of its moment: memtables in memory, bases and runs on the disk. Folding
-//! and collection go on beside it, but can't give back what it keeps. So a State that was replaced
-//! longer ago than [`EngineOptions::snapshot_seconds_max`](crate::EngineOptions::snapshot_seconds_max)
-//! *expires*: first it is marked, then its memtables are emptied and collections take no notice of it
-//! any more. Whoever reads looks at the mark after having read: as long as it isn't set, nothing was
+//! A snapshot keeps the State of its moment: memtables in memory, bases and runs on the disk.
+//! Folding and collection go on beside it, but can't give back what it keeps. So a State that was
+//! replaced longer ago than
+//! [`EngineOptions::snapshot_seconds_max`](crate::EngineOptions::snapshot_seconds_max) *expires*:
+//! first it is marked, then its memtables are emptied and collections take no notice of it any
+//! more. Whoever reads looks at the mark after having read: as long as it isn't set, nothing was
 //! missing. A snapshot of a State that nothing has replaced stays good, however old it is.
 //!
-//! While others write, each snapshot that stays open keeps memtables that no other one keeps. So after each flush the
-//! oldest States expire too, until what was flushed and is kept for readers takes at most
-//! [`EngineOptions::snapshots_bytes_max`](crate::EngineOptions::snapshots_bytes_max).
+//! While others write, each snapshot that stays open keeps memtables that no other one keeps. So
+//! after each flush the oldest States expire too, until what was flushed and is kept for readers
+//! takes at most [`EngineOptions::snapshots_bytes_max`](crate::EngineOptions::snapshots_bytes_max).
 //!
 //! A transaction whose snapshot expired can't read any more, but can commit: conflicts are found
 //! without the State.
@@ -22,15 +23,16 @@ use crate::shared::Shared;
 use crate::state::State;
 
 impl Shared {
-    /// Lets go of States that were replaced at least `expiry` ago; returns whether any is still held.
+    /// Lets go of States that were replaced at least `expiry` ago; returns whether any is still
+    /// held.
     pub fn expire_states(&self, age: Duration) -> bool {
         let expired = self.current.expire(age);
         self.clear_memtables_of(&expired);
         !expired.is_empty()
     }
 
-    /// Lets the oldest States go, until the memtables that were flushed and are kept for readers take at most
-    /// `bytes_max`.
+    /// Lets the oldest States go, until the memtables that were flushed and are kept for readers
+    /// take at most `bytes_max`.
     pub fn expire_states_above(&self, bytes_max: u64) {
         let held = self.held_states();
         let Some((latest, replaced)) = held.split_last() else { return };
@@ -41,7 +43,8 @@ impl Shared {
             bytes += new.map(|memtable| memtable.bytes()).sum::<u64>();
             bytes <= bytes_max
         };
-        // The newest first. Above the limit nothing is gained by those that keep nothing of their own.
+        // The newest first. Above the limit nothing is gained by those that keep nothing of their
+        // own.
         let fitting = replaced.iter().rev().take_while(|state| fits(state)).count();
         let expired = &replaced[..replaced.len() - fitting];
         expired.iter().for_each(|state| state.expiry.expire());

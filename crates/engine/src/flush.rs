@@ -1,14 +1,14 @@
 //! Flushing: sealed memtables become runs, so that memory and log are given back soon.
 //!
 //! 1. Fix a horizon: the last Sequence of the sealed memtables. All up to it is made durable.
-//! 2. For each tree that they touch: write the newest edits up to the horizon as a run, or fold them
-//!    (with all older runs) into the tree at once, where that writes little more.
+//! 2. For each tree that they touch: write the newest edits up to the horizon as a run, or fold
+//!    them (with all older runs) into the tree at once, where that writes little more.
 //! 3. Pack the chunks that were born in them and that the log's later records need.
 //! 4. Publish (see `publish`), which takes the memtables out, and remove their log segments.
 //!
 //! *Run or fold*: a run is read and written again by a later fold, so a direct fold is better where
-//! it rewrites not much more than the edits themselves: where the part of the tree between the least
-//! and the greatest edited key is small, as with small trees and with keys that rise.
+//! it rewrites not much more than the edits themselves: where the part of the tree between the
+//! least and the greatest edited key is small, as with small trees and with keys that rise.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -28,15 +28,16 @@ use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
 use crate::state::{Base, VersionEdit};
 
-/// A part of a tree up to this share of the memtable's limit is folded directly, whatever the edits:
-/// 2 MB of 32, a hundredth of a second or two.
+/// A part of a tree up to this share of the memtable's limit is folded directly, whatever the
+/// edits: 2 MB of 32, a hundredth of a second or two.
 const DIRECT_SHARE: u64 = 16;
-/// So many memtables at once are flushed by two threads: writers may soon have to wait for this. One alone isn't
-/// worth a second processor, which those who commit want too.
+/// So many memtables at once are flushed by two threads: writers may soon have to wait for this.
+/// One alone isn't worth a second processor, which those who commit want too.
 const SHARED_COUNT_MIN: usize = 2;
 
 impl Shared {
-    /// Flushes all sealed memtables, and bounds what readers keep of them. Returns whether there were any.
+    /// Flushes all sealed memtables, and bounds what readers keep of them. Returns whether there
+    /// were any.
     pub fn flush_sealed(&self) -> Result<bool, EngineError> {
         let were_any = self.write_sealed()?;
         if were_any {
@@ -58,13 +59,14 @@ impl Shared {
             return Ok(false);
         };
         let sealed_count = state.sealed.len();
-        // What was acknowledged is written even if that takes what is held back: the log is given back for it.
+        // What was acknowledged is written even if that takes what is held back: the log is given
+        // back for it.
         self.space.make_way();
         self.make_durable(last)?;
 
         // What was refused for want of room is gone from the State after settling. The list of
-        // unpublished trees is taken before the State, so that an generation is in the State if its tree is
-        // in the list.
+        // unpublished trees is taken before the State, so that an generation is in the State if its
+        // tree is in the list.
         let mut trees = std::mem::take(&mut *self.unpublished());
         let (state, visible) = self.current();
         let horizon = last.min(visible);
@@ -100,10 +102,11 @@ impl Shared {
         Ok(true)
     }
 
-    /// Packs what was born in memtables that are flushed, and is needed by what the log goes on to have. (What the
-    /// trees need is packed with them.) That is what memtables of now refer to. A transaction that isn't there yet refers
-    /// to what its snapshot shows: to what it replaces, which is the newest and so in a tree; to anything else it
-    /// refers only after having it packed. An old one isn't relied on.
+    /// Packs what was born in memtables that are flushed, and is needed by what the log goes on to
+    /// have. (What the trees need is packed with them.) That is what memtables of now refer to. A
+    /// transaction that isn't there yet refers to what its snapshot shows: to what it replaces,
+    /// which is the newest and so in a tree; to anything else it refers only after having it
+    /// packed. An old one isn't relied on.
     fn pack_needed(&self, flushed: &[Arc<Memtable>], horizon: Sequence) -> Result<(), EngineError> {
         let pending: HashSet<ChunkHash> =
             flushed.iter().flat_map(|memtable| memtable.pending().chunks()).collect();
@@ -122,15 +125,16 @@ impl Shared {
     }
 
     /// Frees flushed memtables that nobody reads any more; returns whether others are left. Freeing
-    /// takes a good part of a second: if the list didn't hold them, whichever reader or writer comes
-    /// last would wait for that.
+    /// takes a good part of a second: if the list didn't hold them, whichever reader or writer
+    /// comes last would wait for that.
     pub fn free_flushed(&self) -> bool {
         let mut flusher = self.flusher.lock().expect("no panic while the lock is held");
         flusher.retain(|memtable| Arc::strong_count(memtable) > 1);
         !flusher.is_empty()
     }
 
-    /// Brings each tree that the memtables touch to the horizon. The outcomes stand in the order of the trees.
+    /// Brings each tree that the memtables touch to the horizon. The outcomes stand in the order of
+    /// the trees.
     fn flush_trees(
         &self,
         snapshot: &Snapshot,
@@ -184,7 +188,8 @@ impl Shared {
     ) -> Result<Option<VersionEdit>, EngineError> {
         let upto = snapshot.sequence();
         match self.fold_directly(snapshot, tree, base) {
-            // What is written goes to a run: the log can be given back, and the tree is folded when it is healed.
+            // What is written goes to a run: the log can be given back, and the tree is folded when
+            // it is healed.
             Err(error) if error.is_damage() => self.note_failure("fold", &error),
             Ok(Some(folded)) => {
                 return Ok(folded.map(|tree| VersionEdit::Folded { tree, upto }));

@@ -2,11 +2,11 @@
 //!
 //! It applies all that lies over each tree at the snapshot, memtables and runs, syncs the results,
 //! and lays them over the bases of then (`state::base` tells why that is right whatever happened
-//! meanwhile), but publishes nothing: the log still has the entries, and the next flush publishes. What
-//! steps have done of the runs already (`compaction_progress`) isn't done again.
-//! A base so folded may reach beyond the horizon of the published state; it is then published with
-//! its own Sequence, after the log was synced that far, so that a recovery, which replays everything
-//! above the horizon, always reaches it and never shows half a transaction.
+//! meanwhile), but publishes nothing: the log still has the entries, and the next flush publishes.
+//! What steps have done of the runs already (`compaction_progress`) isn't done again. A base so
+//! folded may reach beyond the horizon of the published state; it is then published with its own
+//! Sequence, after the log was synced that far, so that a recovery, which replays everything above
+//! the horizon, always reaches it and never shows half a transaction.
 
 use frond_store::{ChunkHash, Lifetime};
 use frond_tree::Tree;
@@ -70,7 +70,8 @@ impl Shared {
     }
 
     /// After a version commit most of the memtable is folded already, so closing it costs little
-    /// and gives the log's bytes back: a history of many small commits doesn't lie on the disk twice.
+    /// and gives the log's bytes back: a history of many small commits doesn't lie on the disk
+    /// twice.
     fn seal_folded(&self) {
         let mut queue = self.queue();
         let (state, _) = self.current();
@@ -79,8 +80,9 @@ impl Shared {
         }
     }
 
-    /// The base from which a fold of `tree` at `snapshot` has the least to do, and when its generation
-    /// began: the current base, if it is of the same generation and not beyond the snapshot.
+    /// The base from which a fold of `tree` at `snapshot` has the least to do, and when its
+    /// generation began: the current base, if it is of the same generation and not beyond the
+    /// snapshot.
     fn best_base(
         &self,
         snapshot: &Snapshot,

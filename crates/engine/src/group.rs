@@ -2,11 +2,11 @@
 //!
 //! Its members line up in the queue, put their entries into the memtable, and then sleep here, not
 //! on the queue's lock: one call wakes all of them, and none needs the queue again to learn that it
-//! is durable. A group has a leader only from when it is written; a leader that is done with its own
-//! group asks a member of the one that formed meanwhile to lead it.
+//! is durable. A group has a leader only from when it is written; a leader that is done with its
+//! own group asks a member of the one that formed meanwhile to lead it.
 //!
-//! *Thread safety*: all methods may be called at once. The lock inside is taken after the queue's, or
-//! without it, and is held for a few instructions.
+//! *Thread safety*: all methods may be called at once. The lock inside is taken after the queue's,
+//! or without it, and is held for a few instructions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

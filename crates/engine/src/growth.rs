@@ -10,8 +10,9 @@ use crate::shared::Shared;
 use crate::space::{DiskRoom, LOG_SHARE, WAITING_SHARE};
 
 impl Shared {
-    /// Lets growth by about so many bytes begin. What waits in memtables will be written once more before the log gives
-    /// its space back, so where that comes near the reserve it is written first.
+    /// Lets growth by about so many bytes begin. What waits in memtables will be written once more
+    /// before the log gives its space back, so where that comes near the reserve it is written
+    /// first.
     ///
     /// # Errors
     /// The disk is as full as it may be.
@@ -27,8 +28,8 @@ impl Shared {
         }
     }
 
-    /// Lets a record of about so many bytes into the log that gives space back, unless it took what is left free for
-    /// flushing and publishing it.
+    /// Lets a record of about so many bytes into the log that gives space back, unless it took what
+    /// is left free for flushing and publishing it.
     ///
     /// # Errors
     /// The disk is too full even for that.

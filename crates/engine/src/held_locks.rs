@@ -1,4 +1,5 @@
-//! What a transaction has claimed: the keys whose key locks it holds, and the one for which it waits.
+//! What a transaction has claimed: the keys whose key locks it holds, and the one for which it
+//! waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +12,14 @@ use crate::shared::{Counters, Shared};
 /// What a transaction does about others that write the same keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LockMode {
-    /// It finds out when it commits that another was first; only for a key that another holds it waits. For those of a
-    /// single statement, which can run again.
+    /// It finds out when it commits that another was first; only for a key that another holds it
+    /// waits. For those of a single statement, which can run again.
     #[default]
     Optimistic,
     /// It claims each key that it writes. For those that have lost once.
     Locking,
-    /// It claims each key that it writes, and remembers what it reads, so that its snapshot may move. For those of
-    /// several statements, each of which is answered before the next.
+    /// It claims each key that it writes, and remembers what it reads, so that its snapshot may
+    /// move. For those of several statements, each of which is answered before the next.
     Interactive,
 }
 
@@ -29,7 +30,8 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Waits for the key's holders to end, no longer than `at_most`; tells whether the wait is over.
+    /// Waits for the key's holders to end, no longer than `at_most`; tells whether the wait is
+    /// over.
     pub fn wait(&self, at_most: Duration) -> bool {
         self.waiter.wait(at_most) != WaitState::Waiting
     }
@@ -44,7 +46,8 @@ pub(crate) struct HeldLocks {
     blocked: Option<Arc<Waiter>>,
     /// It was the youngest of those that waited for one another.
     is_deadlocked: bool,
-    /// The last that wrote a key which this transaction wants to write, if that was after its snapshot.
+    /// The last that wrote a key which this transaction wants to write, if that was after its
+    /// snapshot.
     stale: Option<Sequence>,
 }
 
@@ -61,7 +64,8 @@ impl HeldLocks {
         }
     }
 
-    /// Claims a key before it is written, by one whose snapshot is `since`; `None`: it has read nothing.
+    /// Claims a key before it is written, by one whose snapshot is `since`; `None`: it has read
+    /// nothing.
     ///
     /// # Errors
     /// [`EngineError::Conflict`] if another holds it, or has written it since the snapshot.
@@ -102,7 +106,8 @@ impl HeldLocks {
         if self.stale.is_some() { Err(conflict()) } else { Ok(()) }
     }
 
-    /// Notes that a key which the transaction wants unchanged was written since its snapshot, if it was.
+    /// Notes that a key which the transaction wants unchanged was written since its snapshot, if it
+    /// was.
     ///
     /// # Errors
     /// [`EngineError::Conflict`] then.

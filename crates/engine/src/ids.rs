@@ -30,8 +30,8 @@ impl Sequence {
     /// The last one that a transaction gets.
     pub(crate) const LAST: Sequence = Sequence(u64::MAX - 1);
 
-    /// The Sequence of the transaction after this one: the clock's second if that is later. `None` if
-    /// all were given out.
+    /// The Sequence of the transaction after this one: the clock's second if that is later. `None`
+    /// if all were given out.
     pub fn following(self, now_micros: i64) -> Option<Sequence> {
         let seconds = u64::try_from(now_micros / MICROS_PER_SECOND).unwrap_or(0);
         let clock = seconds.min(CLOCK_SECONDS_MAX) << SECONDS_SHIFT;

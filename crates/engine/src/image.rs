@@ -1,11 +1,13 @@
-//! An image: everything that the engine holds at one moment, reachable from one chunk that no root names.
+//! An image: everything that the engine holds at one moment, reachable from one chunk that no root
+//! names.
 //!
-//! All trees are folded up to one snapshot while writers go on, and an engine-state chunk is made that has
-//! these as bases and needs no log. A store with that chunk, all that it reaches, and a root `engine` that
-//! names it is a data directory as it was at that moment: [`Image::install`].
+//! All trees are folded up to one snapshot while writers go on, and an engine-state chunk is made
+//! that has these as bases and needs no log. A store with that chunk, all that it reaches, and a
+//! root `engine` that names it is a data directory as it was at that moment: [`Image::install`].
 //!
-//! A base says that it was folded to Sequence 0: nothing below the horizon can lie over it. So a tree that
-//! didn't change has the same base chunk in the next image, and two images share what they have in common.
+//! A base says that it was folded to Sequence 0: nothing below the horizon can lie over it. So a
+//! tree that didn't change has the same base chunk in the next image, and two images share what
+//! they have in common.
 
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Session, StoreError};
@@ -41,9 +43,10 @@ enum Part {
 }
 
 impl Image {
-    /// The chunks by which the other chunks of the image `root` are found: its state, the base map, the base of each tree,
-    /// and the nodes of the system tree. `get` returns what it is asked for, or nothing for what is to be passed
-    /// over with all below it. The cost is that of these chunks.
+    /// The chunks by which the other chunks of the image `root` are found: its state, the base map,
+    /// the base of each tree, and the nodes of the system tree. `get` returns what it is asked for,
+    /// or nothing for what is to be passed over with all below it. The cost is that of these
+    /// chunks.
     ///
     /// # Errors
     /// `Damaged` if a chunk isn't what it should be; as `get`.
@@ -52,7 +55,8 @@ impl Image {
         get: GetSome<'_, E>,
     ) -> Result<Vec<Chunk>, E> {
         let mut found = Vec::new();
-        // Each with whether it belongs to the system tree, or leads there: tree 1 comes first in the base map.
+        // Each with whether it belongs to the system tree, or leads there: tree 1 comes first in
+        // the base map.
         let mut level = vec![(root, Part::State, true)];
         while !level.is_empty() {
             let hashes: Vec<ChunkHash> = level.iter().map(|(hash, ..)| *hash).collect();
@@ -88,11 +92,12 @@ impl Image {
         EngineState::decode(chunk).ok().map(|state| state.horizon.0)
     }
 
-    /// Makes an empty store the one of a data directory as it was in the image `root`, whose chunks it has.
+    /// Makes an empty store the one of a data directory as it was in the image `root`, whose chunks
+    /// it has.
     ///
     /// # Errors
-    /// [`StoreError::RootChanged`] if the store is somebody's already; [`StoreError::Damaged`] if the chunk
-    /// is no engine's state; [`StoreError::Missing`] if it isn't there.
+    /// [`StoreError::RootChanged`] if the store is somebody's already; [`StoreError::Damaged`] if
+    /// the chunk is no engine's state; [`StoreError::Missing`] if it isn't there.
     pub fn install(store: &dyn ChunkStore, root: ChunkHash) -> Result<(), StoreError> {
         EngineState::decode(&store.get(root)?)?;
         store.sync()?;
@@ -115,8 +120,8 @@ fn below(chunk: &Chunk, part: Part) -> Result<Vec<(ChunkHash, Part)>, TreeError>
 }
 
 impl Shared {
-    /// Makes an image of what is visible now; its chunks are durable. The cost is that of folding what
-    /// lies over the trees.
+    /// Makes an image of what is visible now; its chunks are durable. The cost is that of folding
+    /// what lies over the trees.
     pub fn image(&self) -> Result<Image, EngineError> {
         let session = self.store.session();
         let snapshot = self.snapshot();

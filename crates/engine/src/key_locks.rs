@@ -1,20 +1,22 @@
 //! Intents: a key that a transaction has written is its own until the transaction ends.
 //!
-//! Whoever writes a key that somebody else holds doesn't go on, to find out when it commits that it has lost: it
-//! lines up, and gets the key, and with it what the holder made of it, when its turn has come.
+//! Whoever writes a key that somebody else holds doesn't go on, to find out when it commits that it
+//! has lost: it lines up, and gets the key, and with it what the holder made of it, when its turn
+//! has come.
 //!
-//! 1. Keys are named by the fingerprints of [`crate::conflicts`]: two keys with one fingerprint would only cost a needless
-//!    wait. They are spread over shards.
-//! 2. A key's queue is first come, first served. Whoever lets go of a key gives it to the first in the queue, so nobody
-//!    who comes later gets ahead.
-//! 3. A transaction waits for one key at a time. Who waits for whom is thus a set of chains; whoever lines up follows its
-//!    own, and if it comes back to itself the youngest in the circle has lost. Nothing else closes a circle: who is given
-//!    a key doesn't wait.
-//! 4. Most transactions of a single statement take no key locks and only ask whether there are any: `buckets` count
-//!    key locks by the low bits of their fingerprints, so that the answer mostly costs one load.
+//! 1. Keys are named by the fingerprints of [`crate::conflicts`]: two keys with one fingerprint
+//!    would only cost a needless wait. They are spread over shards.
+//! 2. A key's queue is first come, first served. Whoever lets go of a key gives it to the first in
+//!    the queue, so nobody who comes later gets ahead.
+//! 3. A transaction waits for one key at a time. Who waits for whom is thus a set of chains;
+//!    whoever lines up follows its own, and if it comes back to itself the youngest in the circle
+//!    has lost. Nothing else closes a circle: who is given a key doesn't wait.
+//! 4. Most transactions of a single statement take no key locks and only ask whether there are any:
+//!    `buckets` count key locks by the low bits of their fingerprints, so that the answer mostly
+//!    costs one load.
 //!
-//! *Lock order*: `waiting`, then a shard; a shard's lock is also taken under the commit queue's. Every change of a queue is
-//! made under both.
+//! *Lock order*: `waiting`, then a shard; a shard's lock is also taken under the commit queue's.
+//! Every change of a queue is made under both.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -43,7 +45,8 @@ pub(crate) enum Acquired {
     Held,
     /// Another has it; the transaction has lined up.
     Queued(Arc<Waiter>),
-    /// Another has it that waits, over others perhaps, for this one; and this one is the youngest of them.
+    /// Another has it that waits, over others perhaps, for this one; and this one is the youngest
+    /// of them.
     Deadlock,
 }
 
@@ -182,7 +185,8 @@ impl KeyLocks {
         owner: Owner,
     ) -> Option<Owner> {
         let (mut at, mut youngest) = (owner, owner);
-        // Each step is another one that waits: a circle that doesn't have `owner` would have been broken before.
+        // Each step is another one that waits: a circle that doesn't have `owner` would have been
+        // broken before.
         for _ in 0..=waiting.len() {
             let fingerprint = waiting.get(&at)?.fingerprint;
             at = self.shard(fingerprint).get(&fingerprint)?.owner;

@@ -7,11 +7,14 @@
 //!
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
-//! [`transaction`], `difference` (what the log gets of a changed value), `conflicts`, `key_locks` and `held_locks` (who waits for whom), `write_memory` (who waits for memory), `read_set` (when a snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
-//! order of transactions, group commit), `flush`, `backpressure`, `throttle`, `compaction` (folding by key range, merging), `compaction_progress` (what of it is done), `background_errors` (what fails in the background), `fold` (for
-//! version commits), `publish`, `expiry` (of snapshots), `recovery`, `image` (all of it as
-//! a chunk), [`engine`]. This crate doesn't know what keys and values
-//! mean.
+//! [`transaction`], `difference` (what the log gets of a changed value), `conflicts`, `key_locks`
+//! and `held_locks` (who waits for whom), `write_memory` (who waits for memory), `read_set` (when a
+//! snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
+//! order of transactions, group commit), `flush`, `backpressure`, `throttle`, `compaction` (folding
+//! by key range, merging), `compaction_progress` (what of it is done), `background_errors` (what
+//! fails in the background), `fold` (for version commits), `publish`, `expiry` (of snapshots),
+//! `recovery`, `image` (all of it as a chunk), [`engine`]. This crate doesn't know what keys and
+//! values mean.
 
 mod background;
 mod background_errors;

@@ -1,5 +1,5 @@
-//! The write-ahead log: segments of chained records ([`format`]), one [`writer`], [`recovery`], and the files of
-//! old segments for new ones ([`recycled`]).
+//! The write-ahead log: segments of chained records ([`format`]), one [`writer`], [`recovery`], and
+//! the files of old segments for new ones ([`recycled`]).
 
 pub(crate) mod decode;
 pub(crate) mod format;

@@ -10,38 +10,39 @@ use crate::space::Reserve;
 pub struct EngineOptions {
     /// Bytes of decompressed chunks kept in memory.
     pub cache_bytes: u64,
-    /// Bytes of pages of packs' indexes kept in memory: 40 bytes a chunk of those that are looked for often.
+    /// Bytes of pages of packs' indexes kept in memory: 40 bytes a chunk of those that are looked
+    /// for often.
     pub index_cache_bytes: u64,
-    /// A read of a chunk that takes so many microseconds came from a disk, not from the system's cache: what it was for
-    /// is worth more memory.
+    /// A read of a chunk that takes so many microseconds came from a disk, not from the system's
+    /// cache: what it was for is worth more memory.
     pub slow_read_micros: i64,
     /// The memtable is sealed and flushed when it, or its log, has grown to this.
     pub memtable_bytes_max: u64,
-    /// The runs over a tree are folded into it so fast that they are about so many hundredths of it at most. Less
-    /// makes ranges faster, more makes writing cheaper: each round of folding rewrites most of a tree whose keys
-    /// come in no order.
+    /// The runs over a tree are folded into it so fast that they are about so many hundredths of it
+    /// at most. Less makes ranges faster, more makes writing cheaper: each round of folding
+    /// rewrites most of a tree whose keys come in no order.
     pub overlay_percent_max: u64,
-    /// With more runs than this, some of those of a tree that is read much are merged; one that is read seldom may have half as
-    /// many more, one that nobody reads six times as many.
+    /// With more runs than this, some of those of a tree that is read much are merged; one that is
+    /// read seldom may have half as many more, one that nobody reads six times as many.
     pub run_count_max: usize,
     /// Most bytes a second that background collections read and write; `None`: there are none.
     pub reclaim_bytes_a_second: Option<u64>,
-    /// Most bytes a second that are read again in the background to find damage: all in about three weeks if that is enough.
-    /// `None`: none are.
+    /// Most bytes a second that are read again in the background to find damage: all in about three
+    /// weeks if that is enough. `None`: none are.
     pub scrub_bytes_a_second: Option<u64>,
-    /// How often relaxed commits are synced, in milliseconds: a crash loses at most what they wrote in
-    /// this time, and in that of the sync itself.
+    /// How often relaxed commits are synced, in milliseconds: a crash loses at most what they wrote
+    /// in this time, and in that of the sync itself.
     pub relaxed_sync_millis: u64,
-    /// For how many seconds a snapshot, or a cursor or transaction on one, can be read after a flush or
-    /// a fold has replaced what it shows: then it gives back memory and disk, and reading it fails with
-    /// [`SnapshotTooOld`](crate::EngineError::SnapshotTooOld). Folding and collection go on beside it all the time. `None`:
-    /// as long as it is held.
+    /// For how many seconds a snapshot, or a cursor or transaction on one, can be read after a
+    /// flush or a fold has replaced what it shows: then it gives back memory and disk, and reading
+    /// it fails with [`SnapshotTooOld`](crate::EngineError::SnapshotTooOld). Folding and collection
+    /// go on beside it all the time. `None`: as long as it is held.
     pub snapshot_seconds_max: Option<u64>,
-    /// How much memory memtables may take that were flushed and are kept for open snapshots only; above it
-    /// the oldest snapshots become too old, as above.
+    /// How much memory memtables may take that were flushed and are kept for open snapshots only;
+    /// above it the oldest snapshots become too old, as above.
     pub snapshots_bytes_max: u64,
-    /// How much memory large writes may take together, from when they are prepared until they are in the log; one that
-    /// takes more is written alone.
+    /// How much memory large writes may take together, from when they are prepared until they are
+    /// in the log; one that takes more is written alone.
     pub writes_bytes_max: u64,
     /// How many threads fold and merge in the background, beside the one that flushes. Without any,
     /// whoever commits flushes and folds first where that is due: for tests that must repeat.
@@ -73,17 +74,17 @@ impl Default for EngineOptions {
 
 /// Least bytes of a memtable: with less, flushes would be all that is done.
 const MEMTABLE_BYTES_MIN: u64 = 1 << 20;
-/// No memtable is larger than this, however much memory there is: with 64 MB inserts take a third more memory, and
-/// are no faster (docs/notes/2026-11-22-what-measurements-taught.md).
+/// No memtable is larger than this, however much memory there is: with 64 MB inserts take a third
+/// more memory, and are no faster (docs/notes/2026-11-22-what-measurements-taught.md).
 const MEMTABLE_BYTES_MAX: u64 = 32 << 20;
-/// What a process takes whatever the options are, measured under load: the program, buffers of writes that are
-/// under way, chunks of open packs by name, what the allocator keeps.
+/// What a process takes whatever the options are, measured under load: the program, buffers of
+/// writes that are under way, chunks of open packs by name, what the allocator keeps.
 const PROCESS_BYTES: u64 = 32 << 20;
-/// The share of the memory of each of the memtables that make a quarter of it together: the active one and the
-/// sealed ones that may wait.
+/// The share of the memory of each of the memtables that make a quarter of it together: the active
+/// one and the sealed ones that may wait.
 const MEMTABLES_SHARE: u64 = 4 * (SEALED_COUNT_MAX as u64 + 1);
-/// What flushed memtables may take for readers is this part of the memory: as much as one snapshot can keep,
-/// so that one alone is never too old.
+/// What flushed memtables may take for readers is this part of the memory: as much as one snapshot
+/// can keep, so that one alone is never too old.
 const SNAPSHOTS_SHARE: u64 = 4;
 /// What large writes may take is this part of the memory, within these bounds.
 const WRITES_SHARE: u64 = 8;
@@ -91,12 +92,12 @@ const WRITES_BYTES_MIN: u64 = 16 << 20;
 const WRITES_BYTES_MAX: u64 = 512 << 20;
 
 impl EngineOptions {
-    /// The default options with one budget of memory. Of what the process leaves of it
-    /// (about 32 MB are needed in any case; of a small budget half), three eighths are for decompressed chunks, a sixteenth for pages of packs' indexes, and a
-    /// quarter at most for memtables (the active one and those that wait to be flushed). The rest
-    /// is for what can't be told ahead: filters of runs (about 10 bits for each key that was written
-    /// since its tree was folded), 8 bytes for each chunk that is stored, what folds have in hand,
-    /// and what the layers above need.
+    /// The default options with one budget of memory. Of what the process leaves of it (about 32 MB
+    /// are needed in any case; of a small budget half), three eighths are for decompressed chunks,
+    /// a sixteenth for pages of packs' indexes, and a quarter at most for memtables (the active one
+    /// and those that wait to be flushed). The rest is for what can't be told ahead: filters of
+    /// runs (about 10 bits for each key that was written since its tree was folded), 8 bytes for
+    /// each chunk that is stored, what folds have in hand, and what the layers above need.
     pub fn for_memory(bytes: u64) -> EngineOptions {
         let shared = bytes.saturating_sub(PROCESS_BYTES).max(bytes / 2);
         let memtable = (shared / MEMTABLES_SHARE).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);

@@ -4,7 +4,8 @@
 //!    chunk that names it; sync the log as far as any of these bases reaches.
 //! 2. Swap the root `engine`, which syncs everything first.
 //! 3. Lay the results over the State (again: a version commit may have come between) and, for a
-//!    flush, take the flushed memtables out. Their log segments go last: that can fail, and be tried again.
+//!    flush, take the flushed memtables out. Their log segments go last: that can fail, and be
+//!    tried again.
 //!
 //! One publication at a time; the work before it needs no lock. What a restart finds and what
 //! readers use need not be the same: both are bases that obey `state::base`, and the log has
@@ -56,8 +57,8 @@ impl Shared {
         let published = publisher.published;
         let mut bases = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
-            // A base of an generation that is not the published one's stays unpublished: the log has what
-            // made it, or the next flush publishes it.
+            // A base of an generation that is not the published one's stays unpublished: the log
+            // has what made it, or the next flush publishes it.
             let generation = state.generation(outcome.tree, published.horizon);
             if generation.is_some_and(|generation| generation.from == outcome.from)
                 && let Some(base) = improved(&state, outcome)
@@ -73,7 +74,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Publishes what a flush made. Log segments below `advance.segment` are not needed any more then.
+    /// Publishes what a flush made. Log segments below `advance.segment` are not needed any more
+    /// then.
     pub fn publish_flush(
         &self,
         outcomes: &[Outcome],
@@ -161,8 +163,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives up log segments that are not needed any more; where it fails, the next call goes on. One
-    /// thread at a time.
+    /// Gives up log segments that are not needed any more; where it fails, the next call goes on.
+    /// One thread at a time.
     pub fn remove_segments(&self) -> Result<(), StoreError> {
         let (mut number, end) = {
             let publisher = self.publisher();

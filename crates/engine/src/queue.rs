@@ -174,7 +174,8 @@ mod tests {
     use super::*;
     use crate::{Durability, Engine, EngineOptions, TreeId};
 
-    /// What a wrong clock and very many openings may bring: nothing is lost, and writes are refused.
+    /// What a wrong clock and very many openings may bring: nothing is lost, and writes are
+    /// refused.
     #[test]
     fn where_no_sequence_is_left_writes_are_refused_and_reads_go_on() {
         let disk = SimDisk::new(1);

@@ -1,15 +1,18 @@
 //! What a transaction has read: as long as that is unchanged, its snapshot may move.
 //!
-//! A transaction that writes what another has changed since its snapshot would lose. Instead it may go on at a newer
-//! snapshot, if everything that it was told so far would be told there too: then it is as if it had begun later. (CockroachDB
-//! calls it a read refresh.) So an interactive transaction keeps a list of what it reads, and before it moves asks the
-//! memtables whether anything of that was written since.
+//! A transaction that writes what another has changed since its snapshot would lose. Instead it may
+//! go on at a newer snapshot, if everything that it was told so far would be told there too: then
+//! it is as if it had begun later. (CockroachDB calls it a read refresh.) So an interactive
+//! transaction keeps a list of what it reads, and before it moves asks the memtables whether
+//! anything of that was written since.
 //!
-//! 1. A key counts as changed if it was written, whatever the value. So does a range, as far as its cursor has come; all of
-//!    it while the cursor is there, which goes on at the snapshot at which it began.
-//! 2. The list is bounded, and what was read from the snapshot directly isn't in it: then the snapshot stays where it is.
-//! 3. What was flushed since the snapshot isn't in memtables any more, and nobody looks for it elsewhere: the
+//! 1. A key counts as changed if it was written, whatever the value. So does a range, as far as its
+//!    cursor has come; all of it while the cursor is there, which goes on at the snapshot at which
+//!    it began.
+//! 2. The list is bounded, and what was read from the snapshot directly isn't in it: then the
 //!    snapshot stays where it is.
+//! 3. What was flushed since the snapshot isn't in memtables any more, and nobody looks for it
+//!    elsewhere: the snapshot stays where it is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,7 +71,8 @@ impl ReadSet {
         self.add(tree, |_| Read::Key(Bytes::copy_from_slice(key)));
     }
 
-    /// A range is read, by a cursor that notes how far it has come; `None` if there is no room for it.
+    /// A range is read, by a cursor that notes how far it has come; `None` if there is no room for
+    /// it.
     pub fn range(
         &mut self,
         tree: TreeId,

@@ -1,21 +1,23 @@
 //! Giving back the disk space of what nobody needs any more, while writers and readers go on.
 //!
-//! The store marks and sweeps ([`frond_store::ChunkStore::collect`]); the engine tells it what must stay:
+//! The store marks and sweeps ([`frond_store::ChunkStore::collect`]); the engine tells it what must
+//! stay:
 //!
-//! 1. What is published. That is the store's named root: its base map refers to each tree's base, the
-//!    system tree among them, whose values refer to the commits of all databases.
+//! 1. What is published. That is the store's named root: its base map refers to each tree's base,
+//!    the system tree among them, whose values refer to the commits of all databases.
 //! 2. What a State holds that somebody may still read: bases that are not published yet, or not any
-//!    more, the bases that the log names, and the values in its memtables that lie out of line. Of chunks that aren't in packs
-//!    yet, what they refer to there (`overlay::pending`), and what the log makes them of. A snapshot keeps its State, and so a
-//!    cursor isn't disturbed before it is too old (`expiry`).
-//! 3. What is being made. Whoever puts chunks holds a session of the store meanwhile: a transaction from
-//!    its beginning to its end, folds and flushes until what they made is in a State.
+//!    more, the bases that the log names, and the values in its memtables that lie out of line. Of
+//!    chunks that aren't in packs yet, what they refer to there (`overlay::pending`), and what the
+//!    log makes them of. A snapshot keeps its State, and so a cursor isn't disturbed before it is
+//!    too old (`expiry`).
+//! 3. What is being made. Whoever puts chunks holds a session of the store meanwhile: a transaction
+//!    from its beginning to its end, folds and flushes until what they made is in a State.
 //!
-//! *In the background*: garbage isn't counted while it is made, so a collection runs when the packs have
-//! grown by half of what the last one left, and somewhat more. It marks by reading what refers to other
-//! chunks only (a hundredth of the data or so), moves packs that are mostly dead, and keeps to a rate,
-//! so that it doesn't take the disk from others, unless the packs grow a quarter beyond that meanwhile: whoever
-//! makes garbage so fast takes the disk anyway.
+//! *In the background*: garbage isn't counted while it is made, so a collection runs when the packs
+//! have grown by half of what the last one left, and somewhat more. It marks by reading what refers
+//! to other chunks only (a hundredth of the data or so), moves packs that are mostly dead, and
+//! keeps to a rate, so that it doesn't take the disk from others, unless the packs grow a quarter
+//! beyond that meanwhile: whoever makes garbage so fast takes the disk anyway.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -31,11 +33,11 @@ use crate::shared::wait;
 use crate::state::{Base, State};
 use crate::throttle::yield_now;
 
-/// How often the background looks whether a collection is due: a fast ingest makes 100 MB of garbage
-/// meanwhile.
+/// How often the background looks whether a collection is due: a fast ingest makes 100 MB of
+/// garbage meanwhile.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Where there was no room for what is read, who has it gives it up after so many looks. To make it all again takes
-/// milliseconds.
+/// Where there was no room for what is read, who has it gives it up after so many looks. To make it
+/// all again takes milliseconds.
 const LOOKS_A_RENEWAL: u64 = 10;
 /// A collection is due when the packs have grown by half of what the last one left, and by so much.
 /// Growth that never makes a collection due would cost more to find than it wins.
@@ -80,7 +82,8 @@ impl Shared {
                 }
                 self.fold_beside_collections(options.bytes_a_second)?;
             }
-            // Nor is what a flush or fold reads that began before: it would keep all that was deleted since.
+            // Nor is what a flush or fold reads that began before: it would keep all that was
+            // deleted since.
             self.wait_for_workers();
         }
         self.queue().check_open()?;
@@ -213,7 +216,8 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
     let options = ReclaimOptions { bytes_a_second, ..ReclaimOptions::default() };
     let age = shared.options.snapshot_seconds_max.map(Duration::from_secs);
     let stored = || shared.store.counters().bytes_stored;
-    // What was garbage when the directory was opened is not known: growth alone makes the first due.
+    // What was garbage when the directory was opened is not known: growth alone makes the first
+    // due.
     let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
     for look in 1u64.. {
         if !wait(shared, Some(LOOK_EVERY), |_| false) {

@@ -1,5 +1,5 @@
-//! Opening: what is published, then what the log says happened since. What was born in the log's transactions is
-//! again, as it was in the process before.
+//! Opening: what is published, then what the log says happened since. What was born in the log's
+//! transactions is again, as it was in the process before.
 
 mod old_values;
 

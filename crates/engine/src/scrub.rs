@@ -1,9 +1,12 @@
-//! Reading everything again in the background, so slowly that nobody notices, and telling what is found damaged.
+//! Reading everything again in the background, so slowly that nobody notices, and telling what is
+//! found damaged.
 //!
-//! 1. A pass takes three weeks, or as long as the rate allows at most; little data takes less, and then nothing is read until
-//!    three weeks are over. A pass begins at a pack by chance: a server that is started often comes to all.
-//! 2. What a scrub finds, or who reads, puts or moves chunks, is told to the log once. What is damaged counts as
-//!    absent from then on: the store heals it from its cache, and from the next put of the same content.
+//! 1. A pass takes three weeks, or as long as the rate allows at most; little data takes less, and
+//!    then nothing is read until three weeks are over. A pass begins at a pack by chance: a server
+//!    that is started often comes to all.
+//! 2. What a scrub finds, or who reads, puts or moves chunks, is told to the log once. What is
+//!    damaged counts as absent from then on: the store heals it from its cache, and from the next
+//!    put of the same content.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

@@ -1,12 +1,13 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
-//! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`,
-//! `group` (its own), `transactions` (a stripe's), `key_locks` (two of its own), `current`, `unpublished`, `logged_bases`, `compaction`, `signals`, that of `background_errors`. None but the first two is
+//! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`, `group` (its
+//! own), `transactions` (a stripe's), `key_locks` (two of its own), `current`, `unpublished`,
+//! `logged_bases`, `compaction`, `signals`, that of `background_errors`. None but the first two is
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
-//! *Visibility*: [`crate::current`] gives a snapshot the State and the visible Sequence of one moment.
-//! The visible Sequence only rises, and only under the queue's lock.
+//! *Visibility*: [`crate::current`] gives a snapshot the State and the visible Sequence of one
+//! moment. The visible Sequence only rises, and only under the queue's lock.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,8 +81,8 @@ pub(crate) struct Shared {
     /// Trees that got another base, or were dropped, and whose published base is not that yet. A
     /// tree that was only written to is found in the memtables.
     pub unpublished: Mutex<BTreeSet<TreeId>>,
-    /// The bases that trees got by records of the log which a restart would read, whatever became of these
-    /// trees since: it may lay what differs over them.
+    /// The bases that trees got by records of the log which a restart would read, whatever became
+    /// of these trees since: it may lay what differs over them.
     pub logged_bases: Mutex<Vec<(Sequence, ChunkHash)>>,
     /// Which trees have runs, and who works on them; see `compaction`.
     pub work: Mutex<CompactionScheduler>,
@@ -255,8 +256,9 @@ impl Shared {
         self.work.lock().expect(NO_PANIC)
     }
 
-    /// Notes that `compaction` failed in the background. Where that left a store that takes no more writes, the engine
-    /// takes none either: the log would only grow until there is no room for memtables.
+    /// Notes that `compaction` failed in the background. Where that left a store that takes no more
+    /// writes, the engine takes none either: the log would only grow until there is no room for
+    /// memtables.
     pub fn note_failure(&self, work: &'static str, error: &EngineError) {
         self.background_errors.note(work, error, self.machine.clock.now_micros());
         if let EngineError::Store(StoreError::Poisoned)

@@ -1,7 +1,7 @@
 //! The slowest commits since the engine was opened, and what each of them waited for.
 //!
-//! A histogram tells that one commit in ten thousand takes long, and not why. Here every commit has a
-//! stopwatch with a hand for each [`Stage`]; that of a slow one is kept. What it costs is reading
+//! A histogram tells that one commit in ten thousand takes long, and not why. Here every commit has
+//! a stopwatch with a hand for each [`Stage`]; that of a slow one is kept. What it costs is reading
 //! the clock some ten times a commit, and one comparison at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -28,8 +28,8 @@ const ESTIMATE_COUNT_MAX: usize = 512;
 /// All trees as they were at one moment. Cloning is cheap; writers and folds never disturb it.
 ///
 /// *Thread safety*: immutable, read by any number of threads at once. It keeps the memtables of its
-/// moment in memory, and the bases and runs of its moment on the disk, until it is dropped or is older
-/// than `EngineOptions::snapshot_seconds_max` allows; then reading fails.
+/// moment in memory, and the bases and runs of its moment on the disk, until it is dropped or is
+/// older than `EngineOptions::snapshot_seconds_max` allows; then reading fails.
 #[derive(Clone)]
 pub struct Snapshot {
     view: Arc<View>,
@@ -61,8 +61,8 @@ impl Snapshot {
         self.aged(|| self.find(tree, key))
     }
 
-    /// As `get`, with the value's bytes lent to `look` wherever they lie. What it returns counts only if this does not
-    /// fail.
+    /// As `get`, with the value's bytes lent to `look` wherever they lie. What it returns counts
+    /// only if this does not fail.
     pub fn look<T>(
         &self,
         tree: TreeId,
@@ -178,8 +178,9 @@ impl Snapshot {
         })
     }
 
-    /// About how many entries lie in `bounds`, for choosing between ways to find them: O(log n). The
-    /// overlay's share is an upper bound, or, beyond some entries, half of what it has of the tree.
+    /// About how many entries lie in `bounds`, for choosing between ways to find them: O(log n).
+    /// The overlay's share is an upper bound, or, beyond some entries, half of what it has of the
+    /// tree.
     pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         self.aged(|| {
             let base = self.base(tree)?;

@@ -1,16 +1,18 @@
 //! Disk space that is held back, so that deleting always works.
 //!
-//! 1. *Growth*, which is any transaction that isn't known to give space back, is refused while less than the reserve is
-//!    free. What gives space back (deletes, drops, expiry, collections), and what is done with what was acknowledged
-//!    before (flushes, folds), goes on into the reserve.
-//! 2. What is acknowledged has to be written once more, from memtables into packs. Where that and the reserve are more
-//!    than is free, growth waits for it first.
-//! 3. A part of the reserve is *held*: a file that takes its space, so that it is there even if others fill the
-//!    disk to the last byte. It is let go when something that gives space back, or an opening, finds less free than it
-//!    holds, and made again when there is room ([`Space::hold`]).
+//! 1. *Growth*, which is any transaction that isn't known to give space back, is refused while less
+//!    than the reserve is free. What gives space back (deletes, drops, expiry, collections), and
+//!    what is done with what was acknowledged before (flushes, folds), goes on into the reserve.
+//! 2. What is acknowledged has to be written once more, from memtables into packs. Where that and
+//!    the reserve are more than is free, growth waits for it first.
+//! 3. A part of the reserve is *held*: a file that takes its space, so that it is there even if
+//!    others fill the disk to the last byte. It is let go when something that gives space back, or
+//!    an opening, finds less free than it holds, and made again when there is room
+//!    ([`Space::hold`]).
 //!
-//! What is free is asked of the disk every [`LOOK_MICROS`], or [`LOOK_BYTES`] of growth, and always where it was little:
-//! what is written in between is a part of what the reserve is for. A disk that can't tell what is free has no reserve.
+//! What is free is asked of the disk every [`LOOK_MICROS`], or [`LOOK_BYTES`] of growth, and always
+//! where it was little: what is written in between is a part of what the reserve is for. A disk
+//! that can't tell what is free has no reserve.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +34,8 @@ const BYTES_MIN: u64 = 64 << 20;
 const BYTES_MAX: u64 = 1 << 30;
 /// Of a small disk less is held back than [`BYTES_MIN`].
 const SMALL_DISK_SHARE: u64 = 8;
-/// The part of the reserve that is held, and its limit: a drop and a collection take some hundred KB.
+/// The part of the reserve that is held, and its limit: a drop and a collection take some hundred
+/// KB.
 const HELD_SHARE: u64 = 4;
 const HELD_BYTES_MAX: u64 = 16 << 20;
 /// Memtables wait with this part of the reserve at most where it is near.
@@ -43,7 +46,8 @@ pub(crate) const LOG_SHARE: u64 = 16;
 /// How much of its disk a data directory keeps for giving space back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reserve {
-    /// A fiftieth of the disk, but 64 MB at least and 1 GB at most; an eighth of a disk that is small.
+    /// A fiftieth of the disk, but 64 MB at least and 1 GB at most; an eighth of a disk that is
+    /// small.
     #[default]
     Share,
     /// So many bytes; none: what grows goes on until the disk is full.
@@ -105,8 +109,8 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Looks at the disk of a data directory, which this process has locked. Lets go of what is held if
-    /// nothing else is free: an opening writes.
+    /// Looks at the disk of a data directory, which this process has locked. Lets go of what is
+    /// held if nothing else is free: an opening writes.
     pub fn open(machine: &Machine, reserve: Reserve) -> Space {
         let held = machine.disk.open(NAME).and_then(|file| file.bytes()).unwrap_or(0);
         let space = Space {
@@ -187,7 +191,8 @@ impl Space {
         self.look();
     }
 
-    /// Holds a part of the reserve again, if it isn't held and there is room enough beside the reserve.
+    /// Holds a part of the reserve again, if it isn't held and there is room enough beside the
+    /// reserve.
     pub fn hold(&self) {
         let Some(room) = self.room() else { return };
         let wanted = (room.reserve / HELD_SHARE).min(HELD_BYTES_MAX);

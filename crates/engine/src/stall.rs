@@ -1,5 +1,5 @@
-//! Where a writer is stalled: before its commit while memory is at its limit, and behind it for what is left of the
-//! time that the pressure demands ([`crate::backpressure`]).
+//! Where a writer is stalled: before its commit while memory is at its limit, and behind it for
+//! what is left of the time that the pressure demands ([`crate::backpressure`]).
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 pub(crate) struct Delay(Option<Instant>);
 
 impl Shared {
-    /// Lets a commit of `bytes` begin as soon as there is room for it; tells how long it is to take, as the pressure
-    /// demands.
+    /// Lets a commit of `bytes` begin as soon as there is room for it; tells how long it is to
+    /// take, as the pressure demands.
     pub fn stall(&self, bytes: u64, watch: &mut Stopwatch) -> Result<Delay, EngineError> {
         if self.options.fold_threads == 0 {
             while self.flush_sealed()? {}
@@ -73,7 +73,8 @@ impl Shared {
         let failures_before = self.signals().flush_failure_count;
         while SEALED_COUNT_MAX <= self.sealed_count() {
             let signals = self.signals();
-            // One that failed before, or was under way then, may be out of date: there may be room by now.
+            // One that failed before, or was under way then, may be out of date: there may be room
+            // by now.
             let is_new = failures_before + 1 < signals.flush_failure_count;
             let refusal = signals.flush_failure.clone().filter(|_| is_new);
             drop(self.signalled.wait_timeout(signals, LOOK_EVERY));

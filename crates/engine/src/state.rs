@@ -2,10 +2,11 @@
 //! memtables above them.
 //!
 //! *Invariants*
-//! 1. A tree's generations ascend strictly by `from`; the first that a reader can need is always there.
-//! 2. An entry of tree T belongs to an generation's content if `base.folded_to < entry.sequence` and it is
-//!    below the next generation's `from`. Entries at or below `folded_to` are in the base already, or were
-//!    replaced with it.
+//! 1. A tree's generations ascend strictly by `from`; the first that a reader can need is always
+//!    there.
+//! 2. An entry of tree T belongs to an generation's content if `base.folded_to < entry.sequence`
+//!    and it is below the next generation's `from`. Entries at or below `folded_to` are in the base
+//!    already, or were replaced with it.
 //! 3. `folded_to` of the newest visible generation never exceeds the visible Sequence.
 //! 4. Every entry with a Sequence above all `folded_to` lies in one of the memtables.
 //!
@@ -148,8 +149,8 @@ impl State {
             && self.memtables().any(|memtable| memtable.touches(tree, window))
     }
 
-    /// Begins an generation of `tree`, and forgets those that neither a reader at `visible` or later nor a
-    /// fold of a sealed memtable can ask for.
+    /// Begins an generation of `tree`, and forgets those that neither a reader at `visible` or
+    /// later nor a fold of a sealed memtable can ask for.
     pub fn begin_generation(
         &mut self,
         tree: TreeId,
@@ -170,7 +171,8 @@ impl State {
             .modify(tree, |generations| generations.retain(|generation| generation.from != from));
     }
 
-    /// Forgets the generations of `tree` that were over at `horizon`, and a dropped tree altogether.
+    /// Forgets the generations of `tree` that were over at `horizon`, and a dropped tree
+    /// altogether.
     pub fn forget_generations_below(&mut self, tree: TreeId, horizon: Sequence) {
         self.trees.modify(tree, |generations| {
             let over =
@@ -201,8 +203,8 @@ impl State {
         }
     }
 
-    /// Lays the result of background work over the base of the generation that began at `from`. Harmless
-    /// if the tree was replaced, or improved by others, meanwhile.
+    /// Lays the result of background work over the base of the generation that began at `from`.
+    /// Harmless if the tree was replaced, or improved by others, meanwhile.
     pub fn improve(&mut self, tree: TreeId, from: Sequence, edit: &VersionEdit) {
         let improved = self.base_of(tree, from).and_then(|base| base.improved(edit));
         let Some(mut improved) = improved.map(Some) else { return };
@@ -216,8 +218,9 @@ impl State {
     }
 }
 
-/// Keeps the last generation, those that begin after the last moment, and those in force at a moment.
-/// `moments` end with the visible Sequence, which no other exceeds by anything that has an generation.
+/// Keeps the last generation, those that begin after the last moment, and those in force at a
+/// moment. `moments` end with the visible Sequence, which no other exceeds by anything that has an
+/// generation.
 fn forget_eras(generations: &mut Vec<TreeGeneration>, moments: &[Sequence]) {
     let newest_moment = moments.iter().max().copied().unwrap_or_default();
     let mut position = 0;

@@ -30,8 +30,8 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
-    /// The upper end of the bucket in which the value lies that `share` (0 to 1) of all don't exceed;
-    /// 0 if there are none.
+    /// The upper end of the bucket in which the value lies that `share` (0 to 1) of all don't
+    /// exceed; 0 if there are none.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (share.clamp(0.0, 1.0) * self.count() as f64).ceil() as u64;
         let mut seen = 0;

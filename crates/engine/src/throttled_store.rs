@@ -1,7 +1,8 @@
 //! A store for background work, which writes and syncs what it is given little by little.
 //!
 //! A disk that gets hundreds of megabytes at one sync makes every other sync wait for them, and so
-//! every commit. In portions, commits come between. So they do between reads, and between writes of a few chunks (`throttle`).
+//! every commit. In portions, commits come between. So they do between reads, and between writes of
+//! a few chunks (`throttle`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,8 +10,8 @@ use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, StoreError,
 
 use crate::throttle::{self, yield_now};
 
-/// Uncompressed bytes put between two syncs: about a hundredth of a second of a disk's time. Several
-/// threads may put at once, and a commit waits for them all.
+/// Uncompressed bytes put between two syncs: about a hundredth of a second of a disk's time.
+/// Several threads may put at once, and a commit waits for them all.
 const UNSYNCED_BYTES_MAX: u64 = 2 << 20;
 /// Chunks that a background thread puts together: compressing them is a bit of work.
 const PUT_TOGETHER: usize = 4;

@@ -46,11 +46,12 @@ pub enum Durability {
 /// writes can depend on what others wrote. It is then as if it began when it commits: its puts and
 /// deletes are no conflict with earlier ones of the same keys, and share a sync with them.
 ///
-/// *Others in the way*: a write of a key that another transaction has claimed ([`LockMode`]) fails with
-/// [`EngineError::Conflict`], and this one stands in the key's queue ([`Transaction::blocked`]). Whoever has waited undoes the
-/// statement ([`Transaction::undo_statement`]), moves the snapshot if need be and if that is possible
-/// ([`Transaction::refresh_snapshot`]), and runs the statement again. If nobody was told anything yet, all of it can run again
-/// ([`Transaction::restart`]).
+/// *Others in the way*: a write of a key that another transaction has claimed ([`LockMode`]) fails
+/// with [`EngineError::Conflict`], and this one stands in the key's queue
+/// ([`Transaction::blocked`]). Whoever has waited undoes the statement
+/// ([`Transaction::undo_statement`]), moves the snapshot if need be and if that is possible
+/// ([`Transaction::refresh_snapshot`]), and runs the statement again. If nobody was told anything
+/// yet, all of it can run again ([`Transaction::restart`]).
 pub struct Transaction {
     shared: Arc<Shared>,
     open: OpenTransaction,
@@ -108,14 +109,14 @@ impl Transaction {
         }
     }
 
-    /// Says that the transaction gives disk space back, once something is collected: it deletes or drops. So it is
-    /// not refused where the disk is as full as it may be.
+    /// Says that the transaction gives disk space back, once something is collected: it deletes or
+    /// drops. So it is not refused where the disk is as full as it may be.
     pub fn give_back(&mut self) {
         self.gives_back = true;
     }
 
-    /// Where the transaction reads, without its own writes. Asking for it counts as reading all of it: the snapshot
-    /// can't move any more.
+    /// Where the transaction reads, without its own writes. Asking for it counts as reading all of
+    /// it: the snapshot can't move any more.
     pub fn snapshot(&self) -> &Snapshot {
         self.note_read();
         self.reading(ReadSet::anything);
@@ -166,8 +167,8 @@ impl Transaction {
         Err(EngineError::NoTree(tree))
     }
 
-    /// The base that this transaction gave the tree with [`Transaction::set_base`]; `None` if it gave
-    /// none, or dropped the tree.
+    /// The base that this transaction gave the tree with [`Transaction::set_base`]; `None` if it
+    /// gave none, or dropped the tree.
     pub fn own_base(&self, tree: TreeId) -> Option<Tree> {
         self.own.base(tree).flatten()
     }
@@ -237,8 +238,8 @@ impl Transaction {
         }
     }
 
-    /// About how many entries lie within `bounds`, for choosing between ways to find them; own writes not counted.
-    /// No answer may depend on it: it doesn't keep the snapshot from moving.
+    /// About how many entries lie within `bounds`, for choosing between ways to find them; own
+    /// writes not counted. No answer may depend on it: it doesn't keep the snapshot from moving.
     pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         self.note_read();
         self.open.snapshot.estimate_range(tree, bounds)
@@ -277,8 +278,8 @@ impl Transaction {
         self.write(tree, key, Some(value))
     }
 
-    /// As [`Transaction::put`], of a key that has a value which the new one is probably much like, and which the caller has
-    /// read: where that is so, the log gets what differs.
+    /// As [`Transaction::put`], of a key that has a value which the new one is probably much like,
+    /// and which the caller has read: where that is so, the log gets what differs.
     pub fn put_changed(
         &mut self,
         tree: TreeId,
@@ -330,7 +331,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// What differs between the value that `key` has in the snapshot, own writes aside, and `value`.
+    /// What differs between the value that `key` has in the snapshot, own writes aside, and
+    /// `value`.
     fn difference(
         &self,
         tree: TreeId,
@@ -349,7 +351,8 @@ impl Transaction {
         difference.map(Some)
     }
 
-    /// From when on no other may have written what this one writes; `None`: whoever has read nothing loses nothing.
+    /// From when on no other may have written what this one writes; `None`: whoever has read
+    /// nothing loses nothing.
     fn since(&self) -> Option<Sequence> {
         self.has_read.load(Ordering::Relaxed).then(|| self.open.snapshot.sequence())
     }
@@ -368,8 +371,8 @@ impl Transaction {
         self.own.validate_tree(tree);
     }
 
-    /// Fails as the commit would if what was asked to be unchanged since `statement` began has changed by now.
-    /// [`Transaction::is_stale`] then; it is for one that can move its snapshot.
+    /// Fails as the commit would if what was asked to be unchanged since `statement` began has
+    /// changed by now. [`Transaction::is_stale`] then; it is for one that can move its snapshot.
     ///
     /// # Errors
     /// [`EngineError::Conflict`].
@@ -418,9 +421,10 @@ impl Transaction {
         chunks.iter().for_each(|chunk| self.own.put_chunk(chunk));
     }
 
-    /// Makes room in memory for `bytes` more that will be taken until this is committed: before they are. Where large
-    /// writes take all that there is for them, this waits; `check` is asked now and then whether to go on. A transaction
-    /// of several requests never waits: others would wait for its client.
+    /// Makes room in memory for `bytes` more that will be taken until this is committed: before
+    /// they are. Where large writes take all that there is for them, this waits; `check` is asked
+    /// now and then whether to go on. A transaction of several requests never waits: others would
+    /// wait for its client.
     ///
     /// # Errors
     /// What `check` says.
@@ -431,8 +435,8 @@ impl Transaction {
         self.shared.write_memory.grow(&mut lock(&self.room), bytes, check)
     }
 
-    /// Forgets all that was written, and gives back what memory it took; what was claimed stays. For one that is going
-    /// to wait for others and to begin again then.
+    /// Forgets all that was written, and gives back what memory it took; what was claimed stays.
+    /// For one that is going to wait for others and to begin again then.
     pub fn give_up_writes(&mut self) {
         self.own = WriteSet::default();
         self.room = Mutex::default();
@@ -470,8 +474,8 @@ impl Transaction {
         }
     }
 
-    /// Undoes what a statement wrote, and forgets what it read or asked to be unchanged: nobody was told anything of
-    /// it. What it claimed stays claimed, as does its place in a queue.
+    /// Undoes what a statement wrote, and forgets what it read or asked to be unchanged: nobody was
+    /// told anything of it. What it claimed stays claimed, as does its place in a queue.
     pub fn undo_statement(&mut self, statement: Statement) {
         self.own.rollback_to(statement.savepoint.0);
         self.own.forget_validated_since(statement.validated);
@@ -480,25 +484,29 @@ impl Transaction {
         }
     }
 
-    /// The place in the queue of a key that another transaction has claimed, if a write of it was refused for that.
+    /// The place in the queue of a key that another transaction has claimed, if a write of it was
+    /// refused for that.
     pub fn blocked(&self) -> Option<Wait> {
         self.held_locks.blocked()
     }
 
-    /// Ends the wait. Tells whether this transaction has the key now; if not, it waited too short, or it was the youngest of
-    /// those that waited for one another: it should end then, and so let the others go on.
+    /// Ends the wait. Tells whether this transaction has the key now; if not, it waited too short,
+    /// or it was the youngest of those that waited for one another: it should end then, and so let
+    /// the others go on.
     pub fn unblock(&mut self) -> bool {
         let since = self.since();
         self.held_locks.unblock(&self.shared, since)
     }
 
-    /// Whether a write was refused because the key was written since the snapshot: a newer one shows that.
+    /// Whether a write was refused because the key was written since the snapshot: a newer one
+    /// shows that.
     pub fn is_stale(&self) -> bool {
         self.held_locks.stale().is_some()
     }
 
-    /// Goes on at what is visible now, with all that was written and claimed, if everything that was read is unchanged; tells
-    /// whether that is so. An interactive transaction sees the same as if it had begun now; any other can't do it.
+    /// Goes on at what is visible now, with all that was written and claimed, if everything that
+    /// was read is unchanged; tells whether that is so. An interactive transaction sees the same as
+    /// if it had begun now; any other can't do it.
     ///
     /// # Errors
     /// As `commit`: what it has to see is not yet visible, and the engine was closed meanwhile.
@@ -542,14 +550,16 @@ impl Transaction {
             TreeState::Written(window) => after.is_key_written(tree, key, window),
             TreeState::Unknown => true,
         };
-        // What it wrote itself is claimed, so nobody else wrote that; but trees may have been replaced.
+        // What it wrote itself is claimed, so nobody else wrote that; but trees may have been
+        // replaced.
         Ok(!self.own.written_trees().any(is_other)
             && !self.own.based_trees().chain(self.own.validated_trees()).any(is_touched)
             && !self.own.validated().any(is_changed)
             && lock(reads).are_unchanged(before, after)?)
     }
 
-    /// Begins again, at what is visible now and shows what was in its way; keeps what it has claimed.
+    /// Begins again, at what is visible now and shows what was in its way; keeps what it has
+    /// claimed.
     ///
     /// # Errors
     /// As `refresh_snapshot`.
@@ -571,11 +581,12 @@ impl Transaction {
     ///
     /// # Errors
     /// [`EngineError::Conflict`] if another transaction that wrote one of these keys committed
-    /// since the snapshot, and this one has read something; or if another has claimed one; or if a tree
-    /// that it writes to was replaced or dropped since: nothing was written. [`EngineError::Store`] if the disk is full: nothing
-    /// was written either. [`EngineError::Closed`] if a write or sync failed before: nothing was written.
-    /// [`EngineError::Unknown`] if one failed now: only opening the directory again tells whether this transaction
-    /// was kept.
+    /// since the snapshot, and this one has read something; or if another has claimed one; or if a
+    /// tree that it writes to was replaced or dropped since: nothing was written.
+    /// [`EngineError::Store`] if the disk is full: nothing was written either.
+    /// [`EngineError::Closed`] if a write or sync failed before: nothing was written.
+    /// [`EngineError::Unknown`] if one failed now: only opening the directory again tells whether
+    /// this transaction was kept.
     pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
         self.check_size()?;
         if self.own.is_empty() {
@@ -599,8 +610,9 @@ impl Transaction {
         self.shared.commit(beginning, own, durability)
     }
 
-    /// Has in packs, and durable, what the transaction refers to and didn't bring: the log must not name what a power cut
-    /// may take. If others brought it, what it comes from may be replaced before this commits, and nobody else has it then.
+    /// Has in packs, and durable, what the transaction refers to and didn't bring: the log must not
+    /// name what a power cut may take. If others brought it, what it comes from may be replaced
+    /// before this commits, and nobody else has it then.
     fn make_foreign_durable(&self) -> Result<(), EngineError> {
         let foreign = self.own.foreign();
         if foreign.is_empty() {

@@ -1,17 +1,19 @@
 //! The memory of large writes, from when they are prepared until they are in the log.
 //!
-//! A large document that is written is there several times for a while: as it was, as it is to be, as its chunks, and as
-//! the log's record. So a transaction that writes much takes room for all of it ([`WriteMemory::grow`]) before it is
-//! made, and waits where there is none; small ones ([`FREE_BYTES`]) take none.
+//! A large document that is written is there several times for a while: as it was, as it is to be,
+//! as its chunks, and as the log's record. So a transaction that writes much takes room for all of
+//! it ([`WriteMemory::grow`]) before it is made, and waits where there is none; small ones
+//! ([`FREE_BYTES`]) take none.
 //!
-//! 1. A [`WriteReservation`] grows with what its transaction has to write. Where it can't grow, it waits for the
-//!    *turn*: who has that needs no more room. So one large transaction can always be brought to its end, then the next.
-//! 2. Whoever has some waits for nobody else's locks: a transaction that meets one gives its room back first
-//!    ([`crate::Transaction::blocked`]). Those of several requests take none, since they last as long as their clients
-//!    like.
+//! 1. A [`WriteReservation`] grows with what its transaction has to write. Where it can't grow, it
+//!    waits for the *turn*: who has that needs no more room. So one large transaction can always be
+//!    brought to its end, then the next.
+//! 2. Whoever has some waits for nobody else's locks: a transaction that meets one gives its room
+//!    back first ([`crate::Transaction::blocked`]). Those of several requests take none, since they
+//!    last as long as their clients like.
 //!
-//! *Invariant*: who waits for a first share holds nothing, who waits for the turn holds none of it, and who has the turn
-//! waits for nothing here. So nobody waits in a circle.
+//! *Invariant*: who waits for a first share holds nothing, who waits for the turn holds none of it,
+//! and who has the turn waits for nothing here. So nobody waits in a circle.
 
 use frond_store::memory_queue::{MemoryQueue, MemoryShare};
 

@@ -21,8 +21,8 @@ type TreeWrites = BTreeMap<Bytes, StagedWrite>;
 pub(crate) struct StagedWrite {
     /// Its value; `None`: it was deleted.
     pub value: Option<Value>,
-    /// What differs from what it was before the transaction, if that is little. Most have none: a pointer is all
-    /// that it takes then.
+    /// What differs from what it was before the transaction, if that is little. Most have none: a
+    /// pointer is all that it takes then.
     pub difference: Option<Box<Difference>>,
 }
 
@@ -268,8 +268,8 @@ impl WriteSet {
         self.chunks.get(&hash).cloned()
     }
 
-    /// The chunks that this transaction didn't bring, and that are referred to by values that don't come in the place of
-    /// others: those of the value before are there whatever happens.
+    /// The chunks that this transaction didn't bring, and that are referred to by values that don't
+    /// come in the place of others: those of the value before are there whatever happens.
     pub fn foreign(&self) -> Vec<ChunkHash> {
         if !self.has_references {
             return Vec::new();

@@ -20,8 +20,8 @@ pub enum ChangeKind {
     Removed,
     /// It is in both, and different.
     Modified,
-    /// A document, or one within it, has its fields in another order: what there was and is are their
-    /// names.
+    /// A document, or one within it, has its fields in another order: what there was and is are
+    /// their names.
     Reordered,
 }
 

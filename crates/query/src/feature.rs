@@ -1,4 +1,5 @@
-//! How a part of the query language stands beside MongoDB's: what the parsers' tables say of each entry.
+//! How a part of the query language stands beside MongoDB's: what the parsers' tables say of each
+//! entry.
 
 /// How a feature stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 //! A filter is parsed once into a tree ([`tree`]) and then asked document by document
 //! ([`evaluate`]). Reading order: `tree` (what a filter is), `parse` (from BSON), `operators` (the
 //! one table of operators), the families (`compare`, `membership`, `pattern`, `shape`, `array`,
-//! `number`), `alternatives` (an `$or` of many equalities), `evaluate` (how a path fans out), `position` (what `$` stands for), `equalities`
-//! (what an upsert takes over).
+//! `number`), `alternatives` (an `$or` of many equalities), `evaluate` (how a path fans out),
+//! `position` (what `$` stands for), `equalities` (what an upsert takes over).
 //!
 //! *Surprises*: a condition on a path holds if **any** value that the path reaches fulfils it, and
 //! two conditions on one path may be fulfilled by two different elements of an array; a negated
@@ -84,8 +84,8 @@ impl Filter {
         Filter::of_root(root)
     }
 
-    /// As [`Filter::parse`], for one by which documents of a collection are looked for: it may have a `$text`.
-    /// Who looks for them gives it what it needs, see [`Filter::with_text`].
+    /// As [`Filter::parse`], for one by which documents of a collection are looked for: it may have
+    /// a `$text`. Who looks for them gives it what it needs, see [`Filter::with_text`].
     ///
     /// # Errors
     /// As [`Filter::parse`]; a `$text` that stands where it can't be asked.
@@ -271,7 +271,8 @@ impl Filter {
         self.near().map(|(path, near)| Distance::new(near.clone(), path))
     }
 
-    /// How far the nearest place of a document is from that of the filter's `$near`, and that place.
+    /// How far the nearest place of a document is from that of the filter's `$near`, and that
+    /// place.
     pub fn nearest(&self, document: Document<'_>) -> Option<(f64, frond_doc::ValueBuf)> {
         let (path, near) = self.near()?;
         let path = frond_doc::path::Path::new(path);
@@ -337,8 +338,8 @@ impl Filter {
         equalities::of(&self.root)
     }
 
-    /// The value that a passing document must have as `_id`: all that an upsert takes from the filter
-    /// whose update is a replacement.
+    /// The value that a passing document must have as `_id`: all that an upsert takes from the
+    /// filter whose update is a replacement.
     ///
     /// # Errors
     /// `NotSingleValueField` if it is given twice.
@@ -355,7 +356,8 @@ pub(crate) struct ValueFilter {
 }
 
 impl ValueFilter {
-    /// Parses `{$gt: 5, ...}` or a pattern; `None` for other values, which must be equal, and for filters on documents.
+    /// Parses `{$gt: 5, ...}` or a pattern; `None` for other values, which must be equal, and for
+    /// filters on documents.
     pub(crate) fn parse(operand: Value<'_>) -> Result<Option<ValueFilter>, QueryError> {
         let condition = match operand {
             Value::Document(document)

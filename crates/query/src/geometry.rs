@@ -1,12 +1,11 @@
-//! Places on the Earth and in the plane: what `$geoWithin`, `$geoIntersects`, `$near` and `$geoNear`
-//! compare.
+//! Places on the Earth and in the plane: what `$geoWithin`, `$geoIntersects`, `$near` and
+//! `$geoNear` compare.
 //!
 //! GeoJSON lies on a sphere, with great circles as edges ([`sphere`], [`polygon`]); legacy pairs
-//! (`[x, y]`, `{x: 1, y: 2}`) lie in the plane ([`planar`]), and count as points on the sphere where a
-//! question is about the sphere. `cells` and [`grid`] number places for indexes. Reading order: `sphere`,
-//! `polygon`, `planar`, `parse` (from BSON, with
-//! MongoDB's refusals), `region` (what a query asks to be within), this file: shapes and how they
-//! stand to each other.
+//! (`[x, y]`, `{x: 1, y: 2}`) lie in the plane ([`planar`]), and count as points on the sphere
+//! where a question is about the sphere. `cells` and [`grid`] number places for indexes. Reading
+//! order: `sphere`, `polygon`, `planar`, `parse` (from BSON, with MongoDB's refusals), `region`
+//! (what a query asks to be within), this file: shapes and how they stand to each other.
 //!
 //! *Invariants*
 //! 1. All relations are closed: what touches, intersects; what lies on an edge, is within.

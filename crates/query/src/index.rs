@@ -1,17 +1,20 @@
 //! What an index files of a document: the one place where kinds of index differ.
 //!
-//! An [`IndexShape`] is an index's definition, parsed once. [`IndexShape::keys`] gives the keys under
-//! which it files a document:
-//! 1. A partial index files documents that pass its filter ([`partial`]), a sparse one those in which a
-//!    field is there.
-//! 2. By the [`FieldKind`]s of its fields the document's values are walked ([`crate::keys`]), hashed
-//!    ([`hashed`]), or all of its leaves are taken, each with its path ([`wildcard`]).
-//! 3. Each value becomes a *part* of the key, by the index's collation and `frond_doc::key`, ascending or descending, and its type
-//!    bits are kept beside the key, so that the value can be given back ([`decode`]).
+//! An [`IndexShape`] is an index's definition, parsed once. [`IndexShape::keys`] gives the keys
+//! under which it files a document:
+//! 1. A partial index files documents that pass its filter ([`partial`]), a sparse one those in
+//!    which a field is there.
+//! 2. By the [`FieldKind`]s of its fields the document's values are walked ([`crate::keys`]),
+//!    hashed ([`hashed`]), or all of its leaves are taken, each with its path ([`wildcard`]).
+//! 3. Each value becomes a *part* of the key, by the index's collation and `frond_doc::key`,
+//!    ascending or descending, and its type bits are kept beside the key, so that the value can be
+//!    given back ([`decode`]).
 //!
 //! *Invariants*
-//! 1. Keys ascend strictly; each consists of [`IndexShape::parts`] parts, each of which ends by itself.
-//! 2. Flags tell which fields met an array; the first is that any did. They are ORed upward in trees.
+//! 1. Keys ascend strictly; each consists of [`IndexShape::parts`] parts, each of which ends by
+//!    itself.
+//! 2. Flags tell which fields met an array; the first is that any did. They are ORed upward in
+//!    trees.
 //! 3. The planner's bounds for a kind ([`crate::planner`]) rest on what is filed here.
 
 pub mod decode;
@@ -55,8 +58,8 @@ pub enum FieldKind {
     Plane,
     /// The hash of its value, as `$toHashedIndexKey` gives it.
     Hashed,
-    /// All leaves below the path (all of the document, where it is empty): each leaf's path, ascending,
-    /// and its value: two parts.
+    /// All leaves below the path (all of the document, where it is empty): each leaf's path,
+    /// ascending, and its value: two parts.
     Wildcard,
     /// The terms of texts, and what each counts: two parts.
     Text,
@@ -150,7 +153,8 @@ pub struct TextOptions<'a> {
 }
 
 impl IndexShape {
-    /// Parses the key of an index, `{path: 1 | -1 | "hashed", ...}`, and the options that matter here.
+    /// Parses the key of an index, `{path: 1 | -1 | "hashed", ...}`, and the options that matter
+    /// here.
     ///
     /// # Errors
     /// `CannotCreateIndex` and MongoDB's other codes for what isn't a key, or doesn't go together.
@@ -238,8 +242,8 @@ impl IndexShape {
         &self.grid
     }
 
-    /// `near`, ring by ring from the least distance to the greatest: the places of one ring are no farther than those of
-    /// the next.
+    /// `near`, ring by ring from the least distance to the greatest: the places of one ring are no
+    /// farther than those of the next.
     pub fn rings(&self, near: &Near) -> Vec<Near> {
         near.rings(&self.grid)
     }
@@ -310,7 +314,8 @@ impl IndexShape {
     /// The keys under which the index files `document`.
     ///
     /// # Errors
-    /// `CannotIndexParallelArrays`, 16746 (as the module `keys` tells), 16766 for an array under a hash.
+    /// `CannotIndexParallelArrays`, 16746 (as the module `keys` tells), 16766 for an array under a
+    /// hash.
     pub fn keys(&self, document: Document<'_>) -> Result<IndexKeys, QueryError> {
         if self.partial.as_ref().is_some_and(|partial| !partial.matches(document)) {
             return Ok(IndexKeys::default());

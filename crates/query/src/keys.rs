@@ -1,11 +1,11 @@
 //! Under which keys an index files a document.
 //!
-//! 1. Each field's path is walked until it ends, or meets an array. A number names the element of an
-//!    array, as in queries.
+//! 1. Each field's path is walked until it ends, or meets an array. A number names the element of
+//!    an array, as in queries.
 //! 2. If no array was met, there is one key. An absent field gives null.
-//! 3. If one array was met, by one or several fields, each of its elements gives keys: the walk goes
-//!    on in it for the fields that met the array, the others keep their values. An empty array gives
-//!    undefined. Elements of elements are not expanded.
+//! 3. If one array was met, by one or several fields, each of its elements gives keys: the walk
+//!    goes on in it for the fields that met the array, the others keep their values. An empty array
+//!    gives undefined. Elements of elements are not expanded.
 //! 4. Two different arrays are refused: their keys would be all pairs.
 //!
 //! *Invariant*: what a path reaches in a query (`Path::visit_leaves`) is among the field's values
@@ -33,8 +33,8 @@ enum Halt<'d, 'p> {
     Array(Array<'d>, Walk<'d, 'p>),
 }
 
-/// Calls `emit` with the values of each key, `None` for an absent one, and returns which fields met an
-/// array: a bit for each, by its place. A key may come twice.
+/// Calls `emit` with the values of each key, `None` for an absent one, and returns which fields met
+/// an array: a bit for each, by its place. A key may come twice.
 ///
 /// # Errors
 /// `CannotIndexParallelArrays`, and code 16746 where a number on a path names both an element and a

@@ -1,18 +1,20 @@
 //! What one request keeps in memory while it is evaluated, and whether it is to go on.
 //!
-//! Every value that an expression makes, every set of elements and every pattern that is compiled is charged to the
-//! request's [`RequestMemory`] while it lives: a [`Charge`] goes with it and gives back when it is dropped. Nothing
-//! that grows can be made without: the constructors of `Evaluated` and `Elements` ask for it. So a small request
-//! can't make much of little, by whatever operators.
+//! Every value that an expression makes, every set of elements and every pattern that is compiled
+//! is charged to the request's [`RequestMemory`] while it lives: a [`Charge`] goes with it and
+//! gives back when it is dropped. Nothing that grows can be made without: the constructors of
+//! `Evaluated` and `Elements` ask for it. So a small request can't make much of little, by whatever
+//! operators.
 //!
-//! 1. A request has one [`Reservation`] of the memory that all requests share. It grows in steps of a megabyte, so
-//!    that most charges touch no memory that others use.
-//! 2. What takes less than [`FREE_BYTES`] is not counted: as much as the part of the request that asked for it.
-//! 3. Evaluating is counted in units of some ten nanoseconds ([`RequestMemory::work`]); each [`CHECK_UNITS`] it is
-//!    asked whether to go on (`killOp`, `maxTimeMS`, a client that is gone).
+//! 1. A request has one [`Reservation`] of the memory that all requests share. It grows in steps of
+//!    a megabyte, so that most charges touch no memory that others use.
+//! 2. What takes less than [`FREE_BYTES`] is not counted: as much as the part of the request that
+//!    asked for it.
+//! 3. Evaluating is counted in units of some ten nanoseconds ([`RequestMemory::work`]); each
+//!    [`CHECK_UNITS`] it is asked whether to go on (`killOp`, `maxTimeMS`, a client that is gone).
 //!
-//! *Thread safety*: a request is evaluated by one thread at a time, which may change. Several would count right,
-//! but one might hold a little more than was granted for an instant.
+//! *Thread safety*: a request is evaluated by one thread at a time, which may change. Several would
+//! count right, but one might hold a little more than was granted for an instant.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,8 +29,8 @@ use crate::error::QueryError;
 /// Asks whether to go on; fails with what the query is to fail with.
 pub type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
 
-/// How much the values of one request may take together, unless less is left: one of the largest while it is built
-/// (twice its bytes), and what it is made of.
+/// How much the values of one request may take together, unless less is left: one of the largest
+/// while it is built (twice its bytes), and what it is made of.
 pub const REQUEST_BYTES_MAX: usize = 200 << 20;
 /// What isn't counted.
 const FREE_BYTES: usize = 256;
@@ -36,15 +38,16 @@ const FREE_BYTES: usize = 256;
 const STEP_BYTES: usize = 64 << 10;
 /// Whether to go on is asked once for so many units of work: each millisecond at most.
 const CHECK_UNITS: usize = 8192;
-/// What a filter, a pipeline or an update takes parsed: so often its bytes, for instance a number of a `$in` as a value
-/// and as a bound of an index.
+/// What a filter, a pipeline or an update takes parsed: so often its bytes, for instance a number
+/// of a `$in` as a value and as a bound of an index.
 const PARSED_COPIES: usize = 16;
 /// Less isn't counted.
 const PARSED_BYTES_MIN: usize = 16 << 10;
 /// So many bytes of a value are a unit of work.
 const BYTES_OF_UNIT: usize = 16;
 
-/// What a request's evaluation may use. Cloning shares it; the default counts nothing and never stops.
+/// What a request's evaluation may use. Cloning shares it; the default counts nothing and never
+/// stops.
 #[derive(Clone, Default)]
 pub struct RequestMemory(Option<Arc<Account>>);
 
@@ -114,8 +117,8 @@ impl RequestMemory {
         self.0.as_ref().map_or(0, |account| account.held.load(Ordering::Relaxed))
     }
 
-    /// Another reservation, of `bytes_max`, of the memory that all requests share: for what a request finds, not
-    /// for what it makes.
+    /// Another reservation, of `bytes_max`, of the memory that all requests share: for what a
+    /// request finds, not for what it makes.
     pub fn another(&self, bytes_max: usize) -> Reservation {
         let budget = self.0.as_ref().and_then(|account| {
             account.reservation.lock().unwrap_or_else(PoisonError::into_inner).budget().cloned()
@@ -311,7 +314,8 @@ pub(crate) fn bytes_of(value: Value<'_>) -> usize {
     }
 }
 
-/// Sorts as `sort_by` does, stable, and asks on the way whether to go on: by parts, which are merged.
+/// Sorts as `sort_by` does, stable, and asks on the way whether to go on: by parts, which are
+/// merged.
 ///
 /// # Errors
 /// What the request is to fail with, if it is to stop.

@@ -1,9 +1,10 @@
 //! What a search knows of a document besides its fields: its score, its distance, and so on.
 //!
-//! Documents carry it with them through stages, sorts and spills as fields of names that no user gives
-//! (they begin with [`MARK`]): whoever finds documents appends what is asked for ([`append`]), `{$meta: ...}` reads it
-//! ([`of`]), stages that make new documents hand it on ([`carry`]), and before documents go out it is
-//! taken off ([`strip`]). What isn't asked for is never there, so that searches without metadata cost nothing.
+//! Documents carry it with them through stages, sorts and spills as fields of names that no user
+//! gives (they begin with [`MARK`]): whoever finds documents appends what is asked for
+//! ([`append`]), `{$meta: ...}` reads it ([`of`]), stages that make new documents hand it on
+//! ([`carry`]), and before documents go out it is taken off ([`strip`]). What isn't asked for is
+//! never there, so that searches without metadata cost nothing.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
@@ -159,7 +160,8 @@ pub fn append(document: Document<'_>, metadata: &[(MetadataKind, Value<'_>)]) ->
     builder.build()
 }
 
-/// `document` with the key by which it was sorted, as [`SortPattern::sort_key`](crate::SortPattern::sort_key) tells it.
+/// `document` with the key by which it was sorted, as
+/// [`SortPattern::sort_key`](crate::SortPattern::sort_key) tells it.
 pub fn append_sort_key(document: Document<'_>, key: &DocumentBuf) -> DocumentBuf {
     append(document, &[(MetadataKind::SortKey, key.get("").unwrap_or(Value::Null))])
 }

@@ -7,8 +7,8 @@
 //!
 //! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
 //! writes when the pipeline is started; a `$sort` that a `$limit` follows keeps no more documents
-//! than that; a `$match` moves to the front ([`forward`]); what needs more memory than a stage may use goes to files of the caller's
-//! ([`Spill`]), or is refused.
+//! than that; a `$match` moves to the front ([`forward`]); what needs more memory than a stage may
+//! use goes to files of the caller's ([`Spill`]), or is refused.
 
 mod bucket;
 mod bucket_auto;
@@ -232,8 +232,8 @@ impl Pipeline {
         }
     }
 
-    /// Cuts off the leading `$match` stages, for the planner to do; the filter that everything passes if
-    /// there is none. Who evaluates it gives it the pipeline's variables
+    /// Cuts off the leading `$match` stages, for the planner to do; the filter that everything
+    /// passes if there is none. Who evaluates it gives it the pipeline's variables
     /// ([`Filter::with_variables`]), which its `$expr` may use.
     pub fn take_filter(&mut self) -> Filter {
         let leading = self.stages.iter().map_while(|stage| stage.filter().cloned());
@@ -246,8 +246,8 @@ impl Pipeline {
         filter.with_metadata(self.metadata.of_search())
     }
 
-    /// Appends the conditions of `filter` that ask for paths alone, which then may move to the front, and gives
-    /// back the others: they may see variables that this pipeline has not.
+    /// Appends the conditions of `filter` that ask for paths alone, which then may move to the
+    /// front, and gives back the others: they may see variables that this pipeline has not.
     pub fn append_filter(&mut self, filter: &Filter) -> Option<Filter> {
         let (asked, left): (Vec<Filter>, Vec<Filter>) =
             filter.conjuncts().into_iter().partition(|part| part.paths().is_some());
@@ -265,8 +265,9 @@ impl Pipeline {
         Some(found.with_metadata(self.metadata))
     }
 
-    /// The order of a leading `$sort`, and how many documents the stages after it read at most, if they
-    /// tell; of a pipeline that begins otherwise no order, and how many documents all stages read.
+    /// The order of a leading `$sort`, and how many documents the stages after it read at most, if
+    /// they tell; of a pipeline that begins otherwise no order, and how many documents all stages
+    /// read.
     pub fn leading_order(&self) -> (Option<&SortPattern>, Option<usize>) {
         // Who asks for sort keys has documents sorted, which makes them.
         let is_asked = self.metadata.contains(MetadataKind::SortKey);

@@ -1,23 +1,27 @@
 //! Which index answers a filter and a sort, and between which keys.
 //!
-//! 1. For each index, the conditions that every passing document must fulfil on the index's parts become
-//!    sets of intervals ([`conditions`], [`interval`], [`parts`]).
-//! 2. Intervals of the parts become ranges of the compound key, and checks of parts behind ([`compound`]).
-//! 3. The exact number of entries within the ranges gives the cost; the cheapest wins. An index whose
-//!    order is the sort's saves the sort; where only each of its ranges is in order, they are merged.
+//! 1. For each index, the conditions that every passing document must fulfil on the index's parts
+//!    become sets of intervals ([`conditions`], [`interval`], [`parts`]).
+//! 2. Intervals of the parts become ranges of the compound key, and checks of parts behind
+//!    ([`compound`]).
+//! 3. The exact number of entries within the ranges gives the cost; the cheapest wins. An index
+//!    whose order is the sort's saves the sort; where only each of its ranges is in order, they are
+//!    merged.
 //! 4. The branches of an `$or` may each have an index of their own ([`Plan::Union`]).
 //!
-//! With a limit, a scan that needn't sort ends early: after as many entries as hold so many documents, if
-//! those that pass are spread evenly; the least range that any index has tells how many may pass.
+//! With a limit, a scan that needn't sort ends early: after as many entries as hold so many
+//! documents, if those that pass are spread evenly; the least range that any index has tells how
+//! many may pass.
 //!
 //! *Invariants*
-//! 1. Every document that passes the filter has at least one key within the ranges that all checks let
-//!    through. There may be more: each document is filtered again, unless the scan is exact.
-//! 2. Where a path may lie in arrays, two conditions on it may be fulfilled by two different elements, so
-//!    that only one of them gives intervals; and of fields below one array only one is bounded, unless one
-//!    `$elemMatch` asks for several: one element, and one key, fulfils them all.
-//! 3. A sparse index is used only if the filter demands one of its fields, a partial one if the filter
-//!    implies its own, a wildcard for a path that must be there.
+//! 1. Every document that passes the filter has at least one key within the ranges that all checks
+//!    let through. There may be more: each document is filtered again, unless the scan is exact.
+//! 2. Where a path may lie in arrays, two conditions on it may be fulfilled by two different
+//!    elements, so that only one of them gives intervals; and of fields below one array only one is
+//!    bounded, unless one `$elemMatch` asks for several: one element, and one key, fulfils them
+//!    all.
+//! 3. A sparse index is used only if the filter demands one of its fields, a partial one if the
+//!    filter implies its own, a wildcard for a path that must be there.
 
 mod bounds_text;
 mod compound;
@@ -49,8 +53,8 @@ pub struct IndexFacts {
     pub name: String,
     /// What it files.
     pub shape: Arc<IndexShape>,
-    /// The flags of all its entries: which fields have an array somewhere. Bounds of two conditions on
-    /// such a path must not be intersected.
+    /// The flags of all its entries: which fields have an array somewhere. Bounds of two conditions
+    /// on such a path must not be intersected.
     pub flags: u8,
     /// Whether its entries hold all that is asked for, so that documents needn't be fetched.
     pub covers: bool,
@@ -127,7 +131,8 @@ pub struct PartCheck {
 pub enum Standing {
     /// In what is allowed.
     Within,
-    /// Not: forwards, what is allowed next begins here (`None`: nothing more); backwards, it ends here.
+    /// Not: forwards, what is allowed next begins here (`None`: nothing more); backwards, it ends
+    /// here.
     Outside(Option<Bytes>),
 }
 
@@ -175,7 +180,8 @@ pub struct Question<'q> {
     pub sort: Option<&'q SortPattern>,
     /// At most how many, those that are passed over counted.
     pub limit: Option<u64>,
-    /// The field whose distinct values alone are wanted: an index that begins with it may be scanned whole.
+    /// The field whose distinct values alone are wanted: an index that begins with it may be
+    /// scanned whole.
     pub distinct: Option<&'q str>,
     /// The indexes that may be used.
     pub indexes: &'q [IndexFacts],
@@ -218,8 +224,8 @@ pub fn plan(
     best.map_or(Plan::CollectionScan, |offer| offer.plan)
 }
 
-/// The plans by indexes that [`plan`] considered and didn't choose, the best first; none where nothing was
-/// compared. Arguments are those of [`plan`].
+/// The plans by indexes that [`plan`] considered and didn't choose, the best first; none where
+/// nothing was compared. Arguments are those of [`plan`].
 pub fn rejected(
     question: Question<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
@@ -235,7 +241,8 @@ pub fn rejected(
     plans.filter(|plan| !matches!(plan, Plan::CollectionScan)).collect()
 }
 
-/// What all indexes offer, and the scan of all documents unless places are wanted; nothing if no index helps.
+/// What all indexes offer, and the scan of all documents unless places are wanted; nothing if no
+/// index helps.
 fn all_offers(
     question: Question<'_>,
     by_id: Option<Scan>,
@@ -244,7 +251,8 @@ fn all_offers(
     let root = question.filter.root();
     let mut offers = offers(root, question, by_id);
     let union = union(root, question, range_count);
-    // Beside a part of the documents by `_id` reading all of them is no choice, so nothing is counted.
+    // Beside a part of the documents by `_id` reading all of them is no choice, so nothing is
+    // counted.
     if matches!((&offers[..], &union), ([CandidatePlan { plan: Plan::IdScan(_), .. }], None)) {
         return offers;
     }
@@ -401,8 +409,8 @@ fn id_scan(scan: Scan, sort: Option<&SortPattern>) -> IndexScan {
     index_scan(scan, 0, direction)
 }
 
-/// A scan for each branch of an `$or`, if each has an index, whatever they cost: where documents can't be
-/// found otherwise.
+/// A scan for each branch of an `$or`, if each has an index, whatever they cost: where documents
+/// can't be found otherwise.
 pub fn union_of_indexes(
     question: Question<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
@@ -423,8 +431,8 @@ pub fn whole_scan(
     Some(index_scan(scan, 0, direction))
 }
 
-/// The key of the only `_id` that a filter names, if it says nothing else: what is asked most often, and
-/// nothing can be better than looking it up.
+/// The key of the only `_id` that a filter names, if it says nothing else: what is asked most
+/// often, and nothing can be better than looking it up.
 pub fn only_id(filter: &Filter) -> Option<Bytes> {
     let mut node = filter.root();
     while let Node::And(nodes) = node {

@@ -1,12 +1,14 @@
 //! Patterns, compiled in bounded memory.
 //!
-//! 1. A pattern is compiled within the least of [`SIZES`] that it fits, so that it is known about what it takes:
-//!    its automata, what they remember while they search, and the table of a pattern with groups.
+//! 1. A pattern is compiled within the least of [`SIZES`] that it fits, so that it is known about
+//!    what it takes: its automata, what they remember while they search, and the table of a pattern
+//!    with groups.
 //! 2. What was compiled lately is kept for the next request, up to [`CACHE_BYTES_MAX`] in all.
-//! 3. A filter compiles and holds a pattern from its first use on, and charges it to its request; parsing it only
-//!    tells whether it is one ([`is_plain`]). Whether to go on is asked before each is compiled.
-//! 4. Only what a pattern that looks around or refers back needs is searched by trying, up to a limit: beyond it
-//!    the search is an error. Whether to go on is asked before each such search.
+//! 3. A filter compiles and holds a pattern from its first use on, and charges it to its request;
+//!    parsing it only tells whether it is one ([`is_plain`]). Whether to go on is asked before each
+//!    is compiled.
+//! 4. Only what a pattern that looks around or refers back needs is searched by trying, up to a
+//!    limit: beyond it the search is an error. Whether to go on is asked before each such search.
 
 use std::sync::{Arc, OnceLock};
 
@@ -27,7 +29,8 @@ const TABLE_BYTES_MAX: usize = 1 << 20;
 const PROGRAM_MAX: usize = 1 << 16;
 /// What is kept of patterns that were compiled lately.
 const CACHE_BYTES_MAX: u64 = 8 << 20;
-/// The engine reads a large class of letters (`\w`) as so many bytes of ranges, before it compiles them.
+/// The engine reads a large class of letters (`\w`) as so many bytes of ranges, before it compiles
+/// them.
 const CLASS_BYTES: usize = 16 << 10;
 /// What may be read so at once.
 const READ_BYTES_MAX: usize = 32 << 20;
@@ -87,8 +90,8 @@ fn cache() -> &'static Cache<String, Arc<Compiled>, ByBytes> {
     CACHE.get_or_init(|| Cache::with_weighter(64, CACHE_BYTES_MAX, ByBytes))
 }
 
-/// Whether a pattern is one that every engine knows, and isn't surely too large, so that it needn't be compiled to find
-/// out.
+/// Whether a pattern is one that every engine knows, and isn't surely too large, so that it needn't
+/// be compiled to find out.
 pub(crate) fn is_plain(source: &str) -> bool {
     let is_small = |hir: regex_syntax::hir::Hir| {
         hir.properties().minimum_len().is_none_or(|bytes| bytes <= PLAIN_BYTES_MAX)
@@ -145,8 +148,8 @@ fn is_too_large(error: &Error) -> bool {
     }
 }
 
-/// About what a pattern takes whose automata fit `size`: one forward, one backward, and what a search that follows
-/// all of their states at once remembers; a pattern that may try has several.
+/// About what a pattern takes whose automata fit `size`: one forward, one backward, and what a
+/// search that follows all of their states at once remembers; a pattern that may try has several.
 fn bytes(source: &str, size: usize) -> usize {
     let has_groups = source.contains('(');
     let table = if has_groups { TABLE_BYTES_MAX.min(size * 8) } else { 0 };

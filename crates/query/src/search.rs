@@ -1,15 +1,17 @@
 //! Text search: what a text index files of a document, and what `$text` asks.
 //!
-//! Reading order: [`language`] (whose stop words and stemmer), [`letters`] (what divides words, what becomes
-//! of letters), [`tokens`] (from text to terms), [`texts`] (which texts of a document are filed, in which
-//! language and with which weight), [`score`] (what a term counts in a document), [`query`] (what a search
-//! asks for), [`matcher`] (whether a document is one that is searched for, and its score).
+//! Reading order: [`language`] (whose stop words and stemmer), [`letters`] (what divides words,
+//! what becomes of letters), [`tokens`] (from text to terms), [`texts`] (which texts of a document
+//! are filed, in which language and with which weight), [`score`] (what a term counts in a
+//! document), [`query`] (what a search asks for), [`matcher`] (whether a document is one that is
+//! searched for, and its score).
 //!
 //! *Invariants*
-//! 1. What is filed and what is asked go through the same tokens, so that a search by index finds what a
-//!    scan with [`TextMatcher::matches`] finds.
-//! 2. Terms and scores are a function of the index's definition and the document. They rest on tables of
-//!    others (Snowball's stemmers and stop words, Unicode's properties): [`DATA_VERSION`] names them.
+//! 1. What is filed and what is asked go through the same tokens, so that a search by index finds
+//!    what a scan with [`TextMatcher::matches`] finds.
+//! 2. Terms and scores are a function of the index's definition and the document. They rest on
+//!    tables of others (Snowball's stemmers and stop words, Unicode's properties): [`DATA_VERSION`]
+//!    names them.
 //!
 //! The rules are those of MongoDB's text indexes of version 3.
 
@@ -34,7 +36,8 @@ use crate::code::Code;
 use crate::error::QueryError;
 use language::Language;
 
-/// The version of the tables that decide what is filed. An index that was made by others is refused.
+/// The version of the tables that decide what is filed. An index that was made by others is
+/// refused.
 pub const DATA_VERSION: &str = "snowball-1.2 unicode-2.4 1";
 /// A weight where none is given.
 const WEIGHT_DEFAULT: f64 = 1.0;

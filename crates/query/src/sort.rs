@@ -33,7 +33,8 @@ impl SortPattern {
         Ok(parsed)
     }
 
-    /// As [`SortPattern::parse`], for what a search has found: `{$meta: "textScore"}` sorts the best first.
+    /// As [`SortPattern::parse`], for what a search has found: `{$meta: "textScore"}` sorts the
+    /// best first.
     ///
     /// # Errors
     /// As [`SortPattern::parse`], but for `$meta`.
@@ -121,7 +122,8 @@ impl SortPattern {
             })
     }
 
-    /// What `document` is sorted by, in a document whose only field is the array of a value for each field.
+    /// What `document` is sorted by, in a document whose only field is the array of a value for
+    /// each field.
     pub fn sort_key(&self, document: Document<'_>, collation: &Collation) -> DocumentBuf {
         let plain = self.fields.iter().map(|field| only_value(document, &field.path));
         let values = plain

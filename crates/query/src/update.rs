@@ -144,7 +144,8 @@ impl Update {
     /// statement's `constants`. Operators get the collation that comes with the variables.
     ///
     /// # Errors
-    /// Variables that nobody binds; constants for an update that is no pipeline (51198); `ExceededMemoryLimit`.
+    /// Variables that nobody binds; constants for an update that is no pipeline (51198);
+    /// `ExceededMemoryLimit`.
     pub fn bind(
         &mut self,
         variables: &Variables,
@@ -193,8 +194,8 @@ impl Update {
         self
     }
 
-    /// Whether an element of the outermost array called `array` surely stays as it is: the steps that lead into that
-    /// array are all `$[x]` whose filters don't take it.
+    /// Whether an element of the outermost array called `array` surely stays as it is: the steps
+    /// that lead into that array are all `$[x]` whose filters don't take it.
     pub fn leaves_element(&self, array: &str, element: Value<'_>) -> bool {
         let Form::Operators(Operators { root, filters, .. }) = &self.form else { return false };
         root.steps().all(|(step, node)| match (step, node) {
@@ -393,8 +394,8 @@ fn with_id(id: Option<Value<'_>>, document: Document<'_>) -> DocumentBuf {
     out.build()
 }
 
-/// Refuses a changed `_id` of a document that was replaced whole; an equal one of another number type stays as it
-/// was.
+/// Refuses a changed `_id` of a document that was replaced whole; an equal one of another number
+/// type stays as it was.
 fn keep_id_of_whole(before: Document<'_>, after: DocumentBuf) -> Result<DocumentBuf, QueryError> {
     let Some(old) = before.get("_id") else { return Ok(after) };
     match after.get("_id") {

@@ -1,8 +1,9 @@
 //! The files of a plain remote as objects of a bucket.
 //!
-//! A pack is an object that is made once; the refs are one object, which is replaced by a conditional put: only if
-//! its entity tag is the one that was read, or only if there is none. So of two writers one is told, if the store
-//! keeps that promise, which `frond doctor --store` finds out.
+//! A pack is an object that is made once; the refs are one object, which is replaced by a
+//! conditional put: only if its entity tag is the one that was read, or only if there is none. So
+//! of two writers one is told, if the store keeps that promise, which `frond doctor --store` finds
+//! out.
 
 use std::sync::Arc;
 
@@ -59,8 +60,9 @@ impl Bucket {
         Bucket { store, prefix: prefix.to_owned() }
     }
 
-    /// A bucket of S3, or of what speaks its protocol at `AWS_ENDPOINT_URL`. Region and credentials are those of
-    /// the usual variables: `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and so on.
+    /// A bucket of S3, or of what speaks its protocol at `AWS_ENDPOINT_URL`. Region and credentials
+    /// are those of the usual variables: `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`
+    /// and so on.
     ///
     /// # Errors
     /// `Unavailable` if these don't fit together.

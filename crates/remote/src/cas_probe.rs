@@ -1,8 +1,9 @@
-//! Is a store's conditional put one? Writers race, and it is counted how many believe that they won.
+//! Is a store's conditional put one? Writers race, and it is counted how many believe that they
+//! won.
 //!
-//! In each round all of them want to replace what the one before left, or to make what isn't there, at the same
-//! moment. One must win, no other, and what lies there afterwards must be what the winner put. A store
-//! where two win loses somebody's push one day, so it is refused.
+//! In each round all of them want to replace what the one before left, or to make what isn't there,
+//! at the same moment. One must win, no other, and what lies there afterwards must be what the
+//! winner put. A store where two win loses somebody's push one day, so it is refused.
 
 use std::sync::Barrier;
 

@@ -1,11 +1,12 @@
 //! Remotes over a network: a running server over HTTP, and a bucket of an object store.
 //!
-//! Reading order: [`RemoteUrl`] (what a remote's place may look like), [`open`] (what is there), [`PlaceTokens`] (what a
-//! server says to whom), `runtime` (how
-//! blocking callers reach asynchronous code), [`http`] (a server's side and a client's), [`bucket`]
-//! (the files of a plain remote as objects), [`cas_probe`] (is a bucket's conditional put one?).
+//! Reading order: [`RemoteUrl`] (what a remote's place may look like), [`open`] (what is there),
+//! [`PlaceTokens`] (what a server says to whom), `runtime` (how blocking callers reach asynchronous
+//! code), [`http`] (a server's side and a client's), [`bucket`] (the files of a plain remote as
+//! objects), [`cas_probe`] (is a bucket's conditional put one?).
 //!
-//! All that is asynchronous lies here, behind `frond_db`'s blocking traits: [`Remote`] and [`PlainStorage`].
+//! All that is asynchronous lies here, behind `frond_db`'s blocking traits: [`Remote`] and
+//! [`PlainStorage`].
 //!
 //! [`Remote`]: frond_vcs::remote::Remote
 //! [`PlainStorage`]: frond_vcs::remote::PlainStorage

@@ -1,10 +1,11 @@
 //! The memory of one answer while it is made.
 //!
 //! 1. The first [`FREE_BYTES`] are everybody's.
-//! 2. What is more comes from the budget of answers, a step at a time. If there is none, a batch that has
-//!    something ends there: the client asks for more, and the server waits for nobody.
-//! 3. Who can't do with less waits: for its first document, or for a whole batch that has to be single.
-//!    It waits once and holds nothing meanwhile, so that those who hold some can always go on.
+//! 2. What is more comes from the budget of answers, a step at a time. If there is none, a batch
+//!    that has something ends there: the client asks for more, and the server waits for nobody.
+//! 3. Who can't do with less waits: for its first document, or for a whole batch that has to be
+//!    single. It waits once and holds nothing meanwhile, so that those who hold some can always go
+//!    on.
 
 use std::cell::RefCell;
 
@@ -85,8 +86,8 @@ impl AnswerMemory<'_> {
         self.keep(bytes).is_some()
     }
 
-    /// Takes what a cursor needs to keep a document of so many bytes: nothing for a small one. `None` if
-    /// there isn't so much.
+    /// Takes what a cursor needs to keep a document of so many bytes: nothing for a small one.
+    /// `None` if there isn't so much.
     pub fn keep(&self, bytes: usize) -> Option<Option<MemoryShare>> {
         match bytes <= FREE_BYTES {
             true => Some(None),

@@ -11,8 +11,8 @@
 //!    wrong type is refused by both. Where it can't, it takes more than the handler for a request.
 //!    A name that stands twice was refused before.
 //! 3. On which branch. `shop` is the default branch, `shop@dev/x~2` is `dev/x`; a version that is
-//!    named by no branch may be any branch's, and needs `readVersions`. This is only looked up where
-//!    it matters.
+//!    named by no branch may be any branch's, and needs `readVersions`. This is only looked up
+//!    where it matters.
 //!
 //! Without `--auth` it costs one look at a boolean.
 

@@ -210,7 +210,8 @@ impl Client {
     }
 }
 
-/// Moves a batch's documents to `documents`; returns the cursor's id and namespace if there is more.
+/// Moves a batch's documents to `documents`; returns the cursor's id and namespace if there is
+/// more.
 fn take_batch(answer: &DocumentBuf, documents: &mut Vec<DocumentBuf>) -> Option<(i64, String)> {
     let cursor = answer.get("cursor")?.as_document()?;
     let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"))?.as_array()?;

@@ -1,9 +1,9 @@
 //! Fields that every command takes: session, deadline, read and write concern, API version.
 //!
-//! Frond is a replica set of one member: what a write concern asks of others is either trivially true
-//! (`majority`) or answered as such a member answers it (the write is done, and the answer tells that
-//! there is nobody else). Which command takes which concern, and what a read concern promises, is told in
-//! [`crate::concerns`].
+//! Frond is a replica set of one member: what a write concern asks of others is either trivially
+//! true (`majority`) or answered as such a member answers it (the write is done, and the answer
+//! tells that there is nobody else). Which command takes which concern, and what a read concern
+//! promises, is told in [`crate::concerns`].
 
 mod part;
 

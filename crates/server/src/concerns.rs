@@ -1,12 +1,14 @@
-//! Which commands take which read and write concerns, as MongoDB has it: what a command doesn't take is refused, never
-//! passed over.
+//! Which commands take which read and write concerns, as MongoDB has it: what a command doesn't
+//! take is refused, never passed over.
 //!
-//! - Each command reads at a snapshot of its own, which is newer than all that a client was told. So the levels `local`,
-//!   `available`, `majority` and `linearizable` are met by all that take a level.
-//! - `snapshot` promises that commands which name one moment see the same. That is so within a transaction; outside of
-//!   one, moments are not kept, and a session that asks for them is told so instead of being shown what is newer.
-//! - `afterClusterTime` is a moment that the client was told of. What lines up before it is waited for; one that
-//!   lies ahead of every clock here is refused, since it would never come.
+//! - Each command reads at a snapshot of its own, which is newer than all that a client was told.
+//!   So the levels `local`, `available`, `majority` and `linearizable` are met by all that take a
+//!   level.
+//! - `snapshot` promises that commands which name one moment see the same. That is so within a
+//!   transaction; outside of one, moments are not kept, and a session that asks for them is told so
+//!   instead of being shown what is newer.
+//! - `afterClusterTime` is a moment that the client was told of. What lines up before it is waited
+//!   for; one that lies ahead of every clock here is refused, since it would never come.
 
 pub mod transactions;
 
@@ -23,8 +25,8 @@ use crate::shared::Shared;
 const WITH_LEVEL: &[&str] = &["aggregate", "count", "distinct", "explain", "find"];
 /// Commands that MongoDB lets read at a moment.
 const WITH_SNAPSHOT: &[&str] = &["aggregate", "distinct", "find"];
-/// Commands that take a write concern, beside those of versions. `aggregate` takes one whether it writes or not:
-/// drivers send a collection's with every pipeline.
+/// Commands that take a write concern, beside those of versions. `aggregate` takes one whether it
+/// writes or not: drivers send a collection's with every pipeline.
 const WITH_WRITE_CONCERN: &[&str] = &[
     "abortTransaction",
     "aggregate",

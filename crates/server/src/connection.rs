@@ -1,17 +1,18 @@
 //! One client's connection, from its first byte to its last.
 //!
-//! 1. A connection whose client says nothing waits here, as a task of some hundred bytes; before that it shakes
-//!    hands, where there is TLS ([`handshake`]).
-//! 2. When the client speaks, a thread takes the connection, and [`Conversation`] stays with it as long as
-//!    the client is busy: the hand-over costs more than a small command does.
-//!    It is looked now and then whether the client is still there, since its command may wait for another's transaction.
-//!    Where memory is little there are not as many threads as clients: they take turns ([`crate::workers`]).
-//! 3. When the client pauses, the connection comes back: to wait for the next message, for the rest of one,
-//!    or until more of an answer is taken.
+//! 1. A connection whose client says nothing waits here, as a task of some hundred bytes; before
+//!    that it shakes hands, where there is TLS ([`handshake`]).
+//! 2. When the client speaks, a thread takes the connection, and [`Conversation`] stays with it as
+//!    long as the client is busy: the hand-over costs more than a small command does. It is looked
+//!    now and then whether the client is still there, since its command may wait for another's
+//!    transaction. Where memory is little there are not as many threads as clients: they take turns
+//!    ([`crate::workers`]).
+//! 3. When the client pauses, the connection comes back: to wait for the next message, for the rest
+//!    of one, or until more of an answer is taken.
 //!
 //! *Invariants*
-//! 1. A connection that stalls inside a message or an answer is closed, sooner if somebody waits for the
-//!    memory that it holds; one that is idle between messages is not.
+//! 1. A connection that stalls inside a message or an answer is closed, sooner if somebody waits
+//!    for the memory that it holds; one that is idle between messages is not.
 
 mod compressed;
 mod conversation;
@@ -85,8 +86,8 @@ pub async fn serve(
     }
 }
 
-/// What to wait for where the client is to speak. What came in already is answered, whether or not more comes:
-/// writing is possible now.
+/// What to wait for where the client is to speak. What came in already is answered, whether or not
+/// more comes: writing is possible now.
 fn interest_of(conversation: &Conversation) -> Interest {
     match conversation.has_more() {
         true => Interest::WRITABLE,
@@ -151,12 +152,14 @@ async fn talk(
     let talked = match talked {
         Some(talked) => talked,
         None => {
-            // A thread that waits for its client wakes up; one that runs a command still answers it.
+            // A thread that waits for its client wakes up; one that runs a command still answers
+            // it.
             let _ = socket.shutdown(Shutdown::Read);
             ended.await
         }
     };
-    // Nothing comes only if it panicked outside of a handler, which ends this connection alone, or if the server stops.
+    // Nothing comes only if it panicked outside of a handler, which ends this connection alone, or
+    // if the server stops.
     let (conversation, pause) = talked.map_err(io::Error::other)??;
     let socket = Arc::into_inner(socket).ok_or(io::ErrorKind::ResourceBusy)?;
     Ok((socket.into_idle()?, conversation, pause))
@@ -170,8 +173,8 @@ fn talk_on(socket: &Socket, conversation: &mut Conversation, quiet: Duration) ->
     Ok(pause)
 }
 
-/// Whether the client has closed its side, and all that it said was read. By TLS a client says farewell, which isn't
-/// read while its command runs: there it is enough that it has closed.
+/// Whether the client has closed its side, and all that it said was read. By TLS a client says
+/// farewell, which isn't read while its command runs: there it is enough that it has closed.
 fn is_gone(socket: &Socket, is_tls: bool) -> bool {
     if is_tls {
         return has_hung_up(socket);

@@ -51,8 +51,8 @@ pub struct Outcome {
     pub repeat: Option<Repeat>,
 }
 
-/// A `getMore` that is answered again, since the client takes several answers and there are more: its header names
-/// the answer before as what the next one answers.
+/// A `getMore` that is answered again, since the client takes several answers and there are more:
+/// its header names the answer before as what the next one answers.
 #[derive(Clone, Debug)]
 pub struct Repeat {
     /// The header.
@@ -167,8 +167,8 @@ fn reply_of(
     Outgoing::new(answer_head(Flags::default(), bytes, id, response_to), body.into_bytes(), share)
 }
 
-/// Answers a `hello` that has waited; also tells the reply's id, which the next one refers to. `None` if the
-/// connection is to be closed instead.
+/// Answers a `hello` that has waited; also tells the reply's id, which the next one refers to.
+/// `None` if the connection is to be closed instead.
 pub fn answer_hello(
     server: &Shared,
     peer: &Arc<Peer>,

@@ -1,8 +1,8 @@
 //! How a server stops: first it drains.
 //!
 //! While it drains, nobody is let in, commands that run go on, and each new one is answered with
-//! `ShutdownInProgress` and a newer topology: drivers choose another server, or wait for this one to be
-//! started again. The drain is over when nothing runs any more, or its time is.
+//! `ShutdownInProgress` and a newer topology: drivers choose another server, or wait for this one
+//! to be started again. The drain is over when nothing runs any more, or its time is.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

@@ -1,10 +1,11 @@
-//! Fail points: faults that a client asks for, to test how it bears them. Only with `--enable-test-commands`.
+//! Fail points: faults that a client asks for, to test how it bears them. Only with
+//! `--enable-test-commands`.
 //!
-//! `configureFailPoint` turns one on in a mode: always, for so many times, after so many times, or by chance. A fail
-//! point is asked only by commands that it is for; only these count.
+//! `configureFailPoint` turns one on in a mode: always, for so many times, after so many times, or
+//! by chance. A fail point is asked only by commands that it is for; only these count.
 //!
-//! *Thread safety*: everything may be called from any number of threads at once. While none is on, a command pays one
-//! relaxed load.
+//! *Thread safety*: everything may be called from any number of threads at once. While none is on,
+//! a command pays one relaxed load.
 
 mod fail_command;
 

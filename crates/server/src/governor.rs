@@ -1,15 +1,16 @@
 //! Keeps the process within the memory that it may take.
 //!
-//! What is charged to budgets is not all that a process takes: an allocator keeps pages for each thread, stacks stay as
-//! deep as they once were, and memory that is free lies between what isn't. So it is measured, each [`TICK`], what the
-//! process has of memory that is no file's:
+//! What is charged to budgets is not all that a process takes: an allocator keeps pages for each
+//! thread, stacks stay as deep as they once were, and memory that is free lies between what isn't.
+//! So it is measured, each [`TICK`], what the process has of memory that is no file's:
 //!
 //! 1. Up to the budget, and something for each connection, nothing happens.
-//! 2. Beyond, *pressure* rises with what is too much, up to all at [`FULL_BYTES`]. Caches and budgets leave as much of
-//!    theirs in proportion (`Frond::set_memory_pressure`, `MemoryQueue::withhold`), and fewer clients have a thread.
+//! 2. Beyond, *pressure* rises with what is too much, up to all at [`FULL_BYTES`]. Caches and
+//!    budgets leave as much of theirs in proportion (`Frond::set_memory_pressure`,
+//!    `MemoryQueue::withhold`), and fewer clients have a thread.
 //! 3. It falls slowly, so that what was given back isn't taken again at once by all who waited.
-//! 4. The allocator gives back what was freed when somebody frees more: so that it does so where nobody works, a piece is
-//!    taken and freed here.
+//! 4. The allocator gives back what was freed when somebody frees more: so that it does so where
+//!    nobody works, a piece is taken and freed here.
 //!
 //! Where the system doesn't tell what a process takes, budgets alone bound it.
 
@@ -35,7 +36,8 @@ const FREE_BYTES: u64 = 4 << 20;
 const FULL_BYTES: u64 = 32 << 20;
 /// By so much pressure falls in a tick.
 const FALL: u32 = PRESSURE_MAX / 50;
-/// Others are told in steps of so much: a cache that changes its size again and again forgets what it learnt.
+/// Others are told in steps of so much: a cache that changes its size again and again forgets what
+/// it learnt.
 const STEP: u32 = PRESSURE_MAX / 8;
 /// More than the allocator keeps for a thread.
 const PIECE_BYTES: usize = 2 << 20;

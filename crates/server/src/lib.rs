@@ -3,12 +3,13 @@
 //! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
 //! [`dispatch`] (a message to its answer), [`request`], [`fields`] and [`common`] (what a handler
 //! works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
-//! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`], [`remote_opener`] (other
-//! repositories). [`client`] is the other side;
-//! [`in_process`] runs commands without a socket.
+//! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`],
+//! [`remote_opener`] (other repositories). [`client`] is the other side; [`in_process`] runs
+//! commands without a socket.
 //!
-//! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy has a
-//! thread; those that are idle have none. What they may hold together is in [`limits`] and [`frond_db::memory_queue`].
+//! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy
+//! has a thread; those that are idle have none. What they may hold together is in [`limits`] and
+//! [`frond_db::memory_queue`].
 
 pub mod access;
 pub mod answer_memory;

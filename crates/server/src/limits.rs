@@ -2,9 +2,9 @@
 //!
 //! A client can make the server hold at most one message that it sent whole (48 MB), the reply to
 //! one command (48 MB), and its cursors, each a snapshot and one document. The server as a whole is
-//! bounded by [`CONNECTIONS_MAX`] times four times [`FREE_BYTES`] (a message and an answer, and each
-//! of them compressed), [`MESSAGES_BYTES_MAX`] and
-//! [`ANSWERS_BYTES_MAX`], and by [`CURSORS_MAX`].
+//! bounded by [`CONNECTIONS_MAX`] times four times [`FREE_BYTES`] (a message and an answer, and
+//! each of them compressed), [`MESSAGES_BYTES_MAX`] and [`ANSWERS_BYTES_MAX`], and by
+//! [`CURSORS_MAX`].
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ pub const CONNECTIONS_MAX: usize = 2_000;
 /// Collections whose use is counted one by one (`top`): a kilobyte each, or two.
 pub const NAMESPACES_COUNTED_MAX: usize = 10_000;
 
-/// Connections that wait to be taken. With the usual 128, hundreds of clients that come at once are told to
-/// come again, which the system does after a second or three.
+/// Connections that wait to be taken. With the usual 128, hundreds of clients that come at once are
+/// told to come again, which the system does after a second or three.
 pub const CONNECTIONS_WAITING_MAX: u32 = 4_096;
 
 /// Threads that do nothing but what comes up from time to time, beside those that talk to clients.
 pub const THREADS_EXTRA: usize = 16;
 
-/// How long a client may say nothing before the thread that serves it leaves it. With hundreds of clients
-/// more than the processors can serve, each is silent for a good part of a second.
+/// How long a client may say nothing before the thread that serves it leaves it. With hundreds of
+/// clients more than the processors can serve, each is silent for a good part of a second.
 pub const QUIET: Duration = Duration::from_secs(2);
 /// Or so long, where more clients are connected than may have a thread.
 pub const QUIET_CROWDED: Duration = Duration::from_millis(20);
@@ -37,9 +37,9 @@ pub const GONE_STEP: Duration = Duration::from_secs(1);
 /// How often a stalled connection is looked at.
 pub const STALL_STEP: Duration = Duration::from_secs(1);
 
-/// How long a message or an answer may take that holds so much memory for which somebody else waits: two
-/// megabytes a second, and ten seconds more for a client that the system keeps from running, are within
-/// reach of any client on this machine.
+/// How long a message or an answer may take that holds so much memory for which somebody else
+/// waits: two megabytes a second, and ten seconds more for a client that the system keeps from
+/// running, are within reach of any client on this machine.
 pub fn patience(bytes: usize) -> Duration {
     Duration::from_secs(10) + Duration::from_millis(bytes as u64 / 2_000)
 }
@@ -50,10 +50,12 @@ pub const FREE_BYTES: usize = 64 << 10;
 /// What messages that are larger may hold together, from when they come in until they are answered.
 pub const MESSAGES_BYTES_MAX: usize = 256 << 20;
 
-/// What answers that are larger may hold together, from when they are made until the client has them.
+/// What answers that are larger may hold together, from when they are made until the client has
+/// them.
 pub const ANSWERS_BYTES_MAX: usize = 256 << 20;
 
-/// Where all memory has one budget, messages and answers may each hold this part of it, within these bounds.
+/// Where all memory has one budget, messages and answers may each hold this part of it, within
+/// these bounds.
 pub const MESSAGES_SHARE: u64 = 8;
 /// As [`MESSAGES_SHARE`]: a batch of an answer.
 pub const MESSAGES_BYTES_MIN: usize = BATCH_BYTES_MAX;
@@ -95,16 +97,16 @@ pub const STOP_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Open cursors, of all clients.
 pub const CURSORS_MAX: usize = 10_000;
-/// How long a `getMore` of an awaiting cursor waits, if it doesn't say, as in MongoDB; and at most, since it
-/// holds a thread.
+/// How long a `getMore` of an awaiting cursor waits, if it doesn't say, as in MongoDB; and at most,
+/// since it holds a thread.
 pub const AWAIT_DEFAULT: Duration = Duration::from_secs(1);
 /// As [`AWAIT_DEFAULT`].
 pub const AWAIT_MAX: Duration = Duration::from_secs(5);
 /// It looks so often whether anything was committed.
 pub const AWAIT_STEP: Duration = Duration::from_millis(2);
 
-/// Open cursors of one session, and of those that one connection opened: a client that forgets to close
-/// its own leaves the others theirs.
+/// Open cursors of one session, and of those that one connection opened: a client that forgets to
+/// close its own leaves the others theirs.
 pub const CURSORS_OF_CLIENT_MAX: usize = 1_000;
 
 /// A cursor that was not used for so long is closed, unless it asked for no timeout.
@@ -122,8 +124,8 @@ pub const BATCH_BYTES_MAX: usize = 16 << 20;
 /// Largest document that a client may store, unless the server is told otherwise: MongoDB's.
 pub const DOCUMENT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
 
-/// The most that it may be told: a message with a command around one such document, and a reply with a
-/// batch of one, still fit.
+/// The most that it may be told: a message with a command around one such document, and a reply
+/// with a batch of one, still fit.
 pub const DOCUMENT_BYTES_LIMIT: usize = crate::wire::MESSAGE_BYTES_MAX - (64 << 10);
 
 /// What a command may have beyond the documents in it.

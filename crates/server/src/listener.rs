@@ -2,8 +2,8 @@
 //!
 //! A [`Server`] is bound first (so that its address is known and every error is told at once) and
 //! run then. It stops when its [`Stopper`] says so or, with [`Server::run_until_signal`], on SIGINT
-//! or SIGTERM: no more connections are taken, open transactions end, commands that run are answered (that
-//! they were interrupted, if they take too long), then the databases are closed.
+//! or SIGTERM: no more connections are taken, open transactions end, commands that run are answered
+//! (that they were interrupted, if they take too long), then the databases are closed.
 
 mod bind;
 
@@ -65,15 +65,18 @@ pub struct ServerOptions {
     pub places: RemoteOpener,
     /// Clients that have a thread at one time.
     pub threads_max: usize,
-    /// What messages that come in may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
+    /// What messages that come in may hold together, those up to
+    /// [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
     pub messages_bytes_max: usize,
-    /// What answers that go out may hold together, those up to [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
+    /// What answers that go out may hold together, those up to
+    /// [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
     pub answers_bytes_max: usize,
     /// What documents may hold together that cursors have read and not answered with.
     pub cursors_bytes_max: usize,
     /// Where the log goes.
     pub log: LogOutput,
-    /// How messages may be compressed, if the client wants it: all ways, in MongoDB's order, unless told otherwise.
+    /// How messages may be compressed, if the client wants it: all ways, in MongoDB's order, unless
+    /// told otherwise.
     pub compressors: Vec<Compressor>,
     /// How to speak TLS; not at all unless told.
     pub tls: Option<TlsOptions>,
@@ -308,8 +311,8 @@ impl Server {
     }
 }
 
-/// Has the log told of what happens in the data directory, and clients that wait for news that the databases were closed
-/// for writing.
+/// Has the log told of what happens in the data directory, and clients that wait for news that the
+/// databases were closed for writing.
 fn log_events(shared: &Shared) {
     if !shared.accounts.is_enforced() {
         log::warn_of_open_access(&shared.log);
@@ -344,7 +347,8 @@ impl Serving {
                 }
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, address)) => {
-                        // An answer goes out in one piece; waiting to fill a packet would only delay it.
+                        // An answer goes out in one piece; waiting to fill a packet would only
+                        // delay it.
                         let _ = stream.set_nodelay(true);
                         let socket = IdleSocket::Tcp(stream);
                         accept(&mut connections, &self.shared, &self.stop, socket, address);

@@ -1,9 +1,10 @@
-//! The server's log: a line of JSON an event, with the fields of mongod's, on standard error or in a file. The last lines stay in
-//! memory, for `getLog`.
+//! The server's log: a line of JSON an event, with the fields of mongod's, on standard error or in
+//! a file. The last lines stay in memory, for `getLog`.
 //!
-//! Lines have `t` (when), `s` (severity: F, E, W or I), `c` (component), `id` (which message), `ctx` (which thread or connection),
-//! `msg` and `attr`. No line holds what a client stored, but for the commands of slow operations: those are cut off
-//! at [`COMMAND_BYTES_MAX`], and those with credentials are left out.
+//! Lines have `t` (when), `s` (severity: F, E, W or I), `c` (component), `id` (which message),
+//! `ctx` (which thread or connection), `msg` and `attr`. No line holds what a client stored, but
+//! for the commands of slow operations: those are cut off at [`COMMAND_BYTES_MAX`], and those with
+//! credentials are left out.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -88,7 +89,8 @@ pub struct Event<'a> {
 
 /// The log of a server.
 ///
-/// *Thread safety*: any number of threads may write at once. *Locks*: one, held while a line is written.
+/// *Thread safety*: any number of threads may write at once. *Locks*: one, held while a line is
+/// written.
 pub struct Log {
     now_millis: Box<dyn Fn() -> i64 + Send + Sync>,
     slow_millis: AtomicI64,
@@ -154,8 +156,8 @@ impl Log {
         Ok(())
     }
 
-    /// Renames the file, by appending the time, and begins another. Returns whether there is one: devices and pipes
-    /// stay what they are.
+    /// Renames the file, by appending the time, and begins another. Returns whether there is one:
+    /// devices and pipes stay what they are.
     ///
     /// # Errors
     /// If it can't be renamed, or no other made: lines go where they went.

@@ -1,15 +1,16 @@
-//! How much memory this process may have: the machine's, or the least that a control group over it allows.
+//! How much memory this process may have: the machine's, or the least that a control group over it
+//! allows.
 //!
-//! Containers and service managers limit groups of processes. The kernel tells a process the name of its group
-//! (`/proc/self/cgroup`), and shows groups as directories. Each group above may have a limit, too, so all are asked from
-//! the process's own up; in a container the uppermost that can be seen is the container's, under another name than the
-//! process is told.
+//! Containers and service managers limit groups of processes. The kernel tells a process the name
+//! of its group (`/proc/self/cgroup`), and shows groups as directories. Each group above may have a
+//! limit, too, so all are asked from the process's own up; in a container the uppermost that can be
+//! seen is the container's, under another name than the process is told.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What of the memory that there is a server takes if nobody says how much: five eighths. The rest is for the system's
-/// cache of files, the program's own among them, and for what connections take.
+/// What of the memory that there is a server takes if nobody says how much: five eighths. The rest
+/// is for the system's cache of files, the program's own among them, and for what connections take.
 const BUDGET_EIGHTHS: u64 = 5;
 
 /// How much memory there is.
@@ -48,7 +49,8 @@ impl MachineMemory {
     }
 }
 
-/// What a line of `/proc/self/cgroup` leads to: `4:memory:/path` of the first version, `0::/path` of the second.
+/// What a line of `/proc/self/cgroup` leads to: `4:memory:/path` of the first version, `0::/path`
+/// of the second.
 fn limits(root: &Path, line: &str) -> Vec<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };
@@ -82,7 +84,8 @@ pub fn own_bytes() -> Option<u64> {
     told_bytes(&fs::read_to_string("/proc/self/status").ok()?, "RssAnon:")
 }
 
-/// How much memory this process has now, and how much of it could be addressed; `None` where the system doesn't tell.
+/// How much memory this process has now, and how much of it could be addressed; `None` where the
+/// system doesn't tell.
 pub fn resident_and_virtual_bytes() -> Option<(u64, u64)> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     Some((told_bytes(&status, "VmRSS:")?, told_bytes(&status, "VmSize:")?))

@@ -1,16 +1,19 @@
 //! Memory for messages that come in: how much of it each may hold, and who has to go on.
 //!
-//! 1. A message's [`MessageReservation`] grows with the bytes that came in, never with what was announced: whoever announces much and
-//!    stalls keeps nobody from anything.
-//! 2. Where it can't grow, it waits for the *turn*. Memory is kept back for whoever has that, as much as the largest
-//!    message takes, so one message can always be read to its end, then the next.
-//! 3. Who holds memory that others wait for, and takes longer than whoever reads and writes all the time, is closed.
+//! 1. A message's [`MessageReservation`] grows with the bytes that came in, never with what was
+//!    announced: whoever announces much and stalls keeps nobody from anything.
+//! 2. Where it can't grow, it waits for the *turn*. Memory is kept back for whoever has that, as
+//!    much as the largest message takes, so one message can always be read to its end, then the
+//!    next.
+//! 3. Who holds memory that others wait for, and takes longer than whoever reads and writes all the
+//!    time, is closed.
 //!
-//! A message that came compressed holds what it is and what it becomes. Whoever has the turn may hold more than is kept
-//! back for that moment, as a message that is larger than all the memory does: it is one at a time.
+//! A message that came compressed holds what it is and what it becomes. Whoever has the turn may
+//! hold more than is kept back for that moment, as a message that is larger than all the memory
+//! does: it is one at a time.
 //!
-//! *Invariant*: whoever waits for a first share holds nothing, and whoever waits for the turn holds none; who has the
-//! turn waits for nothing here. So nobody waits in a circle.
+//! *Invariant*: whoever waits for a first share holds nothing, and whoever waits for the turn holds
+//! none; who has the turn waits for nothing here. So nobody waits in a circle.
 
 use std::time::Instant;
 
@@ -41,7 +44,8 @@ impl MessageMemory {
         MessageMemory { shares: MemoryQueue::new(bytes - kept_back), turns: MemoryQueue::new(1) }
     }
 
-    /// Makes room for the first `bytes` of a message. `check` is asked now and then whether to go on waiting.
+    /// Makes room for the first `bytes` of a message. `check` is asked now and then whether to go
+    /// on waiting.
     ///
     /// # Errors
     /// What `check` says.
@@ -89,7 +93,8 @@ impl MessageReservation {
         Ok(())
     }
 
-    /// Whether somebody waits, and its client has taken longer for the `received` bytes than it may.
+    /// Whether somebody waits, and its client has taken longer for the `received` bytes than it
+    /// may.
     pub fn is_too_slow(&self, intake: &MessageMemory, received: usize, now: Instant) -> bool {
         intake.is_waited_for() && now.saturating_duration_since(self.since) >= patience(received)
     }

@@ -55,8 +55,8 @@ impl Operation {
     /// Whether it must stop, however long it runs.
     ///
     /// # Errors
-    /// `Interrupted` (11601) after `killOp`, and when the client is gone; `InterruptedAtShutdown` (11600) where
-    /// the server waits no longer.
+    /// `Interrupted` (11601) after `killOp`, and when the client is gone; `InterruptedAtShutdown`
+    /// (11600) where the server waits no longer.
     pub fn check_killed(&self) -> Result<(), Error> {
         if self.is_killed.load(Ordering::Relaxed) {
             return Err(Error::invalid(Code::Interrupted, "operation was interrupted"));
@@ -175,7 +175,8 @@ impl Operations {
         }
     }
 
-    /// Tells the command of a connection that is lost to stop, unless nobody ever wanted its answer.
+    /// Tells the command of a connection that is lost to stop, unless nobody ever wanted its
+    /// answer.
     pub fn abandon(&self, connection: i32) {
         for list in &self.lists {
             let lost = |operation: &&Arc<Operation>| operation.peer.id == connection;

@@ -49,7 +49,8 @@ impl Outgoing {
         self.head
     }
 
-    /// The same answer, compressed if it is smaller then and there is memory for it: a client takes either.
+    /// The same answer, compressed if it is smaller then and there is memory for it: a client takes
+    /// either.
     pub fn compressed(mut self, compressor: Compressor) -> Outgoing {
         // The answer in one piece, and what becomes of it: a sixth more at worst.
         let bytes = self.bytes() * 2 + self.bytes() / 6;
@@ -74,7 +75,8 @@ impl Outgoing {
     /// Writes the rest.
     ///
     /// # Errors
-    /// `WouldBlock` where `stream` takes no more: the next call goes on there. Others if it is broken.
+    /// `WouldBlock` where `stream` takes no more: the next call goes on there. Others if it is
+    /// broken.
     pub fn write(&mut self, stream: &mut impl Write) -> io::Result<()> {
         while self.written < self.bytes() {
             let written = match self.written.checked_sub(self.head.len()) {

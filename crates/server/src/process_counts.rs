@@ -1,7 +1,7 @@
 //! What the system counts of this process: time on processors, page faults, threads.
 //!
-//! Linux tells it in `/proc/self/stat`: numbers behind the program's name, which stands in parentheses and may hold
-//! anything (proc(5)). Elsewhere nothing is told.
+//! Linux tells it in `/proc/self/stat`: numbers behind the program's name, which stands in
+//! parentheses and may hold anything (proc(5)). Elsewhere nothing is told.
 
 use std::fs;
 

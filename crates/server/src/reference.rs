@@ -1,7 +1,7 @@
 //! What of MongoDB works, is refused, or differs: the tables of COMPATIBILITY.md.
 //!
-//! Each family comes from the table that the parser itself uses, and is printed between two marks in
-//! the page; what stands around them is prose. `cargo xtask compatibility` writes them.
+//! Each family comes from the table that the parser itself uses, and is printed between two marks
+//! in the page; what stands around them is prose. `cargo xtask compatibility` writes them.
 
 use std::fmt::Write as _;
 

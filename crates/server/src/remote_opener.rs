@@ -1,11 +1,12 @@
 //! The places that a running server fetches from and pushes to.
 //!
-//! How a place is reached (HTTP, a bucket) is not this crate's: whoever starts the server hands in a function
-//! that opens one. Directories are refused whatever that function can do: a client must not choose what the
-//! server's process reads and writes on its disk.
+//! How a place is reached (HTTP, a bucket) is not this crate's: whoever starts the server hands in
+//! a function that opens one. Directories are refused whatever that function can do: a client must
+//! not choose what the server's process reads and writes on its disk.
 //!
-//! *A transfer that runs* is a command like any other: `currentOp` tells how far it is, `killOp` and `maxTimeMS`
-//! stop it between two requests. What came before stays, and the next one goes on from there.
+//! *A transfer that runs* is a command like any other: `currentOp` tells how far it is, `killOp`
+//! and `maxTimeMS` stop it between two requests. What came before stays, and the next one goes on
+//! from there.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use frond_vcs::remote::{Moved, Remote, WatchedRemote};
 
 use crate::operations::{Operation, Progress};
 
-/// Opens the repository at a place (its URL, the database's name where the URL says none, a token that
-/// the client gave).
+/// Opens the repository at a place (its URL, the database's name where the URL says none, a token
+/// that the client gave).
 pub type OpenRemote =
     dyn Fn(&str, &str, Option<&str>) -> Result<Box<dyn Remote>, Error> + Send + Sync;
 
@@ -46,7 +47,8 @@ impl RemoteOpener {
     /// Opens the repository at `url` for `operation`, which may be told to stop.
     ///
     /// # Errors
-    /// `BadValue` if it is a directory; `CommandNotSupported` where no place is reached; as the place says.
+    /// `BadValue` if it is a directory; `CommandNotSupported` where no place is reached; as the
+    /// place says.
     pub fn open(
         &self,
         url: &str,

@@ -94,8 +94,8 @@ impl<'a> Request<'a> {
     /// Another database, in the same transaction.
     ///
     /// # Errors
-    /// `InvalidNamespace` if there is no such branch or revision: drivers take `NamespaceNotFound` for an empty
-    /// collection.
+    /// `InvalidNamespace` if there is no such branch or revision: drivers take `NamespaceNotFound`
+    /// for an empty collection.
     pub fn database_named(&self, name: &str) -> Result<Repository, Error> {
         let found = match &self.current {
             Some(current) => current.transaction.database(name),

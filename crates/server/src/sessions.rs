@@ -1,14 +1,14 @@
 //! The sessions that clients have, and the transactions that are open in them.
 //!
-//! A client makes its sessions' ids itself; the server learns of a session by the first command in it
-//! and forgets one that was not used for 30 minutes. Most sessions are implicit (drivers put one around
-//! each command), so what every command does is one look into one of several tables.
+//! A client makes its sessions' ids itself; the server learns of a session by the first command in
+//! it and forgets one that was not used for 30 minutes. Most sessions are implicit (drivers put one
+//! around each command), so what every command does is one look into one of several tables.
 //!
-//! *Thread safety*: a session's table is locked for moments only. A transaction has a lock of its own,
-//! held while one of its statements runs: a second statement waits.
+//! *Thread safety*: a session's table is locked for moments only. A transaction has a lock of its
+//! own, held while one of its statements runs: a second statement waits.
 //!
-//! *Lock order*: a transaction's slot, then a session's table, then the table of what is open. Whoever
-//! holds a table waits for no slot.
+//! *Lock order*: a transaction's slot, then a session's table, then the table of what is open.
+//! Whoever holds a table waits for no slot.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -54,10 +54,11 @@ pub struct Slot {
 
 /// Where a transaction stands.
 ///
-/// `begin` -> `Open` -> `Unknown` when `commit` begins -> `Committed` or `Aborted` as soon as the outcome is known; or
-/// `Open` -> `Aborted` by `abort`, by a statement that fails, by time, by a newer transaction in the session, or
-/// with its session. Nothing leads back. After a failed write or sync of the log it stays `Unknown` while the process
-/// lives; the next one finds in the log what became of it.
+/// `begin` -> `Open` -> `Unknown` when `commit` begins -> `Committed` or `Aborted` as soon as the
+/// outcome is known; or `Open` -> `Aborted` by `abort`, by a statement that fails, by time, by a
+/// newer transaction in the session, or with its session. Nothing leads back. After a failed write
+/// or sync of the log it stays `Unknown` while the process lives; the next one finds in the log
+/// what became of it.
 pub enum State {
     /// In progress.
     Open(Transaction),
@@ -85,8 +86,8 @@ impl Slot {
         }
     }
 
-    /// Ends the transaction under a statement that waits for another transaction, or as soon as the statement does
-    /// anything: it fails then. What has ended stays as it is.
+    /// Ends the transaction under a statement that waits for another transaction, or as soon as the
+    /// statement does anything: it fails then. What has ended stays as it is.
     pub fn cut_short(&self) {
         self.transaction.abort();
     }
@@ -197,11 +198,12 @@ impl Sessions {
             || table.get(&id).is_some_and(|session| session.number < Some(number))
     }
 
-    /// Enters a transaction that was begun. Returns its slot, and that of the one before in its session.
+    /// Enters a transaction that was begun. Returns its slot, and that of the one before in its
+    /// session.
     ///
     /// # Errors
-    /// `TransactionTooOld`; `ConflictingOperationInProgress` if there is one of this number already;
-    /// `TemporarilyUnavailable` if too many are open.
+    /// `TransactionTooOld`; `ConflictingOperationInProgress` if there is one of this number
+    /// already; `TemporarilyUnavailable` if too many are open.
     pub fn begin(
         &self,
         id: SessionId,
@@ -243,8 +245,8 @@ impl Sessions {
         Ok(entered)
     }
 
-    /// Finds the transaction that a command says it belongs to; `None` if the server doesn't know the
-    /// number.
+    /// Finds the transaction that a command says it belongs to; `None` if the server doesn't know
+    /// the number.
     ///
     /// # Errors
     /// `TransactionTooOld` if the session has gone on.

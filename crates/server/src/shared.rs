@@ -114,8 +114,8 @@ impl Default for MemberOptions {
     }
 }
 
-/// What this server is: the only member of a replica set, and its primary until a fault closes its databases for
-/// writing; then it is a secondary.
+/// What this server is: the only member of a replica set, and its primary until a fault closes its
+/// databases for writing; then it is a secondary.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// The set's name.

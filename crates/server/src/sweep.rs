@@ -1,6 +1,6 @@
 //! What a server does from time to time: aborts transactions that are open for too long, forgets
-//! sessions that nobody uses and what is remembered of their writes, removes documents that have expired,
-//! does what policies ask for.
+//! sessions that nobody uses and what is remembered of their writes, removes documents that have
+//! expired, does what policies ask for.
 //!
 //! One task wakes up; the work blocks, so it runs on a blocking thread, one piece at a time.
 
@@ -87,16 +87,16 @@ pub fn run_policies(shared: &Shared) {
     }
 }
 
-/// Aborts the transactions that are open for too long. One whose statement runs is left for the next
-/// time: all the others would wait for that statement.
+/// Aborts the transactions that are open for too long. One whose statement runs is left for the
+/// next time: all the others would wait for that statement.
 pub fn abort_expired(shared: &Shared) {
     for slot in shared.sessions.expired(Instant::now()) {
         transactions::abort_idle(shared, &slot);
     }
 }
 
-/// Aborts all transactions but those in which a statement runs: the server stops, so nobody can go on with
-/// them, and commands that are still to be answered may wait for what they claim.
+/// Aborts all transactions but those in which a statement runs: the server stops, so nobody can go
+/// on with them, and commands that are still to be answered may wait for what they claim.
 pub fn abort_all_idle(shared: &Shared) {
     for slot in shared.sessions.open_in(None) {
         transactions::abort_idle(shared, &slot);

@@ -1,8 +1,8 @@
 //! TLS: who may come with it or without, and with which certificates.
 //!
 //! As MongoDB has it: one PEM file holds the certificates and their key, another those of the
-//! authorities by which clients' certificates are verified. Both are read when the server starts and
-//! again at [`Tls::rotate`]; connections that are there keep what they began with.
+//! authorities by which clients' certificates are verified. Both are read when the server starts
+//! and again at [`Tls::rotate`]; connections that are there keep what they began with.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use rustls::{RootCertStore, ServerConfig};
 /// Who may connect how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TlsMode {
-    /// With TLS or without. (MongoDB tells apart whether members prefer it among themselves; there is one.)
+    /// With TLS or without. (MongoDB tells apart whether members prefer it among themselves; there
+    /// is one.)
     Allowed,
     /// With TLS only.
     Required,
@@ -32,7 +33,8 @@ pub struct TlsOptions {
     pub certificate_key_file: PathBuf,
     /// Authorities (PEM): clients' certificates must come from them.
     pub authorities_file: Option<PathBuf>,
-    /// Whether clients need no certificate where there are authorities. One that is sent is verified all the same.
+    /// Whether clients need no certificate where there are authorities. One that is sent is
+    /// verified all the same.
     pub certificates_are_optional: bool,
 }
 

@@ -1,9 +1,9 @@
 //! Transactions of several commands, as MongoDB's protocol has them.
 //!
-//! The first command of a transaction says `startTransaction`, each says `autocommit: false` and the
-//! transaction's number within its session. A command that fails aborts the transaction. What each
-//! command may be is checked in [`crate::concerns`]; what a transaction is, in [`crate::sessions`]; how it works,
-//! in `frond_db::Transaction`.
+//! The first command of a transaction says `startTransaction`, each says `autocommit: false` and
+//! the transaction's number within its session. A command that fails aborts the transaction. What
+//! each command may be is checked in [`crate::concerns`]; what a transaction is, in
+//! [`crate::sessions`]; how it works, in `frond_db::Transaction`.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
@@ -115,8 +115,9 @@ pub fn note_write(server: &Shared, session: SessionId, number: i64) -> Result<()
 /// Commits a transaction. Committing it again is no error.
 ///
 /// # Errors
-/// `NoSuchTransaction` and others after which it is known that nothing was written; `ShutdownInProgress` while nobody
-/// knows: the client must not run the transaction again before it has asked again, and been told.
+/// `NoSuchTransaction` and others after which it is known that nothing was written;
+/// `ShutdownInProgress` while nobody knows: the client must not run the transaction again before it
+/// has asked again, and been told.
 pub fn commit(
     server: &Shared,
     session: SessionId,
@@ -160,7 +161,8 @@ pub fn commit(
 /// Finds out what became of a transaction whose commit ended without telling.
 ///
 /// # Errors
-/// `ShutdownInProgress` where only the next start can tell; `NoSuchTransaction` if it was not committed.
+/// `ShutdownInProgress` where only the next start can tell; `NoSuchTransaction` if it was not
+/// committed.
 fn find_outcome(server: &Shared, slot: &Arc<Slot>, state: &mut State) -> Result<(), Error> {
     let number = slot.number;
     if server.frond.fault().is_some() {
@@ -205,8 +207,8 @@ pub fn abort_slot(server: &Shared, slot: &Arc<Slot>) {
     abort_open(server, slot, &mut lock_now(slot).0);
 }
 
-/// Locks a slot for whoever aborts its transaction: a statement that waits for another transaction doesn't hold this up,
-/// but fails. Tells whether there was a statement.
+/// Locks a slot for whoever aborts its transaction: a statement that waits for another transaction
+/// doesn't hold this up, but fails. Tells whether there was a statement.
 fn lock_now(slot: &Slot) -> (MutexGuard<'_, State>, bool) {
     match slot.try_lock() {
         Some(state) => (state, false),
@@ -265,7 +267,8 @@ fn unknown(number: i64) -> Error {
     Error::unknown_outcome(message)
 }
 
-/// Whether an error tells that this server takes no writes any more: a client looks for another, or for this one again.
+/// Whether an error tells that this server takes no writes any more: a client looks for another, or
+/// for this one again.
 pub fn is_of_topology(code: Code) -> bool {
     matches!(
         code,
@@ -279,8 +282,8 @@ pub fn is_of_topology(code: Code) -> bool {
     )
 }
 
-/// Whether an error tells that another server wasn't reached, or not in time. Only fail points give such to those who
-/// write here.
+/// Whether an error tells that another server wasn't reached, or not in time. Only fail points give
+/// such to those who write here.
 fn is_of_network(code: Code) -> bool {
     matches!(
         code,
@@ -293,8 +296,8 @@ fn is_of_network(code: Code) -> bool {
     )
 }
 
-/// The labels by which drivers decide what to send again. While the outcome of a transaction is unknown nothing may
-/// make them run it again.
+/// The labels by which drivers decide what to send again. While the outcome of a transaction is
+/// unknown nothing may make them run it again.
 pub fn labels(
     part: Option<Part>,
     ends_transaction: bool,

@@ -2,8 +2,8 @@
 //!
 //! 1. The socket is bound beside its path, given its permissions, and only then moved there: nobody
 //!    connects before they hold, and clients find the old one or the new one.
-//! 2. A socket that a server left behind is replaced; one on which somebody listens isn't, nor is any
-//!    other file.
+//! 2. A socket that a server left behind is replaced; one on which somebody listens isn't, nor is
+//!    any other file.
 //! 3. The file is removed when the server stops, unless it is another's by then.
 
 use std::fs::{self, Permissions};
@@ -36,7 +36,8 @@ impl UnixSocket {
     /// Listens. To be called within the runtime.
     ///
     /// # Errors
-    /// `AddrInUse` where somebody listens, `AlreadyExists` where another file is; others of the system.
+    /// `AddrInUse` where somebody listens, `AlreadyExists` where another file is; others of the
+    /// system.
     pub fn bind(options: &UnixSocketOptions) -> io::Result<UnixSocket> {
         let path = options.path.clone();
         check_free(&path)?;

@@ -2,8 +2,8 @@
 //!
 //! `serverStatus`, `top` and `latencyStats` tell it. All are counted since the server began.
 //!
-//! *Thread safety*: everything may be called from any number of threads at once. Counters are relaxed: each is exact,
-//! several that are read together may be a command apart.
+//! *Thread safety*: everything may be called from any number of threads at once. Counters are
+//! relaxed: each is exact, several that are read together may be a command apart.
 
 pub mod class;
 mod histogram;

@@ -1,21 +1,26 @@
-//! The threads that talk to clients, and whose turn it is where there are fewer of them than clients.
+//! The threads that talk to clients, and whose turn it is where there are fewer of them than
+//! clients.
 //!
-//! A thread that runs commands takes some 190 KB: its stack, and what the allocator keeps for it. Five hundred of them are
-//! more than all else that a server of 128 MB has, and two processors don't get more done by them than by thirty.
+//! A thread that runs commands takes some 190 KB: its stack, and what the allocator keeps for it.
+//! Five hundred of them are more than all else that a server of 128 MB has, and two processors
+//! don't get more done by them than by thirty.
 //!
-//! 1. A client that has said something is given to a thread that is idle, or to a new one while there are fewer than
-//!    the memory allows. The others wait, and have their turns in the order in which they came.
-//! 2. While somebody waits, a client's turn ends with an answer, unless it has said more already, and a silent one is
-//!    waited for a little only.
-//! 3. Those who have a thread may wait for one who hasn't (for what a transaction has claimed, say). So nobody waits
-//!    while a transaction of several requests is open: there are as many threads more as are needed. And where no turn
-//!    has ended for a while, there is one more: for each one that there is already it takes a [`STALLED`] longer, so that
-//!    a slow disk, for which all of them wait, doesn't make hundreds.
-//! 4. A thread beyond their number ends with a turn: when nobody waits, or [`EXTRA`] after there was another one. One
-//!    that is idle for [`IDLE`] ends, and with it goes what it has of memory.
+//! 1. A client that has said something is given to a thread that is idle, or to a new one while
+//!    there are fewer than the memory allows. The others wait, and have their turns in the order in
+//!    which they came.
+//! 2. While somebody waits, a client's turn ends with an answer, unless it has said more already,
+//!    and a silent one is waited for a little only.
+//! 3. Those who have a thread may wait for one who hasn't (for what a transaction has claimed,
+//!    say). So nobody waits while a transaction of several requests is open: there are as many
+//!    threads more as are needed. And where no turn has ended for a while, there is one more: for
+//!    each one that there is already it takes a [`STALLED`] longer, so that a slow disk, for which
+//!    all of them wait, doesn't make hundreds.
+//! 4. A thread beyond their number ends with a turn: when nobody waits, or [`EXTRA`] after there
+//!    was another one. One that is idle for [`IDLE`] ends, and with it goes what it has of memory.
 //!
-//! What may be surprising: threads of the runtime's own pool would be more than there are turns. Whoever ends a turn
-//! there isn't idle yet when the next client is given a thread, which so is a new one, for half of them under load.
+//! What may be surprising: threads of the runtime's own pool would be more than there are turns.
+//! Whoever ends a turn there isn't idle yet when the next client is given a thread, which so is a
+//! new one, for half of them under load.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,7 +32,8 @@ use std::time::{Duration, Instant};
 /// So much memory for a thread, of all that the server has.
 const BYTES_OF_THREAD: u64 = 4 << 20;
 const THREADS_MIN: usize = 32;
-/// Within this time some turn ends, if anybody is getting on. So often [`Workers::look`] is to be called.
+/// Within this time some turn ends, if anybody is getting on. So often [`Workers::look`] is to be
+/// called.
 pub const STALLED: Duration = Duration::from_millis(50);
 /// So long after there was one thread more or less, there may be one less.
 const EXTRA: Duration = Duration::from_millis(200);
@@ -98,7 +104,8 @@ impl Workers {
         self.0.count
     }
 
-    /// Has so many fewer threads, one at least, until it is told otherwise: some end with their turns.
+    /// Has so many fewer threads, one at least, until it is told otherwise: some end with their
+    /// turns.
     pub fn withhold(&self, threads: usize) {
         let before = self.0.withheld.swap(threads, Ordering::Relaxed);
         if threads < before && self.is_waited_for() {
@@ -118,7 +125,8 @@ impl Workers {
         0 < self.0.waiting.load(Ordering::Relaxed)
     }
 
-    /// Has a thread do this, once it is its turn; at once if `must_go_on` says that others may wait for it.
+    /// Has a thread do this, once it is its turn; at once if `must_go_on` says that others may wait
+    /// for it.
     ///
     /// # Errors
     /// The system has no thread for it, and there is none that could do it later.
@@ -141,8 +149,8 @@ impl Workers {
         Ok(())
     }
 
-    /// Looks whether anybody is getting on; `must_go_on`: those who wait may be waited for by those who don't. To be
-    /// called each [`STALLED`].
+    /// Looks whether anybody is getting on; `must_go_on`: those who wait may be waited for by those
+    /// who don't. To be called each [`STALLED`].
     pub fn look(&self, must_go_on: bool) {
         if !self.is_waited_for() {
             return;

@@ -1,17 +1,19 @@
 //! One budget for the memory that grows with what clients ask for.
 //!
-//! Whatever a request makes larger (what a stage sorts, a value that an expression makes, a set of documents that
-//! were met, what a transaction has written) is told to a [`Reservation`] ([`Reservation::hold`]): that may be as
-//! much as its own limit says, and as the budget has left. Who is refused goes to disk earlier, or fails; nobody
-//! waits, because a cursor may keep what it sorted for as long as its client likes.
+//! Whatever a request makes larger (what a stage sorts, a value that an expression makes, a set of
+//! documents that were met, what a transaction has written) is told to a [`Reservation`]
+//! ([`Reservation::hold`]): that may be as much as its own limit says, and as the budget has left.
+//! Who is refused goes to disk earlier, or fails; nobody waits, because a cursor may keep what it
+//! sorted for as long as its client likes.
 //!
-//! 1. The budget counts in steps, of which a reservation takes another one when it has outgrown what it has; so
-//!    most calls touch no shared memory.
-//! 2. The first [`FLOOR_BYTES`] of a reservation are counted and not refused: a sort that could hold nothing would
-//!    write a file for each document. Where that has exceeded the budget by as much again, only [`FLOOR_BYTES_MIN`]
-//!    are.
-//! 3. Where most of it is taken, the reservations *strain* it: what is ready and waits for a cursor's client goes
-//!    to disk, however little it is. So ten thousand cursors leave the others memory.
+//! 1. The budget counts in steps, of which a reservation takes another one when it has outgrown
+//!    what it has; so most calls touch no shared memory.
+//! 2. The first [`FLOOR_BYTES`] of a reservation are counted and not refused: a sort that could
+//!    hold nothing would write a file for each document. Where that has exceeded the budget by as
+//!    much again, only [`FLOOR_BYTES_MIN`] are.
+//! 3. Where most of it is taken, the reservations *strain* it: what is ready and waits for a
+//!    cursor's client goes to disk, however little it is. So ten thousand cursors leave the others
+//!    memory.
 //! 4. A reservation gives everything back when it is dropped.
 
 use std::fmt;

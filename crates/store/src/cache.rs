@@ -1,23 +1,29 @@
 //! Decompressed chunks in memory, bounded by their bytes.
 //!
-//! 1. The cache proper (`quick_cache`: Clock-Pro, so a chunk read once, as by a scan, never drives out
-//!    one that is read again and again) holds every chunk that was read or written.
+//! 1. The cache proper (`quick_cache`: Clock-Pro, so a chunk read once, as by a scan, never drives
+//!    out one that is read again and again) holds every chunk that was read or written.
 //! 2. Before it lie *fronts*, one for each stripe of threads: a few slots for chunks that reference
-//!    many others, which are the interior nodes of trees. Every walk of a tree passes the root; without
-//!    fronts all processors would write the same lock, the same clock bit and the same count for
-//!    each of them. A front's chunks are detached, so that nothing of a hit is shared.
-//! 3. Who has a [`WeakChunk`](crate::WeakChunk) uses what is cached without asking (a tree's cached levels does). It asks once
-//!    after each time that the clock's hand has passed, and a chunk so used is spared once.
-//! 4. What is used most is *pinned* by those who use it ([`Chunk::pin`]), and stays until they let go: they take of a room
-//!    for no more than a part of the cache ([`ChunkStore::pin_budget`](crate::ChunkStore::pin_budget)).
-//! 5. When the cache is half full, who reads a chunk for a small part of it, as point reads do, has it kept only where it
-//!    was missed lately ([`crate::cache::admission`]). Who passes by all of many chunks fills it further.
-//! 6. Where most misses come from a disk, only that part is kept, beside the cache ([`crate::cache::entries`]): of what is read at
-//!    places that lie apart, far more fits; and what is read at many places of a chunk within a while is in the system's
-//!    cache. Then nothing more is pinned: the way to a part is as short.
-//! 7. What lies beside the cache, parts and what readers keep there ([`CacheBudget`]), is taken from its bytes, step by step as it
-//!    grows; parts give way to the rooms. An interior node that readers have stays, since dropping it would free nothing.
-//! 8. Where the process is short of memory, a part of the bytes is withheld ([`ChunkCache::withhold`]).
+//!    many others, which are the interior nodes of trees. Every walk of a tree passes the root;
+//!    without fronts all processors would write the same lock, the same clock bit and the same
+//!    count for each of them. A front's chunks are detached, so that nothing of a hit is shared.
+//! 3. Who has a [`WeakChunk`](crate::WeakChunk) uses what is cached without asking (a tree's cached
+//!    levels does). It asks once after each time that the clock's hand has passed, and a chunk so
+//!    used is spared once.
+//! 4. What is used most is *pinned* by those who use it ([`Chunk::pin`]), and stays until they let
+//!    go: they take of a room for no more than a part of the cache
+//!    ([`ChunkStore::pin_budget`](crate::ChunkStore::pin_budget)).
+//! 5. When the cache is half full, who reads a chunk for a small part of it, as point reads do, has
+//!    it kept only where it was missed lately ([`crate::cache::admission`]). Who passes by all of
+//!    many chunks fills it further.
+//! 6. Where most misses come from a disk, only that part is kept, beside the cache
+//!    ([`crate::cache::entries`]): of what is read at places that lie apart, far more fits; and
+//!    what is read at many places of a chunk within a while is in the system's cache. Then nothing
+//!    more is pinned: the way to a part is as short.
+//! 7. What lies beside the cache, parts and what readers keep there ([`CacheBudget`]), is taken
+//!    from its bytes, step by step as it grows; parts give way to the rooms. An interior node that
+//!    readers have stays, since dropping it would free nothing.
+//! 8. Where the process is short of memory, a part of the bytes is withheld
+//!    ([`ChunkCache::withhold`]).
 //!
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
 //! interior node for one that nobody reads; so every so often a hit asks it too.
@@ -47,32 +53,38 @@ const ENTRY_BYTES: u64 = CHUNK_FIELDS_BYTES + 96;
 const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
 /// Of what was dropped, the cache remembers half as many names as it is told to expect.
 const NAMES_A_CHUNK: usize = 4;
-/// With so many eighths of its bytes the cache is taken to be full by who reads a chunk for a part of it.
+/// With so many eighths of its bytes the cache is taken to be full by who reads a chunk for a part
+/// of it.
 const FULL_EIGHTHS: u64 = 4;
-/// The same where misses come from a disk: a chunk that is read at one place takes that of eight parts.
+/// The same where misses come from a disk: a chunk that is read at one place takes that of eight
+/// parts.
 const FULL_EIGHTHS_SLOW: u64 = 1;
 /// The same for who passes by chunks, and uses all of each.
 const FULL_EIGHTHS_PASSING: u64 = 6;
 /// A chunk with so many references is an interior node, or as good as one.
 const REFERENCES_MIN: usize = 8;
-/// All fronts together hold about so much of the cache's bytes, if their chunks are as large as this.
+/// All fronts together hold about so much of the cache's bytes, if their chunks are as large as
+/// this.
 const FRONT_SHARE: u64 = 16;
 const FRONT_CHUNK_BYTES: u64 = 4 << 10;
 const FRONT_SLOTS_MAX: u64 = 64;
 /// Of a front's hits, one in so many is told to the cache proper.
 const HITS_A_TOUCH: u32 = 64;
-/// Of the chunks that want another's slot, one in so many gets it: where there are far more interior nodes than slots,
-/// those that are read most stay, and the others aren't copied at each read.
+/// Of the chunks that want another's slot, one in so many gets it: where there are far more
+/// interior nodes than slots, those that are read most stay, and the others aren't copied at each
+/// read.
 const MISSES_A_CHANGE: u32 = 16;
 /// The cache's bytes follow those beside it in steps of such a part of all.
 const STEP_SHARE: u64 = 64;
-/// Parts leave chunks such a share of all bytes, and such a smaller one beyond what is pinned or held by readers.
+/// Parts leave chunks such a share of all bytes, and such a smaller one beyond what is pinned or
+/// held by readers.
 const CHUNKS_SHARE: u64 = 6;
 const OTHER_CHUNKS_SHARE: u64 = 16;
 
-/// As many missed chunks are known as such a part of those that have room. Simulated with a cache for a quarter of the data
-/// (records of 1 KB, leaves of 8): of Zipf's reads 79 % hit and 3 % put a leaf, of uniform ones 23 and 9; with twice as many
-/// names the same hit and 5 and 15 % put one; if each miss puts one, 78 and 23 % hit, 22 and 77 % put one.
+/// As many missed chunks are known as such a part of those that have room. Simulated with a cache
+/// for a quarter of the data (records of 1 KB, leaves of 8): of Zipf's reads 79 % hit and 3 % put a
+/// leaf, of uniform ones 23 and 9; with twice as many names the same hit and 5 and 15 % put one; if
+/// each miss puts one, 78 and 23 % hit, 22 and 77 % put one.
 const MISSED_SHARE: usize = 2;
 
 /// Most recently and most often used chunks.
@@ -137,7 +149,8 @@ impl Weighter<ChunkHash, Chunk> for ByBytes {
     }
 }
 
-/// Spares a chunk once if it was used by a way that the cache proper doesn't see ([`Chunk::note_use`]).
+/// Spares a chunk once if it was used by a way that the cache proper doesn't see
+/// ([`Chunk::note_use`]).
 #[derive(Clone)]
 struct SecondLook;
 
@@ -156,7 +169,8 @@ impl Lifecycle<ChunkHash, Chunk> for SecondLook {
 }
 
 impl ChunkCache {
-    /// A cache for `bytes_max`: of these readers may take the first room, and of its chunks pin the second.
+    /// A cache for `bytes_max`: of these readers may take the first room, and of its chunks pin the
+    /// second.
     pub(crate) fn new(bytes_max: u64, [budget, pin_budget]: [Arc<CacheBudget>; 2]) -> ChunkCache {
         let items = usize::try_from(bytes_max / CHUNK_BYTES_TYPICAL).unwrap_or(usize::MAX);
         let hasher = NameHasherBuilder;
@@ -205,7 +219,8 @@ impl ChunkCache {
         Some(chunk)
     }
 
-    /// As `get`, for a chunk that has no place in the fronts; or what is kept of it under the name `entry_name`.
+    /// As `get`, for a chunk that has no place in the fronts; or what is kept of it under the name
+    /// `entry_name`.
     pub(crate) fn look_up_entry(&self, hash: ChunkHash, part: EntryName) -> Option<EntryLookup> {
         // Where there are any, it is most likely one of them.
         let bytes = self.parts.get(hash, part).map(EntryLookup::Entry);

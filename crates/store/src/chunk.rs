@@ -67,8 +67,8 @@ impl ChunkKind {
 #[derive(Clone)]
 pub struct Chunk(Arc<Inner>);
 
-/// In the order of use: with the counts before them, the fields up to `mark` are a line of the processor's
-/// cache, and `derived` with little in it is the next one or two.
+/// In the order of use: with the counts before them, the fields up to `mark` are a line of the
+/// processor's cache, and `derived` with little in it is the next one or two.
 #[repr(C)]
 struct Inner {
     encoded: Bytes,
@@ -306,8 +306,9 @@ impl Chunk {
         &self.0.encoded
     }
 
-    /// All bits that `set_mark` was given, on any clone; 0 before. For whoever reads payloads of this
-    /// kind, to remember what of this one was checked and found: without going to the payload's memory.
+    /// All bits that `set_mark` was given, on any clone; 0 before. For whoever reads payloads of
+    /// this kind, to remember what of this one was checked and found: without going to the
+    /// payload's memory.
     pub fn mark(&self) -> u64 {
         self.0.mark.load(Ordering::Relaxed)
     }
@@ -322,14 +323,15 @@ impl Chunk {
         WeakChunk(Arc::downgrade(&self.0))
     }
 
-    /// Notes that the chunk is used without asking the cache that has it. False if that is the first time since the
-    /// cache looked: then it wants to be asked.
+    /// Notes that the chunk is used without asking the cache that has it. False if that is the
+    /// first time since the cache looked: then it wants to be asked.
     pub fn note_use(&self) -> bool {
         // Looked at first: processors that use one chunk needn't all write to it.
         self.0.is_used.load(Ordering::Relaxed) || self.0.is_used.swap(true, Ordering::Relaxed)
     }
 
-    /// Counts a use, and tells whether there were many. Uses that come at once may be counted as one.
+    /// Counts a use, and tells whether there were many. Uses that come at once may be counted as
+    /// one.
     pub fn is_busy(&self) -> bool {
         let uses = self.0.uses.load(Ordering::Relaxed);
         if uses < BUSY_USES {
@@ -338,7 +340,8 @@ impl Chunk {
         BUSY_USES <= uses
     }
 
-    /// Keeps a cache from dropping the chunk, until `unpin` has been called as often. False if too many do so already.
+    /// Keeps a cache from dropping the chunk, until `unpin` has been called as often. False if too
+    /// many do so already.
     pub fn pin(&self) -> bool {
         let add = |pins: u8| pins.checked_add(1);
         self.0.pins.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
@@ -355,7 +358,8 @@ impl Chunk {
         self.0.pins.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the chunk's bytes would stay in memory if this one, which is in a cache, were dropped.
+    /// Whether the chunk's bytes would stay in memory if this one, which is in a cache, were
+    /// dropped.
     pub(crate) fn is_held_by_others(&self) -> bool {
         Arc::strong_count(&self.0) > 1 || !self.0.encoded.is_unique()
     }

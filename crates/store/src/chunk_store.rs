@@ -25,8 +25,8 @@ use crate::read::prefetch::{Prefetched, State};
 /// *Invariants*
 /// 1. A chunk that `put_many` returned for is readable at once by every thread.
 /// 2. It is durable once a later `sync` has returned. A root never names a chunk that isn't.
-/// 3. Every chunk read from a disk is the one that was asked for, or damage is found: a checksum binds
-///    its bytes to its name.
+/// 3. Every chunk read from a disk is the one that was asked for, or damage is found: a checksum
+///    binds its bytes to its name.
 pub trait ChunkStore: Send + Sync {
     /// Returns the chunk named `hash`.
     ///
@@ -35,7 +35,8 @@ pub trait ChunkStore: Send + Sync {
     /// bytes don't hash to their name.
     fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError>;
 
-    /// As `get`, for a chunk that the caller replaces: it isn't kept in memory for the next who asks.
+    /// As `get`, for a chunk that the caller replaces: it isn't kept in memory for the next who
+    /// asks.
     ///
     /// # Errors
     /// As there.
@@ -43,9 +44,10 @@ pub trait ChunkStore: Send + Sync {
         self.get(hash)
     }
 
-    /// As `get`, for a caller that wants a small part of the chunk: it is kept in memory only if there is room, or if it
-    /// was wanted lately. If not, the caller may have the part [kept](ChunkStore::keep_entry) instead, under the name
-    /// `entry_name`; then its bytes are what the next one gets. Parts of one chunk may happen to have the same name.
+    /// As `get`, for a caller that wants a small part of the chunk: it is kept in memory only if
+    /// there is room, or if it was wanted lately. If not, the caller may have the part
+    /// [kept](ChunkStore::keep_entry) instead, under the name `entry_name`; then its bytes are what
+    /// the next one gets. Parts of one chunk may happen to have the same name.
     ///
     /// # Errors
     /// As there.
@@ -53,8 +55,8 @@ pub trait ChunkStore: Send + Sync {
         Ok(EntryLookup::Chunk(self.get(hash)?, Admission::InMemory))
     }
 
-    /// Keeps what the caller wants of the chunk named `hash` in memory, where there is a cache: all `pieces`, one after the
-    /// other.
+    /// Keeps what the caller wants of the chunk named `hash` in memory, where there is a cache: all
+    /// `pieces`, one after the other.
     fn keep_entry(&self, _hash: ChunkHash, _part: EntryName, _pieces: &[&[u8]]) {}
 
     /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
@@ -62,9 +64,10 @@ pub trait ChunkStore: Send + Sync {
         hashes.iter().map(|hash| self.get(*hash)).collect()
     }
 
-    /// Reads for who passes by the chunks named by `hashes` in their order, and hardly comes back: the first, and as many of
-    /// those that follow as come with it at little cost. At least one, if any is wanted. To read more than are
-    /// [opened](ChunkStore::open_prefetched) later costs little, too.
+    /// Reads for who passes by the chunks named by `hashes` in their order, and hardly comes back:
+    /// the first, and as many of those that follow as come with it at little cost. At least one, if
+    /// any is wanted. To read more than are [opened](ChunkStore::open_prefetched) later costs
+    /// little, too.
     ///
     /// # Errors
     /// As `get`, of any of the chunks.
@@ -72,8 +75,8 @@ pub trait ChunkStore: Send + Sync {
         Ok(self.get_many(hashes)?.into_iter().map(Prefetched::from).collect())
     }
 
-    /// The chunk that this store has read ahead. In memory it is kept for others only if there is room, or if it was wanted
-    /// lately.
+    /// The chunk that this store has read ahead. In memory it is kept for others only if there is
+    /// room, or if it was wanted lately.
     ///
     /// # Errors
     /// [`StoreError::Damaged`], as `get`.
@@ -84,7 +87,8 @@ pub trait ChunkStore: Send + Sync {
         }
     }
 
-    /// As `open_prefetched`, for a chunk that the caller replaces: it isn't kept in memory for the next who asks.
+    /// As `open_prefetched`, for a chunk that the caller replaces: it isn't kept in memory for the
+    /// next who asks.
     ///
     /// # Errors
     /// As there.
@@ -92,13 +96,14 @@ pub trait ChunkStore: Send + Sync {
         self.open_prefetched(ahead)
     }
 
-    /// Tells for each of `hashes` whether its chunk is stored. That says nothing of the chunks that it
-    /// refers to: it may be garbage, of which a part is gone.
+    /// Tells for each of `hashes` whether its chunk is stored. That says nothing of the chunks that
+    /// it refers to: it may be garbage, of which a part is gone.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError>;
 
-    /// As `has_many`, of chunks whose stored bytes were read again and are what was written. What isn't is set aside: it
-    /// isn't there until it is put again, which heals it. Whoever throws a good copy away since the store has one asks
-    /// this, not `has_many`. Costs a read of each chunk that is there, from the system's cache mostly.
+    /// As `has_many`, of chunks whose stored bytes were read again and are what was written. What
+    /// isn't is set aside: it isn't there until it is put again, which heals it. Whoever throws a
+    /// good copy away since the store has one asks this, not `has_many`. Costs a read of each chunk
+    /// that is there, from the system's cache mostly.
     ///
     /// # Errors
     /// As `has_many`. Damage is none.
@@ -111,8 +116,8 @@ pub trait ChunkStore: Send + Sync {
         Vec::new()
     }
 
-    /// What was found damaged since the last call, what was healed at once and indexes that were made again among it. For
-    /// who writes a log.
+    /// What was found damaged since the last call, what was healed at once and indexes that were
+    /// made again among it. For who writes a log.
     fn take_findings(&self) -> Vec<Damage> {
         Vec::new()
     }
@@ -128,8 +133,9 @@ pub trait ChunkStore: Send + Sync {
     /// Makes every chunk put before this call durable.
     fn sync(&self) -> Result<(), StoreError>;
 
-    /// Makes the chunks named `hashes` durable: as `sync`, unless all of them are. With a chunk that was put
-    /// after what it refers to that is durable too, also where the chunk itself was there already.
+    /// Makes the chunks named `hashes` durable: as `sync`, unless all of them are. With a chunk
+    /// that was put after what it refers to that is durable too, also where the chunk itself was
+    /// there already.
     ///
     /// # Errors
     /// [`StoreError::Missing`] if one of them isn't stored.
@@ -150,8 +156,8 @@ pub trait ChunkStore: Send + Sync {
     /// `name` is at most [`ROOT_NAME_BYTES_MAX`] long (asserted).
     ///
     /// # Errors
-    /// [`StoreError::RootChanged`] if the root is not `expected`; [`StoreError::Missing`] if no chunk
-    /// `new` is stored.
+    /// [`StoreError::RootChanged`] if the root is not `expected`; [`StoreError::Missing`] if no
+    /// chunk `new` is stored.
     fn swap_root(
         &self,
         name: &str,
@@ -159,13 +165,13 @@ pub trait ChunkStore: Send + Sync {
         new: Option<ChunkHash>,
     ) -> Result<(), StoreError>;
 
-    /// Protects from collection what is put, or found by `has_many` or `put_many`, from now until the
-    /// result is dropped. Whoever puts chunks holds one until something lasting refers to them.
+    /// Protects from collection what is put, or found by `has_many` or `put_many`, from now until
+    /// the result is dropped. Whoever puts chunks holds one until something lasting refers to them.
     fn session(&self) -> Session;
 
-    /// Reads everything again from the disk, and sets aside what is damaged; heals it where the cache has it. Begins at the
-    /// pack of number `first`, counted round and round. `pace` is told how many bytes were read since it was asked last,
-    /// and may say that it is enough.
+    /// Reads everything again from the disk, and sets aside what is damaged; heals it where the
+    /// cache has it. Begins at the pack of number `first`, counted round and round. `pace` is told
+    /// how many bytes were read since it was asked last, and may say that it is enough.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the disk doesn't answer. Damage is none.
@@ -181,12 +187,12 @@ pub trait ChunkStore: Send + Sync {
     /// gives, or from what sessions protect. Readers and writers go on. One runs at a time.
     ///
     /// # Errors
-    /// [`StoreError::Missing`] or [`StoreError::Damaged`] if something reachable can't be read: nothing
-    /// was removed that isn't garbage. [`StoreError::Io`] with a full disk: likewise.
+    /// [`StoreError::Missing`] or [`StoreError::Damaged`] if something reachable can't be read:
+    /// nothing was removed that isn't garbage. [`StoreError::Io`] with a full disk: likewise.
     fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError>;
 
-    /// Whether whoever walks a tree goes on behind a part that can't be read, instead of failing. Only a store that is
-    /// read to save what is left of it says yes, and notes the loss.
+    /// Whether whoever walks a tree goes on behind a part that can't be read, instead of failing.
+    /// Only a store that is read to save what is left of it says yes, and notes the loss.
     fn pass_over(&self, _lost: Lost) -> bool {
         false
     }
@@ -201,7 +207,8 @@ pub trait ChunkStore: Send + Sync {
         None
     }
 
-    /// Has the store's cache, where it has one, take so much less memory than it may, until it is told otherwise.
+    /// Has the store's cache, where it has one, take so much less memory than it may, until it is
+    /// told otherwise.
     fn withhold_cache(&self, _bytes: u64) {}
 
     /// Returns what the store has done since it was opened.

@@ -4,8 +4,8 @@ use crate::chunk::ChunkHash;
 use crate::error::StoreError;
 use crate::location::Location;
 
-/// A place in a pack where the bytes aren't what was written. It was *set aside*: what lies there doesn't count as
-/// stored, so the next put of the same chunk writes it again, and heals it.
+/// A place in a pack where the bytes aren't what was written. It was *set aside*: what lies there
+/// doesn't count as stored, so the next put of the same chunk writes it again, and heals it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Damage {
     /// The pack's file inside the data directory.

@@ -2,7 +2,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What tells a part of a chunk from its others, but for chance: a hash of what the part is found by.
+/// What tells a part of a chunk from its others, but for chance: a hash of what the part is found
+/// by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EntryName(pub(crate) u64);
 

@@ -1,9 +1,9 @@
 //! Fields at fixed offsets of stored bytes, little-endian, read without panicking, and the prefix
 //! that every file of Frond begins with.
 //!
-//! The prefix is the same in all versions to come, so that any build can tell "another version" from
-//! "damaged": magic, the version that wrote the file, the oldest version that may read it, and a
-//! checksum of these.
+//! The prefix is the same in all versions to come, so that any build can tell "another version"
+//! from "damaged": magic, the version that wrote the file, the oldest version that may read it, and
+//! a checksum of these.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -68,8 +68,8 @@ pub fn check_prefix(bytes: &[u8], magic: Magic, file: &str) -> Result<(), StoreE
     Ok(())
 }
 
-/// Whether a checksum that was stored is the one of what is there. It is for whoever tries decoders with
-/// mutated bytes: hardly any would get behind a checksum.
+/// Whether a checksum that was stored is the one of what is there. It is for whoever tries decoders
+/// with mutated bytes: hardly any would get behind a checksum.
 pub fn checksum_holds(stored: u64, computed: u64) -> bool {
     cfg!(fuzzing) || stored == computed
 }

@@ -11,11 +11,11 @@ use crate::error::StoreError;
 
 /// A collection to be made.
 pub struct GarbageCollection<'a> {
-    /// Asked once, after the collection has begun: what must be kept besides the store's named roots
-    /// and what sessions protect. All that these refer to is kept, too.
+    /// Asked once, after the collection has begun: what must be kept besides the store's named
+    /// roots and what sessions protect. All that these refer to is kept, too.
     pub roots: &'a mut dyn FnMut() -> Result<Vec<ChunkHash>, StoreError>,
-    /// Told again and again how many bytes were read or written since the last time; may take its time
-    /// before it answers, and may stop the collection. What was done so far stays done.
+    /// Told again and again how many bytes were read or written since the last time; may take its
+    /// time before it answers, and may stop the collection. What was done so far stays done.
     pub pace: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
     /// How thorough it is.
     pub options: GcOptions,
@@ -24,14 +24,16 @@ pub struct GarbageCollection<'a> {
 /// How thorough a collection is.
 #[derive(Clone, Copy, Debug)]
 pub struct GcOptions {
-    /// A pack of which less than this share is reachable is rewritten: at 50, packs take at most twice
-    /// what is reachable. Without `pack_history` no more of them than bring all packs together to a third above that.
+    /// A pack of which less than this share is reachable is rewritten: at 50, packs take at most
+    /// twice what is reachable. Without `pack_history` no more of them than bring all packs
+    /// together to a third above that.
     pub live_percent_min: u8,
     /// Only find out what is reachable: nothing is changed.
     pub dry_run: bool,
-    /// Whether all history that isn't packed yet is packed in groups of related chunks, small packs are
-    /// put together, and the working state is compressed harder. Without it, only packs that version
-    /// commits wrote and of which most is history by now are packed, some of them each time.
+    /// Whether all history that isn't packed yet is packed in groups of related chunks, small packs
+    /// are put together, and the working state is compressed harder. Without it, only packs that
+    /// version commits wrote and of which most is history by now are packed, some of them each
+    /// time.
     pub pack_history: bool,
 }
 

@@ -1,7 +1,8 @@
 //! How far who may fill the disk, so that a full one is never a trap.
 //!
-//! What gives space back has to write first: a record of the log, a flush, a manifest. So each kind of work stops
-//! writing chunks while a part of the reserve is still free, and what it is needed for goes on below that:
+//! What gives space back has to write first: a record of the log, a flush, a manifest. So each kind
+//! of work stops writing chunks while a part of the reserve is still free, and what it is needed
+//! for goes on below that:
 //!
 //! | work | stops with so much of the reserve free |
 //! |---|---|
@@ -11,7 +12,8 @@
 //! | essential: flushes and what publishes | a 32nd |
 //! | manifests | nothing |
 //!
-//! The thread says what it is at ([`Headroom::enter`]): what puts chunks is called through many layers.
+//! The thread says what it is at ([`Headroom::enter`]): what puts chunks is called through many
+//! layers.
 
 use std::cell::Cell;
 

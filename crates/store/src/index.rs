@@ -1,17 +1,18 @@
-//! Where each chunk lies: by name in memory for the chunks of open packs, on disk for those of sealed ones.
+//! Where each chunk lies: by name in memory for the chunks of open packs, on disk for those of
+//! sealed ones.
 //!
 //! 1. Chunks of open packs are few ([`crate::pack::writer::PACK_CHUNKS_MAX`]), and known by name.
-//! 2. Of a chunk in a sealed pack, 8 bytes are in memory ([`Keys`]): they tell which packs may hold it.
-//!    Whether one does, and where, tells a page of the pack's index ([`crate::pack::table`]). Who holds the
-//!    index's lock reads no page; so a search is made without it, and confirmed under it ([`Index::is_at`])
-//!    where that matters.
+//! 2. Of a chunk in a sealed pack, 8 bytes are in memory ([`Keys`]): they tell which packs may hold
+//!    it. Whether one does, and where, tells a page of the pack's index ([`crate::pack::table`]).
+//!    Who holds the index's lock reads no page; so a search is made without it, and confirmed under
+//!    it ([`Index::is_at`]) where that matters.
 //!
 //! *Invariants*
 //! 1. A chunk lies in one place that is in force, however many packs hold its bytes.
 //! 2. What is not in force isn't found: a removed chunk's pair is gone from the keys, or where
 //!    another chunk of the pack has an equal pair, its name is in `gone`.
-//! 3. A frame that was found damaged is *set aside*: nothing in force lies in it. So its chunks are absent to
-//!    whoever puts them, and [`Index::damage`] tells who reads them why they are.
+//! 3. A frame that was found damaged is *set aside*: nothing in force lies in it. So its chunks are
+//!    absent to whoever puts them, and [`Index::damage`] tells who reads them why they are.
 
 mod keys;
 
@@ -43,7 +44,8 @@ pub(crate) struct Index {
     gone: BTreeSet<(PackNumber, ChunkHash)>,
     /// Chunks that lie in frames that were set aside, and nowhere else.
     lost: HashMap<ChunkHash, FrameDamage, NameHasherBuilder>,
-    /// By where they begin, the places that were set aside, whether or not their chunks were put again since.
+    /// By where they begin, the places that were set aside, whether or not their chunks were put
+    /// again since.
     aside: BTreeMap<(PackNumber, u32), Aside>,
     /// Places of which it isn't known what lay there.
     holes: Vec<Hole>,
@@ -69,8 +71,8 @@ impl Index {
         });
     }
 
-    /// Sets aside the frame in which `damage` was found, as far as `hash` goes: if that lies there, it is lost until
-    /// it is put again. Returns whether it lay there.
+    /// Sets aside the frame in which `damage` was found, as far as `hash` goes: if that lies there,
+    /// it is lost until it is put again. Returns whether it lay there.
     pub(crate) fn set_aside(&mut self, hash: ChunkHash, damage: FrameDamage) -> bool {
         if !self.is_at(hash, &damage.at) {
             return false;
@@ -181,7 +183,8 @@ impl Index {
         }
     }
 
-    /// Moves chunks of a pack that was sealed, which ascend by name, to the keys: those that lie there.
+    /// Moves chunks of a pack that was sealed, which ascend by name, to the keys: those that lie
+    /// there.
     pub(crate) fn seal(&mut self, pack: PackNumber, chunks: &[PackedChunk]) {
         let mut last = None;
         for chunk in chunks {

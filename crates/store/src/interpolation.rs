@@ -1,11 +1,12 @@
 //! Searches among what is sorted by hashes, which lie where their bits tell but for a few places.
 //!
-//! A binary search goes to one distant place after the other, each in another line of the processor's cache. From
-//! a guess it is a step or two, mostly within the line: it doubles its steps away from the guess until it has passed the
-//! place, and cuts what lies between in halves. So it stays logarithmic where somebody has chosen names that begin alike.
+//! A binary search goes to one distant place after the other, each in another line of the
+//! processor's cache. From a guess it is a step or two, mostly within the line: it doubles its
+//! steps away from the guess until it has passed the place, and cuts what lies between in halves.
+//! So it stays logarithmic where somebody has chosen names that begin alike.
 
-/// Returns how many of `count` places, from the first, lie before what is searched: those for which `is_before` says
-/// so. `guess` is about how many.
+/// Returns how many of `count` places, from the first, lie before what is searched: those for which
+/// `is_before` says so. `guess` is about how many.
 pub(crate) fn count_before(count: usize, guess: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let guess = guess.min(count);
     let (mut low, mut high) = (guess, guess);

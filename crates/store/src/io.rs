@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// One flat directory of files.
 ///
 /// *Durability*: what is written is durable after [`DiskFile::sync`]; a created, renamed or removed
-/// name is durable after [`Disk::sync_directory`]. Anything else may be lost, torn or reordered by a
-/// crash.
+/// name is durable after [`Disk::sync_directory`]. Anything else may be lost, torn or reordered by
+/// a crash.
 pub trait Disk: Send + Sync {
     /// Creates an empty file; fails with `AlreadyExists` if the name is taken.
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
@@ -36,8 +36,8 @@ pub trait Disk: Send + Sync {
     }
     /// Makes names durable.
     fn sync_directory(&self) -> io::Result<()>;
-    /// Takes the directory until `unlock` or until the disk is dropped; fails with `WouldBlock` if it
-    /// is taken, by whomever.
+    /// Takes the directory until `unlock` or until the disk is dropped; fails with `WouldBlock` if
+    /// it is taken, by whomever.
     fn lock(&self) -> io::Result<()>;
     /// Lets go of what `lock` took.
     fn unlock(&self);
@@ -59,7 +59,8 @@ const ALLOCATED_BYTES: usize = 1 << 20;
 pub trait DiskFile: Send + Sync {
     /// Fills `buffer` from `offset`; fails with `UnexpectedEof` if the file is shorter.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// As `read_exact_at`, of `bytes` bytes. Returns where in `buffer`, which grows where it is too short, they are.
+    /// As `read_exact_at`, of `bytes` bytes. Returns where in `buffer`, which grows where it is too
+    /// short, they are.
     fn read_into(
         &self,
         offset: u64,
@@ -72,7 +73,8 @@ pub trait DiskFile: Send + Sync {
         self.read_exact_at(offset, &mut buffer[..bytes])?;
         Ok(0..bytes)
     }
-    /// As `read_into`, past the system's cache if the disk can do that: for who keeps what it reads.
+    /// As `read_into`, past the system's cache if the disk can do that: for who keeps what it
+    /// reads.
     fn read_past_cache(
         &self,
         offset: u64,

@@ -10,8 +10,8 @@ use crate::{
     GcReport, Lifetime, Lost, Prefetched, Scrubbed, Session, StoreCounters,
 };
 
-/// A [`ChunkStore`] that hands on to another what it doesn't do itself. Whoever implements this is a
-/// `ChunkStore`.
+/// A [`ChunkStore`] that hands on to another what it doesn't do itself. Whoever implements this is
+/// a `ChunkStore`.
 pub trait StoreLayer: Send + Sync {
     /// The store behind.
     fn inner(&self) -> &dyn ChunkStore;
@@ -201,8 +201,8 @@ impl<L: StoreLayer> ChunkStore for L {
     }
 }
 
-/// `store`, with `lifetime` as the hint of every chunk that is put without one: for code that writes
-/// trees and doesn't know how long they are needed.
+/// `store`, with `lifetime` as the hint of every chunk that is put without one: for code that
+/// writes trees and doesn't know how long they are needed.
 #[derive(Clone, Copy)]
 pub struct PutFor<'a> {
     /// Where the chunks go.

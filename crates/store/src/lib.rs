@@ -1,9 +1,9 @@
 //! Content-addressed chunks on local disk, and the operating system behind three small traits.
 //!
 //! Reading order: [`io`] (disk, clock, chance), [`chunk`] (what is stored), [`ChunkStore`] (what a
-//! store can do), then [`local`] (pack files; with it `pack`, `manifest` and `index`) and [`memory`]
-//! (for tests and temporary trees). [`field`] is what every file format shares.
-//! This crate doesn't know what a chunk's payload means.
+//! store can do), then [`local`] (pack files; with it `pack`, `manifest` and `index`) and
+//! [`memory`] (for tests and temporary trees). [`field`] is what every file format shares. This
+//! crate doesn't know what a chunk's payload means.
 
 pub mod budget;
 pub mod chunk;

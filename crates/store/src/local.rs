@@ -1,22 +1,22 @@
 //! Chunks in pack files of one data directory.
 //!
 //! *Durability*
-//! 1. Frames are appended to an open pack, and found through an index: in memory for open packs, at the
-//!    end of sealed ones.
+//! 1. Frames are appended to an open pack, and found through an index: in memory for open packs, at
+//!    the end of sealed ones.
 //! 2. `sync` syncs the packs written since the last one. Frames describe themselves, so the next
-//!    opening finds them by scanning what follows the length that the manifest records. The manifest
-//!    is written only if a pack is new: what it doesn't list was never acknowledged.
+//!    opening finds them by scanning what follows the length that the manifest records. The
+//!    manifest is written only if a pack is new: what it doesn't list was never acknowledged.
 //! 3. `swap_root` does the same and then publishes a manifest with the new root. So a root never
 //!    names a chunk that isn't durable.
-//! 4. When a sync fails, what the disk holds is unknown: the store is *poisoned* and refuses to write
-//!    until it is opened again; reads go on.
+//! 4. When a sync fails, what the disk holds is unknown: the store is *poisoned* and refuses to
+//!    write until it is opened again; reads go on.
 //!
 //! *Locks*, in the order in which they may be taken: `collector` (one collection at a time), then
-//! `publisher` (one sync or swap at a time), then `writer` (the ends of the open packs), then `index`
-//! or `roots` (in memory only), then that of `sessions`. Readers take the
-//! last kinds alone, so they wait for no disk but their own reads; `writer` is held across a write but
-//! never across a sync; `publisher` is held across syncs, and only those who want one too wait for it
-//! (most find then that theirs is done).
+//! `publisher` (one sync or swap at a time), then `writer` (the ends of the open packs), then
+//! `index` or `roots` (in memory only), then that of `sessions`. Readers take the last kinds alone,
+//! so they wait for no disk but their own reads; `writer` is held across a write but never across a
+//! sync; `publisher` is held across syncs, and only those who want one too wait for it (most find
+//! then that theirs is done).
 
 mod chunk_store;
 mod collect;
@@ -71,11 +71,13 @@ pub struct LocalOptions {
     pub cache_bytes: u64,
     /// Bytes of pages of packs' indexes kept in memory.
     pub index_cache_bytes: u64,
-    /// A read that takes so long came from a disk, not from the system's cache: what was read is worth more memory.
+    /// A read that takes so long came from a disk, not from the system's cache: what was read is
+    /// worth more memory.
     pub slow_read_micros: i64,
     /// A pack is closed and a new one begun when it has grown to this; at most 1 GiB.
     pub pack_bytes_target: u64,
-    /// Of so many bytes a part is left free of chunks, for what gives space back ([`crate::Headroom`]).
+    /// Of so many bytes a part is left free of chunks, for what gives space back
+    /// ([`crate::Headroom`]).
     pub reserve_bytes: u64,
 }
 
@@ -293,8 +295,8 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Writes frames of one chunk each, unless their chunk is there by now, and makes what was written
-    /// readable, also if a later part failed. Returns what was written.
+    /// Writes frames of one chunk each, unless their chunk is there by now, and makes what was
+    /// written readable, also if a later part failed. Returns what was written.
     fn append_absent(
         &self,
         purpose: Purpose,
@@ -302,7 +304,8 @@ impl LocalStore {
     ) -> Result<HashSet<ChunkHash, NameHasherBuilder>, StoreError> {
         let mut writer = self.writer();
         self.check_poison()?;
-        // Another thread may have put some of these meanwhile: just now, so they needn't be read again.
+        // Another thread may have put some of these meanwhile: just now, so they needn't be read
+        // again.
         let names: Vec<ChunkHash> = frames
             .frames()
             .iter()

@@ -69,15 +69,16 @@ pub(crate) struct PackEntry {
     pub(crate) bytes: u64,
 }
 
-/// What the file holds. *Invariants*: packs ascend; at most one of each purpose is open; frames that were set aside lie
-/// in its packs.
+/// What the file holds. *Invariants*: packs ascend; at most one of each purpose is open; frames
+/// that were set aside lie in its packs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Manifest {
     /// Counts the manifests that this store has had.
     pub(crate) generation: u64,
     pub(crate) packs: Vec<PackEntry>,
     pub(crate) roots: BTreeMap<String, ChunkHash>,
-    /// Where frames begin that were found damaged, or bytes that are no frame: nothing in force lies there.
+    /// Where frames begin that were found damaged, or bytes that are no frame: nothing in force
+    /// lies there.
     pub(crate) aside: BTreeMap<(PackNumber, u32), Aside>,
 }
 

@@ -1,20 +1,22 @@
-//! A budget of memory for which those wait who get none: for what is large and comes by the connection or the
-//! write.
+//! A budget of memory for which those wait who get none: for what is large and comes by the
+//! connection or the write.
 //!
-//! One connection may hold a message or an answer of 48 MB, a write several times its document, and two thousand
-//! connections may be open. So whatever is large takes a [`MemoryShare`] of a budget before it is read or made, and
-//! whoever gets none waits: the client is held up, not cut off. (What is refused instead is in [`crate::budget`].)
+//! One connection may hold a message or an answer of 48 MB, a write several times its document, and
+//! two thousand connections may be open. So whatever is large takes a [`MemoryShare`] of a budget
+//! before it is read or made, and whoever gets none waits: the client is held up, not cut off.
+//! (What is refused instead is in [`crate::budget`].)
 //!
-//! A server has one budget for messages that come in and one for answers, an engine one for what is written. A command
-//! may hold a share of an earlier one of these and wait for a later one, in the order messages, answers, writes; and
-//! whoever waits for a budget holds nothing of it: so nobody waits in a circle.
+//! A server has one budget for messages that come in and one for answers, an engine one for what is
+//! written. A command may hold a share of an earlier one of these and wait for a later one, in the
+//! order messages, answers, writes; and whoever waits for a budget holds nothing of it: so nobody
+//! waits in a circle.
 //!
 //! *Invariants*
 //! 1. Free bytes and all shares add up to what the budget began with.
-//! 2. Shares are given in the order in which they were asked for: a large one is never passed by small
-//!    ones for ever.
-//! 3. What is withheld ([`MemoryQueue::withhold`]) is given to nobody; but where nothing is held, whoever is first gets
-//!    a share all the same: all get on, if only one by one.
+//! 2. Shares are given in the order in which they were asked for: a large one is never passed by
+//!    small ones for ever.
+//! 3. What is withheld ([`MemoryQueue::withhold`]) is given to nobody; but where nothing is held,
+//!    whoever is first gets a share all the same: all get on, if only one by one.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -74,9 +76,9 @@ impl MemoryQueue {
         Some(MemoryShare { budget: self.clone(), bytes })
     }
 
-    /// Takes a share, and waits for it if it must; one that is larger than the budget gets all of it.
-    /// `check` is asked now and then whether to go on waiting. The caller holds no other share of this
-    /// budget.
+    /// Takes a share, and waits for it if it must; one that is larger than the budget gets all of
+    /// it. `check` is asked now and then whether to go on waiting. The caller holds no other share
+    /// of this budget.
     ///
     /// # Errors
     /// What `check` says.

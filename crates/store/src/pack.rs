@@ -1,7 +1,8 @@
 //! Packs: append-only files of frames (docs/format/pack.md).
 //!
-//! A pack is *open* while frames are appended to it, then *sealed* by an index at its end, which is searched
-//! on disk ([`table`]). Frames describe themselves, so an open pack needs no index: it is scanned when the store is opened.
+//! A pack is *open* while frames are appended to it, then *sealed* by an index at its end, which is
+//! searched on disk ([`table`]). Frames describe themselves, so an open pack needs no index: it is
+//! scanned when the store is opened.
 
 pub(crate) mod codec;
 pub(crate) mod format;
@@ -65,7 +66,8 @@ impl Pack {
         ends.range(..bytes).copied().chain([bytes]).collect()
     }
 
-    /// How many bytes lie whole in the file, as far as was noted: what is behind may be half written.
+    /// How many bytes lie whole in the file, as far as was noted: what is behind may be half
+    /// written.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
@@ -75,7 +77,8 @@ impl Pack {
         self.written.store(bytes, Ordering::Release);
     }
 
-    /// The chunks of whole frames by ascending name, where the index doesn't tell: reads all frames, once.
+    /// The chunks of whole frames by ascending name, where the index doesn't tell: reads all
+    /// frames, once.
     pub(crate) fn rescued(&self) -> Result<&[PackedChunk], StoreError> {
         if self.rescued.get().is_none() {
             let bytes = self.file.bytes().map_err(|error| self.io(error))?;
@@ -107,7 +110,8 @@ impl Pack {
         self.file.read_exact_at(offset, buffer).map_err(|error| self.unread(offset, error))
     }
 
-    /// As `read`, past the system's cache if it can be passed; returns where in `buffer`, which may grow, the bytes are.
+    /// As `read`, past the system's cache if it can be passed; returns where in `buffer`, which may
+    /// grow, the bytes are.
     pub(crate) fn read_past_cache(
         &self,
         offset: u64,

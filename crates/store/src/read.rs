@@ -1,4 +1,5 @@
-//! Reading from a disk: ahead of who passes by, past the system's cache, into buffers that are used again.
+//! Reading from a disk: ahead of who passes by, past the system's cache, into buffers that are used
+//! again.
 
 pub(crate) mod buffers;
 pub(crate) mod direct_policy;

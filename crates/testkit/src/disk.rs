@@ -2,18 +2,18 @@
 //!
 //! *The model*
 //! 1. Reads see every write at once, as through a page cache.
-//! 2. A write to a file is pending until that file is synced. A power cut keeps, loses or tears each
-//!    pending write by itself, whatever was written before or after it; a lost write may still have
-//!    lengthened its file, which then holds zeros.
-//! 3. A created, renamed or removed name is pending until the directory is synced. A power cut keeps
-//!    a prefix of the pending ones. So a synced file whose name was not synced may be gone.
-//! 4. A failed sync makes nothing durable *for good*: what was pending then is kept or lost at once,
-//!    though reads still see it, and no later sync saves it (as Linux does).
+//! 2. A write to a file is pending until that file is synced. A power cut keeps, loses or tears
+//!    each pending write by itself, whatever was written before or after it; a lost write may still
+//!    have lengthened its file, which then holds zeros.
+//! 3. A created, renamed or removed name is pending until the directory is synced. A power cut
+//!    keeps a prefix of the pending ones. So a synced file whose name was not synced may be gone.
+//! 4. A failed sync makes nothing durable *for good*: what was pending then is kept or lost at
+//!    once, though reads still see it, and no later sync saves it (as Linux does).
 //! 5. The operation during which the power fails is under way: its effect is pending too.
 //!
-//! *Replay*: one seed decides everything; a test with one thread repeats exactly. *Crash points*: run
-//! once and ask [`SimDisk::operations`], then run again with [`SimDisk::crash_after`] for each number
-//! below that.
+//! *Replay*: one seed decides everything; a test with one thread repeats exactly. *Crash points*:
+//! run once and ask [`SimDisk::operations`], then run again with [`SimDisk::crash_after`] for each
+//! number below that.
 //!
 //! ```text
 //! let disk = SimDisk::new(seed);
@@ -103,8 +103,8 @@ impl SimDisk {
         self.state().sync_fails_of = Some(bytes.to_vec());
     }
 
-    /// Lets `changes` of names more succeed (creating, renaming, removing); the next one fails, once, and
-    /// changes nothing.
+    /// Lets `changes` of names more succeed (creating, renaming, removing); the next one fails,
+    /// once, and changes nothing.
     pub fn fail_name_change_after(&self, changes: u64) {
         self.state().name_changes_until_failure = Some(changes);
     }
@@ -114,8 +114,8 @@ impl SimDisk {
         self.state().bytes_free = Some(bytes);
     }
 
-    /// Lets all files together have `bytes` at most, from now on: what is removed makes room. The disk tells how
-    /// much there is.
+    /// Lets all files together have `bytes` at most, from now on: what is removed makes room. The
+    /// disk tells how much there is.
     pub fn limit_to(&self, bytes: Option<u64>) {
         self.state().capacity = bytes;
     }
@@ -125,7 +125,8 @@ impl SimDisk {
         self.state().bytes_free = None;
     }
 
-    /// Turns over one bit of a file, counted from the file's start: durably, as a failing disk does.
+    /// Turns over one bit of a file, counted from the file's start: durably, as a failing disk
+    /// does.
     ///
     /// # Panics
     /// If there is no such file or bit.

@@ -52,8 +52,9 @@ impl Random {
     }
 }
 
-/// Runs `property` once for each of `count` seeds ([`seeds`]); a failure prints its seed, with which the environment variable
-/// `FROND_SEED` runs it alone. For the rare long run, `FROND_SEED_SECONDS` goes on for so long.
+/// Runs `property` once for each of `count` seeds ([`seeds`]); a failure prints its seed, with
+/// which the environment variable `FROND_SEED` runs it alone. For the rare long run,
+/// `FROND_SEED_SECONDS` goes on for so long.
 pub fn for_seeds(count: u64, mut property: impl FnMut(Random)) {
     let seconds = number("FROND_SEED_SECONDS").filter(|_| number("FROND_SEED").is_none());
     let seeds = match seconds {
@@ -71,8 +72,9 @@ pub fn for_seeds(count: u64, mut property: impl FnMut(Random)) {
     }
 }
 
-/// `count` seeds in a row. The first is another one in each process, and printed, unless `FROND_SEED_FROM` says it, as
-/// `cargo xtask ci` does; `FROND_SEED` says the only one, and `FROND_SEED_TIMES` makes it so many times as many.
+/// `count` seeds in a row. The first is another one in each process, and printed, unless
+/// `FROND_SEED_FROM` says it, as `cargo xtask ci` does; `FROND_SEED` says the only one, and
+/// `FROND_SEED_TIMES` makes it so many times as many.
 pub fn seeds(count: u64) -> Range<u64> {
     if let Some(only) = number("FROND_SEED") {
         return only..only + 1;

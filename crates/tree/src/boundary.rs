@@ -6,12 +6,13 @@
 //!
 //! 1. doesn't end it if `after < target / 8`,
 //! 2. ends it if `after >= 2 * target`,
-//! 3. otherwise ends it if `threshold(hash) <= (after^4 - before^4) / L^4`, where `threshold` turns a
-//!    uniform hash into an exponential variate: `-ln(1 - u)`, from a table, interpolated linearly.
+//! 3. otherwise ends it if `threshold(hash) <= (after^4 - before^4) / L^4`, where `threshold` turns
+//!    a uniform hash into an exponential variate: `-ln(1 - u)`, from a table, interpolated
+//!    linearly.
 //!
 //! An interior node has two entries at least, so that each level has fewer nodes than the one
-//! below; while it has fewer than four it ends only if the hash's lowest bit is zero too: where keys
-//! are as long as a node, rules 2 and 3 alone would end every node after two entries, and an
+//! below; while it has fewer than four it ends only if the hash's lowest bit is zero too: where
+//! keys are as long as a node, rules 2 and 3 alone would end every node after two entries, and an
 //! insertion would shift all pairs behind it.
 //!
 //! *Invariants*: 1. Whether a chunk ends depends on its own items alone, never on what follows: an

@@ -16,7 +16,8 @@ pub enum TreeError {
         /// What is wrong with it.
         what: String,
     },
-    /// Keys of what is to be written don't ascend: a node that was read is damaged, or the input is out of order.
+    /// Keys of what is to be written don't ascend: a node that was read is damaged, or the input is
+    /// out of order.
     #[error("keys don't ascend: a node of the tree is damaged, or the input is not in order")]
     OutOfOrder,
     /// A key is longer than [`KEY_BYTES_MAX`](crate::format::KEY_BYTES_MAX).

@@ -34,8 +34,8 @@ const PASSING_TARGET_MAX: u32 = 16 << 10;
 /// four times the target (see [`TreeFormat::chunk_bytes_max`]), the minimum an eighth.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TreeFormat {
-    /// Mean uncompressed bytes of a leaf; interior nodes have a quarter, see docs/format/boundary.md. From 256
-    /// to 1 MiB.
+    /// Mean uncompressed bytes of a leaf; interior nodes have a quarter, see
+    /// docs/format/boundary.md. From 256 to 1 MiB.
     pub chunk_bytes_target: u32,
     /// Longest value kept in a leaf; longer ones lie out of line.
     pub inline_bytes_max: u32,
@@ -50,8 +50,8 @@ impl TreeFormat {
     }
 
     /// No chunk of a tree is larger than this: four times the target. Only where the target is so
-    /// small (below 9 KB, as the default is) that four of the longest keys exceed that, they are the limit: an
-    /// interior node has at least two entries, and its boundaries want a choice.
+    /// small (below 9 KB, as the default is) that four of the longest keys exceed that, they are
+    /// the limit: an interior node has at least two entries, and its boundaries want a choice.
     pub fn chunk_bytes_max(&self) -> u64 {
         let target = u64::from(self.target());
         let entry = KEY_BYTES_MAX as u64 + ENTRY_OVERHEAD_BYTES_MAX;
@@ -59,7 +59,8 @@ impl TreeFormat {
         (target * 4).max(leaf).max(entry * INTERIOR_ENTRIES_FREE as u64)
     }
 
-    /// Longest item of a sequence: `inline_bytes_max`, but at least 64 bytes, and half the target at most.
+    /// Longest item of a sequence: `inline_bytes_max`, but at least 64 bytes, and half the target
+    /// at most.
     pub fn item_bytes_max(&self) -> usize {
         self.inline_bytes_max().max(TARGET_MIN / 4) as usize
     }
@@ -69,9 +70,9 @@ impl TreeFormat {
         self.of_values().target() as usize * 4
     }
 
-    /// The format of a map beside one of this format whose entries are small and whose edits lie far
-    /// from each other, as those of an index: each rewrites a leaf of its own, so leaves are half as
-    /// large.
+    /// The format of a map beside one of this format whose entries are small and whose edits lie
+    /// far from each other, as those of an index: each rewrites a leaf of its own, so leaves are
+    /// half as large.
     pub fn for_scattered_edits(&self) -> TreeFormat {
         let chunk_bytes_target = self.target() / SCATTERED_DIVISOR;
         let inline_bytes_max =
@@ -88,16 +89,16 @@ impl TreeFormat {
         TreeFormat { chunk_bytes_target, inline_bytes_max, salt: self.salt }
     }
 
-    /// The format of sequences of long values. It follows from the limit for inline values alone, so
-    /// that maps that differ only in their nodes have equal values in the same place.
+    /// The format of sequences of long values. It follows from the limit for inline values alone,
+    /// so that maps that differ only in their nodes have equal values in the same place.
     pub(crate) fn of_values(&self) -> TreeFormat {
         let inline_bytes_max = self.inline_bytes_max();
         let chunk_bytes_target = inline_bytes_max * VALUES_FACTOR;
         TreeFormat { chunk_bytes_target, inline_bytes_max, salt: self.salt }
     }
 
-    /// Mean bytes of an interior node: a quarter of a leaf's, since every edit below rewrites it, but
-    /// not so few that the tree gains levels.
+    /// Mean bytes of an interior node: a quarter of a leaf's, since every edit below rewrites it,
+    /// but not so few that the tree gains levels.
     pub(crate) fn interior_target(&self) -> u32 {
         let target = self.target();
         (target / INTERIOR_DIVISOR).max(INTERIOR_TARGET_MIN).min(target)
@@ -117,7 +118,8 @@ impl TreeFormat {
 mod tests {
     use super::*;
 
-    /// `(target, inline, expected)`: the targets of interior nodes, and those of leaves beside and above.
+    /// `(target, inline, expected)`: the targets of interior nodes, and those of leaves beside and
+    /// above.
     fn check(target: u32, inline: u32, expected: [u32; 3], inline_scattered: u32) {
         let format = TreeFormat { chunk_bytes_target: target, inline_bytes_max: inline, salt: 1 };
         let (scattered, passing) = (format.for_scattered_edits(), format.for_passing());

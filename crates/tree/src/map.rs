@@ -1,7 +1,8 @@
 //! The ordered map: its types; the modules below do the work.
 //!
-//! Reading order: `node` (the bytes of a node), `search`, `part` and `read` (get, count, rank, select),
-//! `cached levels` (get, again and again), `cursor` (range), `writer`, `build` and `load`, `apply`, `diff`, `merge`, `check`.
+//! Reading order: `node` (the bytes of a node), `search`, `part` and `read` (get, count, rank,
+//! select), `cached levels` (get, again and again), `cursor` (range), `writer`, `build` and `load`,
+//! `apply`, `diff`, `merge`, `check`.
 //!
 //! *Invariants*: 1. Keys ascend strictly through each level. 2. Each node but the last of its level
 //! ends where the boundary rule says, given its own entries; the last one may end earlier. 3. A

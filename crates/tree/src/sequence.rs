@@ -1,17 +1,19 @@
 //! The sequence: items by position, boundaries by their content.
 //!
-//! Reading order: `entry` and `node` (the bytes of a node), `read` (get, items, seek_byte), `writer` and build,
-//! `splice` (and `exchange`, its short way), `check`.
+//! Reading order: `entry` and `node` (the bytes of a node), `read` (get, items, seek_byte),
+//! `writer` and build, `splice` (and `exchange`, its short way), `check`.
 //!
 //! *Invariants*: 1. Each node but the last of its level ends where the boundary rule says, given
-//! its size and the hash of its last item: its own, or that of the window, the last items of the level. 2. A
-//! level has one node only if it is the root's. 3. An interior entry has the count and the bytes of
-//! its subtree. So the items alone decide every byte ([`Sequence::check`] verifies this).
+//! its size and the hash of its last item: its own, or that of the window, the last items of the
+//! level. 2. A level has one node only if it is the root's. 3. An interior entry has the count and
+//! the bytes of its subtree. So the items alone decide every byte ([`Sequence::check`] verifies
+//! this).
 //!
 //! What may be surprising: a map's boundary depends on one key, since keys differ. Items may all be
-//! alike, and then one item's hash would either end every node or none; so an item that was there shortly before
-//! has the hash of its window, which tells places in data of low entropy apart. Where even windows are alike
-//! (constant data) nodes are alike too, and the store keeps one of them.
+//! alike, and then one item's hash would either end every node or none; so an item that was there
+//! shortly before has the hash of its window, which tells places in data of low entropy apart.
+//! Where even windows are alike (constant data) nodes are alike too, and the store keeps one of
+//! them.
 
 mod check;
 mod entry;
@@ -95,8 +97,8 @@ impl Sequence {
     }
 
     /// As [`Sequence::build`], of items some of which refer to chunks: those of which `refers` says
-    /// so end with a chunk's hash, which their leaf has among its references and nowhere else. Whoever changes
-    /// the sequence says the same of each item.
+    /// so end with a chunk's hash, which their leaf has among its references and nowhere else.
+    /// Whoever changes the sequence says the same of each item.
     ///
     /// # Errors
     /// As [`Sequence::build`].

@@ -21,8 +21,8 @@ pub struct Value {
     pub content: Content,
 }
 
-/// Says of a value in a chunk that its length is what its owner says: of what the chunk leads to, so
-/// that a tree's sums count that. Stored: never another.
+/// Says of a value in a chunk that its length is what its owner says: of what the chunk leads to,
+/// so that a tree's sums count that. Stored: never another.
 pub const OWN_LENGTH_FLAG: u8 = 1 << 1;
 
 /// Where a value's bytes lie. Which one it is, is a function of the bytes and the format alone.

@@ -1,12 +1,13 @@
-//! Measures what versions cost at N documents and at ten times as many: a branch, a commit of 100 changed
-//! documents (five trees), a merge of 1,000 changed documents on each side with four indexes, diffs, the log
-//! of one document.
+//! Measures what versions cost at N documents and at ten times as many: a branch, a commit of 100
+//! changed documents (five trees), a merge of 1,000 changed documents on each side with four
+//! indexes, diffs, the log of one document.
 //!
-//! `cargo run --release --example version_costs -p frond-db -- 100000 [BYTES [FACTOR]]`: documents, bytes a
-//! document (about 400 if nothing is said; with 1000, a million is a database of 1 GB), and how many times as
-//! many they are the second time (10; with 1 there is none). Each step is run several times and the
-//! median is told, and the means of its processor time, of all threads, and of the chunks that it read, fetched from
-//! files and wrote, which don't depend on what else the machine does.
+//! `cargo run --release --example version_costs -p frond-db -- 100000 [BYTES [FACTOR]]`: documents,
+//! bytes a document (about 400 if nothing is said; with 1000, a million is a database of 1 GB), and
+//! how many times as many they are the second time (10; with 1 there is none). Each step is run
+//! several times and the median is told, and the means of its processor time, of all threads, and
+//! of the chunks that it read, fetched from files and wrote, which don't depend on what else the
+//! machine does.
 
 use std::path::PathBuf;
 

@@ -1,16 +1,18 @@
 //! Making a branch's working state what a catalog says.
 //!
-//! Fast-forward, merge and reset all end here: they know the commit that HEAD will be and the catalog
-//! that the working state will have; this finds the least that makes it so, in one transaction.
-//! 1. A live collection gets the catalog's trees as new bases, where they differ from what it holds;
-//!    indexes are matched by their whole specification, others get trees of their own or lose them.
+//! Fast-forward, merge and reset all end here: they know the commit that HEAD will be and the
+//! catalog that the working state will have; this finds the least that makes it so, in one
+//! transaction.
+//! 1. A live collection gets the catalog's trees as new bases, where they differ from what it
+//!    holds; indexes are matched by their whole specification, others get trees of their own or
+//!    lose them.
 //! 2. A live collection that the catalog doesn't have is removed with its trees.
 //! 3. A collection without trees is what HEAD says. Where the new HEAD and the catalog differ it is
 //!    adopted, or marked as dropped. If they are the same tree, as after everything but a merge
 //!    with conflicts, nothing is looked at.
 //!
-//! A collection that isn't versioned stays as it is in all of that. Where the catalog has one of its
-//! name, all of it is refused: it would be there and not there.
+//! A collection that isn't versioned stays as it is in all of that. Where the catalog has one of
+//! its name, all of it is refused: it would be there and not there.
 //!
 //! *Conflicts*: a new base conflicts with every write to its tree since the snapshot, so that no
 //! write is lost. Working entries were validated when they were read; where HEAD changes, or is not
@@ -53,7 +55,8 @@ impl BranchState {
         for (name, entry) in &self.entries {
             let after = state::catalog_entry(store, &adoption.after, name)?;
             match (entry, after) {
-                // What isn't versioned is no part of what is replaced, and nothing can take its place.
+                // What isn't versioned is no part of what is replaced, and nothing can take its
+                // place.
                 (WorkingEntry::Live(live), Some(_)) if !live.is_versioned() => {
                     return Err(stands_in_the_way(&self.database, name));
                 }
@@ -182,7 +185,8 @@ impl BranchState {
         self.put_entry(transaction, name, &WorkingEntry::Live(rebased))
     }
 
-    /// Gives a collection that has no trees of the engine those of `after`, and a capped one its `order`.
+    /// Gives a collection that has no trees of the engine those of `after`, and a capped one its
+    /// `order`.
     pub fn go_live(
         &self,
         engine: &Engine,

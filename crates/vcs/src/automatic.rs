@@ -2,13 +2,15 @@
 //!
 //! 1. Each write notes its bytes under the branch that it went to ([`Written::note`]), if the
 //!    database has a policy: in memory, and only as a hint of what is worth looking at.
-//! 2. Whoever runs the data directory calls [`Frond::run_policies`] from time to time, a server every
-//!    second. It commits the branches of which enough was written, or whose first change since the
-//!    last commit is old enough; thins automatic commits; removes branches whose time is over.
-//! 3. After an opening nothing is noted: every branch of a database with a policy is looked at once.
+//! 2. Whoever runs the data directory calls [`Frond::run_policies`] from time to time, a server
+//!    every second. It commits the branches of which enough was written, or whose first change
+//!    since the last commit is old enough; thins automatic commits; removes branches whose time is
+//!    over.
+//! 3. After an opening nothing is noted: every branch of a database with a policy is looked at
+//!    once.
 //!
-//! A branch with nothing to commit, or a merge that waits, is left alone until it is written again. What
-//! a rule of the policy refuses is tried again after the next write or interval, and reported.
+//! A branch with nothing to commit, or a merge that waits, is left alone until it is written again.
+//! What a rule of the policy refuses is tried again after the next write or interval, and reported.
 
 use crate::repository::Repository;
 use frond_engine::TreeId;

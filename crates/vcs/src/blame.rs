@@ -2,9 +2,9 @@
 //!
 //! The fields (leaves: documents are entered, arrays and everything else are values) begin at the
 //! version that is asked about. A commit hands each field on to the first parent in which it is the
-//! same, bytes and type; what no parent has is the commit's own. Commits are visited children first,
-//! so that all fields that reach a commit are there when it is visited. A parent that has the very
-//! same document takes all at once, without its being read.
+//! same, bytes and type; what no parent has is the commit's own. Commits are visited children
+//! first, so that all fields that reach a commit are there when it is visited. A parent that has
+//! the very same document takes all at once, without its being read.
 
 use crate::repository::Repository;
 use std::collections::{BTreeMap, BTreeSet};

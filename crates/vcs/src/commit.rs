@@ -155,7 +155,8 @@ impl Repository {
         })
     }
 
-    /// Makes a commit that passes the policy's rules, and makes it durable with all that it refers to.
+    /// Makes a commit that passes the policy's rules, and makes it durable with all that it refers
+    /// to.
     ///
     /// # Errors
     /// `DocumentValidationFailure` if a rule doesn't let it pass.

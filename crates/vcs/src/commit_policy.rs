@@ -13,11 +13,12 @@
 //! rules: [{name: "prices", collection: "items", documents: {price: {$gt: 0}}, changes: {...}}]
 //! ```
 //!
-//! `rules` are validators that run on a commit's difference from its first parent, whoever makes it:
-//! a commit, a merge, a pick; and a push, for each commit that is new. Where a branch moves to a commit
-//! that was here already (a merge or a push that is a fast-forward), they run on what that changes as
-//! a whole, as they would for a merge's commit. `documents` is a filter that each document must pass which was added or
-//! changed, `changes` one that each row of `$diff` must pass. They cost what the difference does.
+//! `rules` are validators that run on a commit's difference from its first parent, whoever makes
+//! it: a commit, a merge, a pick; and a push, for each commit that is new. Where a branch moves to
+//! a commit that was here already (a merge or a push that is a fast-forward), they run on what that
+//! changes as a whole, as they would for a merge's commit. `documents` is a filter that each
+//! document must pass which was added or changed, `changes` one that each row of `$diff` must pass.
+//! They cost what the difference does.
 //!
 //! The policy is local to the data directory, as refs are: a clone makes its own.
 
@@ -412,8 +413,8 @@ impl Repository {
         policy.map_or(Ok(()), |policy| policy.check(self, "the fast-forward", from, to))
     }
 
-    /// As `check_commit`, for commits that came from elsewhere, each against its first parent; against
-    /// nothing, if it has none or that isn't here.
+    /// As `check_commit`, for commits that came from elsewhere, each against its first parent;
+    /// against nothing, if it has none or that isn't here.
     ///
     /// # Errors
     /// As `check_commit`.

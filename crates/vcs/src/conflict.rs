@@ -1,13 +1,14 @@
 //! A merge that waits, and its conflicts: data, durable with the branch, outside of every commit.
 //!
 //! The merge's record says what is merged, by which rules, and how many conflicts are left; a
-//! conflict's has the three sides that there are. The conflict's key ends with that of the document's
-//! `_id`; its id is the beginning of a hash over both names, so that it fits a command line, and a
-//! record of its own leads from the id to the key, so that deciding one conflict doesn't read all.
+//! conflict's has the three sides that there are. The conflict's key ends with that of the
+//! document's `_id`; its id is the beginning of a hash over both names, so that it fits a command
+//! line, and a record of its own leads from the id to the key, so that deciding one conflict
+//! doesn't read all.
 //!
-//! *Two phases*: a collection dropped here and changed there, options or an index that both changed are
-//! conflicts of the *schema*. While there are such nothing is merged: they are decided first, then
-//! the merge runs again with these decisions, and may find conflicts of documents. So their
+//! *Two phases*: a collection dropped here and changed there, options or an index that both changed
+//! are conflicts of the *schema*. While there are such nothing is merged: they are decided first,
+//! then the merge runs again with these decisions, and may find conflicts of documents. So their
 //! keys, which begin with a byte that no key of an `_id` has, never stand beside those.
 
 use crate::repository::Repository;
@@ -27,8 +28,8 @@ use frond_db::inside::{CommitId, Error, Reader, TreeRef, refs, system};
 
 /// Bytes of a conflict's id: sixteen letters.
 const ID_BYTES: usize = 10;
-/// Of a longer key of `_id` only so much stands in the conflict's key, and a hash of all of it: with
-/// the names before it, it would be longer than a key may be.
+/// Of a longer key of `_id` only so much stands in the conflict's key, and a hash of all of it:
+/// with the names before it, it would be longer than a key may be.
 const ID_KEY_BYTES_MAX: usize = 7_000;
 /// What the key of a conflict of the schema begins with: no key of a value does.
 const SCHEMA_KEY: u8 = 0xff;
@@ -97,8 +98,8 @@ pub(crate) struct MergeState {
     pub why: String,
     /// The catalog of the working state to which an abort goes back.
     pub before: ChunkHash,
-    /// The merged catalog, as ours has it where both sides conflict and as theirs has it: with them, what
-    /// was written since is told from what the merge did. None if there can't be both.
+    /// The merged catalog, as ours has it where both sides conflict and as theirs has it: with
+    /// them, what was written since is told from what the merge did. None if there can't be both.
     pub merged: Vec<ChunkHash>,
     /// By which documents were merged.
     pub rules: MergeRules,

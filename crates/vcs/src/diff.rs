@@ -60,7 +60,8 @@ impl Repository {
         Ok(diffs)
     }
 
-    /// The catalogs of two versions, as `diff` takes them; `None` if the database doesn't exist yet.
+    /// The catalogs of two versions, as `diff` takes them; `None` if the database doesn't exist
+    /// yet.
     pub(crate) fn two_catalogs(
         &self,
         reader: &Reader<'_>,
@@ -97,7 +98,8 @@ impl Repository {
         state.working_catalog(self.frond().engine(), &reader.snapshot()?)
     }
 
-    /// The catalog of what `text` names: `WORKING`, `NOTHING`, a branch's working state, or a revision.
+    /// The catalog of what `text` names: `WORKING`, `NOTHING`, a branch's working state, or a
+    /// revision.
     pub(crate) fn catalog_of(&self, reader: &Reader<'_>, text: &str) -> Result<Tree, Error> {
         if text == history::WORKING {
             return self.working_catalog(reader, self.working_branch()?);

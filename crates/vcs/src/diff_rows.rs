@@ -2,8 +2,8 @@
 //! changed, each document that differs.
 //!
 //! Rows come in the order of collections; of one collection, itself first, then options, indexes by
-//! name, documents by `_id`. They are made as they are asked for: a diff of a million documents needs
-//! no more memory than one of ten. With a document's `_id` nothing but its two paths is read.
+//! name, documents by `_id`. They are made as they are asked for: a diff of a million documents
+//! needs no more memory than one of ten. With a document's `_id` nothing but its two paths is read.
 
 use crate::repository::Repository;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ type Changes = Box<dyn Iterator<Item = Result<Change, Error>> + Send>;
 
 /// The rows of a diff, made as they are asked for. Ends after an error.
 ///
-/// It keeps what it compares from being collected: the moment that it reads, and the trees that were made
-/// to compare the working state.
+/// It keeps what it compares from being collected: the moment that it reads, and the trees that
+/// were made to compare the working state.
 pub struct DiffRows {
     store: Arc<dyn ChunkStore>,
     _held: (Reader<'static>, Session),

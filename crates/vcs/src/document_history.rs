@@ -1,8 +1,8 @@
 //! The versions that a document had: one for each commit that changed it, newest first.
 //!
 //! The log by path finds the commits, so the cost follows the commits that there are, and reads the
-//! document only where it changed. Where the working state has another version than HEAD, that comes
-//! first, without a commit.
+//! document only where it changed. Where the working state has another version than HEAD, that
+//! comes first, without a commit.
 
 use crate::repository::Repository;
 use frond_doc::{DocumentBuf, ValueBuf};

@@ -1,11 +1,11 @@
 //! Databases that were dropped, and how they come back.
 //!
-//! `dropDatabase` leaves one record: the repository's, each branch with its HEAD, its working state's
-//! catalog and its collections that aren't versioned, the tags, the policies. It refers to the commits
-//! and catalogs, so that they stay. A database that comes back has its salt, branches, working states,
-//! tags, history, commit policy and branches' policies (but for times to live that are over); reflogs
-//! and remotes are gone, and merges that waited, as if they had been aborted. It may come back under
-//! another name, if its own was given away.
+//! `dropDatabase` leaves one record: the repository's, each branch with its HEAD, its working
+//! state's catalog and its collections that aren't versioned, the tags, the policies. It refers to
+//! the commits and catalogs, so that they stay. A database that comes back has its salt, branches,
+//! working states, tags, history, commit policy and branches' policies (but for times to live that
+//! are over); reflogs and remotes are gone, and merges that waited, as if they had been aborted. It
+//! may come back under another name, if its own was given away.
 
 use std::cell::Cell;
 

@@ -1,22 +1,23 @@
 //! Erasing: a document, or a field, goes from all of a database's history.
 //!
 //! 1. The database's latch is closed: nobody writes, commits or names a commit meanwhile.
-//! 2. Every commit that a branch, a tag or a remote's branch reaches is looked at, parents before children. One that held
-//!    what is erased, or whose parent did, is made again: the same words and times, a catalog without it
-//!    ([`Rewrite`]), the new parents. Others stay what they are.
-//! 3. One transaction moves the branches and tags to the new commits, makes the working states (those of
-//!    collections that aren't versioned too) what they are without the erased, forgets what else could
-//!    bring it back (the reflog, dropped databases of the name, what is remembered of clients' last
-//!    writes, where remotes' branches were if these commits hold it), and records which commit took the
-//!    place of which: an old id names the new commit from then on. Where no version held it, what can be undone is
-//!    searched ([`super::erase_past`]), and forgotten if it did.
-//! 4. What held the erased is garbage now. [`Frond::reclaim`] with `purge` removes it from the disk: every
-//!    pack that holds anything dead is written again, and the log begins anew.
+//! 2. Every commit that a branch, a tag or a remote's branch reaches is looked at, parents before
+//!    children. One that held what is erased, or whose parent did, is made again: the same words
+//!    and times, a catalog without it ([`Rewrite`]), the new parents. Others stay what they are.
+//! 3. One transaction moves the branches and tags to the new commits, makes the working states
+//!    (those of collections that aren't versioned too) what they are without the erased, forgets
+//!    what else could bring it back (the reflog, dropped databases of the name, what is remembered
+//!    of clients' last writes, where remotes' branches were if these commits hold it), and records
+//!    which commit took the place of which: an old id names the new commit from then on. Where no
+//!    version held it, what can be undone is searched ([`super::erase_past`]), and forgotten if it
+//!    did.
+//! 4. What held the erased is garbage now. [`Frond::reclaim`] with `purge` removes it from the
+//!    disk: every pack that holds anything dead is written again, and the log begins anew.
 //!
-//! *What stays*: clones, backups and remotes have their own copies: the same has to be erased there, and
-//! a push to them needs force. Cursors that are open read what they read until they close; chunks that
-//! they hold survive a purge meanwhile, and it has to be run again: [`Repository::erased_left`] tells.
-//! A conflict that waits holds documents, so no merge may wait.
+//! *What stays*: clones, backups and remotes have their own copies: the same has to be erased
+//! there, and a push to them needs force. Cursors that are open read what they read until they
+//! close; chunks that they hold survive a purge meanwhile, and it has to be run again:
+//! [`Repository::erased_left`] tells. A conflict that waits holds documents, so no merge may wait.
 
 use crate::repository::Repository;
 use std::collections::{BTreeMap, HashMap};
@@ -76,13 +77,14 @@ pub struct Erased {
 type Map = HashMap<ChunkHash, ChunkHash>;
 
 impl Repository {
-    /// Erases documents or fields from all history of this database; see the module. The bytes go with
-    /// the next [`crate::reclaim()`] that purges.
+    /// Erases documents or fields from all history of this database; see the module. The bytes go
+    /// with the next [`crate::reclaim()`] that purges.
     ///
     /// # Errors
-    /// `BadValue` if nothing is named, or `_id` is among the fields; `NoSuchKey` if no version, and nothing that can
-    /// be undone, has such a document or field; `IllegalOperation` if a merge waits;
-    /// `DuplicateKey` if a unique index of some version won't have the documents without their fields.
+    /// `BadValue` if nothing is named, or `_id` is among the fields; `NoSuchKey` if no version, and
+    /// nothing that can be undone, has such a document or field; `IllegalOperation` if a merge
+    /// waits; `DuplicateKey` if a unique index of some version won't have the documents without
+    /// their fields.
     pub fn erase(&self, request: &EraseRequest) -> Result<Erased, Error> {
         check(request)?;
         let name = self.repository_name();
@@ -124,8 +126,8 @@ impl Repository {
         Ok(erased)
     }
 
-    /// How many chunks that led to what was erased are still stored: more than none after a purge means
-    /// that a cursor or a transaction holds them.
+    /// How many chunks that led to what was erased are still stored: more than none after a purge
+    /// means that a cursor or a transaction holds them.
     pub fn erased_left(&self, erased: &Erased) -> Result<u64, Error> {
         let found = self.frond().engine().store().has_many(&erased.held)?;
         Ok(found.iter().filter(|found| **found).count() as u64)
@@ -333,8 +335,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Forgets the reflog, and databases of this name that were dropped; remembers that something was
-    /// erased.
+    /// Forgets the reflog, and databases of this name that were dropped; remembers that something
+    /// was erased.
     fn forget_the_past(
         &self,
         transaction: &mut Transaction,

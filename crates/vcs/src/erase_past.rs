@@ -1,8 +1,9 @@
-//! Whether what can be undone holds what is to be erased: commits that no branch reaches any more, working states that were
-//! replaced, collections and databases that were dropped.
+//! Whether what can be undone holds what is to be erased: commits that no branch reaches any more,
+//! working states that were replaced, collections and databases that were dropped.
 //!
-//! These are the chunks that the system tree's records of commits, reflogs and dropped databases of the name refer to. Each is
-//! searched as a version is; none is changed, since all are forgotten together.
+//! These are the chunks that the system tree's records of commits, reflogs and dropped databases of
+//! the name refer to. Each is searched as a version is; none is changed, since all are forgotten
+//! together.
 
 use crate::repository::Repository;
 use frond_engine::TreeId;

@@ -1,12 +1,14 @@
 //! Versions of a collection without documents, or fields, that are erased.
 //!
 //! - Of named documents, each version's tree is asked for them: O(log n) a version.
-//! - Of a field of all documents, a version is made from the one before it: the result for the parent,
-//!   with what differs between the two, less the field. Only the first version is read whole.
-//! - Index entries derive from the documents that differ, as in a merge. An index over an erased field is
-//!   left out where the field goes from all documents: it would file nothing but nulls.
+//! - Of a field of all documents, a version is made from the one before it: the result for the
+//!   parent, with what differs between the two, less the field. Only the first version is read
+//!   whole.
+//! - Index entries derive from the documents that differ, as in a merge. An index over an erased
+//!   field is left out where the field goes from all documents: it would file nothing but nulls.
 //!
-//! The same content gives the same tree by either way, so what didn't hold the erased is what it was.
+//! The same content gives the same tree by either way, so what didn't hold the erased is what it
+//! was.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,7 +43,8 @@ pub(crate) struct Rewrite<'a> {
 }
 
 impl Rewrite<'_> {
-    /// A catalog without the erased; `before` is one that was rewritten already, and what it became.
+    /// A catalog without the erased; `before` is one that was rewritten already, and what it
+    /// became.
     pub fn catalog(&mut self, old: Tree, before: Option<(Tree, Tree)>) -> Result<Tree, Error> {
         let Some(entry) = state::catalog_entry(self.store, &old, self.collection)? else {
             return Ok(old);

@@ -7,8 +7,8 @@
 //! 3. Changes come in the order of the left side's fields; what only the right side has comes after
 //!    them, in its order.
 //!
-//! Two documents that differ in nothing but the order of their fields give one change, `reordered`, with
-//! the names in their orders; beside other changes of the same document the order isn't told.
+//! Two documents that differ in nothing but the order of their fields give one change, `reordered`,
+//! with the names in their orders; beside other changes of the same document the order isn't told.
 
 use frond_doc::raw::RawElement;
 use frond_doc::{Array, Document, DocumentBuilder, Value, ValueBuf};

@@ -7,15 +7,16 @@
 //!    whole, and removing against changing is a conflict.
 //!    A field that has a rule is merged by that first.
 //! 3. The result is the same in both directions. The order of fields is that of one side, then come
-//!    those that only the other has, in its order: the side that reordered what the base had, if one
-//!    alone did; otherwise the one whose names sort first. `_id` never conflicts: documents of one
-//!    `_id` may spell it 1 and 1.0, and where both changed it the spelling that sorts first stays.
+//!    those that only the other has, in its order: the side that reordered what the base had, if
+//!    one alone did; otherwise the one whose names sort first. `_id` never conflicts: documents of
+//!    one `_id` may spell it 1 and 1.0, and where both changed it the spelling that sorts first
+//!    stays.
 //! 4. A document that one side removed is removed if the other left it as it was; if that changed
 //!    it, the whole document is a conflict, which has no paths. Of a document that both sides added
 //!    the base is the empty document.
 //!
-//! *Rules* (`merge_rules`): by document, what both sides changed is a conflict as a whole; equal changes
-//! may be conflicts, too.
+//! *Rules* (`merge_rules`): by document, what both sides changed is a conflict as a whole; equal
+//! changes may be conflicts, too.
 //!
 //! Where there is a conflict the result holds what the preferred side has; with ours that is
 //! what waits in the working state, with theirs it is how a conflict is resolved that way.

@@ -1,9 +1,9 @@
 //! Merging a field by its rule: numbers as sums of their changes, arrays as sets.
 //!
-//! Both are the same in both directions. A sum is `base + (ours - base) + (theirs - base)`, an absent
-//! base being zero; integers stay integers and never wrap: what doesn't fit is a conflict, as is
-//! everything that isn't a number. Of a set, what the base had and no side removed comes first, in its
-//! order, then what a side added, by the order of keys.
+//! Both are the same in both directions. A sum is `base + (ours - base) + (theirs - base)`, an
+//! absent base being zero; integers stay integers and never wrap: what doesn't fit is a conflict,
+//! as is everything that isn't a number. Of a set, what the base had and no side removed comes
+//! first, in its order, then what a side added, by the order of keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,16 +2,16 @@
 //!
 //! 1. Every chunk is read from the disk and hashed; pack headers, pack indexes, manifest and roots
 //!    are checked with them.
-//! 2. Every chunk that can be reached from the roots must be there. A commit references its catalog and
-//!    its parents, a catalog its collections, a tree's node its children: with 1 and 2, each version is
-//!    whole.
+//! 2. Every chunk that can be reached from the roots must be there. A commit references its catalog
+//!    and its parents, a catalog its collections, a tree's node its children: with 1 and 2, each
+//!    version is whole.
 //! 3. If nothing was found so far, the engine opens (replaying its log) and checks the order and
 //!    the counts of every working tree.
-//! 4. If something was found, what it holds up is listed: by branch, collection and `_id`, as a salvage would
-//!    ([`mod@crate::salvage`]). Nothing is written for that.
+//! 4. If something was found, what it holds up is listed: by branch, collection and `_id`, as a
+//!    salvage would ([`mod@crate::salvage`]). Nothing is written for that.
 //!
-//! A store that is too damaged to be opened is examined without: each frame of each pack, also behind
-//! damage, so that all of it is listed.
+//! A store that is too damaged to be opened is examined without: each frame of each pack, also
+//! behind damage, so that all of it is listed.
 
 use std::path::Path;
 
@@ -32,8 +32,8 @@ pub struct FsckReport {
     pub chunks: u64,
     /// What is damaged; nothing, it is to be hoped.
     pub damages: Vec<String>,
-    /// Which documents, commits and collections it concerns; `None` if nothing is damaged, or so much that this can't be
-    /// told.
+    /// Which documents, commits and collections it concerns; `None` if nothing is damaged, or so
+    /// much that this can't be told.
     pub lost: Option<SalvageReport>,
 }
 

@@ -16,7 +16,8 @@ use frond_db::inside::{CatalogEntry, Error, Frond, Reader, RepositoryRecord, Tre
 pub struct Kept {
     /// Changes of branches and tags that are remembered.
     pub changes: u64,
-    /// Dropped collections that can come back, those of dropped databases and deleted or reset branches too.
+    /// Dropped collections that can come back, those of dropped databases and deleted or reset
+    /// branches too.
     pub collections: u64,
     /// Dropped databases that can come back.
     pub databases: u64,

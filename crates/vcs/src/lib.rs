@@ -1,18 +1,20 @@
 //! Frond's versions: commits, branches, diff, merge, remotes; what keeps, checks and saves them.
 //!
-//! Stands on databases (`frond_db`): [`open()`] opens a data directory with versions, and a [`Repository`] is a version
-//! of a database with its history. What databases give to this crate alone is `frond_db::inside`; what they ask of it is
-//! its trait `Versions` (`layer`).
+//! Stands on databases (`frond_db`): [`open()`] opens a data directory with versions, and a
+//! [`Repository`] is a version of a database with its history. What databases give to this crate
+//! alone is `frond_db::inside`; what they ask of it is its trait `Versions` (`layer`).
 //!
-//! Reading order: what stands alone (`fields`, `field_diff`, `field_merge`, `merge_base`), reading history
-//! (`history`, `log`), a branch at one moment (`state`, `reflog`), what compares (`diff`, `status`), what makes
-//! history (`commit`, `branch`, `adopt`, `reset`; by themselves `commit_policy`, `automatic`, `thinning`), merging
-//! (`merge`, `merge_collection`, `conflict`, `resolve`), what databases ask of all this (`layer`), [`remote`], and
-//! what looks after a whole directory: [`reclaim()`] (disk space), [`kept()`] (what can be undone), [`salvage()`] (what is
+//! Reading order: what stands alone (`fields`, `field_diff`, `field_merge`, `merge_base`), reading
+//! history (`history`, `log`), a branch at one moment (`state`, `reflog`), what compares (`diff`,
+//! `status`), what makes history (`commit`, `branch`, `adopt`, `reset`; by themselves
+//! `commit_policy`, `automatic`, `thinning`), merging (`merge`, `merge_collection`, `conflict`,
+//! `resolve`), what databases ask of all this (`layer`), [`remote`], and what looks after a whole
+//! directory: [`reclaim()`] (disk space), [`kept()`] (what can be undone), [`salvage()`] (what is
 //! left of it), [`fsck()`] (is all of it whole?), [`health`] (how it is).
 //!
-//! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one too,
-//! once its changes are folded. The same content has the same root, so comparing costs what differs.
+//! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one
+//! too, once its changes are folded. The same content has the same root, so comparing costs what
+//! differs.
 
 mod repository;
 
@@ -237,7 +239,8 @@ pub struct Status {
     pub branch: String,
     /// Its HEAD; `None` before the first commit.
     pub head: Option<CommitId>,
-    /// Changed documents a collection, against HEAD: (collection, change, added, removed, modified).
+    /// Changed documents a collection, against HEAD: (collection, change, added, removed,
+    /// modified).
     pub collections: Vec<CollectionStatus>,
     /// The commit being merged, if a merge waits for its conflicts to be resolved.
     pub merging: Option<CommitId>,

@@ -4,9 +4,9 @@
 //! of them changed a collection or a document. What is left is filtered by who and when. Nothing is
 //! read beyond the limit, and nothing older than `since`: no commit is older than its parents.
 //!
-//! *Paging*: a page ends with a commit; the next one is asked for with `after` that commit. The order
-//! depends on the history alone, so pages fit together while new commits come on top. A page costs
-//! reading the commits of the pages before it, but not comparing what they changed.
+//! *Paging*: a page ends with a commit; the next one is asked for with `after` that commit. The
+//! order depends on the history alone, so pages fit together while new commits come on top. A page
+//! costs reading the commits of the pages before it, but not comparing what they changed.
 
 use crate::repository::Repository;
 use frond_doc::ValueBuf;

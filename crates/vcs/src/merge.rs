@@ -4,23 +4,24 @@
 //!    what isn't committed yet is, first, in the same transaction, unless the request refuses that.
 //! 2. Nothing to merge if the other commit is an ancestor of HEAD. If HEAD is one of the other, the
 //!    branch moves there (fast-forward), unless a merge commit is asked for.
-//! 3. Otherwise merge three ways, from the best common ancestor (of several, from their merge): the collections that the other side
-//!    changed since, their specifications, their documents field by field; index entries derive from
-//!    the merged documents. The result is a catalog, made of trees in which only changes are new.
-//! 4. Without conflicts: a commit with two parents; one transaction moves the ref and gives the live
-//!    collections their new bases, so that readers see all of it at once.
-//! 5. With conflicts: one transaction makes the working state the merged catalog, ours kept where both
-//!    sides conflict, and stores the merge and its conflicts. The branch's HEAD stays.
+//! 3. Otherwise merge three ways, from the best common ancestor (of several, from their merge): the
+//!    collections that the other side changed since, their specifications, their documents field by
+//!    field; index entries derive from the merged documents. The result is a catalog, made of trees
+//!    in which only changes are new.
+//! 4. Without conflicts: a commit with two parents; one transaction moves the ref and gives the
+//!    live collections their new bases, so that readers see all of it at once.
+//! 5. With conflicts: one transaction makes the working state the merged catalog, ours kept where
+//!    both sides conflict, and stores the merge and its conflicts. The branch's HEAD stays.
 //!
-//! *Concurrency*: a new base conflicts with every write to its tree since the transaction's snapshot.
-//! Then all runs again, with the working state that it finds.
+//! *Concurrency*: a new base conflicts with every write to its tree since the transaction's
+//! snapshot. Then all runs again, with the working state that it finds.
 //!
-//! 6. Conflicts of the schema (a collection dropped on one side and changed on the other, options or an
-//!    index changed differently on both) wait alone, and nothing else is merged before they are
-//!    decided: then it all runs again with the decisions.
+//! 6. Conflicts of the schema (a collection dropped on one side and changed on the other, options
+//!    or an index changed differently on both) wait alone, and nothing else is merged before they
+//!    are decided: then it all runs again with the decisions.
 //!
-//! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: more indexes
-//! than there may be, documents that become too large. The error names them all.
+//! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: more
+//! indexes than there may be, documents that become too large. The error names them all.
 
 use crate::repository::Repository;
 use std::collections::BTreeMap;
@@ -47,9 +48,9 @@ impl Repository {
     ///
     /// # Errors
     /// `BadValue` if `merge_in` names no commit; `UserWritesBlocked` if this is a commit;
-    /// `IllegalOperation` if the working state has changes, another merge waits, or the request wants a fast-forward only and there is
-    /// none; `OperationFailed` if the result can't be (a document that is too large): then nothing was
-    /// changed, and the details' `conflicts` say why.
+    /// `IllegalOperation` if the working state has changes, another merge waits, or the request
+    /// wants a fast-forward only and there is none; `OperationFailed` if the result can't be (a
+    /// document that is too large): then nothing was changed, and the details' `conflicts` say why.
     pub fn merge(&self, request: &MergeRequest) -> Result<MergeOutcome, Error> {
         self.merge_decided(request, None)
     }
@@ -82,7 +83,8 @@ impl Repository {
             let decisions = decisions.unwrap_or(&none);
             let merge = Merge { database: self, state: &state, request, signature, decisions };
             match merge.run(transaction)? {
-                // In the same transaction: busy writers would make it dirty again before another one.
+                // In the same transaction: busy writers would make it dirty again before another
+                // one.
                 Outcome::Discard(None) if !request.refuse_dirty => {
                     self.commit_working(transaction, &mut state, &request.merge_in, author)?;
                     Merge { database: self, state: &state, request, signature, decisions }
@@ -113,15 +115,16 @@ impl Repository {
         let signature = Signature::new(author, &message, self.frond().time_millis())?;
         let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
         let (chunk, _) = self.make_commit(transaction, catalog, &parents, &signature)?;
-        // If the merge is made in this transaction, its own move of the branch takes the place of this one.
+        // If the merge is made in this transaction, its own move of the branch takes the place of
+        // this one.
         state.record(transaction, &chunk, &signature.why("commit"), &signature)?;
         state.head = Some((chunk.hash(), Commit::decode(&chunk)?));
         Ok(())
     }
 
-    /// Ends a merge whose conflicts are all resolved: a commit, of two parents unless it was a squash.
-    /// A pick, a revert or a rebase goes on, and may wait again. Where the schema's were resolved, it goes on with the documents,
-    /// and may wait again.
+    /// Ends a merge whose conflicts are all resolved: a commit, of two parents unless it was a
+    /// squash. A pick, a revert or a rebase goes on, and may wait again. Where the schema's were
+    /// resolved, it goes on with the documents, and may wait again.
     ///
     /// # Errors
     /// `IllegalOperation` if no merge waits, or conflicts are left.

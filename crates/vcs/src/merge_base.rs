@@ -7,10 +7,11 @@
 //! 3. Once only stale commits wait, all best ones are found.
 //!
 //! Criss-cross histories have more than one best common ancestor. They come in the order of their
-//! generations, the greatest first, and among equals of their hashes, so that both directions agree;
-//! the merge makes one base of them all.
+//! generations, the greatest first, and among equals of their hashes, so that both directions
+//! agree; the merge makes one base of them all.
 //!
-//! The walk ends early: nothing below the common ancestors but what shares their generation is read.
+//! The walk ends early: nothing below the common ancestors but what shares their generation is
+//! read.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,9 +27,9 @@ const STALE: u8 = 4;
 /// Where a commit stands in the order of visits: the last is visited first.
 type Turn = (u64, std::cmp::Reverse<ChunkHash>);
 
-/// Returns the best common ancestors of two commits, the one that a merge begins with first. A commit
-/// is its own ancestor; several in the place of ours count as one that was made from them all.
-/// `load` reads commits; each is asked for once.
+/// Returns the best common ancestors of two commits, the one that a merge begins with first. A
+/// commit is its own ancestor; several in the place of ours count as one that was made from them
+/// all. `load` reads commits; each is asked for once.
 pub(crate) fn merge_bases(
     ours: &[ChunkHash],
     theirs: ChunkHash,

@@ -1,10 +1,10 @@
 //! Three-way merge of whole catalogs: the collections that the other side changed, one by one.
 //!
-//! 1. Several best common ancestors (a criss-cross) are merged into one base first, and what they are
-//!    compared with is made in the same way, as git does.
+//! 1. Several best common ancestors (a criss-cross) are merged into one base first, and what they
+//!    are compared with is made in the same way, as git does.
 //! 2. For each collection that differs between the base and the other side, `merge_collection`.
-//! 3. What refuses the merge (too many indexes, a document that gets too large) is told all at once, and
-//!    nothing was changed.
+//! 3. What refuses the merge (too many indexes, a document that gets too large) is told all at
+//!    once, and nothing was changed.
 
 use crate::repository::Repository;
 use std::collections::{BTreeMap, HashMap};
@@ -48,8 +48,8 @@ pub(crate) struct MergedCatalog {
 }
 
 impl CatalogMerge<'_> {
-    /// Merges three ways, as the rules say: base, ours, theirs. If a side is preferred, the conflicts
-    /// are what the other one lost.
+    /// Merges three ways, as the rules say: base, ours, theirs. If a side is preferred, the
+    /// conflicts are what the other one lost.
     pub fn merge(&self, catalogs: [&Tree; 3]) -> Result<MergedCatalog, Error> {
         let prefer = match self.rules.on_conflict {
             Some(MergeSide::Theirs) => Prefer::Theirs,
@@ -58,8 +58,8 @@ impl CatalogMerge<'_> {
         self.merge_catalogs(self.database.frond().engine().store(), catalogs, prefer)
     }
 
-    /// The catalog that was merged, and what it would be with theirs where both sides conflict; none if
-    /// that can't be.
+    /// The catalog that was merged, and what it would be with theirs where both sides conflict;
+    /// none if that can't be.
     pub fn both_ways(
         &self,
         catalogs: [&Tree; 3],
@@ -78,9 +78,10 @@ impl CatalogMerge<'_> {
 
     /// What both sides are compared with. Several best common ancestors are merged into one; where
     /// they conflict, it has what was before them. So what each side took from another of them, or
-    /// decided between them, is a conflict again, while any one of them as the base would decide for
-    /// the side that took the other. What was before them may be several again, down to where the
-    /// branches last had a single best one: a merge for each round in which both merged each other.
+    /// decided between them, is a conflict again, while any one of them as the base would decide
+    /// for the side that took the other. What was before them may be several again, down to where
+    /// the branches last had a single best one: a merge for each round in which both merged each
+    /// other.
     pub fn base_catalog(
         &self,
         store: &Arc<dyn ChunkStore>,

@@ -287,8 +287,8 @@ impl CollectionMerge<'_> {
         }
     }
 
-    /// Merges the documents; the preferred side's stays where both conflict. The inner error says in words
-    /// that a document would become too large to be one.
+    /// Merges the documents; the preferred side's stays where both conflict. The inner error says
+    /// in words that a document would become too large to be one.
     fn merge_documents(
         &self,
         ours: &CatalogEntry,
@@ -339,8 +339,8 @@ impl CollectionMerge<'_> {
         })
     }
 
-    /// Merges documents that both sides changed to the same, which the trees' merge passes over: they
-    /// may conflict, or have fields that add up. Returns what differs from ours.
+    /// Merges documents that both sides changed to the same, which the trees' merge passes over:
+    /// they may conflict, or have fields that add up. Returns what differs from ours.
     fn merge_equal_changes(
         &self,
         [base, ours, theirs]: [&Tree; 3],
@@ -400,8 +400,8 @@ impl CollectionMerge<'_> {
         Ok(edit)
     }
 
-    /// The indexes `specs` over `documents`, each from the tree of the first side that has it, and what
-    /// unique ones refuse: the trees are of no use then.
+    /// The indexes `specs` over `documents`, each from the tree of the first side that has it, and
+    /// what unique ones refuse: the trees are of no use then.
     pub fn change_indexes(
         &self,
         specs: &[IndexSpec],

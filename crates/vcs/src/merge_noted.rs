@@ -1,8 +1,9 @@
 //! What a merge changed in our documents, kept while it is little.
 //!
-//! Indexes follow the documents that differ between a side and the result. Of our side the documents' merge
-//! has just had them in hand; to find them again, both trees would be read once more where they differ.
-//! What is kept is copied, since values hold on to the leaves that they came from.
+//! Indexes follow the documents that differ between a side and the result. Of our side the
+//! documents' merge has just had them in hand; to find them again, both trees would be read once
+//! more where they differ. What is kept is copied, since values hold on to the leaves that they
+//! came from.
 
 use bytes::Bytes;
 use frond_store::ChunkHash;

@@ -1,9 +1,10 @@
-//! What lies at a path (a collection, a document in it) in one commit, and which commits changed it.
+//! What lies at a path (a collection, a document in it) in one commit, and which commits changed
+//! it.
 //!
-//! Names of content are compared, never content: equal catalogs, entries and trees are told by their
-//! hashes, so that a commit that didn't touch the collection costs its chunk and a catalog's path,
-//! and one that didn't touch the document a path of the documents' tree more, of which only the
-//! nodes that differ from its neighbour's aren't in the cache.
+//! Names of content are compared, never content: equal catalogs, entries and trees are told by
+//! their hashes, so that a commit that didn't touch the collection costs its chunk and a catalog's
+//! path, and one that didn't touch the document a path of the documents' tree more, of which only
+//! the nodes that differ from its neighbour's aren't in the cache.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,7 +61,8 @@ impl PathFilter {
         }
     }
 
-    /// Whether the commit differs at the path from each of its parents; the first one: from nothing.
+    /// Whether the commit differs at the path from each of its parents; the first one: from
+    /// nothing.
     pub fn changed(&mut self, hash: ChunkHash, commit: &Commit) -> Result<bool, Error> {
         self.catalogs.insert(hash, commit.catalog);
         if commit.parents.is_empty() {

@@ -1,7 +1,7 @@
 //! Cherry-pick and revert: what one commit did, done again or undone, as a commit of its own.
 //!
-//! Both are a replay ([`super::replay`]) of one step on top of HEAD. Of a merge commit somebody must say
-//! which parent it is compared with.
+//! Both are a replay ([`super::replay`]) of one step on top of HEAD. Of a merge commit somebody
+//! must say which parent it is compared with.
 
 use crate::repository::Repository;
 use std::collections::BTreeMap;
@@ -50,9 +50,9 @@ impl Repository {
     /// committed.
     ///
     /// # Errors
-    /// `BadValue` if the revision names no commit, or a merge and no parent was named, or the commit
-    /// would change nothing; `UserWritesBlocked` if this is a commit; `IllegalOperation` if it has
-    /// changes, or a merge waits; `OperationFailed` if the result can't be.
+    /// `BadValue` if the revision names no commit, or a merge and no parent was named, or the
+    /// commit would change nothing; `UserWritesBlocked` if this is a commit; `IllegalOperation` if
+    /// it has changes, or a merge waits; `OperationFailed` if the result can't be.
     pub fn pick(&self, request: &PickRequest) -> Result<MergeOutcome, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();

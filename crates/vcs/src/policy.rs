@@ -1,4 +1,5 @@
-//! What may be done to a branch: protecting it, closing it to direct writes, giving it a time to live.
+//! What may be done to a branch: protecting it, closing it to direct writes, giving it a time to
+//! live.
 
 use crate::repository::Repository;
 use frond_engine::{Durability, Transaction, TreeId};
@@ -32,7 +33,8 @@ impl BranchState {
         refuse_protected(&policy, &self.branch, what)
     }
 
-    /// Refuses a push into a branch that changes by merges only; conflicts with who closes it meanwhile.
+    /// Refuses a push into a branch that changes by merges only; conflicts with who closes it
+    /// meanwhile.
     pub fn refuse_push_to_closed(
         &self,
         transaction: &mut Transaction,
@@ -55,8 +57,8 @@ impl BranchState {
 }
 
 impl Repository {
-    /// Gives a branch that comes back the policy that it had. A time to live that is over stays away:
-    /// the branch would go at once.
+    /// Gives a branch that comes back the policy that it had. A time to live that is over stays
+    /// away: the branch would go at once.
     pub(crate) fn restore_policy(
         &self,
         transaction: &mut Transaction,

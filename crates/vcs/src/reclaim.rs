@@ -6,9 +6,9 @@
 //!    reaches the commit any more: until then `shop@<commit>` reads it.
 //! 3. The engine collects. It follows references from its trees and knows nothing of databases.
 //!
-//! *Step 2 and others*: that nobody names a commit is a statement about many records, which optimism
-//! can't validate. So it is made twice: with the database in use, and, only if there is something to
-//! remove, once more with the database's latch closed.
+//! *Step 2 and others*: that nobody names a commit is a statement about many records, which
+//! optimism can't validate. So it is made twice: with the database in use, and, only if there is
+//! something to remove, once more with the database's latch closed.
 
 use crate::repository::Repository;
 use std::collections::HashSet;

@@ -1,17 +1,17 @@
-//! The reflog: each change of a branch's ref is remembered, so that it can be undone; and each that moved or
-//! deleted a tag, under the tag's name.
+//! The reflog: each change of a branch's ref is remembered, so that it can be undone; and each that
+//! moved or deleted a tag, under the tag's name.
 //!
 //! A record is `{from, to, why, time}`; `from` is absent before the first commit, `to` when the
 //! branch was deleted. Its key ends with the Sequence of its transaction's snapshot. Two changes of
 //! one ref never share that: the second would not have seen the first, and conflicts.
 //!
-//! What a change took away stays with its record, as a reference to chunks, so that no collection of
-//! garbage takes it as long as the record is there:
-//! - `working`: the catalog of the working state that was replaced (a hard reset, a merge, a deleted
-//!   branch). Without it the change left the working state as it was. A merge that waited in it is
-//!   kept beside it (`merge`).
-//! - `entry`: the catalog entry of a collection that was dropped, and the order of a capped one; the
-//!   ref stays where it is.
+//! What a change took away stays with its record, as a reference to chunks, so that no collection
+//! of garbage takes it as long as the record is there:
+//! - `working`: the catalog of the working state that was replaced (a hard reset, a merge, a
+//!   deleted branch). Without it the change left the working state as it was. A merge that waited
+//!   in it is kept beside it (`merge`).
+//! - `entry`: the catalog entry of a collection that was dropped, and the order of a capped one;
+//!   the ref stays where it is.
 //! - `tag`: the tag as it was, by value.
 //! - `policy`: the policy of a deleted branch, by value.
 //!

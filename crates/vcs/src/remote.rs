@@ -1,15 +1,16 @@
-//! Remotes: the same repository elsewhere. Clone, fetch, pull and push move what the other side lacks.
+//! Remotes: the same repository elsewhere. Clone, fetch, pull and push move what the other side
+//! lacks.
 //!
-//! Reading order: [`Remote`] (what another place must be able to do; two do: `data`, a data directory,
-//! and `plain`, a directory or bucket of packs and one file of refs), `transfer` (which chunks move), `frame`
-//! (chunks as they travel), `fetch` (fetch, clone, pull), `push`. A server that is asked over HTTP is a third
-//! kind, in a crate of its own.
+//! Reading order: [`Remote`] (what another place must be able to do; two do: `data`, a data
+//! directory, and `plain`, a directory or bucket of packs and one file of refs), `transfer` (which
+//! chunks move), `frame` (chunks as they travel), `fetch` (fetch, clone, pull), `push`. A server
+//! that is asked over HTTP is a third kind, in a crate of its own.
 //!
-//! *Refs*: what a remote's branches were when they were last seen is kept as `origin/main`, and resolves
-//! like a tag. Tags come along; one that is there already stays.
+//! *Refs*: what a remote's branches were when they were last seen is kept as `origin/main`, and
+//! resolves like a tag. Tags come along; one that is there already stays.
 //!
-//! *Lineage*: trees of two repositories are comparable only if their salt is the same, which a clone
-//! inherits. Another salt is refused.
+//! *Lineage*: trees of two repositories are comparable only if their salt is the same, which a
+//! clone inherits. Another salt is refused.
 
 mod admit;
 mod data;
@@ -97,11 +98,12 @@ pub trait Remote: Send + Sync {
     /// The refs; `None` if there is no repository yet.
     fn state(&self) -> Result<Option<RemoteState>, Error>;
 
-    /// Tells for each of `hashes` whether its chunk is there, and whole: it is read, since what isn't sent to it
-    /// can't be mended.
+    /// Tells for each of `hashes` whether its chunk is there, and whole: it is read, since what
+    /// isn't sent to it can't be mended.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
 
-    /// Returns the chunks named by `hashes`, in their order. Each was hashed and compared with its name.
+    /// Returns the chunks named by `hashes`, in their order. Each was hashed and compared with its
+    /// name.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
 
     /// Adds chunks. They stay if what they were sent for is cut.
@@ -113,7 +115,8 @@ pub trait Remote: Send + Sync {
     /// `IllegalOperation` if the branch is not where it is expected; nothing was changed.
     fn update(&self, update: &RefUpdate) -> Result<(), Error>;
 
-    /// Reads a share of what lies there again, where nobody else does that: a server looks after its own.
+    /// Reads a share of what lies there again, where nobody else does that: a server looks after
+    /// its own.
     fn reread(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -133,8 +136,8 @@ pub struct RemoteInfo {
     pub url: String,
 }
 
-/// Opens what `url` names: a data directory (with the database after a `#`, or `database`), or any other
-/// directory as a plain remote. One that is missing becomes a plain one with the first push.
+/// Opens what `url` names: a data directory (with the database after a `#`, or `database`), or any
+/// other directory as a plain remote. One that is missing becomes a plain one with the first push.
 pub fn open(url: &str, database: &str) -> Result<Box<dyn Remote>, Error> {
     let (directory, named) = match url.rsplit_once('#') {
         Some((directory, named)) => (directory, Some(named)),
@@ -197,9 +200,9 @@ impl Repository {
     /// Names another place of this repository.
     ///
     /// # Errors
-    /// `BadValue` if the name is not allowed; `NamespaceExists` if there is such a remote, or a branch
-    /// or tag whose name begins as those of its branches would;
-    /// `NamespaceNotFound` if there is no such database.
+    /// `BadValue` if the name is not allowed; `NamespaceExists` if there is such a remote, or a
+    /// branch or tag whose name begins as those of its branches would; `NamespaceNotFound` if there
+    /// is no such database.
     pub fn add_remote(&self, name: &str, url: &str) -> Result<(), Error> {
         ref_name::check_name_of("remote", name)?;
         if name.contains('/') || url.is_empty() {

@@ -1,17 +1,18 @@
 //! Commits done again, or undone, on top of another version: what pick, revert and rebase share.
 //!
-//! Each step is a three-way merge onto what the one before gave (*the tip*). To do a commit again its parent
-//! is the base and itself theirs; to undo it, the other way round. So every step merges field by field, keeps
-//! indexes right, and may conflict.
+//! Each step is a three-way merge onto what the one before gave (*the tip*). To do a commit again
+//! its parent is the base and itself theirs; to undo it, the other way round. So every step merges
+//! field by field, keeps indexes right, and may conflict.
 //!
-//! - Pick and revert are one step on top of HEAD. A rebase is a step for each of the branch's own commits, the
-//!   oldest first, on top of another version.
-//! - The branch doesn't move before all steps are done. The commits that were made until then hang on the
-//!   record of the replay that waits, and the working state is what the step that conflicts has merged.
-//! - *Continue*: what the working state is becomes the step's commit (nothing does, if it is the tip's
-//!   content), and the steps after it follow. *Skip*: they follow from the tip, without it; what was
-//!   written while it waited is carried over. *Abort*: what the steps did is taken back; what was made
-//!   is garbage.
+//! - Pick and revert are one step on top of HEAD. A rebase is a step for each of the branch's own
+//!   commits, the oldest first, on top of another version.
+//! - The branch doesn't move before all steps are done. The commits that were made until then hang
+//!   on the record of the replay that waits, and the working state is what the step that conflicts
+//!   has merged.
+//! - *Continue*: what the working state is becomes the step's commit (nothing does, if it is the
+//!   tip's content), and the steps after it follow. *Skip*: they follow from the tip, without it;
+//!   what was written while it waited is carried over. *Abort*: what the steps did is taken back;
+//!   what was made is garbage.
 //! - Conflicts of the schema wait as a merge's do: before anything of the step is merged.
 
 use crate::repository::Repository;
@@ -126,7 +127,8 @@ impl Replay<'_> {
                 let stops = Stops { merged: both_ways, decisions: None };
                 return self.wait(transaction, (*hash, &step), rest, &merged.conflicts, stops);
             }
-            // A step that was decided to change nothing is a commit, as one whose conflicts were resolved so.
+            // A step that was decided to change nothing is a commit, as one whose conflicts were
+            // resolved so.
             let is_decided = !decisions.is_empty() && self.kind != MergeKind::Rebase;
             if merged.catalog.root != self.catalog.root || is_decided {
                 self.add(transaction, *hash, &step, merged.catalog)?;

@@ -5,10 +5,11 @@ use std::ops::Deref;
 use frond_db::inside::Context;
 use frond_db::{Database, DatabaseName, Error, Frond, VersionName};
 
-/// One version of one database, with its history. Everything that a [`Database`] can do, it can, too. Cloning is
-/// cheap.
+/// One version of one database, with its history. Everything that a [`Database`] can do, it can,
+/// too. Cloning is cheap.
 ///
-/// Its methods stand beside what they are about: commits in `commit`, branches in `branch`, and so on.
+/// Its methods stand beside what they are about: commits in `commit`, branches in `branch`, and so
+/// on.
 #[derive(Clone)]
 pub struct Repository {
     database: Database,

@@ -64,8 +64,8 @@ impl Repository {
         merge_base::is_ancestor(head, chunk, &mut |hash| history::load(&**store, hash))
     }
 
-    /// Gives a merge up: what it did is taken back, what was written since stays. Where that changed
-    /// the same fields it is set aside: answered are the collections. It can be undone.
+    /// Gives a merge up: what it did is taken back, what was written since stays. Where that
+    /// changed the same fields it is set aside: answered are the collections. It can be undone.
     ///
     /// # Errors
     /// `IllegalOperation` if no merge waits.
@@ -84,7 +84,8 @@ impl Repository {
             if after.root != before.root {
                 state.adopt(engine, transaction, &Adoption { head, before, after })?;
             }
-            // Where all was in conflict too: what was resolved is remembered, and undoing takes back nothing else.
+            // Where all was in conflict too: what was resolved is remembered, and undoing takes
+            // back nothing else.
             let remembered = waiting::remember(engine, transaction, &state)?;
             let lost = Lost::working(before, remembered.as_ref());
             let why = format!("{}: aborted", merge.kind.verb());

@@ -3,14 +3,14 @@
 //! The working state has ours on the paths in conflict, and what merged cleanly; since then the
 //! document may have been changed by hand.
 //! - *Ours* leaves the document as it is now.
-//! - *Theirs* takes their values on the paths in conflict and leaves the rest as it is now: a merge of
-//!   its own, in which the document as the merge left it is the base, the present one is ours, and
-//!   the one that the merge would have left had it preferred theirs is theirs. A document that is in
-//!   conflict as a whole is taken as a whole.
+//! - *Theirs* takes their values on the paths in conflict and leaves the rest as it is now: a merge
+//!   of its own, in which the document as the merge left it is the base, the present one is ours,
+//!   and the one that the merge would have left had it preferred theirs is theirs. A document that
+//!   is in conflict as a whole is taken as a whole.
 //! - *A value* replaces or removes the document; *an update* changes it as it is now.
 //!
-//! The document is written as any other is: its indexes follow, and a unique one may refuse. Conflicts
-//! of the schema are decided by a side; the merge then runs again when it is continued.
+//! The document is written as any other is: its indexes follow, and a unique one may refuse.
+//! Conflicts of the schema are decided by a side; the merge then runs again when it is continued.
 //!
 //! One conflict costs a look-up, however many wait; many are resolved in one transaction.
 
@@ -45,7 +45,8 @@ impl Repository {
     ///
     /// # Errors
     /// `NoSuchKey` if there is no such conflict; `IllegalOperation` if no merge waits; `BadValue`
-    /// if the value has another `_id`; `BSONObjectTooLarge`; `DuplicateKey` if a unique index refuses the result.
+    /// if the value has another `_id`; `BSONObjectTooLarge`; `DuplicateKey` if a unique index
+    /// refuses the result.
     pub fn resolve_conflict(&self, id: &str, resolution: &Resolution) -> Result<u64, Error> {
         self.resolve_conflicts(&ConflictSelection::Ids(vec![id.to_owned()]), resolution)
     }

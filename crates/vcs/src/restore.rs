@@ -1,4 +1,5 @@
-//! Restoring a collection or documents as another version has them: into the working state, HEAD stays.
+//! Restoring a collection or documents as another version has them: into the working state, HEAD
+//! stays.
 //!
 //! A collection gets the version's trees whole, documents and indexes, which costs nothing however
 //! large it is; a collection that the version doesn't have is dropped. A document is written as any
@@ -33,8 +34,8 @@ impl Repository {
     /// Makes a collection of this branch what `from` (default HEAD) has; the change can be undone.
     ///
     /// # Errors
-    /// `BadValue` if there is no such version; `NamespaceNotFound` if neither it nor this branch has the collection;
-    /// `UserWritesBlocked` if this is a commit.
+    /// `BadValue` if there is no such version; `NamespaceNotFound` if neither it nor this branch
+    /// has the collection; `UserWritesBlocked` if this is a commit.
     pub fn restore_collection(
         &self,
         collection: &str,
@@ -83,7 +84,8 @@ impl Repository {
     /// Makes a document of this branch what `from` (default HEAD) has.
     ///
     /// # Errors
-    /// As [`Repository::restore_collection`]; `DuplicateKey` if a unique index refuses the document.
+    /// As [`Repository::restore_collection`]; `DuplicateKey` if a unique index refuses the
+    /// document.
     pub fn restore_document(
         &self,
         collection: &str,

@@ -151,7 +151,8 @@ impl Conflict {
 }
 
 impl RefChangeInfo {
-    /// Appends `change branch from to why time`, and `collection`, `tag`, `undid` where there are such.
+    /// Appends `change branch from to why time`, and `collection`, `tag`, `undid` where there are
+    /// such.
     pub fn append_to(&self, row: &mut DocumentBuilder) {
         row.append("change", Value::Int64(self.change as i64))
             .append("branch", Value::String(&self.branch));

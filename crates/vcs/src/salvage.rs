@@ -1,18 +1,21 @@
 //! Writes what can be read of a damaged data directory into a new one.
 //!
-//! 1. Every frame of every pack is read, whatever index and manifest say, and every chunk that is whole is put into a
-//!    store of its own (*what is left*), beside a copy of the log. The damaged directory is only read.
-//! 2. What is left is opened as a data directory, by a store that passes over parts of trees that can't be read
-//!    ([`frond_store::ChunkStore::pass_over`]) and notes them. The log is replayed up to what is damaged of it.
-//! 3. Commits all of whose chunks are whole go to the new directory as they are, with their names. One that isn't
-//!    is left out: the commits after it are those of a shallow clone, and what came before it gets a tag. A
-//!    branch's HEAD is the last whole commit of its first parents' line. Commits in packs that only the lost end of the log named
-//!    get tags.
-//! 4. Of each branch's working state every document that can be read is written, unless HEAD has the collection so
-//!    already; where documents are lost, those that HEAD has there take their place. Indexes are built anew.
+//! 1. Every frame of every pack is read, whatever index and manifest say, and every chunk that is
+//!    whole is put into a store of its own (*what is left*), beside a copy of the log. The damaged
+//!    directory is only read.
+//! 2. What is left is opened as a data directory, by a store that passes over parts of trees that
+//!    can't be read ([`frond_store::ChunkStore::pass_over`]) and notes them. The log is replayed up
+//!    to what is damaged of it.
+//! 3. Commits all of whose chunks are whole go to the new directory as they are, with their names.
+//!    One that isn't is left out: the commits after it are those of a shallow clone, and what came
+//!    before it gets a tag. A branch's HEAD is the last whole commit of its first parents' line.
+//!    Commits in packs that only the lost end of the log named get tags.
+//! 4. Of each branch's working state every document that can be read is written, unless HEAD has
+//!    the collection so already; where documents are lost, those that HEAD has there take their
+//!    place. Indexes are built anew.
 //!
-//! A part of a backup is restored in the same way (`part`): then what is left is the backup, of which what is asked
-//! for is brought.
+//! A part of a backup is restored in the same way (`part`): then what is left is the backup, of
+//! which what is asked for is brought.
 //!
 //! What else was there (reflogs, policies, sessions, merges that wait) isn't brought.
 
@@ -76,7 +79,8 @@ impl SalvagedCollection {
 pub enum LostPart {
     /// The document of this `_id`, in JSON.
     Document(String),
-    /// Documents between two `_id`s, in JSON: greater than the first, up to the second, and how many.
+    /// Documents between two `_id`s, in JSON: greater than the first, up to the second, and how
+    /// many.
     Range(Option<String>, Option<String>, Option<u64>),
     /// All of it: why.
     Whole(String),
@@ -113,10 +117,12 @@ impl SalvageReport {
     }
 }
 
-/// Writes all that can be read of `from` into `to`, a new directory. `progress` is told how many chunks were read.
+/// Writes all that can be read of `from` into `to`, a new directory. `progress` is told how many
+/// chunks were read.
 ///
 /// # Errors
-/// `NamespaceExists` if `to` holds something; `Damaged` if nothing at all can be read; if a disk doesn't answer.
+/// `NamespaceExists` if `to` holds something; `Damaged` if nothing at all can be read; if a disk
+/// doesn't answer.
 pub fn salvage(
     from: &Path,
     to: &Path,
@@ -134,7 +140,8 @@ pub fn salvage(
     Ok(report)
 }
 
-/// Writes all that can be read of the first machine's disk into `target`; what is left is kept on the second's.
+/// Writes all that can be read of the first machine's disk into `target`; what is left is kept on
+/// the second's.
 fn salvage_on(
     (from, left): (&Machine, &Machine),
     target: &Frond,

@@ -1,10 +1,10 @@
-//! History as the first stage of a pipeline: `$diff`, `$history`, `$log`, `$blame`, `$conflicts` and
-//! `$reflog`.
+//! History as the first stage of a pipeline: `$diff`, `$history`, `$log`, `$blame`, `$conflicts`
+//! and `$reflog`.
 //!
-//! Such a stage makes its own documents, one at a time, so that the stages after it filter, join and
-//! group them as they do anything else. On a collection (`aggregate: "things"`) the stage tells of that
-//! collection; on the database (`aggregate: 1`) of all, or of the one that its `collection` names.
-//! A field that a stage doesn't know is refused.
+//! Such a stage makes its own documents, one at a time, so that the stages after it filter, join
+//! and group them as they do anything else. On a collection (`aggregate: "things"`) the stage tells
+//! of that collection; on the database (`aggregate: 1`) of all, or of the one that its `collection`
+//! names. A field that a stage doesn't know is refused.
 
 use crate::repository::Repository;
 use frond_doc::{Document, Value, ValueBuf};

@@ -1,7 +1,7 @@
 //! How a pipeline that begins with history would go: `explain` of `$diff`, `$log` and their like.
 //!
-//! Such a stage has one way to go, so what is told is which versions its names stand for now, and, if the
-//! stage is run for it, how many documents it made and how long that took.
+//! Such a stage has one way to go, so what is told is which versions its names stand for now, and,
+//! if the stage is run for it, how many documents it made and how long that took.
 
 use crate::repository::Repository;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
@@ -14,8 +14,8 @@ use frond_db::inside::{Effort, Error};
 const VERSIONS: &[(&str, &str)] = &[("from", history::HEAD), ("to", "")];
 
 impl Repository {
-    /// Explains the first stage of a pipeline, if it is one that tells of history; also returns the stages
-    /// after it. The stage's options are checked; it is only run where `effort` says so.
+    /// Explains the first stage of a pipeline, if it is one that tells of history; also returns the
+    /// stages after it. The stage's options are checked; it is only run where `effort` says so.
     ///
     /// # Errors
     /// Those of the stage.

@@ -1,8 +1,8 @@
 //! A branch at one moment: its HEAD, its working state, the merge that waits.
 //!
 //! *Everything is a catalog*: the working state is HEAD's catalog with the entries of the
-//! collections that were touched since, their trees folded. So status, diff, merge and reset compare
-//! and make catalogs, and never ask whether a version was committed.
+//! collections that were touched since, their trees folded. So status, diff, merge and reset
+//! compare and make catalogs, and never ask whether a version was committed.
 //!
 //! *Concurrency*: who writes validates what was read: the ref, the merge, and the working entries
 //! that there were. A collection dropped meanwhile must not come back with the new HEAD. Entries

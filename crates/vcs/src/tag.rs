@@ -118,7 +118,8 @@ impl Repository {
     /// Has a tag name what it named before `change`, which moved or deleted it.
     ///
     /// # Errors
-    /// `IllegalOperation` if the tag has moved on since; `NamespaceExists` if a branch has its name.
+    /// `IllegalOperation` if the tag has moved on since; `NamespaceExists` if a branch has its
+    /// name.
     pub(crate) fn undo_tag(
         &self,
         transaction: &mut Transaction,

@@ -1,14 +1,14 @@
 //! Thinning: of automatic commits that are old enough, only some stay.
 //!
 //! 1. Only commits at a branch's end are looked at: made automatically, one after the other, and
-//!    reached by no other branch, tag, remote's branch or merge. So no commit that somebody made, named
-//!    or published gets another id.
-//! 2. The policy's tiers cut time into pieces, longer ones for older commits; of each piece the newest
-//!    commit stays. A commit's piece never changes but for a longer one, so thinning again takes the
-//!    same ones away.
-//! 3. The commits that stay are made again on top of each other, with the same catalogs, words and times:
-//!    a chunk each. The branch moves to the last; its working state isn't touched. The reflog remembers
-//!    the old ones, so `undo` brings them back while it does.
+//!    reached by no other branch, tag, remote's branch or merge. So no commit that somebody made,
+//!    named or published gets another id.
+//! 2. The policy's tiers cut time into pieces, longer ones for older commits; of each piece the
+//!    newest commit stays. A commit's piece never changes but for a longer one, so thinning again
+//!    takes the same ones away.
+//! 3. The commits that stay are made again on top of each other, with the same catalogs, words and
+//!    times: a chunk each. The branch moves to the last; its working state isn't touched. The
+//!    reflog remembers the old ones, so `undo` brings them back while it does.
 
 use crate::repository::Repository;
 use frond_engine::Durability;

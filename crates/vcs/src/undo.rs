@@ -4,9 +4,9 @@
 //!    undoing again goes back further. Naming an undoing brings back what it took.
 //! 2. HEAD becomes what it was before the change. Where the change had replaced the working state
 //!    (a reset, a merge, a deleted branch) that comes back too; where it had not (a commit) the
-//!    working state stays as it is. A deleted branch has its policy again, but for a time to live that
-//!    is over. A dropped collection comes back alone. A merge that waited in the
-//!    working state waits again.
+//!    working state stays as it is. A deleted branch has its policy again, but for a time to live
+//!    that is over. A dropped collection comes back alone. A merge that waited in the working state
+//!    waits again.
 //! 3. The undoing is a change of its own, remembered with what it takes away.
 
 use crate::repository::Repository;
@@ -34,12 +34,13 @@ pub struct Undone {
 }
 
 impl Repository {
-    /// Undoes a change of `branch` (default: this one; or a tag): `change`, or the newest that can be.
+    /// Undoes a change of `branch` (default: this one; or a tag): `change`, or the newest that can
+    /// be.
     ///
     /// # Errors
     /// `NoSuchKey` if there is no such change; `UserWritesBlocked` if this is a commit;
-    /// `IllegalOperation` if a merge waits, or the branch has moved on from where the change had brought it; `NamespaceExists` if
-    /// a collection would come back where there is another one.
+    /// `IllegalOperation` if a merge waits, or the branch has moved on from where the change had
+    /// brought it; `NamespaceExists` if a collection would come back where there is another one.
     pub fn undo(&self, branch: Option<&str>, change: Option<u64>) -> Result<Undone, Error> {
         let branch = match branch {
             Some(branch) => branch,
@@ -260,8 +261,8 @@ fn is_undoable(change: &RefChangeInfo) -> bool {
 }
 
 impl BranchState {
-    /// The chunk of a collection's entry as the working state has it at `snapshot`, and the order of a
-    /// capped one; only its trees are folded.
+    /// The chunk of a collection's entry as the working state has it at `snapshot`, and the order
+    /// of a capped one; only its trees are folded.
     pub fn entry_now(
         &self,
         engine: &frond_engine::Engine,

@@ -1,14 +1,15 @@
 //! Taking back a merge that waits, and remembering it.
 //!
-//! While a merge waits, clients go on writing: only what the merge itself did is taken back. That is a
-//! merge of its own: the base is the merged catalog, ours is the working state now, theirs is what it was
-//! before. What merged cleanly goes, what was written meanwhile stays, and where that changed the same
-//! field as the merge it is *set aside*: told, and remembered with the rest. Where a conflict was
-//! resolved, the base must not be what was there before, or the resolution would seem to be a
-//! client's: so it is done twice, with what ours has there and with what theirs has.
+//! While a merge waits, clients go on writing: only what the merge itself did is taken back. That
+//! is a merge of its own: the base is the merged catalog, ours is the working state now, theirs is
+//! what it was before. What merged cleanly goes, what was written meanwhile stays, and where that
+//! changed the same field as the merge it is *set aside*: told, and remembered with the rest. Where
+//! a conflict was resolved, the base must not be what was there before, or the resolution would
+//! seem to be a client's: so it is done twice, with what ours has there and with what theirs has.
 //!
-//! *Remembered*: the reflog's record of an abort, a skip, a hard reset or a deletion holds the working
-//! state, the merge's record and a tree of its conflicts, so that undoing it lets the merge wait again.
+//! *Remembered*: the reflog's record of an abort, a skip, a hard reset or a deletion holds the
+//! working state, the merge's record and a tree of its conflicts, so that undoing it lets the merge
+//! wait again.
 
 use crate::repository::Repository;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! Results for the tests of the report and the comparison: two targets, the second of which gave a wrong
-//! answer.
+//! Results for the tests of the report and the comparison: two targets, the second of which gave a
+//! wrong answer.
 
 use serde_json::json;
 

@@ -1,9 +1,10 @@
 //! The summary: what each workload's headlines say of the subject beside each other database.
 //!
-//! 1. A cell holds the peer's median and how many times better the subject is, in a colour, with a sign, and
-//!    in digits: none of them is needed to read the others. Inside the noise there is no ranking.
-//! 2. An embedded peer is compared with the subject embedded, if that was measured; a server with the
-//!    subject's server.
+//! 1. A cell holds the peer's median and how many times better the subject is, in a colour, with a
+//!    sign, and in digits: none of them is needed to read the others. Inside the noise there is no
+//!    ranking.
+//! 2. An embedded peer is compared with the subject embedded, if that was measured; a server with
+//!    the subject's server.
 //! 3. Targets of different durability never stand in one table.
 //! 4. What wasn't run, failed or was disqualified says so in its cell.
 

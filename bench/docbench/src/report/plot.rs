@@ -1,7 +1,8 @@
 //! One plot, as SVG.
 //!
-//! Every subject has its colour, its dashes and its marker, the same in all plots of a report: so lines
-//! can be told apart by whoever doesn't see the colours, and on paper. The colours are Okabe and Ito's.
+//! Every subject has its colour, its dashes and its marker, the same in all plots of a report: so
+//! lines can be told apart by whoever doesn't see the colours, and on paper. The colours are Okabe
+//! and Ito's.
 
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
@@ -21,7 +22,8 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(90, 90, 90),
     RGBColor(0, 0, 0),
 ];
-/// Length of the dash and of the gap, in pixels; none is a whole line. A colour has one of them only.
+/// Length of the dash and of the gap, in pixels; none is a whole line. A colour has one of them
+/// only.
 const DASHES: [Option<(i32, i32)>; 4] = [None, Some((8, 4)), Some((2, 3)), Some((14, 4))];
 const _: () = assert!(COLOURS.len().is_multiple_of(DASHES.len()));
 const LINE_WIDTH: u32 = 2;
@@ -153,8 +155,8 @@ impl Plot {
     }
 }
 
-/// Gives the lines of a picture their dashes, which the drawing library would write one by one, and leaves out what is so
-/// anyway.
+/// Gives the lines of a picture their dashes, which the drawing library would write one by one, and
+/// leaves out what is so anyway.
 fn dashed(svg: String) -> String {
     let mut svg = svg.replace(" opacity=\"1\"", "").replace(" stroke=\"none\"", "");
     for (look, RGBColor(red, green, blue)) in COLOURS.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! Which plots a workload's rows make: nothing here knows a workload.
 //!
-//! 1. *By parameter*: a metric over a numeric parameter that takes three values or more on one target, with
-//!    all other parameters equal: latency against clients, or against a document's size.
+//! 1. *By parameter*: a metric over a numeric parameter that takes three values or more on one
+//!    target, with all other parameters equal: latency against clients, or against a document's
+//!    size.
 //! 2. *Over time*: the throughput of a headline, step by step, the repetitions' mean.
 //! 3. *By percentile*: the latencies of a headline's load, from its histogram.
 //!
@@ -64,7 +65,8 @@ fn by_parameter(rows: &[&Row], looks: &[String]) -> Vec<Plot> {
     plots
 }
 
-/// Of latencies the median and the 95th percentile are drawn, of all operations together if there are.
+/// Of latencies the median and the 95th percentile are drawn, of all operations together if there
+/// are.
 fn is_plotted(row: &Row, rows: &[&Row]) -> bool {
     let operation = row.parameters.get("operation").and_then(Value::as_str);
     let has_all = || {

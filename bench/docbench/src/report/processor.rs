@@ -1,7 +1,9 @@
-//! A table beside the rates: the processor time that an operation took in the server, and in the client.
+//! A table beside the rates: the processor time that an operation took in the server, and in the
+//! client.
 //!
-//! Clients run on the processors that the databases use, so a rate says as much of the client's library as of the
-//! database where that library takes more. This table tells them apart. Rows are the cases of headlines.
+//! Clients run on the processors that the databases use, so a rate says as much of the client's
+//! library as of the database where that library takes more. This table tells them apart. Rows are
+//! the cases of headlines.
 
 use super::words::{self, escaped, put};
 use crate::results::{Row, Status};

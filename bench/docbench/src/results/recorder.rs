@@ -138,9 +138,9 @@ impl Recorder {
         gathered.row.series_warm_up = Some(0.0);
     }
 
-    /// Adds one repetition's load: `throughput` with its series (the headline, if the case is one), and
-    /// `latency_p50`, `_p95`, `_p99`, `_p999` for each operation and, where there are several, for `all`;
-    /// each `latency_p50` has the histogram.
+    /// Adds one repetition's load: `throughput` with its series (the headline, if the case is one),
+    /// and `latency_p50`, `_p95`, `_p99`, `_p999` for each operation and, where there are several,
+    /// for `all`; each `latency_p50` has the histogram.
     pub fn load(&mut self, target: &str, case: &Case, span: &Span, measured: &Measured) {
         let rate = ("operations/s", Better::Higher);
         let gathered = self.row(target, case, "throughput", rate);
@@ -158,8 +158,8 @@ impl Recorder {
         }
     }
 
-    /// Adds one repetition's latencies (microseconds) of one operation: `latency_p50` with the histogram,
-    /// `_p95`, `_p99`, `_p999`, with the parameter `operation`.
+    /// Adds one repetition's latencies (microseconds) of one operation: `latency_p50` with the
+    /// histogram, `_p95`, `_p99`, `_p999`, with the parameter `operation`.
     pub fn latency(
         &mut self,
         target: &str,
@@ -196,8 +196,8 @@ impl Recorder {
         gathered.row.reason = Some(reason.into());
     }
 
-    /// Notes that the target's run has ended with a failure: none of its rows counts if an answer was
-    /// wrong.
+    /// Notes that the target's run has ended with a failure: none of its rows counts if an answer
+    /// was wrong.
     pub fn fault(&mut self, target: &str, failure: &Failure) {
         let status = match failure {
             Failure::Wrong(_) => Status::Wrong,

@@ -1,7 +1,7 @@
 //! Documents in SQL: a table for each collection, `id` its key, `doc` the document as JSON.
 //!
-//! [`SqlDocuments`] gives any [`SqlSession`] the document operations of a [`Session`]. The statements are
-//! those that the database's manual recommends:
+//! [`SqlDocuments`] gives any [`SqlSession`] the document operations of a [`Session`]. The
+//! statements are those that the database's manual recommends:
 //!
 //! - PostgreSQL: `jsonb`, expression indexes, `jsonb_set`, `jsonb_insert`, `#-`;
 //! - SQLite: JSONB in a `blob`, expression indexes, `jsonb_set`;
@@ -63,7 +63,8 @@ impl<S: SqlSession> SqlDocuments<S> {
         self.sql.dialect()
     }
 
-    /// The column of an indexed field, made if it isn't there; only where expressions aren't indexed.
+    /// The column of an indexed field, made if it isn't there; only where expressions aren't
+    /// indexed.
     fn column(&mut self, collection: &str, path: &str, kind: Kind) -> Result<String, Failure> {
         if let Some(column) = self.columns.get(collection, path) {
             return Ok(column);

@@ -1,9 +1,9 @@
 //! Servers that we start on loopback, on a directory of ours, and stop again.
 //!
-//! A program is found by `--peer-bin NAME=PATH`, on the path, or where Debian keeps it. Each server has its
-//! data and its log in the target's directory, and its configuration is what its module here writes on the
-//! command line; nothing else is read. All are reached by TCP: a Unix socket would spare its server, not the
-//! others, a good part of a small operation.
+//! A program is found by `--peer-bin NAME=PATH`, on the path, or where Debian keeps it. Each server
+//! has its data and its log in the target's directory, and its configuration is what its module
+//! here writes on the command line; nothing else is read. All are reached by TCP: a Unix socket
+//! would spare its server, not the others, a good part of a small operation.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

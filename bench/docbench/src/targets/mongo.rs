@@ -1,13 +1,14 @@
-//! Any server of MongoDB's protocol, by MongoDB's own Rust driver: Frond, MongoDB, FerretDB and others.
+//! Any server of MongoDB's protocol, by MongoDB's own Rust driver: Frond, MongoDB, FerretDB and
+//! others.
 //!
-//! Writes have the write concern `{w: "majority", j: true}`; documents travel as raw BSON, so that the
-//! driver doesn't build them. Everything else is the driver's default, retryable writes included.
-//! With the scheme `plain+mongodb` sessions do without a driver ([`plain`]).
+//! Writes have the write concern `{w: "majority", j: true}`; documents travel as raw BSON, so that
+//! the driver doesn't build them. Everything else is the driver's default, retryable writes
+//! included. With the scheme `plain+mongodb` sessions do without a driver ([`plain`]).
 //!
-//! Each session has a client of the driver of its own, on a runtime of its own thread, as the PostgreSQL
-//! driver's sessions have: shared by threads, the driver hands each operation to another thread and back,
-//! which cost more than what the server does. So a session has a second connection, by which the driver's
-//! monitor asks the server now and then how it is.
+//! Each session has a client of the driver of its own, on a runtime of its own thread, as the
+//! PostgreSQL driver's sessions have: shared by threads, the driver hands each operation to another
+//! thread and back, which cost more than what the server does. So a session has a second
+//! connection, by which the driver's monitor asks the server now and then how it is.
 
 mod plain;
 mod wire;
@@ -68,7 +69,8 @@ impl Driver {
 }
 
 impl Mongo {
-    /// Connects to the server at `uri`, which may begin with [`PLAIN`]; `server` is the one that we started, if we did.
+    /// Connects to the server at `uri`, which may begin with [`PLAIN`]; `server` is the one that we
+    /// started, if we did.
     pub fn connect(
         name: &str,
         uri: &str,

@@ -118,7 +118,8 @@ fn keys(index: &IndexSpec) -> Document {
     index.fields.iter().map(|(path, _)| (path.clone(), Bson::Int32(1))).collect()
 }
 
-/// An index as `createIndexes` takes it. `clustering` is Frond's own: the index holds whole documents.
+/// An index as `createIndexes` takes it. `clustering` is Frond's own: the index holds whole
+/// documents.
 pub fn index(index: &IndexSpec) -> Document {
     let mut spec = doc! { "key": keys(index), "name": &index.name };
     if index.clustered {

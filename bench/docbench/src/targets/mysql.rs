@@ -1,5 +1,5 @@
-//! Servers of MySQL's protocol: MariaDB (InnoDB or RocksDB), Dolt, MySQL itself. Documents as `json`,
-//! computed columns that are indexed, prepared statements, a synced log.
+//! Servers of MySQL's protocol: MariaDB (InnoDB or RocksDB), Dolt, MySQL itself. Documents as
+//! `json`, computed columns that are indexed, prepared statements, a synced log.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,8 @@ pub struct MySql {
 }
 
 impl MySql {
-    /// Connects to the server at `address` (`mysql://` or `unix:`); `server` is the one that we started.
+    /// Connects to the server at `address` (`mysql://` or `unix:`); `server` is the one that we
+    /// started.
     pub fn connect(
         name: &str,
         address: &str,

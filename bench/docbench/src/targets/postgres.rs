@@ -1,7 +1,7 @@
 //! PostgreSQL: documents as JSONB, expression indexes, prepared statements, `fsync` on.
 //!
-//! The `?` of statements become `$1`, `$2` ... Transactions have PostgreSQL's default isolation, `read
-//! committed`, as its users run TPC-C: what must not change is locked by `for update`.
+//! The `?` of statements become `$1`, `$2` ... Transactions have PostgreSQL's default isolation,
+//! `read committed`, as its users run TPC-C: what must not change is locked by `for update`.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;

@@ -1,7 +1,9 @@
-//! SQLite, embedded: JSONB in a `blob`, expression indexes, write-ahead log with `synchronous = full`.
+//! SQLite, embedded: JSONB in a `blob`, expression indexes, write-ahead log with
+//! `synchronous = full`.
 //!
-//! One writer at a time is SQLite's own rule: writers queue for its lock, by its busy handler. A read-only
-//! transaction that then writes could fail at once, so that transactions begin as writers.
+//! One writer at a time is SQLite's own rule: writers queue for its lock, by its busy handler. A
+//! read-only transaction that then writes could fail at once, so that transactions begin as
+//! writers.
 
 use std::path::PathBuf;
 use std::time::Duration;

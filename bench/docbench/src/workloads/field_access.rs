@@ -1,16 +1,17 @@
 //! One field of a document in memory, in several formats (Oracle's DocBench, its client side).
 //!
-//! The shapes are the publication's: 100, 500 and 1,000 fields, the first, middle or last of which is asked
-//! for, and documents that are nested. For each shape and format, nanoseconds a get:
+//! The shapes are the publication's: 100, 500 and 1,000 fields, the first, middle or last of which
+//! is asked for, and documents that are nested. For each shape and format, nanoseconds a get:
 //!
-//! 1. *opened*: whatever the format does once for a document is done before: the same field again and
-//!    again; a random field each time; a field that isn't there;
-//! 2. *bytes*: each get begins with the bytes, as they come from a disk or a wire that checked them;
+//! 1. *opened*: whatever the format does once for a document is done before: the same field again
+//!    and again; a random field each time; a field that isn't there;
+//! 2. *bytes*: each get begins with the bytes, as they come from a disk or a wire that checked
+//!    them;
 //! 3. *scan*: all values are read, the nested ones too; nanoseconds a document;
 //! 4. *size*: the bytes of the encoded document.
 //!
-//! Formats are no databases: each is a subject of its own, and a module with one function. Every get answers
-//! the length of the text that it found, and their sum must be right.
+//! Formats are no databases: each is a subject of its own, and a module with one function. Every
+//! get answers the length of the text that it found, and their sum must be right.
 
 mod bson_format;
 #[cfg(feature = "frond")]
@@ -155,8 +156,8 @@ fn run_shape(context: &mut Context<'_>, format: Format, shape: &Shape) -> Result
     Ok(())
 }
 
-/// Nanoseconds a get, and the document's size. The number of gets is found first, so that the measured
-/// ones take long enough.
+/// Nanoseconds a get, and the document's size. The number of gets is found first, so that the
+/// measured ones take long enough.
 fn nanos(
     context: &Context<'_>,
     format: Format,

@@ -1,15 +1,19 @@
-//! Inserts under four secondary indexes, to the end ("exit velocity"), with range queries beside them.
+//! Inserts under four secondary indexes, to the end ("exit velocity"), with range queries beside
+//! them.
 //!
-//! After TokuMX's benchmark: documents {URI, name, origin, creation, expiration}, an index on the URI, which
-//! is clustered where the database has that, and on name, origin and expiration. All these are random, so
-//! that each insert touches as many places as there are indexes.
+//! After TokuMX's benchmark: documents {URI, name, origin, creation, expiration}, an index on the
+//! URI, which is clustered where the database has that, and on name, origin and expiration. All
+//! these are random, so that each insert touches as many places as there are indexes.
 //!
-//! 1. Writers insert batches, each in a durable step, until the count is reached or the time is over: a
-//!    database that slows down is measured as far as it came, and the row `inserted` says how far.
-//! 2. Beside them one reader asks again and again for 1,000 documents from a random URI on, in order.
-//! 3. The exit velocity is the rate of the last tenth of the documents. Disk used is told at the end.
-//! 4. Cold: the database is stopped, the operating system's caches are dropped, the database is started again, and
-//!    one client reads such ranges.
+//! 1. Writers insert batches, each in a durable step, until the count is reached or the time is
+//!    over: a database that slows down is measured as far as it came, and the row `inserted` says
+//!    how far.
+//! 2. Beside them one reader asks again and again for 1,000 documents from a random URI on, in
+//!    order.
+//! 3. The exit velocity is the rate of the last tenth of the documents. Disk used is told at the
+//!    end.
+//! 4. Cold: the database is stopped, the operating system's caches are dropped, the database is
+//!    started again, and one client reads such ranges.
 //!
 //! The data are a multiple of the cache, except at `smoke`.
 

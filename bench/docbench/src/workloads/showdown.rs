@@ -1,17 +1,18 @@
 //! Von Neumann documents (DoltHub: JSON Showdown): large documents that are made of each other.
 //!
 //! Document k of the family holds all earlier ones as values, so that its size doubles with k. A
-//! collection holds as many documents of one size as make its whole size, equal but for `level`, which is
-//! the document's number. For each size:
+//! collection holds as many documents of one size as make its whole size, equal but for `level`,
+//! which is the document's number. For each size:
 //!
-//! 1. *import*: the documents are inserted, in durable steps of 4 MB at most, until the database has settled;
-//!    *export*: all are read, whole;
+//! 1. *import*: the documents are inserted, in durable steps of 4 MB at most, until the database
+//!    has settled; *export*: all are read, whole;
 //! 2. *copy*: the collection is copied inside the database, with `level` changed in each document;
-//! 3. *extract*, *filter*, *order*: `level` of all, of one, of all in its order; first without, then with
-//!    an index on `level`;
+//! 3. *extract*, *filter*, *order*: `level` of all, of one, of all in its order; first without,
+//!    then with an index on `level`;
 //! 4. *disk*: the bytes on it with the first collection alone, settled, before the copy.
 //!
-//! Imports and exports are rates of the documents' bytes as BSON, so that formats are measured by what they carry.
+//! Imports and exports are rates of the documents' bytes as BSON, so that formats are measured by
+//! what they carry.
 
 mod family;
 

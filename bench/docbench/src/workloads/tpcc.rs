@@ -1,16 +1,17 @@
 //! TPC-C's five transactions in their mix, as documents with transactions and as rows in SQL.
 //!
 //! After the specification, revision 5.11, and Dolt's comparison with MySQL. What differs from the
-//! specification: clients don't think or key (they ask as fast as they are answered), and below `full` each
-//! warehouse's items, customers and orders are divided by a number that stands in the rows' parameters. So a
-//! figure here is no tpmC that can be compared with audited ones; it is so called because it counts the same.
+//! specification: clients don't think or key (they ask as fast as they are answered), and below
+//! `full` each warehouse's items, customers and orders are divided by a number that stands in the
+//! rows' parameters. So a figure here is no tpmC that can be compared with audited ones; it is so
+//! called because it counts the same.
 //!
 //! - **Documents** ([`documents`]): an order embeds its lines. On targets that aren't SQL.
 //! - **Rows** ([`rows`]): the specification's tables. On targets that speak SQL.
 //!
-//! A transaction that lost to another is rolled back and runs again, within its latency; how often that was
-//! is `abort_rate`. After each number of clients the consistency conditions 1 to 4 (3.3.2 of the
-//! specification) are checked on the whole database; a violation disqualifies the target.
+//! A transaction that lost to another is rolled back and runs again, within its latency; how often
+//! that was is `abort_rate`. After each number of clients the consistency conditions 1 to 4 (3.3.2
+//! of the specification) are checked on the whole database; a violation disqualifies the target.
 
 mod check;
 mod client;

@@ -1,13 +1,14 @@
-//! Updates inside documents, one client, each durable (DocBench: Oracle's comparison of OSON and BSON on
-//! servers).
+//! Updates inside documents, one client, each durable (DocBench: Oracle's comparison of OSON and
+//! BSON on servers).
 //!
-//! 1. *set*: one field of documents with 100, 500 and 1,000 fields; 3, 5 and 10 fields of one with 1,000; one
-//!    field in the middle of documents of 10 KB to 4 MB.
-//! 2. *push* and *pull*: a scalar or an object in front of, in the middle of and behind an array of 100 KB,
-//!    1 MB and 4 MB.
+//! 1. *set*: one field of documents with 100, 500 and 1,000 fields; 3, 5 and 10 fields of one with
+//!    1,000; one field in the middle of documents of 10 KB to 4 MB.
+//! 2. *push* and *pull*: a scalar or an object in front of, in the middle of and behind an array of
+//!    100 KB, 1 MB and 4 MB.
 //!
-//! Every operation has its latency; after each case the document is read and must be what the same operations
-//! make of a plain value. A database that can't do an operation inside the document says so in its row.
+//! Every operation has its latency; after each case the document is read and must be what the same
+//! operations make of a plain value. A database that can't do an operation inside the document says
+//! so in its row.
 
 mod subject;
 
@@ -222,7 +223,8 @@ impl Trial {
                     let value = subject::element(is_object, i64::from(number), value);
                     vec![Change::InsertAt { path, position: place.position(length), value }]
                 } else {
-                    // The array is one longer than it was: the middle and the end are where the push put it.
+                    // The array is one longer than it was: the middle and the end are where the
+                    // push put it.
                     let position = place.position(length - 1);
                     let value = subject::array_element(document, position);
                     vec![Change::RemoveAt { path, position, value }]

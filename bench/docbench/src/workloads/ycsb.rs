@@ -1,17 +1,17 @@
 //! YCSB (Cooper and others: Benchmarking Cloud Serving Systems with YCSB, 2010), workloads A to F.
 //!
-//! Records have ten fields of 100 bytes. Each value tells which record and field it belongs to and how often
-//! the record was written, and the rest of it follows from that: so every read can be checked, whatever
-//! was updated meanwhile, and all are.
+//! Records have ten fields of 100 bytes. Each value tells which record and field it belongs to and
+//! how often the record was written, and the rest of it follows from that: so every read can be
+//! checked, whatever was updated meanwhile, and all are.
 //!
 //! 1. The records are loaded and the database settles.
 //! 2. Each mix runs in a closed loop with eight clients.
-//! 3. The mix A (half updates) runs with 1, 8, 35, 70, 105 ... clients until the 95th percentile passes
-//!    5 ms: the publication's curve, with the last point below it.
-//! 4. The mix A runs in an open loop over 500 connections; the highest rate whose 95th percentile is below
-//!    5 ms is found by bisection.
-//! 5. Cold: the database is stopped, the operating system's caches are dropped, the database is started again, and
-//!    one client reads random records.
+//! 3. The mix A (half updates) runs with 1, 8, 35, 70, 105 ... clients until the 95th percentile
+//!    passes 5 ms: the publication's curve, with the last point below it.
+//! 4. The mix A runs in an open loop over 500 connections; the highest rate whose 95th percentile
+//!    is below 5 ms is found by bisection.
+//! 5. Cold: the database is stopped, the operating system's caches are dropped, the database is
+//!    started again, and one client reads random records.
 
 mod client;
 mod record;
@@ -198,8 +198,8 @@ struct Probe {
     is_in_time: bool,
 }
 
-/// Tries a rate; a second time if it wasn't answered in time, since one pass may have been somebody else's
-/// doing.
+/// Tries a rate; a second time if it wasn't answered in time, since one pass may have been somebody
+/// else's doing.
 fn probe(
     context: &mut Context<'_>,
     connections: &mut [Box<dyn Client + '_>],

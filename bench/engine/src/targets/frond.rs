@@ -12,8 +12,8 @@ use crate::document;
 use crate::measure;
 use crate::target::{Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue};
 
-/// Pages of packs' indexes get such a part of the cache's bytes, on top of them: less than half of what an engine gives
-/// them that is told how much memory there is.
+/// Pages of packs' indexes get such a part of the cache's bytes, on top of them: less than half of
+/// what an engine gives them that is told how much memory there is.
 const INDEX_SHARE: u64 = 16;
 /// How long a transaction waits that lost against another.
 const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
@@ -22,7 +22,8 @@ const CONFLICT_PAUSE: Duration = Duration::from_micros(20);
 const SLOW_COUNT: usize = 5;
 const SLOW_MILLIS: f64 = 1.0;
 
-/// The engine is at rest if nothing is due and its threads use less than this in such a time, twice in a row.
+/// The engine is at rest if nothing is due and its threads use less than this in such a time, twice
+/// in a row.
 const QUIET: Duration = Duration::from_millis(5);
 const QUIET_CPU_SECONDS: f64 = 0.000_5;
 

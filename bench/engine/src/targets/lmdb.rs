@@ -25,8 +25,9 @@ impl Lmdb {
     pub fn open(settings: &Settings<'_>) -> Result<Lmdb, Failure> {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES).max_dbs(settings.tree_count as u32).max_readers(READERS_MAX);
-        // SAFETY: the flag changes what the system reads ahead, which the manual advises where data exceed memory. The
-        // directory was made for this process alone: nobody changes the mapped file.
+        // SAFETY: the flag changes what the system reads ahead, which the manual advises where data
+        // exceed memory. The directory was made for this process alone: nobody changes the mapped
+        // file.
         let environment =
             unsafe { options.flags(EnvFlags::NO_READ_AHEAD).open(settings.directory)? };
         let environment: &'static Env = Box::leak(Box::new(environment));

@@ -3,10 +3,10 @@
 //! All trees share one column family, each with a prefix of its own, as MyRocks lays out a table's
 //! indexes: so there is one write buffer for all, as Frond has.
 //!
-//! *Why the calls are sound*: every pointer comes from a RocksDB constructor, is never null (checked
-//! where the library may fail), and is given back once, in the owner's `Drop`; slices are passed
-//! with their own lengths; an error string is copied and freed at once. RocksDB allows any number of
-//! threads on one `rocksdb_t`; iterators and batches stay with one session.
+//! *Why the calls are sound*: every pointer comes from a RocksDB constructor, is never null
+//! (checked where the library may fail), and is given back once, in the owner's `Drop`; slices are
+//! passed with their own lengths; an error string is copied and freed at once. RocksDB allows any
+//! number of threads on one `rocksdb_t`; iterators and batches stay with one session.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStrExt;

@@ -1,11 +1,12 @@
 //! WiredTiger, the system's library: one table a tree, by the functions of `native/wiredtiger.c`.
 //!
-//! A commit is synced by the log's own group commit (`transaction_sync`). Blocks are compressed with
-//! Snappy, as MongoDB does, if the library has it.
+//! A commit is synced by the log's own group commit (`transaction_sync`). Blocks are compressed
+//! with Snappy, as MongoDB does, if the library has it.
 //!
-//! *Why the calls are sound*: handles come from WiredTiger and are given back once, in their owner's
-//! `Drop`; a session and its cursors stay on one thread; keys and values are passed with their own
-//! lengths and copied before a call returns; what a cursor shows is visited before it moves.
+//! *Why the calls are sound*: handles come from WiredTiger and are given back once, in their
+//! owner's `Drop`; a session and its cursors stay on one thread; keys and values are passed with
+//! their own lengths and copied before a call returns; what a cursor shows is visited before it
+//! moves.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;

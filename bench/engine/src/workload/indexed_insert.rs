@@ -2,9 +2,9 @@
 //!
 //! One thread, a synced transaction a batch of 1,000 documents, a range query of 1,000 documents by
 //! the clustered index after every 20th batch. Then the target comes to rest: its deferred work
-//! counts. A target that runs out of time has inserted less: compare the rates at equal counts.
-//! The generator's own processor time is measured first, and taken away. How fast it is beside the insertion tells how fast
-//! the machine is just then: it always does the same.
+//! counts. A target that runs out of time has inserted less: compare the rates at equal counts. The
+//! generator's own processor time is measured first, and taken away. How fast it is beside the
+//! insertion tells how fast the machine is just then: it always does the same.
 
 use std::time::Instant;
 
@@ -47,7 +47,8 @@ struct BatchSeconds {
     /// When it began.
     begun: f64,
     all: f64,
-    /// What of it the thread was on a processor, or waited for one; the rest it waited for others or for the disk.
+    /// What of it the thread was on a processor, or waited for one; the rest it waited for others
+    /// or for the disk.
     own: ThreadSeconds,
     /// What making its documents took of a processor.
     making: f64,

@@ -1,4 +1,5 @@
-//! Records as several workloads of Frond alone load them: keys that ascend with their numbers, values of the workload's own.
+//! Records as several workloads of Frond alone load them: keys that ascend with their numbers,
+//! values of the workload's own.
 
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, TreeId};

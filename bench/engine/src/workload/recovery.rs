@@ -1,9 +1,11 @@
-//! Frond alone: an opening whose log has many small changes of records in a tree much larger than the cache.
+//! Frond alone: an opening whose log has many small changes of records in a tree much larger than
+//! the cache.
 //!
-//! Of a small change the log has what differs, and the opening makes the record again from the one before. Records of
-//! 1 KB are loaded, then a number at random ones is changed, in synced transactions of a hundred, and nothing is flushed.
-//! The engine is left as a crash leaves it and opened again: once with the system's cache of the files as it is, and
-//! once without (which only root may ask for).
+//! Of a small change the log has what differs, and the opening makes the record again from the one
+//! before. Records of 1 KB are loaded, then a number at random ones is changed, in synced
+//! transactions of a hundred, and nothing is flushed. The engine is left as a crash leaves it and
+//! opened again: once with the system's cache of the files as it is, and once without (which only
+//! root may ask for).
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! Frond alone: data of eighty times the memory that it is given, as 20 GB with 256 MB.
 //!
-//! Records of 1 KB are loaded, the engine is opened again, then records are read at random keys, and
-//! written, ten in a synced transaction. What the process took at most is noted after each step: what
-//! grows with the data beside the caches (where each chunk lies) is in it.
+//! Records of 1 KB are loaded, the engine is opened again, then records are read at random keys,
+//! and written, ten in a synced transaction. What the process took at most is noted after each
+//! step: what grows with the data beside the caches (where each chunk lies) is in it.
 
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,12 @@
-//! What only Frond does: branch, version commit of 100 random edits, diff of 10 edits, at two sizes, in a tree as
-//! collections have for documents (leaves of 8 KB) and one as they have for indexes (4 KB).
+//! What only Frond does: branch, version commit of 100 random edits, diff of 10 edits, at two
+//! sizes, in a tree as collections have for documents (leaves of 8 KB) and one as they have for
+//! indexes (4 KB).
 //!
 //! A tree of entries of 116 bytes is loaded. *Branch*: a new tree with the same base, in a synced
 //! transaction. *Commit*: 100 edits at random keys are written in a synced transaction, then folded
-//! into the tree; the processor time of both, without the syncs' wall time. Nothing is collected meanwhile, or it isn't
-//! counted. *Diff*: between two
-//! versions that differ in 10 edits. Each is the median of many.
+//! into the tree; the processor time of both, without the syncs' wall time. Nothing is collected
+//! meanwhile, or it isn't counted. *Diff*: between two versions that differ in 10 edits. Each is
+//! the median of many.
 
 use std::time::{Duration, Instant};
 
@@ -108,7 +109,8 @@ fn branch(engine: &Engine, tree: TreeId) -> Result<f64, Failure> {
     Ok(begin.elapsed().as_secs_f64() * 1e3)
 }
 
-/// Waits until what loading has left is collected, which takes a processor from whatever is measured beside it.
+/// Waits until what loading has left is collected, which takes a processor from whatever is
+/// measured beside it.
 fn wait_for_collection() -> Result<(), Failure> {
     let used = || measure::cpu_seconds_of_threads_named(|name| name == COLLECTING_THREAD);
     let mut before = used()?;

@@ -3,14 +3,16 @@
 //! C reads only, B updates 5 % and A 50 %; an update replaces the whole record in a synced
 //! transaction. Keys are spread over the tree (scrambled Zipf). C comes first, on data at rest. Two
 //! sizes have the same records; the cache holds all of them with room, or a quarter. The file
-//! system's cache isn't limited then, on any side: a miss costs a call, not a seek. The third has ten times as many, and a
-//! quarter of their bytes is all the memory that there is, for the process and for the file system's cache of
-//! its files, from before the load on. A miss is a read from the disk. There
+//! system's cache isn't limited then, on any side: a miss costs a call, not a seek. The third has
+//! ten times as many, and a quarter of their bytes is all the memory that there is, for the process
+//! and for the file system's cache of its files, from before the load on. A miss is a read from the
+//! disk. There
 //!
-//! - each engine's own cache gets such a share of the memory as the engine reads fastest with (`--cache-eighths` gives all
-//!   the same), as somebody would who runs it; write buffers are small;
-//! - each reads as many records as there are before anything is measured: in the first seconds most misses are of records
-//!   that nobody has read before, which no cache can help.
+//! - each engine's own cache gets such a share of the memory as the engine reads fastest with
+//!   (`--cache-eighths` gives all the same), as somebody would who runs it; write buffers are
+//!   small;
+//! - each reads as many records as there are before anything is measured: in the first seconds most
+//!   misses are of records that nobody has read before, which no cache can help.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! `frond diff`: how two versions differ, document by document and field by field.
 //!
 //! A line begins with `+` for what only the right side has, `-` for what only the left side has,
-//! `~` for what both have and is different. The rows come from the `$diff` stage, in batches, so that
-//! a diff of any size is printed as it is read.
+//! `~` for what both have and is different. The rows come from the `$diff` stage, in batches, so
+//! that a diff of any size is printed as it is read.
 
 use std::io::Write;
 

@@ -1,7 +1,8 @@
 //! `frond doctor`: how a data directory is, what the machine gives it, and what to do about it.
 //!
-//! Each line is a finding; where something should be done, the advice stands below it. A directory that
-//! another process has open is looked at from outside only; a server that runs tells itself how it is. Damage is for `frond fsck`, which reads all.
+//! Each line is a finding; where something should be done, the advice stands below it. A directory
+//! that another process has open is looked at from outside only; a server that runs tells itself
+//! how it is. Damage is for `frond fsck`, which reads all.
 
 mod server;
 
@@ -63,13 +64,13 @@ pub struct Doctor {
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["data", "store"])]
     uri: Option<String>,
 
-    /// Bucket to look at instead (s3://BUCKET/PREFIX): writers race on a conditional put, and a store
-    /// where two win is refused
+    /// Bucket to look at instead (s3://BUCKET/PREFIX): writers race on a conditional put, and a
+    /// store where two win is refused
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     store: Option<String>,
 
-    /// Believe what the machine's clock says, however far it leapt since the directory was used last:
-    /// what is due by it expires from now on
+    /// Believe what the machine's clock says, however far it leapt since the directory was used
+    /// last: what is due by it expires from now on
     #[arg(long, conflicts_with = "store")]
     accept_clock: bool,
 }

@@ -187,8 +187,8 @@ impl Export {
         Ok(count)
     }
 
-    /// Writes whole documents as they are stored, however large; `false` if a command must be asked:
-    /// of a server, a view, or some fields.
+    /// Writes whole documents as they are stored, however large; `false` if a command must be
+    /// asked: of a server, a view, or some fields.
     fn export_stored(
         &self,
         backend: &mut dyn Backend,

@@ -46,8 +46,9 @@ pub struct Gc {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     rate: Option<i64>,
 
-    /// Directory or s3://BUCKET/PREFIX of a plain remote or of backups, to collect instead: what cut
-    /// pushes left and removed backups needed goes. A push that runs meanwhile is refused at its end
+    /// Directory or s3://BUCKET/PREFIX of a plain remote or of backups, to collect instead: what
+    /// cut pushes left and removed backups needed goes. A push that runs meanwhile is refused at
+    /// its end
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["quick", "rate", "uri"])]
     place: Option<String>,
 

@@ -1,9 +1,9 @@
 //! The lines of descent beside a log, as git draws them.
 //!
-//! A *lane* is a column that waits for a commit: the one that a child drew above named as its parent.
-//! A commit stands in its lane (the first that waits for it, or a new one at the right), which then
-//! waits for its first parent. Further parents get lanes beside it (`|\`), unless one waits for
-//! them already; two lanes that wait for the same commit become one (`|/`).
+//! A *lane* is a column that waits for a commit: the one that a child drew above named as its
+//! parent. A commit stands in its lane (the first that waits for it, or a new one at the right),
+//! which then waits for its first parent. Further parents get lanes beside it (`|\`), unless one
+//! waits for them already; two lanes that wait for the same commit become one (`|/`).
 
 /// What is drawn for a commit.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! 1. One thread reads and parses, and hands over batches; this one writes them: both cores work.
 //! 2. What is wrong with one document is told with its line, and the import goes on, or stops.
-//! 3. Whatever the size of the file, only a few batches are in memory; whatever the size of a document
-//!    that is inserted into a data directory, only some megabytes of it.
+//! 3. Whatever the size of the file, only a few batches are in memory; whatever the size of a
+//!    document that is inserted into a data directory, only some megabytes of it.
 
 mod batches;
 mod progress;

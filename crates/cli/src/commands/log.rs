@@ -230,7 +230,8 @@ pub fn whole(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failur
     Ok(())
 }
 
-/// Appends an `_id` as `name`: as JSON where it reads as JSON, otherwise as text: `17`, `"17"`, `DEU`.
+/// Appends an `_id` as `name`: as JSON where it reads as JSON, otherwise as text: `17`, `"17"`,
+/// `DEU`.
 pub fn append_id(command: &mut DocumentBuilder, name: &str, id: &str) {
     let parsed = extended_json::parse(&format!("{{\"_id\":{id}}}")).ok();
     let parsed = parsed.filter(|parsed| parsed.iter().count() == 1);

@@ -1,7 +1,7 @@
 //! `frond remote`, `clone`, `fetch`, `pull` and `push`: the same repository elsewhere.
 //!
-//! They work on a data directory that this process opens (`--data`): a server doesn't open directories
-//! that a client names. The other side may be a running server.
+//! They work on a data directory that this process opens (`--data`): a server doesn't open
+//! directories that a client names. The other side may be a running server.
 
 use std::io::Write;
 use std::path::PathBuf;

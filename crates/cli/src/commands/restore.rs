@@ -46,8 +46,8 @@ pub struct Restore {
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
-    /// Directory or s3://BUCKET/PREFIX with backups: makes --data, which is empty or holds what a cut
-    /// restore left, a data directory as the last one has it
+    /// Directory or s3://BUCKET/PREFIX with backups: makes --data, which is empty or holds what a
+    /// cut restore left, a data directory as the last one has it
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["database", "collection", "uri"])]
     backup: Option<String>,
 
@@ -55,7 +55,8 @@ pub struct Restore {
     #[arg(long, requires = "backup")]
     name: Option<String>,
 
-    /// Only this database of the backup, with its branches, tags and commits: into --data, which may hold others
+    /// Only this database of the backup, with its branches, tags and commits: into --data, which
+    /// may hold others
     #[arg(
         long = "database",
         value_name = "DATABASE",

@@ -1,5 +1,5 @@
-//! `frond serve`: MongoDB's wire protocol on a loopback address, and remotes over HTTP on another, until
-//! SIGINT or SIGTERM.
+//! `frond serve`: MongoDB's wire protocol on a loopback address, and remotes over HTTP on another,
+//! until SIGINT or SIGTERM.
 
 mod network;
 
@@ -81,8 +81,8 @@ pub struct Serve {
               DOCUMENT_BYTES_MAX as u64..=DOCUMENT_BYTES_LIMIT as u64))]
     max_document_bytes: u64,
 
-    /// Address on which databases can be cloned, fetched, pushed to and, with a token, backed up over
-    /// HTTP; beyond loopback with tokens only
+    /// Address on which databases can be cloned, fetched, pushed to and, with a token, backed up
+    /// over HTTP; beyond loopback with tokens only
     #[arg(long, value_name = "HOST:PORT")]
     remote_listen: Option<String>,
 
@@ -90,13 +90,13 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "remote_listen")]
     remote_token_file: Option<PathBuf>,
 
-    /// Name by which clients reach that address, beside those of loopback; may be given several times.
-    /// Without tokens, or with such names, requests that name another host are refused
+    /// Name by which clients reach that address, beside those of loopback; may be given several
+    /// times. Without tokens, or with such names, requests that name another host are refused
     #[arg(long, value_name = "HOST", requires = "remote_listen")]
     remote_host: Vec<String>,
 
-    /// Refuse pushes while the data directory has so many megabytes or more: who may write can't fill
-    /// the disk then
+    /// Refuse pushes while the data directory has so many megabytes or more: who may write can't
+    /// fill the disk then
     #[arg(long, value_name = "MB", requires = "remote_listen")]
     remote_disk_max: Option<u64>,
 
@@ -108,8 +108,8 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "remote_tls_cert")]
     remote_tls_key: Option<PathBuf>,
 
-    /// File of places and tokens, one pair a line (https://HOST/DATABASE TOKEN): what this server says
-    /// where it fetches from and pushes to (frondFetch, frondPull, frondPush, frondClone)
+    /// File of places and tokens, one pair a line (https://HOST/DATABASE TOKEN): what this server
+    /// says where it fetches from and pushes to (frondFetch, frondPull, frondPush, frondClone)
     #[arg(long, value_name = "FILE")]
     place_token_file: Option<PathBuf>,
 
@@ -125,14 +125,15 @@ pub struct Serve {
     #[arg(long = "setParameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     set_parameter: Vec<bool>,
 
-    /// File that the log is appended to, a line of JSON an event; without it standard error. SIGUSR1, or the
-    /// command logRotate, renames it and begins another
+    /// File that the log is appended to, a line of JSON an event; without it standard error.
+    /// SIGUSR1, or the command logRotate, renames it and begins another
     #[arg(long, value_name = "FILE")]
     log_path: Option<PathBuf>,
 
-    /// Memory that the server takes: bytes, or a number with KB, MB or GB; at least 16MB. Without it
-    /// five eighths of the machine's, or of what its control group allows where that is less; of it
-    /// caches take 136 MB, recent writes up to 256 MB, a stage 100 MB and all stages 1 GB at most
+    /// Memory that the server takes: bytes, or a number with KB, MB or GB; at least 16MB. Without
+    /// it five eighths of the machine's, or of what its control group allows where that is less; of
+    /// it caches take 136 MB, recent writes up to 256 MB, a stage 100 MB and all stages 1 GB at
+    /// most
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     memory: Option<u64>,
 
@@ -140,13 +141,14 @@ pub struct Serve {
     #[arg(long, value_name = "MB")]
     cache: Option<u64>,
 
-    /// Disk that temporary files of all sorts and groups may take together, in megabytes [default: 10240]
+    /// Disk that temporary files of all sorts and groups may take together, in megabytes [default:
+    /// 10240]
     #[arg(long, value_name = "MB")]
     temporary_disk_max: Option<u64>,
 
-    /// Disk that is kept for giving space back: with less free, only deletes, drops and frond gc go on. Bytes,
-    /// or a number with KB, MB or GB; 0 for none [default: a fiftieth of the disk, at least 64MB (of a
-    /// small disk an eighth), at most 1GB]
+    /// Disk that is kept for giving space back: with less free, only deletes, drops and frond gc go
+    /// on. Bytes, or a number with KB, MB or GB; 0 for none [default: a fiftieth of the disk, at
+    /// least 64MB (of a small disk an eighth), at most 1GB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
 }
@@ -176,7 +178,8 @@ fn parse_parameter(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Reads a number of bytes, `64MB` or the like; units are binary, as everywhere where memory is meant.
+/// Reads a number of bytes, `64MB` or the like; units are binary, as everywhere where memory is
+/// meant.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let shift = match text[digits.len()..].trim().to_ascii_uppercase().as_str() {
@@ -190,8 +193,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     count.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
 }
 
-/// Asks for as many open files as the process may have: each connection takes one, and each cursor that waits with
-/// what it sorted. Shells and service managers allow about a thousand unless asked.
+/// Asks for as many open files as the process may have: each connection takes one, and each cursor
+/// that waits with what it sorted. Shells and service managers allow about a thousand unless asked.
 fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     // Without it there is room for fewer, as `frond doctor` says.

@@ -3,8 +3,8 @@
 //! Every step runs the commands that a driver would send, on an embedded database, and prints what
 //! they did, how long they took, how many chunks they wrote and how much lies on the disk then.
 //!
-//! The story: `main` holds the world's countries. A branch `census` corrects populations while `main`
-//! corrects names; both touch the Ivory Coast, in different fields, which merges. Then both
+//! The story: `main` holds the world's countries. A branch `census` corrects populations while
+//! `main` corrects names; both touch the Ivory Coast, in different fields, which merges. Then both
 //! change Germany's population, which doesn't.
 
 mod stage;

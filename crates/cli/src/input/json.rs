@@ -17,8 +17,8 @@ use frond_doc::extended_json;
 use crate::failure::Failure;
 use crate::input::{Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken};
 
-/// A longer text gets room for all that is gathered of one at once: growing by halves it would take three times
-/// that for a moment.
+/// A longer text gets room for all that is gathered of one at once: growing by halves it would take
+/// three times that for a moment.
 const GROWING_BYTES_MAX: usize = 1 << 20;
 
 /// Where the cutter is between objects.

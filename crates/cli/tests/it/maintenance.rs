@@ -1,6 +1,6 @@
-//! Goal: `frond fsck` finds nothing in a directory that is whole, and finds a byte that changed, also in
-//! one that can't be opened; `frond gc` gives space back and loses nothing.
-//! Method: the tour's database; then one byte after another of its largest pack is flipped.
+//! Goal: `frond fsck` finds nothing in a directory that is whole, and finds a byte that changed,
+//! also in one that can't be opened; `frond gc` gives space back and loses nothing. Method: the
+//! tour's database; then one byte after another of its largest pack is flipped.
 
 use crate::{Directory, frond};
 

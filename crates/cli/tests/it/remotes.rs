@@ -1,5 +1,5 @@
-//! docs/remotes.md is run, as docs/walkthrough.md is: with a server that it starts. The server takes a free port, and
-//! its address replaces the one that the page shows.
+//! docs/remotes.md is run, as docs/walkthrough.md is: with a server that it starts. The server
+//! takes a free port, and its address replaces the one that the page shows.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};

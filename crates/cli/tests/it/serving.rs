@@ -115,8 +115,8 @@ fn more_clients_are_served_than_the_soft_limit_has_files() {
     server.stop();
 }
 
-/// A client's document of 30 MB: stored and read back where the server was told to take such, and refused with
-/// MongoDB's code where it wasn't. The server says itself which documents it takes.
+/// A client's document of 30 MB: stored and read back where the server was told to take such, and
+/// refused with MongoDB's code where it wasn't. The server says itself which documents it takes.
 #[test]
 fn the_largest_document_is_an_option() {
     const BYTES_MAX: i32 = 32 << 20;

@@ -1,12 +1,13 @@
 //! Building an index's tree from documents that are there, in bounded memory.
 //!
-//! 1. Every document's entries go into a sorter, which writes sorted runs to temporary files when it holds
-//!    more than a stage of a query may.
-//! 2. The runs are interleaved into a tree whose nodes are written once each. Two documents under one key
-//!    of a unique index stand next to each other then.
+//! 1. Every document's entries go into a sorter, which writes sorted runs to temporary files when
+//!    it holds more than a stage of a query may.
+//! 2. The runs are interleaved into a tree whose nodes are written once each. Two documents under
+//!    one key of a unique index stand next to each other then.
 //!
-//! What is built belongs to nobody until a transaction names it: a build that is killed or crashes leaves
-//! chunks that nothing refers to, and temporary files, which go when the data directory is opened.
+//! What is built belongs to nobody until a transaction names it: a build that is killed or crashes
+//! leaves chunks that nothing refers to, and temporary files, which go when the data directory is
+//! opened.
 
 use bytes::Bytes;
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value as BsonValue};
@@ -45,8 +46,9 @@ pub(crate) struct Builder<'a> {
 pub(crate) type FindDocument<'a> = dyn Fn(&[u8]) -> Result<Option<DocumentBuf>, Error> + 'a;
 
 impl Builder<'_> {
-    /// Builds the tree of `index` over `documents`: each with the key of its `_id`. `find` gives the
-    /// document with an `_id`'s key again, for the message if there is a second one under its key.
+    /// Builds the tree of `index` over `documents`: each with the key of its `_id`. `find` gives
+    /// the document with an `_id`'s key again, for the message if there is a second one under its
+    /// key.
     ///
     /// # Errors
     /// `DuplicateKey` if the index is unique and two documents have one key.

@@ -1,8 +1,9 @@
 //! Changing an index that is there: `collMod` with `index`.
 //!
-//! Whether it is hidden, whether it takes further duplicates, when documents expire and its name are in its
-//! definition alone: no entry changes. An index that becomes unique is built again, since keys of unique indexes
-//! have another form; that takes one that was prepared, and had its duplicates resolved.
+//! Whether it is hidden, whether it takes further duplicates, when documents expire and its name
+//! are in its definition alone: no entry changes. An index that becomes unique is built again,
+//! since keys of unique indexes have another form; that takes one that was prepared, and had its
+//! duplicates resolved.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuilder, Value, ValueBuf};
@@ -41,11 +42,12 @@ pub struct IndexChange {
 }
 
 impl Database {
-    /// Changes the index that `index`, a name or a key, stands for; answers with it before and after.
+    /// Changes the index that `index`, a name or a key, stands for; answers with it before and
+    /// after.
     ///
     /// # Errors
-    /// `NamespaceNotFound` (26), `IndexNotFound` (27); `InvalidOptions` (72) for what that index can't
-    /// be; `IndexKeySpecsConflict` (86) if another has the name.
+    /// `NamespaceNotFound` (26), `IndexNotFound` (27); `InvalidOptions` (72) for what that index
+    /// can't be; `IndexKeySpecsConflict` (86) if another has the name.
     pub fn change_index(
         &self,
         collection: &str,

@@ -1,9 +1,10 @@
-//! Indexes whose documents changed, in a merge or beside an index build: their entries change as the documents do.
+//! Indexes whose documents changed, in a merge or beside an index build: their entries change as
+//! the documents do.
 //!
 //! Entries derive from documents and are never merged themselves: each document that differs takes
-//! the entries it had and brings those it has. Only then is uniqueness judged, so that a key may pass
-//! from one document to another; and only of keys that somebody brings, since all others were fine
-//! before. The cost follows the documents that differ, never the index.
+//! the entries it had and brings those it has. Only then is uniqueness judged, so that a key may
+//! pass from one document to another; and only of keys that somebody brings, since all others were
+//! fine before. The cost follows the documents that differ, never the index.
 //!
 //! 1. The changed documents are read once, for all indexes together.
 //! 2. Each index gathers what happens to its keys; a unique one looks up the keys that are brought.
@@ -24,8 +25,8 @@ use crate::error::{Error, ErrorKind};
 use crate::large::read_document;
 use crate::schema::{Index, TreeRef};
 
-/// Two documents that a unique index won't have together, or one that an index can't file at all: both are
-/// the same then.
+/// Two documents that a unique index won't have together, or one that an index can't file at all:
+/// both are the same then.
 pub struct Duplicate {
     /// The index, by its place among those that were changed together.
     pub index: usize,
@@ -112,7 +113,8 @@ pub fn apply_all(
     Ok((Tree::apply_many(&**store, changed)?, duplicates))
 }
 
-/// What the changes of documents change in each of `indexes`, in their order, and what unique ones refuse.
+/// What the changes of documents change in each of `indexes`, in their order, and what unique ones
+/// refuse.
 pub(crate) fn edits<E>(
     store: &Arc<dyn ChunkStore>,
     indexes: &[Filed<'_>],

@@ -173,8 +173,8 @@ impl Database {
         })
     }
 
-    /// What is dropped is remembered by what it is folded to, which needs room. Where there is none, dropping is
-    /// what helps: it goes for good, and that is told.
+    /// What is dropped is remembered by what it is folded to, which needs room. Where there is
+    /// none, dropping is what helps: it goes for good, and that is told.
     fn unless_full(&self, name: &str, remembered: Result<(), Error>) -> Result<(), Error> {
         match remembered {
             Err(error) if error.code == Code::OutOfDiskSpace => {
@@ -340,8 +340,8 @@ fn records_of(
     Ok((keys, trees))
 }
 
-/// The options as they are kept: with every option of their collation, of which the simple one goes without
-/// saying, and with the size that is meant.
+/// The options as they are kept: with every option of their collation, of which the simple one goes
+/// without saying, and with the size that is meant.
 pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> {
     let mut builder = DocumentBuilder::new();
     for (option, value) in options.iter() {

@@ -5,11 +5,12 @@
 //! | unique | the index's key | the key of `_id`, then the rest |
 //! | any other | the index's key, then that of `_id` | the rest |
 //!
-//! The rest is, for an index that holds nothing of documents, the type bits of the key's parts and of
-//! `_id`, without the zeros at their end: mostly nothing. For one that does (`include`, `clustering`) it is
-//! the number of bytes of type bits (two bytes, little-endian), these, and a document: the included
-//! fields with those of the key and `_id`, or the whole document. A large document
-//! ([`frond_doc::pieces::LARGE_DOCUMENT_BYTES`]) isn't repeated: nothing stands there, and it is fetched.
+//! The rest is, for an index that holds nothing of documents, the type bits of the key's parts and
+//! of `_id`, without the zeros at their end: mostly nothing. For one that does (`include`,
+//! `clustering`) it is the number of bytes of type bits (two bytes, little-endian), these, and a
+//! document: the included fields with those of the key and `_id`, or the whole document. A large
+//! document ([`frond_doc::pieces::LARGE_DOCUMENT_BYTES`]) isn't repeated: nothing stands there, and
+//! it is fetched.
 //!
 //! *Invariant*: an entry is a function of the definition and the document alone, so that merged and
 //! rebuilt indexes are equal.

@@ -1,14 +1,16 @@
 //! Making, dropping and listing indexes.
 //!
-//! 1. *Prepare*: the indexes are built, and caught up with writers, while these go on ([`Prepared`]).
-//! 2. *Publish*, in one transaction with the collection's latch closed: what was written since the last round is filed,
-//!    and the working entry names the indexes. The transaction wants the documents unchanged until it commits.
+//! 1. *Prepare*: the indexes are built, and caught up with writers, while these go on
+//!    ([`Prepared`]).
+//! 2. *Publish*, in one transaction with the collection's latch closed: what was written since the
+//!    last round is filed, and the working entry names the indexes. The transaction wants the
+//!    documents unchanged until it commits.
 //! 3. If more was written than writers should wait for, the latch opens again and 1 goes on.
-//! 4. A transaction of several requests that has written to the collection would lose to the new definition: the build waits for its
-//!    end, for a while ([`Patience`]).
+//! 4. A transaction of several requests that has written to the collection would lose to the new
+//!    definition: the build waits for its end, for a while ([`Patience`]).
 //!
-//! So an index is never seen unfinished, a version commit has it whole or not at all, and a build that is
-//! killed or crashes leaves nothing: until it is published nobody has heard of it.
+//! So an index is never seen unfinished, a version commit has it whole or not at all, and a build
+//! that is killed or crashes leaves nothing: until it is published nobody has heard of it.
 
 use std::time::{Duration, Instant};
 
@@ -53,8 +55,8 @@ enum Published {
     Later,
 }
 
-/// How long a build waits for transactions of several requests that have written to its collection; new ones begin all the
-/// time, so after that they lose.
+/// How long a build waits for transactions of several requests that have written to its collection;
+/// new ones begin all the time, so after that they lose.
 #[derive(Default)]
 struct Patience {
     begun: Option<Instant>,
@@ -164,7 +166,8 @@ impl Database {
             return Ok(Outcome::Discard(Published::Behind));
         }
         let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
-        // Whoever writes a document after this snapshot and before the commit doesn't know the indexes.
+        // Whoever writes a document after this snapshot and before the commit doesn't know the
+        // indexes.
         transaction.validate_tree(live.documents);
         for spec in wanted {
             let growing = prepared.index(&spec).expect("all that is wanted was prepared");
@@ -286,7 +289,8 @@ impl Database {
         Ok(std::iter::once(IndexSpec::of_id()).chain(others).collect())
     }
 
-    /// The indexes of a collection as `listIndexes` tells them. Fails as [`Database::list_indexes`].
+    /// The indexes of a collection as `listIndexes` tells them. Fails as
+    /// [`Database::list_indexes`].
     pub fn describe_indexes(&self, collection: &str) -> Result<Vec<DocumentBuf>, Error> {
         let found = self.indexed(collection)?;
         let id = clustered::id_index(found.options.view());
@@ -294,8 +298,8 @@ impl Database {
         Ok(std::iter::once(id).chain(others).collect())
     }
 
-    /// The indexes of a collection, and how often each was used since it was used first, or since the data
-    /// directory was opened. Fails as [`Database::list_indexes`].
+    /// The indexes of a collection, and how often each was used since it was used first, or since
+    /// the data directory was opened. Fails as [`Database::list_indexes`].
     pub fn index_uses(&self, collection: &str) -> Result<Vec<(IndexSpec, u64)>, Error> {
         let found = self.indexed(collection)?;
         let others = found.indexes.into_iter().map(|index| index.spec);

@@ -1,19 +1,21 @@
 //! Indexes that are being built while writers go on, until a transaction publishes them.
 //!
-//! 1. *Build*: the documents are folded as they are now, and the indexes built from that tree in bounded memory
-//!    ([`Builder`]).
-//! 2. *Rounds*: each brings the indexes from the last round's snapshot to one of now. Which documents were written in
-//!    between the memtables tell; if part of it was flushed, both moments are folded and compared. What changes of an index
-//!    lies beside its tree, and goes into it when there is much of it. A round has to do what was written during the
-//!    one before, so they become shorter, until [`WRITES_LEFT`] are left.
+//! 1. *Build*: the documents are folded as they are now, and the indexes built from that tree in
+//!    bounded memory ([`Builder`]).
+//! 2. *Rounds*: each brings the indexes from the last round's snapshot to one of now. Which
+//!    documents were written in between the memtables tell; if part of it was flushed, both moments
+//!    are folded and compared. What changes of an index lies beside its tree, and goes into it when
+//!    there is much of it. A round has to do what was written during the one before, so they become
+//!    shorter, until [`WRITES_LEFT`] are left.
 //! 3. Where a round isn't half of the one before, writers come faster than rounds: they are slowed
 //!    ([`Throttle`]), twice as much each time.
-//! 4. *The last round* is made by the transaction that publishes, with the collection's latch closed: it has a few hundred
-//!    documents to read at most, and puts what lies beside the trees over them as ordinary writes. If there is more to do
-//!    it gives up, opens the latch and another round comes first.
+//! 4. *The last round* is made by the transaction that publishes, with the collection's latch
+//!    closed: it has a few hundred documents to read at most, and puts what lies beside the trees
+//!    over them as ordinary writes. If there is more to do it gives up, opens the latch and another
+//!    round comes first.
 //!
-//! *Unique indexes*: each round looks at all documents as they were at one moment. Two that have one key at such a
-//! moment end the build, though one of them may be gone later.
+//! *Unique indexes*: each round looks at all documents as they were at one moment. Two that have
+//! one key at such a moment end the build, though one of them may be gone later.
 //!
 //! What is prepared belongs to nobody: whatever ends a build, nothing of it is seen.
 
@@ -40,7 +42,8 @@ const WRITES_LEFT: u64 = 256;
 const WRITES_LAST_MAX: usize = 512;
 /// More writes than this are found by comparing trees: names of so many keys take some 10 MB.
 const WRITES_BY_KEY_MAX: usize = 100_000;
-/// With more entries than this beside the trees, those go into them: the rest is written with the latch closed.
+/// With more entries than this beside the trees, those go into them: the rest is written with the
+/// latch closed.
 const ENTRIES_BESIDE_MAX: usize = 1_024;
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: u64 = 256;
@@ -84,8 +87,8 @@ impl Prepared {
 }
 
 impl Database {
-    /// Builds those of `specs` that are missing, unless `prepared` has them, and catches up with writers. `None` if there
-    /// is no collection, or nothing to build.
+    /// Builds those of `specs` that are missing, unless `prepared` has them, and catches up with
+    /// writers. `None` if there is no collection, or nothing to build.
     pub(super) fn prepare(
         &self,
         name: &str,
@@ -253,8 +256,8 @@ impl Database {
         Ok(())
     }
 
-    /// Puts what lies beside the trees into them, if that is much, and makes them durable: neither is left to
-    /// whoever publishes them.
+    /// Puts what lies beside the trees into them, if that is much, and makes them durable: neither
+    /// is left to whoever publishes them.
     fn lower(&self, prepared: &mut Prepared) -> Result<(), Error> {
         let store = self.frond().engine().store();
         let beside: usize = prepared.indexes.iter().map(|growing| growing.over.len()).sum();
@@ -276,8 +279,8 @@ impl Database {
         Ok(())
     }
 
-    /// The last round, at the snapshot of the transaction that publishes. False: there is more to do than writers should
-    /// wait for.
+    /// The last round, at the snapshot of the transaction that publishes. False: there is more to
+    /// do than writers should wait for.
     pub(super) fn last_round(
         &self,
         name: &str,

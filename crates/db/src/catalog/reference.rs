@@ -53,8 +53,8 @@ mod tests {
     use super::*;
     use crate::definition::IndexSpec;
 
-    /// Whether an index of this key with this option is refused because it isn't supported. Any other
-    /// refusal (of the value) shows that the option is known.
+    /// Whether an index of this key with this option is refused because it isn't supported. Any
+    /// other refusal (of the value) shows that the option is known.
     fn is_unsupported(path: &str, kind: Value<'_>, option: Option<&str>) -> bool {
         let mut spec = DocumentBuilder::new();
         spec.begin_document("key").append(path, kind).end();

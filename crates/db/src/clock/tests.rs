@@ -44,7 +44,8 @@ fn a_leap_is_believed_at_once_or_after_an_hour_or_never() {
     }
 }
 
-/// An hour by the doubted clock itself counts from one process to the next, and a leap of another width begins anew.
+/// An hour by the doubted clock itself counts from one process to the next, and a leap of another
+/// width begins anew.
 #[test]
 fn a_long_pause_is_believed_by_the_second_process_that_sees_it() {
     let (clock, _, begun) = known_clock();
@@ -134,7 +135,8 @@ fn a_new_directory_believes_what_is_possible() {
     }
 }
 
-/// What is believed never leaps by itself: between two looks it goes on as the steady clock does, or becomes what the clock says.
+/// What is believed never leaps by itself: between two looks it goes on as the steady clock does,
+/// or becomes what the clock says.
 #[test]
 fn random_clocks_leave_what_is_believed_where_time_has_brought_it() {
     frond_testkit::random::for_seeds(200, |mut random| {

@@ -188,8 +188,8 @@ impl Database {
         Ok(pipeline.run_over(input, variables, context)?)
     }
 
-    /// The documents of a collection that are looked for, for stages, and whether they come in the order
-    /// that was asked for.
+    /// The documents of a collection that are looked for, for stages, and whether they come in the
+    /// order that was asked for.
     fn stream(
         &self,
         reader: &Reader<'static>,

@@ -1,12 +1,13 @@
-//! The statements of an insert, update or delete: one after the other, in transactions of bounded size.
+//! The statements of an insert, update or delete: one after the other, in transactions of bounded
+//! size.
 //!
-//! 1. Statements are prepared (normalised, parsed) before the transaction, which may run more than once:
-//!    the `_id`s that are made stay the same.
-//! 2. A statement that concerns many documents, where it belongs to no transaction of several requests, ends the
-//!    transaction before it and is run in parts ([`crate::collection::parts`]).
+//! 1. Statements are prepared (normalised, parsed) before the transaction, which may run more than
+//!    once: the `_id`s that are made stay the same.
+//! 2. A statement that concerns many documents, where it belongs to no transaction of several
+//!    requests, ends the transaction before it and is run in parts ([`crate::collection::parts`]).
 //! 3. A statement that fails is reported; with `ordered` it is the last one.
-//! 4. Of a write that may be sent again, what was done the first time is answered and not done again
-//!    ([`crate::retry`]); what is done now is remembered in the same transaction.
+//! 4. Of a write that may be sent again, what was done the first time is answered and not done
+//!    again ([`crate::retry`]); what is done now is remembered in the same transaction.
 
 use std::collections::VecDeque;
 
@@ -57,7 +58,8 @@ pub struct BatchReport {
 /// What came of a statement.
 pub(crate) enum Ran {
     Done(StatementDone),
-    /// It concerns more documents than a transaction takes: what it wrote is undone, and it is run in parts.
+    /// It concerns more documents than a transaction takes: what it wrote is undone, and it is run
+    /// in parts.
     Many,
 }
 
@@ -91,8 +93,9 @@ impl BatchReport {
 }
 
 impl Database {
-    /// Runs `count` statements on a collection, each of which concerns one document. `prepare` makes those of the
-    /// transaction that begins with the statement at a position, one at least; `run` runs one.
+    /// Runs `count` statements on a collection, each of which concerns one document. `prepare`
+    /// makes those of the transaction that begins with the statement at a position, one at least;
+    /// `run` runs one.
     #[doc(hidden)]
     pub fn run_statements<S>(
         &self,

@@ -1,18 +1,20 @@
-//! Capped collections: documents in the order of their insertion, of a bounded size, the oldest removed.
+//! Capped collections: documents in the order of their insertion, of a bounded size, the oldest
+//! removed.
 //!
 //! The documents lie by `_id` as in every collection. A further tree, the *order*, holds
-//! 1. for each document its *place*, a number that rises with every insertion, with the key of its `_id`;
+//! 1. for each document its *place*, a number that rises with every insertion, with the key of its
+//!    `_id`;
 //! 2. for each `_id`'s key its place, and the document's size as it counts;
 //! 3. one record of the next place, and of how many documents of how many bytes there are.
 //!
-//! An insertion appends, and then removes the oldest documents until the limits hold, all in its own
-//! transaction. A scan in natural order walks the places.
+//! An insertion appends, and then removes the oldest documents until the limits hold, all in its
+//! own transaction. A scan in natural order walks the places.
 //!
-//! *Surprises*: every insertion writes record 3, so two transactions that insert at once conflict, and one
-//! of them runs again. MongoDB's capped collections take one insertion at a time, too; and it makes
-//! places rise in the order of commits, so that whoever follows the end ([`crate::collection::tail`])
-//! misses nothing. Capped collections are not versioned: they are in no commit, merge or clone, and go with
-//! their branch.
+//! *Surprises*: every insertion writes record 3, so two transactions that insert at once conflict,
+//! and one of them runs again. MongoDB's capped collections take one insertion at a time, too; and
+//! it makes places rise in the order of commits, so that whoever follows the end
+//! ([`crate::collection::tail`]) misses nothing. Capped collections are not versioned: they are in
+//! no commit, merge or clone, and go with their branch.
 
 use bytes::Bytes;
 use frond_tree::{Bounds, Direction};

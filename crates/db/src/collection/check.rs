@@ -1,7 +1,7 @@
 //! `validate`: whether a collection's documents are BSON with an `_id`, and its indexes file them.
 //!
-//! 1. Each document is read (the store compares every chunk with its hash), and the entries that each index
-//!    should have for it are looked up.
+//! 1. Each document is read (the store compares every chunk with its hash), and the entries that
+//!    each index should have for it are looked up.
 //! 2. What an index has beyond these belongs to no document: it is counted.
 
 use bytes::Bytes;
@@ -40,8 +40,8 @@ pub struct CheckedIndex {
 }
 
 impl Database {
-    /// Reads a whole collection and compares its indexes with its documents. What is wrong is counted,
-    /// unless it can't be read.
+    /// Reads a whole collection and compares its indexes with its documents. What is wrong is
+    /// counted, unless it can't be read.
     pub fn check_collection(&self, name: &str, interrupt: &Interrupt) -> Result<Checked, Error> {
         let reader = self.reader();
         let found = CatalogView::open(&reader, self)?.collection(name)?;

@@ -1,7 +1,8 @@
-//! `convertToCapped` and `cloneCollectionAsCapped`: a capped collection of another's last documents.
+//! `convertToCapped` and `cloneCollectionAsCapped`: a capped collection of another's last
+//! documents.
 //!
-//! Indexes are not taken over, as in MongoDB. The documents are read backwards as long as they fit the size,
-//! so that the copy costs what stays. It is one transaction.
+//! Indexes are not taken over, as in MongoDB. The documents are read backwards as long as they fit
+//! the size, so that the copy costs what stays. It is one transaction.
 
 use frond_doc::{DocumentBuf, Value, document};
 use frond_engine::{Durability, Transaction};
@@ -22,8 +23,8 @@ use crate::schema::Collection;
 use crate::transact::Outcome;
 
 impl Database {
-    /// Makes the collection `to` a capped one of `size` bytes with the last documents of `from`; `to` may be
-    /// `from`.
+    /// Makes the collection `to` a capped one of `size` bytes with the last documents of `from`;
+    /// `to` may be `from`.
     ///
     /// # Errors
     /// `NamespaceNotFound` (26); `NamespaceExists` (48) if `to` is there and another.

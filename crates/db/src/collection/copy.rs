@@ -1,9 +1,11 @@
-//! `$out` behind stages that choose documents (`$match`, then `$sort`, `$skip` and `$limit`) and such that set or remove outermost
-//! fields, or behind none: a collection is copied within its repository.
+//! `$out` behind stages that choose documents (`$match`, then `$sort`, `$skip` and `$limit`) and
+//! such that set or remove outermost fields, or behind none: a collection is copied within its
+//! repository.
 //!
-//! Large documents are copied as their pieces: of each only the fields that the stages ask for are read,
-//! and its outermost container is written again where they change one ([`crate::large::stages`]). So the
-//! copy follows the number of documents, not their bytes. Any other pipeline, or target, goes the way of all.
+//! Large documents are copied as their pieces: of each only the fields that the stages ask for are
+//! read, and its outermost container is written again where they change one
+//! ([`crate::large::stages`]). So the copy follows the number of documents, not their bytes. Any
+//! other pipeline, or target, goes the way of all.
 
 use bytes::Bytes;
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value, ValueBuf};
@@ -39,8 +41,8 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Reads a pipeline that ends in `$out`; `None` if it isn't such a copy. A leading `$match` is the
-    /// caller's.
+    /// Reads a pipeline that ends in `$out`; `None` if it isn't such a copy. A leading `$match` is
+    /// the caller's.
     pub(super) fn of(
         pipeline: Array<'_>,
         variables: &Variables,
@@ -97,7 +99,8 @@ impl Copy {
     }
 }
 
-/// Which of the documents that pass the filter are copied: after a `$sort`, `$skip` and `$limit` in this order.
+/// Which of the documents that pass the filter are copied: after a `$sort`, `$skip` and `$limit` in
+/// this order.
 struct Choice {
     order: Option<SortPattern>,
     skip: usize,
@@ -125,8 +128,8 @@ impl Choice {
         fields.map(|field| field.path.split('.').next().unwrap_or_default().as_bytes())
     }
 
-    /// Chooses. Of documents that are sorted no more are held than may be chosen, and as many again; `None` if that is
-    /// more than `held` allows.
+    /// Chooses. Of documents that are sorted no more are held than may be chosen, and as many
+    /// again; `None` if that is more than `held` allows.
     fn of<'a>(
         &'a self,
         all: impl Iterator<Item = Result<Row, Error>> + 'a,
@@ -187,8 +190,8 @@ pub(super) struct CopySource<'a> {
 }
 
 impl Database {
-    /// Copies what passes the filter into a collection of `target`, and tells whether it did: not if
-    /// `target` is another repository, the source is no collection, or too much is to be sorted.
+    /// Copies what passes the filter into a collection of `target`, and tells whether it did: not
+    /// if `target` is another repository, the source is no collection, or too much is to be sorted.
     pub(super) fn copy(
         &self,
         copy: &Copy,

@@ -1,8 +1,8 @@
 //! `count`.
 //!
 //! Where the keys within some ranges of a tree are the documents that pass, the tree counts them:
-//! O(log n), and what the overlay holds in the ranges. Where only each key tells, keys are read and no
-//! documents.
+//! O(log n), and what the overlay holds in the ranges. Where only each key tells, keys are read and
+//! no documents.
 
 use frond_doc::DocumentBuf;
 

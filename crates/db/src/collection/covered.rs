@@ -1,9 +1,11 @@
 //! What an index's entries can tell of documents without fetching them.
 //!
-//! - An index with `clustering` holds whole documents, one that includes fields those and its key's.
-//! - The key of an index of values gives its fields back, with the type bits beside it, where no document
-//!   has an array on their paths: one entry is then all that the document has there. A field below another
-//!   (`a.b`) that is absent doesn't tell whether `a` is there: that document is fetched.
+//! - An index with `clustering` holds whole documents, one that includes fields those and its
+//!   key's.
+//! - The key of an index of values gives its fields back, with the type bits beside it, where no
+//!   document has an array on their paths: one entry is then all that the document has there. A
+//!   field below another (`a.b`) that is absent doesn't tell whether `a` is there: that document is
+//!   fetched.
 //!
 //! *Surprise*: a document made of a key has its fields in the key's order, as in MongoDB.
 

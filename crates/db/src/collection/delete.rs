@@ -23,7 +23,8 @@ struct ParsedStatement {
 }
 
 impl Database {
-    /// Deletes by each of `statements`, in their order; one that deletes many documents does so in several transactions.
+    /// Deletes by each of `statements`, in their order; one that deletes many documents does so in
+    /// several transactions.
     ///
     /// # Errors
     /// What concerns the request as a whole; what concerns a statement is in the report.

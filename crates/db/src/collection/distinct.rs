@@ -1,7 +1,8 @@
 //! `distinct`.
 //!
-//! Where an index's keys give the field's values back and tell which documents pass, no documents are
-//! read, and of the many entries with one value only some: then the scan goes on behind them all.
+//! Where an index's keys give the field's values back and tell which documents pass, no documents
+//! are read, and of the many entries with one value only some: then the scan goes on behind them
+//! all.
 
 use std::collections::HashSet;
 
@@ -99,8 +100,8 @@ impl Database {
     }
 }
 
-/// The part of an index's keys that gives all distinct values at `path` of what `access` finds; `None` if
-/// documents have to be read.
+/// The part of an index's keys that gives all distinct values at `path` of what `access` finds;
+/// `None` if documents have to be read.
 pub(crate) fn scanned_part(collection: &Collection, access: &Access, path: &str) -> Option<usize> {
     let [only] = &access.paths[..] else { return None };
     let Source::Index(position) = only.source else { return None };

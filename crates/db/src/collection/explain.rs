@@ -1,15 +1,16 @@
 //! `explain`: how a command goes, in MongoDB's form.
 //!
-//! Stages have MongoDB's names. What reads: `COLLSCAN`, `IDHACK`, `IXSCAN` (below `FETCH`, unless the index
-//! covers the query), `COUNT_SCAN` (keys or ranges are counted), `EOF`. What combines: `OR`, `SORT_MERGE`. What
-//! follows: `GEO_NEAR_*`, `SORT`, `SKIP`, `PROJECTION_*`, `LIMIT`, and over all what the command does with documents
-//! (`COUNT`, `UPDATE`, `DELETE`). The documents lie in the tree of `_id`, so a scan by `_id` examines
-//! documents only; it is told as `FETCH` over `IXSCAN` of `_id_` all the same.
+//! Stages have MongoDB's names. What reads: `COLLSCAN`, `IDHACK`, `IXSCAN` (below `FETCH`, unless
+//! the index covers the query), `COUNT_SCAN` (keys or ranges are counted), `EOF`. What combines:
+//! `OR`, `SORT_MERGE`. What follows: `GEO_NEAR_*`, `SORT`, `SKIP`, `PROJECTION_*`, `LIMIT`, and
+//! over all what the command does with documents (`COUNT`, `UPDATE`, `DELETE`). The documents lie
+//! in the tree of `_id`, so a scan by `_id` examines documents only; it is told as `FETCH` over
+//! `IXSCAN` of `_id_` all the same.
 //!
 //! A search by a text index is told as `TEXT_MATCH` ([`text`]).
 //!
-//! The plan that is told is the one that runs: both come from one call of the planner, and the counters are
-//! those of the very scan.
+//! The plan that is told is the one that runs: both come from one call of the planner, and the
+//! counters are those of the very scan.
 
 mod pipeline;
 mod stage;

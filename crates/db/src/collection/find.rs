@@ -38,7 +38,8 @@ pub(crate) struct Query {
     pub order: Order,
     /// What of them.
     pub projection: Option<Projection>,
-    /// Where they could have been found by other indexes, the best way first; none unless it was asked for.
+    /// Where they could have been found by other indexes, the best way first; none unless it was
+    /// asked for.
     pub rejected: Vec<Access>,
 }
 
@@ -316,8 +317,8 @@ impl Database {
         name: &str,
     ) -> Result<Option<Arc<Collection>>, Error> {
         let known = self.known_to(reader);
-        // A transaction whose snapshot may move has to read that a collection has no trees of its own yet: in those that it
-        // reads nothing changes when it gets some.
+        // A transaction whose snapshot may move has to read that a collection has no trees of its
+        // own yet: in those that it reads nothing changes when it gets some.
         let is_enough = |found: &Arc<Collection>| {
             !reader.may_change() || matches!(found.documents, TreeRef::Live(_))
         };
@@ -333,7 +334,8 @@ impl Database {
 
     /// Evaluates a command's `let`, and notes the time for `$$NOW`.
     ///
-    /// What the command evaluates is charged to one reservation, and stops when `interrupt` says so.
+    /// What the command evaluates is charged to one reservation, and stops when `interrupt` says
+    /// so.
     #[doc(hidden)]
     pub fn parse_variables(
         &self,
@@ -410,7 +412,8 @@ pub(crate) fn asked_metadata(
     Ok(filter.with_metadata(metadata.of_search()))
 }
 
-/// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered collections.
+/// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered
+/// collections.
 fn with_record_id(projected: &DocumentBuf, document: &DocumentBuf) -> DocumentBuf {
     let key = key::of_value(document.get("_id").unwrap_or(Value::Null));
     let mut builder = DocumentBuilder::new();

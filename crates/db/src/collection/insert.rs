@@ -15,8 +15,8 @@ use crate::retry::StatementDone;
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
 impl Database {
-    /// Inserts documents in their order, `_id` made where absent. With `ordered`, stops at the first
-    /// that fails; the others before it stay.
+    /// Inserts documents in their order, `_id` made where absent. With `ordered`, stops at the
+    /// first that fails; the others before it stay.
     ///
     /// Large requests are several transactions, one after the other.
     ///

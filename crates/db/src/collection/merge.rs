@@ -1,8 +1,8 @@
 //! Writing a pipeline's documents into a collection, each to the one that it is about: `$merge`.
 //!
 //! Documents are written in batches, each one transaction: a failure leaves what was written before
-//! it, as MongoDB does. What a pipeline reads, it reads at one snapshot, so that it never meets what
-//! it wrote.
+//! it, as MongoDB does. What a pipeline reads, it reads at one snapshot, so that it never meets
+//! what it wrote.
 
 use frond_doc::{DocumentBuf, normalise};
 use frond_engine::Durability;

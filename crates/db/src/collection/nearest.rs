@@ -1,12 +1,15 @@
 //! The nearest first, for the first few: an index of places is read outward.
 //!
 //! 1. What lies about the centre is divided into rings, each four times as wide as the one before
-//!    ([`Near::rings`]). Each is a search of its own at the same snapshot: its cells are ranges of the index.
-//! 2. What is found in a ring is measured and sorted; if that is enough, the farther rings aren't read.
-//! 3. A document came at its nearest place: in a farther ring, and on the border between two, it is passed over.
+//!    ([`Near::rings`]). Each is a search of its own at the same snapshot: its cells are ranges of
+//!    the index.
+//! 2. What is found in a ring is measured and sorted; if that is enough, the farther rings aren't
+//!    read.
+//! 3. A document came at its nearest place: in a farther ring, and on the border between two, it is
+//!    passed over.
 //!
-//! Where much is wanted, or few places are filed, one search for all of them costs less: [`Database::nearest`]
-//! gives `None`, and who asked measures all.
+//! Where much is wanted, or few places are filed, one search for all of them costs less:
+//! [`Database::nearest`] gives `None`, and who asked measures all.
 
 use std::sync::Arc;
 
@@ -41,8 +44,8 @@ pub(crate) struct Nearest {
 }
 
 impl Database {
-    /// The first `wanted` documents that pass a filter with a `$near`, as an index gives them that `access` scans
-    /// for all of them; `None` where that is no worse.
+    /// The first `wanted` documents that pass a filter with a `$near`, as an index gives them that
+    /// `access` scans for all of them; `None` where that is no worse.
     pub(crate) fn nearest(
         &self,
         reader: &Reader<'static>,

@@ -1,16 +1,17 @@
 //! Updates and deletes of many documents: in parts, each a transaction of bounded size.
 //!
-//! MongoDB writes each document by itself and not all of them at once; so may we, where the statement belongs to no
-//! transaction.
+//! MongoDB writes each document by itself and not all of them at once; so may we, where the
+//! statement belongs to no transaction.
 //!
-//! 1. A statement is first run within the transaction of its command, as long as what it finds and writes is little:
-//!    then it is done as a whole ([`CollectionWriter::matching_few`]).
-//! 2. Else it is run here: what passes is looked for at one snapshot, so that no document is met twice, however an
-//!    update moves it in the index that is walked.
-//! 3. What was found is written some at a time, each time in a new transaction, which looks whether a document that
-//!    was changed meanwhile still passes. A part that conflicts is run again, as any transaction.
-//! 4. A document that is refused (a unique index, a validator) ends the statement; what came before it stays, also
-//!    when the statement is told to stop.
+//! 1. A statement is first run within the transaction of its command, as long as what it finds and
+//!    writes is little: then it is done as a whole ([`CollectionWriter::matching_few`]).
+//! 2. Else it is run here: what passes is looked for at one snapshot, so that no document is met
+//!    twice, however an update moves it in the index that is walked.
+//! 3. What was found is written some at a time, each time in a new transaction, which looks whether
+//!    a document that was changed meanwhile still passes. A part that conflicts is run again, as
+//!    any transaction.
+//! 4. A document that is refused (a unique index, a validator) ends the statement; what came before
+//!    it stays, also when the statement is told to stop.
 
 use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
@@ -37,7 +38,8 @@ struct Part {
 }
 
 impl Database {
-    /// Calls `change`, which tells whether it changed something, with each document that passes `filter`.
+    /// Calls `change`, which tells whether it changed something, with each document that passes
+    /// `filter`.
     ///
     /// # Errors
     /// The first error; what was done before stays done.

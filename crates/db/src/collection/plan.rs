@@ -78,8 +78,8 @@ pub(crate) enum Source {
     Index(usize),
 }
 
-/// Chooses how to find the documents of `collection` that pass a filter; where all of a capped collection
-/// are read, in the order of their insertion.
+/// Chooses how to find the documents of `collection` that pass a filter; where all of a capped
+/// collection are read, in the order of their insertion.
 pub(crate) fn choose(
     reader: &Reader<'_>,
     collection: &Collection,
@@ -391,8 +391,8 @@ impl Found<'_> {
     }
 }
 
-/// The access of a filter that names `_id`s one by one: nothing can be better, so nothing is asked about
-/// indexes.
+/// The access of a filter that names `_id`s one by one: nothing can be better, so nothing is asked
+/// about indexes.
 fn by_ids(request: Request<'_>) -> Option<Access> {
     if let Some(key) = planner::only_id(request.filter) {
         let direction = request.order.pattern().and_then(id_direction);

@@ -1,10 +1,11 @@
 //! Replacing a collection's whole content at once: `$out`.
 //!
-//! 1. All documents are read, sorted by their keys in bounded memory ([`content`]), and put into a tree: in the store,
-//!    seen by nobody. From there they are checked by the collection's validator, and the trees of indexes built. Documents
-//!    that are copied from the same repository may come as their pieces ([`super::copy`]).
-//! 2. One transaction makes them the bases of new trees, names these in the working entry, and drops
-//!    the old ones. It conflicts with every concurrent write to the collection.
+//! 1. All documents are read, sorted by their keys in bounded memory ([`content`]), and put into a
+//!    tree: in the store, seen by nobody. From there they are checked by the collection's
+//!    validator, and the trees of indexes built. Documents that are copied from the same repository
+//!    may come as their pieces ([`super::copy`]).
+//! 2. One transaction makes them the bases of new trees, names these in the working entry, and
+//!    drops the old ones. It conflicts with every concurrent write to the collection.
 //!
 //! The collection keeps its options and indexes, as MongoDB's `$out` does. Should they have changed
 //! meanwhile, the second step asks for the first again.
@@ -32,7 +33,8 @@ use crate::schema::{Index, TreeRef};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::transact::Outcome;
 
-/// Trees that hold a collection's new content, for a collection with these options, if there is one.
+/// Trees that hold a collection's new content, for a collection with these options, if there is
+/// one.
 struct Built {
     options: Option<DocumentBuf>,
     documents: Tree,
@@ -67,7 +69,8 @@ impl Database {
     ) -> Result<(), Error> {
         let branch = self.writable_branch()?;
         let format = self.begin_to_exist(branch, durability)?;
-        // What is put must outlive a collection of garbage that begins before the transaction names it.
+        // What is put must outlive a collection of garbage that begins before the transaction names
+        // it.
         let _session = self.frond().engine().store().session();
         let store = &**self.frond().engine().store();
         let documents = content.load(store, format, &self.namespace(collection))?;
@@ -117,8 +120,8 @@ impl Database {
         Ok(())
     }
 
-    /// The documents by the keys of their `_id`s, large ones with the outermost fields of these names at least, and
-    /// `_id`; `None`: all.
+    /// The documents by the keys of their `_id`s, large ones with the outermost fields of these
+    /// names at least, and `_id`; `None`: all.
     fn read_content<'a>(
         &'a self,
         documents: Tree,

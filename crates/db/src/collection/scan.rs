@@ -1,14 +1,15 @@
 //! Running an access: entries walked, documents fetched or made of the entries, filtered.
 //!
-//! 1. An index's entry leads to its document by the key of `_id`. Where the entries hold all that is asked
-//!    for ([`Cover`]) nothing is fetched; where the key tells that the filter fails, neither.
-//! 2. A document with an array on an indexed path has several entries, and several scans may find one
-//!    document: it comes out at the first, `seen` remembers it.
-//! 3. Documents that lie in their tree's leaves are filtered where they lie, and only those that pass are
-//!    shared, or lent to whoever but looks at them ([`Scan::visit`]): most of a scan's cost would be counting
-//!    who holds a leaf.
-//! 4. Scans that are merged each give the order that was asked for: the least of what they have next comes
-//!    out ([`Merge`]).
+//! 1. An index's entry leads to its document by the key of `_id`. Where the entries hold all that
+//!    is asked for ([`Cover`]) nothing is fetched; where the key tells that the filter fails,
+//!    neither.
+//! 2. A document with an array on an indexed path has several entries, and several scans may find
+//!    one document: it comes out at the first, `seen` remembers it.
+//! 3. Documents that lie in their tree's leaves are filtered where they lie, and only those that
+//!    pass are shared, or lent to whoever but looks at them ([`Scan::visit`]): most of a scan's
+//!    cost would be counting who holds a leaf.
+//! 4. Scans that are merged each give the order that was asked for: the least of what they have
+//!    next comes out ([`Merge`]).
 
 mod metadata;
 mod row;
@@ -68,7 +69,8 @@ struct Fetch<'a> {
     told_by_key: Vec<Option<Cover>>,
     /// Asked once for so many documents, whether they pass or not.
     interrupt: Interrupt,
-    /// How many entries all walks have read: each of two thousand may be short, and each call may give one.
+    /// How many entries all walks have read: each of two thousand may be short, and each call may
+    /// give one.
     steps: Cell<u64>,
     /// What is left in the documents that come out.
     metadata: Metadata,
@@ -162,8 +164,9 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Takes scores from the entries of the text index by which documents are found, if they are asked for and the
-    /// entries tell them. For several terms all entries are read first, as far as `reservation` allows.
+    /// Takes scores from the entries of the text index by which documents are found, if they are
+    /// asked for and the entries tell them. For several terms all entries are read first, as far as
+    /// `reservation` allows.
     pub fn scored_by_entries(mut self, reservation: Reservation) -> Scan<'a> {
         let is_asked = self.fetch.metadata.contains(MetadataKind::TextScore);
         if let (Some(matcher), [walk]) = (self.fetch.filter.text_matcher(), &self.walks[..])
@@ -179,7 +182,8 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Fetches no documents: all that is found passes, and nothing else is asked. What comes out is empty.
+    /// Fetches no documents: all that is found passes, and nothing else is asked. What comes out is
+    /// empty.
     pub fn counting(mut self) -> Scan<'a> {
         self.fetch.counts_only = true;
         self
@@ -191,8 +195,8 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields: they will
-    /// change.
+    /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields:
+    /// they will change.
     pub fn for_update<'n>(self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
         let mut scan = self.in_part(names);
         scan.fetch.for_update = true;
@@ -305,8 +309,8 @@ impl Fetch<'_> {
         self.passing(entry.key, &entry.value)
     }
 
-    /// What the document at a place of a capped collection gives; a place whose document was erased gives
-    /// nothing.
+    /// What the document at a place of a capped collection gives; a place whose document was erased
+    /// gives nothing.
     fn of_place(&self, walk: &mut Walk, place: &Entry) -> Result<Option<Row>, Error> {
         let id_key = self.reader.read(&place.value)?;
         match self.reader.get(self.documents, &id_key)? {
@@ -315,8 +319,8 @@ impl Fetch<'_> {
         }
     }
 
-    /// Shows the documents that are left of the range that is read and pass; answers whether `visit` wants
-    /// more.
+    /// Shows the documents that are left of the range that is read and pass; answers whether
+    /// `visit` wants more.
     fn lend(
         &self,
         walk: &mut Walk,
@@ -380,7 +384,8 @@ impl Fetch<'_> {
         Ok(next)
     }
 
-    /// Counts an entry that is read, in whatever range and call, and asks now and then whether to go on.
+    /// Counts an entry that is read, in whatever range and call, and asks now and then whether to
+    /// go on.
     fn step(&self) -> Result<(), Error> {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
@@ -457,7 +462,8 @@ impl Fetch<'_> {
         Ok(Some(row.into_whole(&self.reader, self.documents)?.into()))
     }
 
-    /// The fields of a large document that are read before it is known whether it passes; `None`: all.
+    /// The fields of a large document that are read before it is known whether it passes; `None`:
+    /// all.
     fn names_at_first(&self) -> Option<impl Iterator<Item = &[u8]>> {
         self.filter.outermost_names().filter(|_| self.in_part.is_some() || self.may_fail)
     }
@@ -484,7 +490,8 @@ impl Fetch<'_> {
     }
 }
 
-/// The document that has `value`, if it passes `filter`; large ones are read as [`Scan::for_update`] does.
+/// The document that has `value`, if it passes `filter`; large ones are read as
+/// [`Scan::for_update`] does.
 pub(crate) fn passing(
     reader: Reader<'_>,
     documents: TreeRef,

@@ -1,7 +1,8 @@
 //! Passing over the first documents without reading them.
 //!
-//! Where each entry within the ranges of one tree is a document that is found, and nothing lies over the tree, the
-//! tree's counts tell which entry is the first that is wanted: O(log n), however many are passed over.
+//! Where each entry within the ranges of one tree is a document that is found, and nothing lies
+//! over the tree, the tree's counts tell which entry is the first that is wanted: O(log n), however
+//! many are passed over.
 
 use frond_tree::{Bounds, Direction, Tree};
 
@@ -10,8 +11,8 @@ use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::Collection;
 
-/// Cuts as many of the first `skip` documents off `access` as can be counted; answers how many are left to be
-/// passed over.
+/// Cuts as many of the first `skip` documents off `access` as can be counted; answers how many are
+/// left to be passed over.
 pub(crate) fn pass_over(
     reader: &Reader<'_>,
     collection: &Collection,
@@ -42,8 +43,8 @@ pub(crate) fn pass_over(
     Ok(left)
 }
 
-/// What follows the first `count` that are found. Errors are passed over never: one of them may be that the request
-/// is to stop.
+/// What follows the first `count` that are found. Errors are passed over never: one of them may be
+/// that the request is to stop.
 pub(crate) fn behind<T, E>(
     found: impl Iterator<Item = Result<T, E>>,
     count: usize,

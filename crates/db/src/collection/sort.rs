@@ -53,7 +53,8 @@ impl Kept {
 /// Returns what `found` gives in the order of its keys; with `keep`, only so many of the first.
 ///
 /// # Errors
-/// `QueryExceededMemoryLimitNoDiskUseAllowed` (292) if more would have to be kept than `reservation` allows.
+/// `QueryExceededMemoryLimitNoDiskUseAllowed` (292) if more would have to be kept than
+/// `reservation` allows.
 pub(crate) fn sorted(
     found: impl Iterator<Item = Result<Found, Error>>,
     key_of: &dyn Fn(Document<'_>) -> Bytes,

@@ -1,8 +1,9 @@
 //! Large documents in and out without being whole in memory.
 //!
-//! In: the document's pieces are put into the store as they come, many together ([`gathered`](crate::large::gathered)), under a session that keeps them
-//! from being collected, and synced; then one transaction puts the head. So a document of a gigabyte
-//! isn't logged, and is visible as a whole or not at all. What was put is garbage if it fails.
+//! In: the document's pieces are put into the store as they come, many together
+//! ([`gathered`](crate::large::gathered)), under a session that keeps them from being collected,
+//! and synced; then one transaction puts the head. So a document of a gigabyte isn't logged, and is
+//! visible as a whole or not at all. What was put is garbage if it fails.
 //!
 //! Out: a document above [`KEPT_BYTES_MAX`] is shown as its pieces, which write themselves.
 
@@ -129,8 +130,8 @@ impl Database {
         }
     }
 
-    /// Shows each document of `collection` that passes `filter` to `visit`, by `_id`. Large ones are
-    /// not put together.
+    /// Shows each document of `collection` that passes `filter` to `visit`, by `_id`. Large ones
+    /// are not put together.
     ///
     /// # Errors
     /// As [`Database::find`]; of a view; what `visit` fails with.

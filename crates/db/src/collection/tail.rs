@@ -1,11 +1,11 @@
 //! Following the end of a capped collection: a tailable cursor.
 //!
-//! A [`Tail`] gives the documents that are there, and then pauses: `next` is `None`. Asked again, it goes on
-//! with what was inserted since, from a new snapshot. Places rise in the order of commits
-//! ([`crate::collection::capped`]), so nothing is missed and nothing comes twice.
+//! A [`Tail`] gives the documents that are there, and then pauses: `next` is `None`. Asked again,
+//! it goes on with what was inserted since, from a new snapshot. Places rise in the order of
+//! commits ([`crate::collection::capped`]), so nothing is missed and nothing comes twice.
 //!
-//! It is over when the document that it saw last is gone: what was behind it can't be told from what was
-//! removed. One over an empty collection is over at once, as in MongoDB.
+//! It is over when the document that it saw last is gone: what was behind it can't be told from
+//! what was removed. One over an empty collection is over at once, as in MongoDB.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +59,8 @@ impl Database {
                 skip: 0,
                 limit: None,
                 sort: None,
-                // The command that opens it doesn't last; a `getMore` that waits may be told to stop.
+                // The command that opens it doesn't last; a `getMore` that waits may be told to
+                // stop.
                 interrupt: Interrupt::default(),
                 ..request.clone()
             },

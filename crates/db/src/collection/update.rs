@@ -51,8 +51,8 @@ pub(crate) const MULTI_IS_NOT_RETRYABLE: &str =
 impl Database {
     /// Updates by each of `statements`, in their order.
     ///
-    /// A statement that fails after it changed some documents leaves them changed, as MongoDB does; one that changes
-    /// many does so in several transactions.
+    /// A statement that fails after it changed some documents leaves them changed, as MongoDB does;
+    /// one that changes many does so in several transactions.
     ///
     /// # Errors
     /// What concerns the request as a whole; what concerns a statement is in the report.
@@ -262,7 +262,8 @@ impl ParsedStatement {
             found => found?,
         };
         let Some(after) = self.update.apply(&self.filter, &found)? else { return Ok(false) };
-        // What was sent is charged as a message; what was made of little may wait for room to be written, too.
+        // What was sent is charged as a message; what was made of little may wait for room to be
+        // written, too.
         let mut made = self.filter.memory().another(usize::MAX);
         if !self.update.update.is_replacement() && MADE_BYTES_MIN <= after.as_bytes().len() {
             made.hold(after.as_bytes().len()).map_err(|exceeded| {
@@ -299,8 +300,8 @@ impl ParsedUpdate {
         self.array_filters.as_ref().and_then(|filters| filters.as_value().as_array())
     }
 
-    /// What the update needs to know besides the document, the position that the filter found too: `fields` are
-    /// those that the filter asks for, or more.
+    /// What the update needs to know besides the document, the position that the filter found too:
+    /// `fields` are those that the filter asks for, or more.
     pub fn context_of(&self, filter: &Filter, fields: Document<'_>) -> UpdateContext {
         let position = match self.update.needs_position() {
             true => filter.matches_position(fields).1,

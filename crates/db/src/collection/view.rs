@@ -2,8 +2,8 @@
 //!
 //! A view is an entry of the catalog like a collection, versioned with it, whose options name
 //! `viewOn` and `pipeline` and whose trees stay empty. Reading it runs the pipeline at the reader's
-//! snapshot; writing it is refused. A view over a view is one more level, of which there are at most
-//! [`DEPTH_MAX`].
+//! snapshot; writing it is refused. A view over a view is one more level, of which there are at
+//! most [`DEPTH_MAX`].
 
 use frond_doc::{DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
@@ -51,8 +51,9 @@ impl Database {
         View::of_options(found.options.view())
     }
 
-    /// The collection that a view reads in the end, and the stages that a `find` over the view is short
-    /// for: the view's own (and those of views below it), then the request's. `None` if it is no view.
+    /// The collection that a view reads in the end, and the stages that a `find` over the view is
+    /// short for: the view's own (and those of views below it), then the request's. `None` if it is
+    /// no view.
     ///
     /// # Errors
     /// `ViewDepthLimitExceeded` (165).

@@ -1,8 +1,8 @@
 //! Walking the entries of one tree that an access asks for.
 //!
 //! 1. Ranges are read one after the other; one that is a single whole key is looked up.
-//! 2. In an index's keys the parts behind the ranges are checked. A key that fails is passed over; when
-//!    [`MISSES_MAX`] fail in a row, the walk goes on behind what can't fit, by a new cursor.
+//! 2. In an index's keys the parts behind the ranges are checked. A key that fails is passed over;
+//!    when [`MISSES_MAX`] fail in a row, the walk goes on behind what can't fit, by a new cursor.
 
 use std::collections::VecDeque;
 

@@ -3,7 +3,8 @@
 //! 1. The collection is found as the transaction sees it; the records that say so are validated.
 //! 2. Before the first write it is adopted or created ([`crate::catalog::adopt`]): a request that
 //!    changes nothing leaves nothing behind.
-//! 3. Each document is written on a savepoint of its own: if an index refuses it, only it is undone.
+//! 3. Each document is written on a savepoint of its own: if an index refuses it, only it is
+//!    undone.
 //! 4. An index is changed by the difference of the document's keys before and after, so that an
 //!    update that doesn't touch an indexed field doesn't touch the index.
 //!
@@ -224,8 +225,9 @@ impl<'t> CollectionWriter<'t> {
         }
     }
 
-    /// The documents that pass `filter`, large ones in part; `None` if they are more than a part takes
-    /// ([`crate::collection::parts`]). In a transaction of several requests they are charged, and never too many.
+    /// The documents that pass `filter`, large ones in part; `None` if they are more than a part
+    /// takes ([`crate::collection::parts`]). In a transaction of several requests they are charged,
+    /// and never too many.
     pub fn matching_few(
         &self,
         filter: &Filter,
@@ -250,8 +252,8 @@ impl<'t> CollectionWriter<'t> {
         Ok(Some(found.rows))
     }
 
-    /// The document of a row that was found at an older snapshot, as it is now; `None` if it is gone, or doesn't pass
-    /// `filter` any more.
+    /// The document of a row that was found at an older snapshot, as it is now; `None` if it is
+    /// gone, or doesn't pass `filter` any more.
     pub fn as_it_is_now(&self, row: &Row, filter: &Filter) -> Result<Option<Row>, Error> {
         let Some(documents) = self.documents() else { return Ok(None) };
         let reader = self.reader();
@@ -275,8 +277,8 @@ impl<'t> CollectionWriter<'t> {
         self.transaction.make_room(bytes, || self.database.interrupt().check())
     }
 
-    /// Whether the transaction, if it is this request's alone, has as much to write since it had `bytes` as a part
-    /// may.
+    /// Whether the transaction, if it is this request's alone, has as much to write since it had
+    /// `bytes` as a part may.
     pub fn is_full_since(&self, bytes: u64) -> bool {
         self.database.transaction().is_none()
             && WRITES_BYTES_MAX <= self.bytes().saturating_sub(bytes)
@@ -384,7 +386,8 @@ impl<'t> CollectionWriter<'t> {
         self.remove_under(&found.id_key, found.document.view())
     }
 
-    /// As [`CollectionWriter::remove`]. Of a large document no more is read than its entries in indexes depend on.
+    /// As [`CollectionWriter::remove`]. Of a large document no more is read than its entries in
+    /// indexes depend on.
     pub fn remove_row(&mut self, row: Row) -> Result<(), Error> {
         match &row.large {
             Some(large) => {
@@ -554,7 +557,8 @@ impl<'t> CollectionWriter<'t> {
                             document,
                         ));
                     }
-                    // Nothing lies there. Two that bring one key at once both write it, and conflict.
+                    // Nothing lies there. Two that bring one key at once both write it, and
+                    // conflict.
                     let bare = key.slice(..key.len() - id_key.len());
                     self.transaction.delete(*tree, bare)?;
                 }

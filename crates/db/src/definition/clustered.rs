@@ -1,7 +1,7 @@
 //! `clusteredIndex`: a collection whose documents lie in the order of `_id`.
 //!
-//! Every collection of Frond is one. So the option changes nothing but what is told of the collection, and
-//! that documents may expire by their `_id` (`expireAfterSeconds`).
+//! Every collection of Frond is one. So the option changes nothing but what is told of the
+//! collection, and that documents may expire by their `_id` (`expireAfterSeconds`).
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
 use frond_query::Code;
@@ -17,8 +17,8 @@ pub(crate) const EXPIRE_OPTION: &str = "expireAfterSeconds";
 /// Checks the two options of a collection.
 ///
 /// # Errors
-/// `InvalidIndexSpecificationOption` (197) for another key than `_id`, 5979700 if `unique` isn't said;
-/// `InvalidOptions` (72) if documents are to expire without the other option.
+/// `InvalidIndexSpecificationOption` (197) for another key than `_id`, 5979700 if `unique` isn't
+/// said; `InvalidOptions` (72) if documents are to expire without the other option.
 pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
     let clustered = options.get(OPTION);
     if let Some(seconds) = options.get(EXPIRE_OPTION) {

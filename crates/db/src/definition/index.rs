@@ -311,9 +311,9 @@ impl IndexSpec {
         order::compare_documents(self.key.view(), key).is_eq()
     }
 
-    /// Whether this is the same index under perhaps another name and with perhaps other options. Two
-    /// indexes of one key may stand side by side if only one is unique or sparse, or if they file
-    /// other documents.
+    /// Whether this is the same index under perhaps another name and with perhaps other options.
+    /// Two indexes of one key may stand side by side if only one is unique or sparse, or if they
+    /// file other documents.
     #[doc(hidden)]
     pub fn is_same_index(&self, other: &IndexSpec) -> bool {
         self.has_key(other.key.view())
@@ -324,7 +324,8 @@ impl IndexSpec {
             && is_same_document(&self.wildcard_projection, &other.wildcard_projection)
     }
 
-    /// Whether the other options of the same index are the same, too. Whether it is hidden isn't asked.
+    /// Whether the other options of the same index are the same, too. Whether it is hidden isn't
+    /// asked.
     pub(crate) fn has_same_options(&self, other: &IndexSpec) -> bool {
         self.expire_after_seconds == other.expire_after_seconds
             && self.include == other.include

@@ -1,7 +1,9 @@
-//! Text indexes as they are asked for, and as they are kept: MongoDB's rules for their keys and options.
+//! Text indexes as they are asked for, and as they are kept: MongoDB's rules for their keys and
+//! options.
 //!
-//! A user names texts in the key (`{a: "text", b: "text", c: 1}`) or in `weights`. What is kept has one place for
-//! the terms (`{_fts: "text", _ftsx: 1, c: 1}`) and all texts in `weights`; that form may be given back, too.
+//! A user names texts in the key (`{a: "text", b: "text", c: 1}`) or in `weights`. What is kept has
+//! one place for the terms (`{_fts: "text", _ftsx: 1, c: 1}`) and all texts in `weights`; that form
+//! may be given back, too.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +112,8 @@ pub(super) fn take(
 /// The key and the options of a text index as they are kept; those of any other index as they are.
 ///
 /// # Errors
-/// `CannotCreateIndex` for keys and weights that are none, and for options of a text index without text.
+/// `CannotCreateIndex` for keys and weights that are none, and for options of a text index without
+/// text.
 pub(super) fn settle(
     key: DocumentBuf,
     text: &mut Option<TextOptions>,

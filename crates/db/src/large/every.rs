@@ -1,9 +1,10 @@
 //! `$[]` and `$[x]` on a large document: the elements of one array, each by itself.
 //!
-//! The steps of an update that go through the same array become an update of `{e: [element]}`, which
-//! is applied to each element that a filter takes; those that come out changed take their places. So `$[x]` means what
-//! it means elsewhere, whatever its filter and however many steps there are, in as many arrays as there
-//! are, as long as these are containers and none lies in another.
+//! The steps of an update that go through the same array become an update of `{e: [element]}`,
+//! which is applied to each element that a filter takes; those that come out changed take their
+//! places. So `$[x]` means what it means elsewhere, whatever its filter and however many steps
+//! there are, in as many arrays as there are, as long as these are containers and none lies in
+//! another.
 
 use frond_doc::pieces::{Edited, Element, LargeDocument, Part, PiecesError};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
@@ -30,8 +31,8 @@ pub(crate) struct EveryElement<'u> {
 }
 
 impl<'u> EveryElement<'u> {
-    /// Cuts such steps out of an update, by array; `None` if one array lies in another, or the path to
-    /// it is none that can be followed.
+    /// Cuts such steps out of an update, by array; `None` if one array lies in another, or the path
+    /// to it is none that can be followed.
     pub(crate) fn cut(
         update: Document<'u>,
         array_filters: Option<Array<'_>>,
@@ -154,7 +155,8 @@ fn used_by(filters: Array<'_>, paths: &str) -> ValueBuf {
     for filter in filters.iter() {
         let name = filter.as_document().and_then(|filter| Some(filter.iter().next()?.0.to_owned()));
         let name = name.as_deref().and_then(|name| name.split('.').next()).unwrap_or_default();
-        // A filter that begins otherwise (`$or`) is kept: it is parsed as it would be with all others.
+        // A filter that begins otherwise (`$or`) is kept: it is parsed as it would be with all
+        // others.
         if name.starts_with('$') || paths.contains(&format!("$[{name}]")) {
             out.push(filter);
         }

@@ -1,5 +1,6 @@
-//! A store in front of another that puts chunks together: a document that comes as a stream makes many
-//! small ones, each put by itself, and a put costs a search of the index and a write, however little it is of.
+//! A store in front of another that puts chunks together: a document that comes as a stream makes
+//! many small ones, each put by itself, and a put costs a search of the index and a write, however
+//! little it is of.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

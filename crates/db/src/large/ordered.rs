@@ -1,14 +1,16 @@
-//! `$push` with `$sort` into an array of a large document that is in that order: the places of what is pushed are searched
-//! for, and nothing else is touched.
+//! `$push` with `$sort` into an array of a large document that is in that order: the places of what
+//! is pushed are searched for, and nothing else is touched.
 //!
-//! Whether an array is in order is nowhere stored, since a document's content alone decides its bytes. But it is a fact of
-//! the content, which the container's name stands for: so it is remembered in memory, and never wrong.
+//! Whether an array is in order is nowhere stored, since a document's content alone decides its
+//! bytes. But it is a fact of the content, which the container's name stands for: so it is
+//! remembered in memory, and never wrong.
 //! 1. An array that nobody knows of is passed over once.
-//! 2. One that isn't in order is left to the update of the whole document, which sorts it: the next push passes over it.
+//! 2. One that isn't in order is left to the update of the whole document, which sorts it: the next
+//!    push passes over it.
 //! 3. What comes out of a push into one that is in order, is in order.
 //!
-//! *Order*: the sort is stable. What is pushed goes behind those of its equals that lie before `$position`, and before the
-//! others.
+//! *Order*: the sort is stable. What is pushed goes behind those of its equals that lie before
+//! `$position`, and before the others.
 
 use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex, PoisonError};

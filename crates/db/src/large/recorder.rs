@@ -1,7 +1,7 @@
 //! A store in front of another that keeps what is put, so that a transaction can take it along.
 //!
-//! An edit writes some nodes again that come out as they were: those that follow the changed one. The document
-//! before has them, so they are left out.
+//! An edit writes some nodes again that come out as they were: those that follow the changed one.
+//! The document before has them, so they are left out.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,8 @@ pub(crate) struct Recorder<'a> {
 #[derive(Default)]
 struct Recorded {
     put: BTreeMap<ChunkHash, Chunk>,
-    /// What came from the store behind: of the document before. The first are kept, since an edit asks for each
-    /// more than once.
+    /// What came from the store behind: of the document before. The first are kept, since an edit
+    /// asks for each more than once.
     read: BTreeMap<ChunkHash, Option<Chunk>>,
 }
 
@@ -35,8 +35,9 @@ impl<'a> Recorder<'a> {
         Recorder { store, recorded: Mutex::default() }
     }
 
-    /// The chunks that were put and that `head` reaches, without those of `known` and those that were read: what
-    /// lay between two edits is left out. Ordered, so that a log record depends on the content alone.
+    /// The chunks that were put and that `head` reaches, without those of `known` and those that
+    /// were read: what lay between two edits is left out. Ordered, so that a log record depends on
+    /// the content alone.
     pub fn into_reached(self, head: ChunkHash, known: &HashSet<ChunkHash>) -> Vec<Chunk> {
         let recorded = self.recorded.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Recorded { mut put, read } = recorded;

@@ -1,15 +1,15 @@
-//! Stages that set or remove outermost fields, on a large document: in an update by pipeline, and before
-//! `$out`.
+//! Stages that set or remove outermost fields, on a large document: in an update by pipeline, and
+//! before `$out`.
 //!
-//! 1. `{$set: {level: -1, total: {$add: ["$a", "$b.c"]}}}` needs of a document only the outermost fields
-//!    that its expressions name, and those that it sets. What it needs is told from the stages as they were
-//!    written; whatever may need more (`$$ROOT`, `$getField`, a dotted target, any other stage) is left to
-//!    the way over the whole document.
-//! 2. The stages are run on a document of these fields alone, by the same code as ever. The fields that
-//!    come out changed are put in the places of those before, new ones behind all others.
+//! 1. `{$set: {level: -1, total: {$add: ["$a", "$b.c"]}}}` needs of a document only the outermost
+//!    fields that its expressions name, and those that it sets. What it needs is told from the
+//!    stages as they were written; whatever may need more (`$$ROOT`, `$getField`, a dotted target,
+//!    any other stage) is left to the way over the whole document.
+//! 2. The stages are run on a document of these fields alone, by the same code as ever. The fields
+//!    that come out changed are put in the places of those before, new ones behind all others.
 //!
-//! So a document's other fields are not read, and its copy refers to the same chunks. *Invariant*: the
-//! result is what the stages make of the whole document; tests compare the two.
+//! So a document's other fields are not read, and its copy refers to the same chunks. *Invariant*:
+//! the result is what the stages make of the whole document; tests compare the two.
 
 use frond_doc::pieces::{Edited, Element, LargeDocument, PiecesError};
 use frond_doc::{Array, Document, DocumentBuf, Value};
@@ -40,8 +40,8 @@ impl OutermostStages {
             match (name, argument) {
                 ("$set" | "$addFields", Value::Document(fields)) => {
                     for (name, expression) in fields.iter() {
-                        // What was removed before (by `$$REMOVE` too) goes to the end: where that is in the
-                        // part isn't where it is in the whole.
+                        // What was removed before (by `$$REMOVE` too) goes to the end: where that
+                        // is in the part isn't where it is in the whole.
                         if out.is_target(name) {
                             return None;
                         }
@@ -69,8 +69,8 @@ impl OutermostStages {
         self.targets.iter().chain(&self.asked).map(|name| name.as_bytes())
     }
 
-    /// Changes a document as `run` changes the part of it that it is given (`None`: not at all). `None`
-    /// if the whole document is needed.
+    /// Changes a document as `run` changes the part of it that it is given (`None`: not at all).
+    /// `None` if the whole document is needed.
     pub(crate) fn apply<E: From<PiecesError>>(
         &self,
         store: &dyn ChunkStore,

@@ -1,19 +1,22 @@
 //! Update operators on a large document, piece by piece.
 //!
-//! 1. The paths are taken in the order in which an update makes new fields (paths of one update never lie in one
-//!    another). Those that lead to different elements are looked up in the same document and changed in it at
-//!    once ([`Together`]); operators on containers change it by themselves.
+//! 1. The paths are taken in the order in which an update makes new fields (paths of one update
+//!    never lie in one another). Those that lead to different elements are looked up in the same
+//!    document and changed in it at once ([`Together`]); operators on containers change it by
+//!    themselves.
 //! 2. A path is followed through containers. The element that it comes to becomes a document of its
 //!    own, `{name: value}`; the operator is applied to that with what is left of the path, and the
 //!    element that comes out takes its place. So every operator means what it means elsewhere.
 //! 3. Where the path ends at a container, `$set`, `$unset`, `$push` (with `$each`, `$position` and
-//!    `$slice`; with `$sort` see [`ordered`](super::ordered)) and `$pop` do without its content; `$pull`, `$pullAll` and `$addToSet` look at its
-//!    elements one by one; any other operator reads the container.
-//! 4. A positional `$` is the number that the filter found. `$[]` and `$[x]` look at the elements of
-//!    their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
+//!    `$slice`; with `$sort` see [`ordered`](super::ordered)) and `$pop` do without its content;
+//!    `$pull`, `$pullAll` and `$addToSet` look at its elements one by one; any other operator reads
+//!    the container.
+//! 4. A positional `$` is the number that the filter found. `$[]` and `$[x]` look at the elements
+//!    of their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
 //!
 //! Anything else is left to the update of the whole document: `_id`, arrays that would be padded,
-//! `$[x]` in arrays of which one lies in another, and whatever fails or is to stop, so that it fails with the same words.
+//! `$[x]` in arrays of which one lies in another, and whatever fails or is to stop, so that it
+//! fails with the same words.
 
 use std::borrow::Cow;
 
@@ -42,7 +45,8 @@ const OPERATORS: [&str; 12] = [
     "$push",
     SET,
 ];
-/// Those of them that do without the content of an array that is a container, or look at it piece by piece.
+/// Those of them that do without the content of an array that is a container, or look at it piece
+/// by piece.
 const CONTAINER_OPERATORS: [&str; 5] = ["$addToSet", "$pop", "$pull", "$pullAll", "$push"];
 const SET: &str = "$set";
 const UNSET: &str = "$unset";
@@ -50,7 +54,8 @@ const UNSET: &str = "$unset";
 const DEPTH_CHECKED: usize = 90;
 /// The name of an element that is looked at by itself.
 const ELEMENT: &str = "e";
-/// More elements of an array, one of so many at least, that come or go are left to the other way, which costs less then.
+/// More elements of an array, one of so many at least, that come or go are left to the other way,
+/// which costs less then.
 const APART_COUNT_MAX: usize = 1_000;
 const APART_SHARE: u64 = 64;
 
@@ -114,7 +119,8 @@ pub(crate) fn apply(
     Ok(together.apply()?.then_some(together.document))
 }
 
-/// Splices of one document at different places, made at once: what lies on the way to several is written once.
+/// Splices of one document at different places, made at once: what lies on the way to several is
+/// written once.
 struct Together<'a, 'u> {
     store: &'a dyn ChunkStore,
     document: LargeDocument,
@@ -501,7 +507,8 @@ impl Change<'_> {
         }
     }
 
-    /// Asks of each element by itself whether it goes: of documents no more is read than decides that.
+    /// Asks of each element by itself whether it goes: of documents no more is read than decides
+    /// that.
     fn pull(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
         let Some(pull) = Pull::parse(step.operator, step.operand, self.variables) else {

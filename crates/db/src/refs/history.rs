@@ -89,7 +89,8 @@ pub fn resolve_from(
     walk(reader, start, &revision)
 }
 
-/// What a revision begins at: a branch's commit, a tag's, a remote's branch's, or a commit by its id.
+/// What a revision begins at: a branch's commit, a tag's, a remote's branch's, or a commit by its
+/// id.
 fn find_start(
     reader: &Reader<'_>,
     repository: &str,

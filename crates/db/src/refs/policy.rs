@@ -1,14 +1,16 @@
 //! What may be done to a branch: protection, and a time after which it goes.
 //!
-//! - A *protected* branch only moves forward: no reset to what isn't ahead, no amending, no rebase, no
-//!   deletion, also with its database, no push by force. Its documents can be written, and committed.
-//! - A *closed* branch takes no direct writes: nothing inserts, updates or removes its documents, changes
-//!   its collections, or makes commits of its own on it (pick, revert, restore). It changes by merges,
-//!   with what resolves their conflicts, and by pulls.
-//! - A branch with a time to live can be removed by `Database::remove_expired_branches` once it is over;
-//!   a server does so by itself.
+//! - A *protected* branch only moves forward: no reset to what isn't ahead, no amending, no rebase,
+//!   no deletion, also with its database, no push by force. Its documents can be written, and
+//!   committed.
+//! - A *closed* branch takes no direct writes: nothing inserts, updates or removes its documents,
+//!   changes its collections, or makes commits of its own on it (pick, revert, restore). It changes
+//!   by merges, with what resolves their conflicts, and by pulls.
+//! - A branch with a time to live can be removed by `Database::remove_expired_branches` once it is
+//!   over; a server does so by itself.
 //!
-//! The policy is one record, `{protected, closed, expires}`, local to the data directory as refs are.
+//! The policy is one record, `{protected, closed, expires}`, local to the data directory as refs
+//! are.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuilder, Value};

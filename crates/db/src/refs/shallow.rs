@@ -1,9 +1,11 @@
-//! Shallow clones: history that ends before its beginning, because the rest was left where it came from.
+//! Shallow clones: history that ends before its beginning, because the rest was left where it came
+//! from.
 //!
-//! A commit's chunk names its parents, here or not: its name would be another without them. Which parents are known
-//! not to be here is listed in a chunk that the store's root [`ROOT_NAME`] names: 32 bytes each,
-//! ascending. Whoever follows parents does so by `history::load`, which leaves out what is listed and
-//! not here. So history simply ends there; what isn't listed and is missing is still damage.
+//! A commit's chunk names its parents, here or not: its name would be another without them. Which
+//! parents are known not to be here is listed in a chunk that the store's root [`ROOT_NAME`] names:
+//! 32 bytes each, ascending. Whoever follows parents does so by `history::load`, which leaves out
+//! what is listed and not here. So history simply ends there; what isn't listed and is missing is
+//! still damage.
 //!
 //! A listed commit that is here counts: another database may have brought it, or a fetch since.
 
@@ -43,8 +45,8 @@ pub fn absent(store: &dyn ChunkStore, parents: &[ChunkHash]) -> Result<Vec<Chunk
     Ok(absent.map(|(hash, _)| *hash).collect())
 }
 
-/// Lists commits that will not be here, before a commit comes that names one as its parent. Those that
-/// are here by now leave the list.
+/// Lists commits that will not be here, before a commit comes that names one as its parent. Those
+/// that are here by now leave the list.
 pub fn list(store: &dyn ChunkStore, commits: &HashSet<ChunkHash>) -> Result<(), Error> {
     // Somebody else may list others meanwhile.
     loop {

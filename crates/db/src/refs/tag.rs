@@ -1,8 +1,8 @@
 //! Tags: names of commits that stay where they are, with a message or without; and where the
 //! branches of remotes were when they were last seen, which are names of the same kind.
 //!
-//! A tag is one record, `{commit, message?, author?, time}`. Names follow the rules of branches, and
-//! no branch and tag have the same name: `shop@v1` means one thing.
+//! A tag is one record, `{commit, message?, author?, time}`. Names follow the rules of branches,
+//! and no branch and tag have the same name: `shop@v1` means one thing.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};

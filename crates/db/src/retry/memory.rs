@@ -1,11 +1,11 @@
 //! What is remembered of the statements of one write, in parts.
 //!
-//! The statements whose numbers divided by [`PART_STATEMENTS`] are equal share a part, and each part is
-//! a record of its own: so a write of a hundred thousand statements, which is done in many transactions,
-//! stores each part once or twice instead of all it has done with each transaction. The part that begins
-//! at zero is the session's record itself: it tells the session's last number. Another part counts only
-//! if its number is that one; one that was left by an earlier number is written over, or forgotten once
-//! it is old, as all records are.
+//! The statements whose numbers divided by [`PART_STATEMENTS`] are equal share a part, and each
+//! part is a record of its own: so a write of a hundred thousand statements, which is done in many
+//! transactions, stores each part once or twice instead of all it has done with each transaction.
+//! The part that begins at zero is the session's record itself: it tells the session's last number.
+//! Another part counts only if its number is that one; one that was left by an earlier number is
+//! written over, or forgotten once it is old, as all records are.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -47,7 +47,8 @@ impl RetryableWrite {
         let reader = Reader::within(frond.engine(), transaction);
         let now_millis = frond.time_millis();
         let stored = self.stored(&reader)?;
-        // The session's record must tell the number of the write, whatever part its statements are in.
+        // The session's record must tell the number of the write, whatever part its statements are
+        // in.
         let changed = stored.is_none();
         let record = stored.unwrap_or_else(|| Record::new(self.key.number, now_millis));
         let mut parts = BTreeMap::from([(SESSION_PART, Part { record, changed })]);

@@ -1,5 +1,5 @@
-//! Goal: a record is read as it was written, and what was done once isn't done again.
-//! Method: records with runs of statements; writes sent twice on a simulated disk, over a crash too.
+//! Goal: a record is read as it was written, and what was done once isn't done again. Method:
+//! records with runs of statements; writes sent twice on a simulated disk, over a crash too.
 
 use frond_doc::{DocumentBuf, ValueBuf, document};
 use frond_testkit::SimDisk;
@@ -104,7 +104,8 @@ fn a_write_of_many_statements_is_remembered_in_parts() {
     let disk = SimDisk::new(1);
     let mut frond = open(&disk);
     let ids: Vec<i32> = (0..4_500).collect();
-    // Every fifth one is there already, so its statement fails, and runs again when it is sent again.
+    // Every fifth one is there already, so its statement fails, and runs again when it is sent
+    // again.
     let there: Vec<i32> = ids.iter().copied().filter(|id| id % 5 == 0).collect();
     insert(&frond, 1, &there);
     let new: Vec<i32> = ids.iter().copied().filter(|id| id % 5 != 0).collect();

@@ -1,14 +1,14 @@
 //! What names meant when they were read last: databases' versions and their collections.
 //!
-//! To find a collection is to read and decode three records or more, which is much of what reading one
-//! document costs, and they hardly ever change. So what was found is kept, until any transaction changes
-//! any of these records.
+//! To find a collection is to read and decode three records or more, which is much of what reading
+//! one document costs, and they hardly ever change. So what was found is kept, until any
+//! transaction changes any of these records.
 //!
 //! *Moments*: `changes` counts the changes that began and those that ended, and holds how many are
 //! under way. A reader notes it before it takes its snapshot ([`CatalogCache::moment`]) and asks
-//! afterwards whether it is still the same ([`CatalogCache::is_current`]). If so, no change became visible
-//! in between, and its snapshot has the catalog that every snapshot of that moment has: what one of
-//! them found is right for all.
+//! afterwards whether it is still the same ([`CatalogCache::is_current`]). If so, no change became
+//! visible in between, and its snapshot has the catalog that every snapshot of that moment has:
+//! what one of them found is right for all.
 //!
 //! *Invariants*
 //! 1. A transaction that changes the catalog is committed between `begin_change` and its end, so
@@ -74,7 +74,8 @@ impl CatalogCache {
         self.changes.load(Ordering::SeqCst) == moment.0
     }
 
-    /// To be called before a transaction that changes the catalog is committed, and kept until it is.
+    /// To be called before a transaction that changes the catalog is committed, and kept until it
+    /// is.
     pub fn begin_change(&self) -> Change<'_> {
         self.changes.fetch_add((1 << COUNT_SHIFT) + 1, Ordering::SeqCst);
         Change(self)
@@ -86,7 +87,8 @@ impl CatalogCache {
         databases.get(name).filter(|known| known.moment == moment).map(Arc::clone)
     }
 
-    /// Keeps what a reader of `moment`, which is still the present one, found a database's name to be.
+    /// Keeps what a reader of `moment`, which is still the present one, found a database's name to
+    /// be.
     pub fn keep_database(
         &self,
         moment: CatalogEpoch,

@@ -1,8 +1,8 @@
 //! A collection's entry in a commit's catalog: a chunk that references its trees.
 //!
 //! The references are the root of the documents' tree and those of the indexes, in their order. The
-//! payload is BSON: `{options, indexes: [{name, key, unique, sparse}]}`. Nothing in it is local to a
-//! data directory or depends on history: indexes stand in the order of their names.
+//! payload is BSON: `{options, indexes: [{name, key, unique, sparse}]}`. Nothing in it is local to
+//! a data directory or depends on history: indexes stand in the order of their names.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};

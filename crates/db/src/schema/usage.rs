@@ -1,5 +1,5 @@
-//! How often each index was used, for `$indexStats`: counted since the data directory was opened, or since
-//! the index was used first.
+//! How often each index was used, for `$indexStats`: counted since the data directory was opened,
+//! or since the index was used first.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,9 +1,9 @@
 //! What is remembered of a session's last write or transaction, as it is stored
 //! (docs/format/system-tree.md).
 //!
-//! Statements that did the same, one after the other, are one run: an insert of a thousand documents is
-//! remembered in a few bytes. Documents and ids are stored as bytes, so that a record isn't nested more
-//! deeply than what it holds.
+//! Statements that did the same, one after the other, are one run: an insert of a thousand
+//! documents is remembered in a few bytes. Documents and ids are stored as bytes, so that a record
+//! isn't nested more deeply than what it holds.
 
 use std::collections::BTreeMap;
 
@@ -192,8 +192,8 @@ fn read_value(record: &DocumentBuf, name: &str) -> Result<Option<ValueBuf>, Erro
     holder.get("").map(|value| Some(value.to_buf())).ok_or_else(|| damaged(name))
 }
 
-/// Reads a document that was stored as bytes: it was valid when it was, and the record is checked as
-/// a whole by the tree that holds it.
+/// Reads a document that was stored as bytes: it was valid when it was, and the record is checked
+/// as a whole by the tree that holds it.
 fn read_document(record: &DocumentBuf, name: &str) -> Result<Option<DocumentBuf>, Error> {
     match record.get(name) {
         None => Ok(None),

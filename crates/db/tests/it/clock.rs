@@ -1,5 +1,6 @@
-//! Goal: a clock that is wrong deletes nothing, dates nothing and pins nothing, whatever it says; one that is right is
-//! followed, also after a long pause. Method: cases, on a clock that the test sets.
+//! Goal: a clock that is wrong deletes nothing, dates nothing and pins nothing, whatever it says;
+//! one that is right is followed, also after a long pause. Method: cases, on a clock that the test
+//! sets.
 
 use frond_db::retry::{NumberState, StatementIds};
 use frond_db::{Frond, FrondOptions, Interrupt, ReclaimOptions, RetryKey, RetryableWrite};
@@ -174,7 +175,8 @@ fn a_year_is_believed_by_the_second_process_an_hour_later() {
     }
 }
 
-/// Whether the steady clock goes on meanwhile, or stands still as with a virtual machine that was paused.
+/// Whether the steady clock goes on meanwhile, or stands still as with a virtual machine that was
+/// paused.
 #[test]
 fn a_machine_that_slept_for_three_days_expires_what_is_due() {
     for is_steady in [true, false] {
@@ -192,7 +194,8 @@ fn a_machine_that_slept_for_three_days_expires_what_is_due() {
     }
 }
 
-/// A board without a battery: its clock begins with 1970 and is set once there is a network, after weeks without power.
+/// A board without a battery: its clock begins with 1970 and is set once there is a network, after
+/// weeks without power.
 #[test]
 fn a_clock_that_starts_in_1970_is_waited_for() {
     for away in [DAY, 20 * DAY] {
@@ -241,7 +244,8 @@ fn an_operator_accepts_what_the_clock_says_over_restarts() {
     assert_eq!(frond.accept_clock().expect_err("no date").code, Code::BadValue);
 }
 
-/// What a build before this one may have written: Sequences that are ahead of time as far as any clock brings them.
+/// What a build before this one may have written: Sequences that are ahead of time as far as any
+/// clock brings them.
 #[test]
 fn sequences_that_a_wrong_clock_pinned_are_no_hindrance() {
     let (disk, clock) = (SimDisk::new(1), SimClock::new());

@@ -1,6 +1,6 @@
-//! Goal: a collation reaches whatever compares strings: filters, sorts, groups, sets, joins, updates;
-//! a collection's own is taken where a request names none. Method: tables over one small collection,
-//! where case decides.
+//! Goal: a collation reaches whatever compares strings: filters, sorts, groups, sets, joins,
+//! updates; a collection's own is taken where a request names none. Method: tables over one small
+//! collection, where case decides.
 
 use frond_db::{AggregateRequest, DeleteStatement, FindAndModify, FindRequest};
 use frond_query::{Code, Collation};

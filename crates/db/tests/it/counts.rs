@@ -1,5 +1,6 @@
-//! Goal: counting what lies between two keys costs what lies over the tree, not what lies in it. Method: a collection
-//! whose writes are partly folded, and the chunks that a count reads. That counts are right is `equivalence`'s.
+//! Goal: counting what lies between two keys costs what lies over the tree, not what lies in it.
+//! Method: a collection whose writes are partly folded, and the chunks that a count reads. That
+//! counts are right is `equivalence`'s.
 
 use frond_db::FindRequest;
 use frond_db::catalog::IndexSpec;

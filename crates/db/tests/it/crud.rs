@@ -1,5 +1,5 @@
-//! Goal: insert, update, delete and findAndModify do and answer what MongoDB's do. Method: tables of
-//! small cases on a collection of a few documents.
+//! Goal: insert, update, delete and findAndModify do and answer what MongoDB's do. Method: tables
+//! of small cases on a collection of a few documents.
 
 use frond_db::{Durability, FindAndModify, FindRequest, FrondOptions, UpdateStatement};
 use frond_doc::{Timestamp, Value, ValueBuf, document};
@@ -107,8 +107,8 @@ fn updates() {
     check(filtered, (1, 1), &format!("[{{'_id':1,'a':1,'t':['w','y']}},{rest}"));
 }
 
-/// An empty timestamp stands for now, wherever a whole document is given, and so does `$currentDate`; also where
-/// nobody has written for long, or ever.
+/// An empty timestamp stands for now, wherever a whole document is given, and so does
+/// `$currentDate`; also where nobody has written for long, or ever.
 #[test]
 fn timestamps_are_of_now() {
     let (disk, clock) = (SimDisk::new(1), SimClock::new());

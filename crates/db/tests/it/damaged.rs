@@ -1,9 +1,10 @@
-//! Goal: a document that rots on the disk can be deleted and replaced, also by requests of many statements and in
-//! transactions; everything else is as it was, and indexes are as if they were built anew.
-//! Method: documents whose texts are found in pack files again. A bit of one is turned over, in the outermost chunk of a
-//! large document, in an inner one, or in a leaf with small documents; then it is written, and what is found is
-//! compared at once, after a restart and after a collection. Texts differ from test to test and from seed to seed: the
-//! process keeps large documents that were read whole, by their content, whichever directory they came from.
+//! Goal: a document that rots on the disk can be deleted and replaced, also by requests of many
+//! statements and in transactions; everything else is as it was, and indexes are as if they were
+//! built anew. Method: documents whose texts are found in pack files again. A bit of one is turned
+//! over, in the outermost chunk of a large document, in an inner one, or in a leaf with small
+//! documents; then it is written, and what is found is compared at once, after a restart and after
+//! a collection. Texts differ from test to test and from seed to seed: the process keeps large
+//! documents that were read whole, by their content, whichever directory they came from.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{

@@ -1,5 +1,5 @@
-//! Goal: `explain` of a pipeline tells the search that runs and the stages that are left. Method: a table of
-//! pipelines, what they become, and how many documents and keys their search looks at.
+//! Goal: `explain` of a pipeline tells the search that runs and the stages that are left. Method: a
+//! table of pipelines, what they become, and how many documents and keys their search looks at.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{AggregateRequest, Database, Effort};

@@ -1,5 +1,6 @@
-//! Goal: places are found by a 2dsphere or 2d index as by a scan; `$near` and `$geoNear` give the nearest first,
-//! and want an index. Method: a table over a few places, and random places, shapes and regions.
+//! Goal: places are found by a 2dsphere or 2d index as by a scan; `$near` and `$geoNear` give the
+//! nearest first, and want an index. Method: a table over a few places, and random places, shapes
+//! and regions.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, FindRequest};

@@ -1,6 +1,7 @@
-//! Goal: an index that is built beside writers files every document as it is in the end, whatever was written, deleted or
-//! given back meanwhile, and whoever creates a collection or an index doesn't cost a transaction that has read nothing
-//! there. Method: threads that write while indexes of several kinds are built; transactions that begin before and after.
+//! Goal: an index that is built beside writers files every document as it is in the end, whatever
+//! was written, deleted or given back meanwhile, and whoever creates a collection or an index
+//! doesn't cost a transaction that has read nothing there. Method: threads that write while indexes
+//! of several kinds are built; transactions that begin before and after.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -35,8 +36,8 @@ fn by_scan(shop: &Database) -> Vec<String> {
     found
 }
 
-/// Writes of a few documents, so that the same ones come again and again, with unique numbers that pass from one to
-/// another; now and then of many, and a flush, so that rounds of both kinds come.
+/// Writes of a few documents, so that the same ones come again and again, with unique numbers that
+/// pass from one to another; now and then of many, and a flush, so that rounds of both kinds come.
 fn write(shop: &Database, random: &mut Random, thread: usize) {
     let id = (thread * 1_000 + random.below(60)) as i32;
     let unique = (thread * 1_000 + random.below(40)) as i32;

@@ -1,6 +1,7 @@
-//! Goal: each kind of index files what it should, is kept by every way of writing, and is used where it may
-//! be. Method: tables of requests with the plan that must answer them, and `check_collection`, which compares
-//! indexes with documents, after writes, builds among writers, and merges.
+//! Goal: each kind of index files what it should, is kept by every way of writing, and is used
+//! where it may be. Method: tables of requests with the plan that must answer them, and
+//! `check_collection`, which compares indexes with documents, after writes, builds among writers,
+//! and merges.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,5 @@
-//! Goal: indexes are made, refused, kept and used as MongoDB does. Method: tables of specifications,
-//! and small collections whose index is looked at through hints.
+//! Goal: indexes are made, refused, kept and used as MongoDB does. Method: tables of
+//! specifications, and small collections whose index is looked at through hints.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, FindRequest, UpdateStatement};

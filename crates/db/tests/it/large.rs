@@ -1,7 +1,7 @@
-//! Large documents in collections. Goal: an update that goes piece by piece gives what the update of
-//! a plain document gives, in every operator, at every place; indexes, versions and a restart see
-//! the same; and it logs little. Method: random updates on a document of some 100 KB, and on its
-//! copy in memory.
+//! Large documents in collections. Goal: an update that goes piece by piece gives what the update
+//! of a plain document gives, in every operator, at every place; indexes, versions and a restart
+//! see the same; and it logs little. Method: random updates on a document of some 100 KB, and on
+//! its copy in memory.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, Durability, FrondOptions};
@@ -482,7 +482,8 @@ fn stored_parts_are_not_logged_again() {
     assert!(found == [copy]);
 }
 
-/// Stages give what they give of a plain document, and log little where they set outermost fields alone.
+/// Stages give what they give of a plain document, and log little where they set outermost fields
+/// alone.
 #[test]
 fn updates_by_stages() {
     let shop = shop();
@@ -508,8 +509,8 @@ fn updates_by_stages() {
     assert!(!both(&shop, &mut plain, "[{'$set': {'n': {'$add': ['$n', []]}}}]"));
 }
 
-/// `$out` of large documents is what the stages make of whole ones, in the same pieces, with indexes; and
-/// its cost doesn't follow the documents' bytes.
+/// `$out` of large documents is what the stages make of whole ones, in the same pieces, with
+/// indexes; and its cost doesn't follow the documents' bytes.
 #[test]
 fn copies_share_pieces() {
     let shop = shop();

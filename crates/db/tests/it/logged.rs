@@ -1,8 +1,10 @@
-//! Goal: an update logs what changed, not the document, and what was logged gives the same documents again.
+//! Goal: an update logs what changed, not the document, and what was logged gives the same
+//! documents again.
 //!
-//! Method: the log's bytes are counted for updates of documents of all sizes. Then a script of random updates, with
-//! version commits, branches and collections in between, runs once whole, and again and again until the power fails: a
-//! restart must find the documents of a step that was acknowledged last, or of the one under way.
+//! Method: the log's bytes are counted for updates of documents of all sizes. Then a script of
+//! random updates, with version commits, branches and collections in between, runs once whole, and
+//! again and again until the power fails: a restart must find the documents of a step that was
+//! acknowledged last, or of the one under way.
 
 use frond_db::{Database, Durability, Error, ErrorKind, Frond, FrondOptions, UpdateStatement};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};

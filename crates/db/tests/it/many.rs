@@ -1,6 +1,7 @@
-//! Goal: updates and deletes of many documents, which are several transactions, do to each document once what they
-//! are to do, end where one is refused or they are told to stop, and take little memory; within a transaction what
-//! they take is charged. Method: more documents than a part has, and an interrupt that looks, or writes, between parts.
+//! Goal: updates and deletes of many documents, which are several transactions, do to each document
+//! once what they are to do, end where one is refused or they are told to stop, and take little
+//! memory; within a transaction what they take is charged. Method: more documents than a part has,
+//! and an interrupt that looks, or writes, between parts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -253,7 +254,8 @@ fn a_search_along_many_short_ranges_is_told_to_stop() {
     assert!(3 <= asked.load(Ordering::Relaxed), "{asked:?}");
 }
 
-/// How often `run` asks whether to go on. Told to stop at the last of them, it must fail with what it is told.
+/// How often `run` asks whether to go on. Told to stop at the last of them, it must fail with what
+/// it is told.
 fn asked<T: std::fmt::Debug>(run: impl Fn(Interrupt) -> Result<T, Error>) -> usize {
     let stopped_at = |last: usize| {
         let count = Arc::new(AtomicUsize::new(0));
@@ -317,7 +319,8 @@ fn counts_and_distinct_values_are_told_to_stop() {
     assert!(COUNT as usize / 256 <= passed, "{passed}");
 }
 
-/// Writes that each want all the memory there is for them, of the same documents, so that they wait for keys, too.
+/// Writes that each want all the memory there is for them, of the same documents, so that they wait
+/// for keys, too.
 #[test]
 fn large_writes_take_turns_and_all_get_through() {
     const THREADS: i32 = 6;

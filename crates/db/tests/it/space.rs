@@ -1,6 +1,7 @@
-//! Goal: a full disk is no trap. What grows is refused while there is still room for what deletes; deleting, dropping and
-//! collecting always work and give the space back, after a kill too, and if others fill the disk to the last byte.
-//! Method: a simulated disk with a capacity, filled until it refuses.
+//! Goal: a full disk is no trap. What grows is refused while there is still room for what deletes;
+//! deleting, dropping and collecting always work and give the space back, after a kill too, and if
+//! others fill the disk to the last byte. Method: a simulated disk with a capacity, filled until it
+//! refuses.
 
 use frond_db::{Database, Durability, Error, Frond, FrondOptions, ReclaimOptions};
 use frond_doc::{Binary, DocumentBuf, Value, document};
@@ -61,8 +62,8 @@ fn rest(frond: &Frond) {
     }
 }
 
-/// Inserts until the disk is as full as it may be, also after the background has given back what it could; how many
-/// documents there are then.
+/// Inserts until the disk is as full as it may be, also after the background has given back what it
+/// could; how many documents there are then.
 fn fill(frond: &Frond, random: &mut Random, mut first: i32) -> i32 {
     let shop = shop(frond);
     let mut refused_at = None;
@@ -194,8 +195,9 @@ fn what_is_kept_to_be_undone_is_told() {
     assert_eq!(frond_vcs::kept(&frond).expect("read").collections, 0);
 }
 
-/// Whatever is deleted, dropped and collected in whatever order on a full disk, and with restarts between: when
-/// nothing is left, there is room again. And no more is taken than leaves room for that.
+/// Whatever is deleted, dropped and collected in whatever order on a full disk, and with restarts
+/// between: when nothing is left, there is room again. And no more is taken than leaves room for
+/// that.
 #[test]
 fn no_order_of_giving_back_is_a_trap() {
     for seed in 0..5 {

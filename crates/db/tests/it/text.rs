@@ -1,5 +1,6 @@
-//! Goal: `$text` finds by a text index what its rules say, on every path that reads; scores are the formula's.
-//! Method: tables over a few documents, and random documents against a scan with the same tokens.
+//! Goal: `$text` finds by a text index what its rules say, on every path that reads; scores are the
+//! formula's. Method: tables over a few documents, and random documents against a scan with the
+//! same tokens.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, FindRequest};
@@ -251,8 +252,9 @@ fn versions_have_their_text_indexes() {
     assert_eq!(found(&before, "{'$text': {'$search': 'java'}}"), [1, 5]);
 }
 
-/// Goal: a merge leaves the text index that the merged documents would have made. Method: random changes of texts
-/// on both branches; the merged index is checked, and searched beside one that is built anew.
+/// Goal: a merge leaves the text index that the merged documents would have made. Method: random
+/// changes of texts on both branches; the merged index is checked, and searched beside one that is
+/// built anew.
 #[test]
 fn merged_text_indexes_are_as_those_built_anew() {
     const WORDS: [&str; 8] = ["running", "cats", "tea", "coffee", "the", "shop", "ran", "cakes"];
@@ -345,8 +347,8 @@ fn other_searches_leave_metadata_too() {
     assert_eq!(texts(&made), "[{'_id':1,'d':true,'p':[0,0]},{'_id':2,'d':false,'p':[0,90]}]");
 }
 
-/// Goal: by the index a search finds what a scan with the same tokens finds, with the same scores, also
-/// after changes.
+/// Goal: by the index a search finds what a scan with the same tokens finds, with the same scores,
+/// also after changes.
 #[test]
 fn by_an_index_or_by_a_scan() {
     const WORDS: [&str; 12] = [

@@ -1,6 +1,6 @@
-//! Goal: transactions of several requests are all or nothing, and names lead to what is there at each
-//! moment. Method: transactions beside whatever changes their collections; threads that replace a
-//! collection while others read it.
+//! Goal: transactions of several requests are all or nothing, and names lead to what is there at
+//! each moment. Method: transactions beside whatever changes their collections; threads that
+//! replace a collection while others read it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -222,7 +222,8 @@ fn a_snapshot_stays_where_names_that_were_known_lead_elsewhere() {
         main.commit("first", "").expect("something changed");
         insert(&main, "things", "[{'_id': 2}]");
         main.commit("second", "").expect("something changed");
-        // A branch that shares what it has with a commit, and a commit by a name that leads to it now.
+        // A branch that shares what it has with a commit, and a commit by a name that leads to it
+        // now.
         main.create_branch("side", Some("HEAD~1")).expect("made");
         let name = if changes_branch { "shop@side" } else { "shop@main~1" };
         // Others have found out where the collection lies.

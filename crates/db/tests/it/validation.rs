@@ -1,5 +1,5 @@
-//! Goal: validators hold for every write, with MongoDB's details; views read as their pipelines say.
-//! Method: small collections, each kind of write.
+//! Goal: validators hold for every write, with MongoDB's details; views read as their pipelines
+//! say. Method: small collections, each kind of write.
 
 use frond_db::{Database, FindAndModify, FindRequest, UpdateStatement};
 use frond_query::Code;

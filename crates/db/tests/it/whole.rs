@@ -1,7 +1,8 @@
-//! Goal: whoever gets documents gets them whole. A scan reads of a large document no more than it is asked
-//! for, so each way of reading and of writing what was read is asked for documents around the sizes from
-//! which on they are stored, and kept in memory, otherwise. Method: a new collection for each, since a document
-//! that was read once is kept whole for a while and would hide the fault.
+//! Goal: whoever gets documents gets them whole. A scan reads of a large document no more than it
+//! is asked for, so each way of reading and of writing what was read is asked for documents around
+//! the sizes from which on they are stored, and kept in memory, otherwise. Method: a new collection
+//! for each, since a document that was read once is kept whole for a while and would hide the
+//! fault.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, Durability, FindAndModify, FrondOptions};
@@ -14,7 +15,8 @@ use crate::support::*;
 const SIZES: [usize; 9] =
     [900, 32_767, 32_768, 32_769, 200_000, 1_048_575, 1_048_576, 1_048_577, 1_700_000];
 
-/// `{_id, n, k, words, place, inner: {x}, rest}` of exactly so many bytes. `k` makes it its collection's own.
+/// `{_id, n, k, words, place, inner: {x}, rest}` of exactly so many bytes. `k` makes it its
+/// collection's own.
 fn document(id: usize, collection: usize, bytes: usize) -> DocumentBuf {
     let number = |number: usize| i32::try_from(number).expect("small");
     let build = |rest: &str| {

@@ -1,12 +1,15 @@
-//! Functions of Decimal128 without exact results, to all 34 digits: exponentials, logarithms, roots, angles.
+//! Functions of Decimal128 without exact results, to all 34 digits: exponentials, logarithms,
+//! roots, angles.
 //!
-//! 1. A finite argument becomes a fixed-point number of [`BITS`] bits behind the point ([`super::fixed`]).
-//! 2. The function is computed, and rounded once. A result with few digits (`log10(1000)`, `sqrt(6.25)`) has
-//!    no zeros behind them.
-//! 3. Arguments so small that the series' second term doesn't show ([`TINY`]), and so great that the result is
-//!    an end of the range, are answered without.
+//! 1. A finite argument becomes a fixed-point number of [`BITS`] bits behind the point
+//!    ([`super::fixed`]).
+//! 2. The function is computed, and rounded once. A result with few digits (`log10(1000)`,
+//!    `sqrt(6.25)`) has no zeros behind them.
+//! 3. Arguments so small that the series' second term doesn't show ([`TINY`]), and so great that
+//!    the result is an end of the range, are answered without.
 //!
-//! Whether a function has a value at a number is the caller's to ask; where it hasn't, NaN comes out.
+//! Whether a function has a value at a number is the caller's to ask; where it hasn't, NaN comes
+//! out.
 
 use bigdecimal::num_bigint::{BigInt, BigUint, Sign};
 
@@ -213,7 +216,8 @@ pub fn sqrt(x: Decimal128) -> Decimal128 {
     )
 }
 
-/// x to the power of y. Of zero to a negative power, and of negative numbers to powers that aren't whole: NaN.
+/// x to the power of y. Of zero to a negative power, and of negative numbers to powers that aren't
+/// whole: NaN.
 pub fn power(x: Decimal128, y: Decimal128) -> Decimal128 {
     let one = from_i64(1);
     if super::compare(y, from_i64(0)).is_eq() || super::compare(x, one).is_eq() {

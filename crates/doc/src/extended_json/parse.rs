@@ -1,6 +1,7 @@
 //! JSON text into a document, field by field as the text comes: order and duplicates are kept.
 //!
-//! Recursion is bounded here, by the documents' own limit and what wrappers add to it: what was written can be read.
+//! Recursion is bounded here, by the documents' own limit and what wrappers add to it: what was
+//! written can be read.
 
 use std::fmt;
 

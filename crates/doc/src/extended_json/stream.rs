@@ -2,7 +2,8 @@
 //!
 //! An object whose first name is a wrapper's (`$oid`, ...) is read as a document of its own and
 //! converted, as [`parse`](super::parse) does; anything else goes to the writer as it comes. So a
-//! document of any size needs the memory of its largest single value. Recursion is bounded by the writer.
+//! document of any size needs the memory of its largest single value. Recursion is bounded by the
+//! writer.
 
 use std::fmt;
 use std::io::{BufReader, Read};

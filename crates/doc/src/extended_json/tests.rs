@@ -183,7 +183,8 @@ fn errors_name_the_field() {
     );
 }
 
-/// What is written of a document that is as deep as one may be is read again, wrappers in its innermost too.
+/// What is written of a document that is as deep as one may be is read again, wrappers in its
+/// innermost too.
 #[test]
 fn as_deep_as_documents_may_be() {
     use crate::document::DEPTH_MAX;

@@ -1,8 +1,8 @@
 //! Names of outermost fields in hash buckets of one cache line each, where names don't repeat.
 //!
-//! A bucket holds ten fields: sixteen bits of the name's hash, and the element's offset. A field goes
-//! into the first bucket with room from its own on, so that of two fields with one name the first
-//! is met first. The name itself is compared in the document, which the value needs anyway.
+//! A bucket holds ten fields: sixteen bits of the name's hash, and the element's offset. A field
+//! goes into the first bucket with room from its own on, so that of two fields with one name the
+//! first is met first. The name itself is compared in the document, which the value needs anyway.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::raw::RawElements;
 const BUCKET_FIELDS: usize = 10;
 /// Buckets are made for seven fields each: 9 bytes a field, and few fields lie in the next one.
 const BUCKET_FIELDS_EXPECTED: usize = 7;
-/// A document whose fields are mostly not in their own bucket, nor in one of these behind it, has no index: whoever
-/// makes names with equal hashes makes it slow, not its neighbours.
+/// A document whose fields are mostly not in their own bucket, nor in one of these behind it, has
+/// no index: whoever makes names with equal hashes makes it slow, not its neighbours.
 const STEPS_MAX: usize = 8;
 /// Documents with more outermost fields have no index.
 pub const FIELD_COUNT_MAX: usize = 1 << 18;

@@ -1,7 +1,7 @@
 //! Shapes: the names of documents' fields, interned, as JavaScript engines do with hidden classes.
 //!
-//! Documents of a collection mostly have the same names in the same order. A [`ShapeRegistry`] knows
-//! each such list of names once, nested documents included (arrays not).
+//! Documents of a collection mostly have the same names in the same order. A [`ShapeRegistry`]
+//! knows each such list of names once, nested documents included (arrays not).
 //!
 //! 1. A document is walked beside the shapes that were met last for documents that begin with the
 //!    same names. A name that is expected is compared, not looked for, so this costs no more than
@@ -10,8 +10,8 @@
 //! 3. A signature becomes a shape when it is met the second time. Names that are data never are.
 //!
 //! *Invariants*: 1. A registry never holds more than [`SHAPES_BYTES_MAX`], however documents look;
-//! beyond that nothing is added. 2. A shape's table has each path once: with the first field of that
-//! name, and nothing of what lies below a later one.
+//! beyond that nothing is added. 2. A shape's table has each path once: with the first field of
+//! that name, and nothing of what lies below a later one.
 
 use std::collections::HashMap;
 use std::iter::repeat_n;
@@ -38,21 +38,23 @@ const NAME_END: u8 = 0;
 pub(crate) const SEPARATOR: u8 = b'.';
 /// Signatures that were met once: their number bounds what is remembered of them.
 const MET_ONCE_SLOTS: usize = 1 << 10;
-/// A table in which more than so many slots are passed over for each has colliding names, and is none.
+/// A table in which more than so many slots are passed over for each has colliding names, and is
+/// none.
 const STEPS_MAX: usize = 4;
 /// How many names at the front choose the shapes that are tried first.
 const FRONT_FIELDS: usize = 4;
 
 /// Makes numbers that no two shapes of the process share.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(NO_NUMBER as u64 + 1);
-/// Of the shapes that are made after all numbers are used up, some billions later: nobody remembers anything
-/// of them.
+/// Of the shapes that are made after all numbers are used up, some billions later: nobody remembers
+/// anything of them.
 pub(crate) const NO_NUMBER: u32 = 0;
 /// No shape has this number.
 pub(crate) const NUMBER_END: u32 = u32::MAX;
 
-/// The hash of a name, or of a dotted path: sixteen bytes at a time, the last ones perhaps twice, multiplied
-/// and folded as wyhash does. Names are that short that a call would cost as much as all of it.
+/// The hash of a name, or of a dotted path: sixteen bytes at a time, the last ones perhaps twice,
+/// multiplied and folded as wyhash does. Names are that short that a call would cost as much as all
+/// of it.
 #[inline(always)]
 pub(crate) fn hash(name: &[u8]) -> u64 {
     let mut hash = name.len() as u64;
@@ -294,7 +296,8 @@ impl Shape {
         })
     }
 
-    /// Walks `document` beside the shape: the offsets of its elements if it has exactly these names.
+    /// Walks `document` beside the shape: the offsets of its elements if it has exactly these
+    /// names.
     pub(super) fn offsets<O: Offset>(&self, document: Document<'_>) -> Option<Arc<[O]>> {
         let bytes = document.as_bytes();
         let mut offsets: Arc<[O]> = repeat_n(O::default(), self.field_count).collect();
@@ -407,8 +410,8 @@ fn steps_of(signature: &[u8]) -> Option<Box<[Step]>> {
     Some(steps.into())
 }
 
-/// Whether two names are equal. Most have some ten bytes, and paths some thirty: two numbers of each, without
-/// a call.
+/// Whether two names are equal. Most have some ten bytes, and paths some thirty: two numbers of
+/// each, without a call.
 #[inline(always)]
 fn is_same_name(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
@@ -593,8 +596,8 @@ impl Walk {
 /// A field as a signature tells it.
 struct SignatureField {
     name_bytes: u16,
-    /// The names from the outermost on with separators between them; `None` below a field that is not
-    /// the first of its name.
+    /// The names from the outermost on with separators between them; `None` below a field that is
+    /// not the first of its name.
     path: Option<Vec<u8>>,
     depth: u8,
 }

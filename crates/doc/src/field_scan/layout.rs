@@ -1,16 +1,19 @@
 //! What a walk may expect: names, types and lengths of a document's elements, in their order.
 //!
-//! Documents of a collection mostly have the same outermost fields in the same order. A name that is
-//! expected is compared, not looked for. What costs then is the chain from one element to the next: where
-//! an element begins is known when the length of the one before has come from memory. So lengths are expected
-//! too, where those that were met were all the same: the next element is looked for where it should be, and the
-//! length that has come meanwhile says whether that was right.
+//! Documents of a collection mostly have the same outermost fields in the same order. A name that
+//! is expected is compared, not looked for. What costs then is the chain from one element to the
+//! next: where an element begins is known when the length of the one before has come from memory.
+//! So lengths are expected too, where those that were met were all the same: the next element is
+//! looked for where it should be, and the length that has come meanwhile says whether that was
+//! right.
 //!
-//! 1. Learnt is from a few documents, not from the first one that is asked for some names: it may be the only one.
-//! 2. A walk follows the layout until an element has another name than expected, or the layout ends.
-//!    It goes on from there as if it had walked all the way.
-//! 3. An element begins so many bytes behind the *base*: where the elements would begin if all before had the
-//!    lengths that are expected. An element of another type or length moves the base.
+//! 1. Learnt is from a few documents, not from the first one that is asked for some names: it may
+//!    be the only one.
+//! 2. A walk follows the layout until an element has another name than expected, or the layout
+//!    ends. It goes on from there as if it had walked all the way.
+//! 3. An element begins so many bytes behind the *base*: where the elements would begin if all
+//!    before had the lengths that are expected. An element of another type or length moves the
+//!    base.
 //!
 //! *Invariant*: what is found is what a walk without a layout finds.
 
@@ -168,8 +171,8 @@ fn seen_in(document: &[u8], names: &ScannedNames) -> Vec<Seen> {
     fields
 }
 
-/// Notes which of the fields that are known are not always the same. A document with another name is
-/// compared up to that.
+/// Notes which of the fields that are known are not always the same. A document with another name
+/// is compared up to that.
 fn compare(known: &mut [Seen], others: &[Seen]) {
     for (known, other) in known.iter_mut().zip(others) {
         if known.name != other.name {
@@ -191,8 +194,8 @@ impl Layout {
         Layout { fields: made }
     }
 
-    /// Walks on over the elements that are as expected, and shows those that are asked for to `meet` until it says
-    /// `true`.
+    /// Walks on over the elements that are as expected, and shows those that are asked for to
+    /// `meet` until it says `true`.
     #[inline(always)]
     pub(super) fn follow<'a>(
         &self,
@@ -271,8 +274,8 @@ impl Field {
         })
     }
 
-    /// Whether the value that begins there is as long as expected. That is asked as a branch, which is foretold:
-    /// what follows doesn't wait for the length.
+    /// Whether the value that begins there is as long as expected. That is asked as a branch, which
+    /// is foretold: what follows doesn't wait for the length.
     #[inline(always)]
     fn is_as_long(&self, document: &[u8], value_offset: usize, is_of_kind: bool) -> bool {
         match self.length {

@@ -1,10 +1,11 @@
 //! Elements in and out of a large document: one path of chunks is rewritten.
 //!
-//! 1. The containers that change are taken from the innermost on. A container's sequence is spliced, once; its length in BSON follows from the items that went and
-//!    came (an array's also from the digits of its positions).
+//! 1. The containers that change are taken from the innermost on. A container's sequence is
+//!    spliced, once; its length in BSON follows from the items that went and came (an array's also
+//!    from the digits of its positions).
 //! 2. The item that refers to it in the container around it gets its new hash and length, and so on
-//!    outward. A container that became short enough to lie in its item does. The way down has met these items:
-//!    they aren't looked for again.
+//!    outward. A container that became short enough to lie in its item does. The way down has met
+//!    these items: they aren't looked for again.
 //! 3. A document that became short is given back whole: it is stored as such again.
 //!
 //! So the result is what `build` makes of the same content.
@@ -56,13 +57,14 @@ struct Change {
 /// A container that is to be changed.
 struct OpenContainer {
     container: Container,
-    /// The item that leads to it, and where that is in the container around it; the outermost has none.
+    /// The item that leads to it, and where that is in the container around it; the outermost has
+    /// none.
     item: Option<(u64, Item)>,
     changes: Vec<Change>,
 }
 
-/// Containers to be changed, by the positions that lead to them: those that lie deeper come before what they
-/// lie in.
+/// Containers to be changed, by the positions that lead to them: those that lie deeper come before
+/// what they lie in.
 #[derive(Default)]
 struct OpenContainers(BTreeMap<(Reverse<usize>, Vec<u64>), OpenContainer>);
 
@@ -119,7 +121,8 @@ impl LargeDocument {
         splice.map(|splice| self.splice_all(store, vec![splice])).transpose()
     }
 
-    /// Makes the items of such a splice, for [`LargeDocument::splice_all`]. `None` if a name is too long.
+    /// Makes the items of such a splice, for [`LargeDocument::splice_all`]. `None` if a name is too
+    /// long.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
@@ -167,8 +170,8 @@ impl LargeDocument {
         self.splice_all(store, vec![splice]).map(Some)
     }
 
-    /// Makes several splices of this document at once: what lies on the way to more than one is written
-    /// once. They are of different places, none of which lies in another.
+    /// Makes several splices of this document at once: what lies on the way to more than one is
+    /// written once. They are of different places, none of which lies in another.
     ///
     /// # Errors
     /// As [`LargeDocument::splice`].

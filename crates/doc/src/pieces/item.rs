@@ -21,7 +21,8 @@ const TAG_LARGEST_KEY: u8 = ElementType::MaxKey as u8;
 /// The length of a value that lies elsewhere.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// Whether an item that has a name has this one: of many that are passed over nothing else is looked at.
+/// Whether an item that has a name has this one: of many that are passed over nothing else is
+/// looked at.
 pub(super) fn has_name(item: &[u8], name: &[u8]) -> bool {
     let rest = item.get(1..).and_then(|rest| rest.strip_prefix(name));
     rest.is_some_and(|rest| rest.first() == Some(&0))

@@ -1,7 +1,8 @@
 //! A large document to a writer, as BSON or as JSON, a piece at a time.
 //!
-//! Lengths stand in the pieces, so that BSON, which has them in front, is written as it is read. What
-//! is written is checked against them: a document that isn't what its pieces say ends in an error.
+//! Lengths stand in the pieces, so that BSON, which has them in front, is written as it is read.
+//! What is written is checked against them: a document that isn't what its pieces say ends in an
+//! error.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
-//! Pieces back into BSON: whole, some outermost fields, one path. They come from disk: every step is
-//! checked, and nothing is reserved by a length that they tell.
+//! Pieces back into BSON: whole, some outermost fields, one path. They come from disk: every step
+//! is checked, and nothing is reserved by a length that they tell.
 
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Sequence, TreeFormat};
@@ -134,8 +134,8 @@ impl LargeDocument {
         Ok(DocumentBuf::from_validated(bytes.into()))
     }
 
-    /// As [`LargeDocument::project`], where that costs no more than finding the document: `None` if it has
-    /// many outermost fields, or one that is wanted is long.
+    /// As [`LargeDocument::project`], where that costs no more than finding the document: `None` if
+    /// it has many outermost fields, or one that is wanted is long.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
@@ -163,7 +163,8 @@ impl LargeDocument {
         Ok(Some(DocumentBuf::from_validated(bytes.into())))
     }
 
-    /// Follows a path through containers, as far as it leads: documents by name, arrays by position.
+    /// Follows a path through containers, as far as it leads: documents by name, arrays by
+    /// position.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
@@ -242,7 +243,8 @@ impl LargeDocument {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Calls `visit` with the value of the element at `position` of the container that `found` ends in, if there is one.
+    /// Calls `visit` with the value of the element at `position` of the container that `found` ends
+    /// in, if there is one.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
@@ -261,7 +263,8 @@ impl LargeDocument {
         Ok(())
     }
 
-    /// The value of an item, or the part that is wanted of it; put together in `bytes` where it lies elsewhere.
+    /// The value of an item, or the part that is wanted of it; put together in `bytes` where it
+    /// lies elsewhere.
     fn part_of_value<'a>(
         &self,
         store: &dyn ChunkStore,

@@ -3,8 +3,8 @@
 //! 1. Each open document or array keeps its elements as BSON while they are short. With the first
 //!    that makes it longer than an item may hold it becomes a container: a sequence that grows.
 //! 2. When it ends, its item goes to the one around it.
-//! 3. An array is taken for one whose elements are named 0, 1, 2, ... until one isn't; then what was
-//!    written of it is written again, with names.
+//! 3. An array is taken for one whose elements are named 0, 1, 2, ... until one isn't; then what
+//!    was written of it is written again, with names.
 //! 4. At the end `_id` is brought to the front, or made; a document that turned out short is read
 //!    back.
 //!

@@ -1,6 +1,6 @@
-//! Indexes against the scan. Goal: whatever asks a document for a field finds the same with an index
-//! and without: shapes, hash buckets, several fields in one walk. Method: random documents with few
-//! letters in their names, so that names repeat in a document and from one to the next.
+//! Indexes against the scan. Goal: whatever asks a document for a field finds the same with an
+//! index and without: shapes, hash buckets, several fields in one walk. Method: random documents
+//! with few letters in their names, so that names repeat in a document and from one to the next.
 
 use frond_doc::field_index::FieldIndex;
 use frond_doc::field_index::cache::FieldIndexes;
@@ -84,8 +84,9 @@ fn indexed_documents_equal_scanned_ones() {
     assert!(0 < shaped && 0 < bucketed, "{shaped} with shapes, {bucketed} with buckets");
 }
 
-/// Names of all lengths around eight and sixteen bytes, which end differently, in documents of which most have
-/// the names, the types and the lengths that the walk has learnt to expect, and some have others in between.
+/// Names of all lengths around eight and sixteen bytes, which end differently, in documents of
+/// which most have the names, the types and the lengths that the walk has learnt to expect, and
+/// some have others in between.
 #[test]
 fn one_walk_finds_what_a_walk_a_field_finds() {
     for_seeds(200, |mut random| {

@@ -365,8 +365,8 @@ fn damage_is_survived() {
     });
 }
 
-/// Pieces that refer to the same ones again and again end when they are longer than they say: sixty arrays, each of
-/// the one before twice, would be 2^60 elements.
+/// Pieces that refer to the same ones again and again end when they are longer than they say: sixty
+/// arrays, each of the one before twice, would be 2^60 elements.
 #[test]
 fn what_is_longer_than_it_says_is_not_read_on() {
     let store = MemoryStore::new();

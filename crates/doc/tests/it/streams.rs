@@ -1,7 +1,7 @@
-//! Large documents that are never whole in memory. Goals: what is written element by element has the
-//! very head that storing the whole document gives; what is read piece by piece is the document;
-//! input that is no document ends in an error. Method: random documents around the threshold, read
-//! in bits of a few bytes; the same with bytes changed.
+//! Large documents that are never whole in memory. Goals: what is written element by element has
+//! the very head that storing the whole document gives; what is read piece by piece is the
+//! document; input that is no document ends in an error. Method: random documents around the
+//! threshold, read in bits of a few bytes; the same with bytes changed.
 
 use std::io::Read;
 

@@ -1,7 +1,7 @@
-//! Bytes from outside. Goals: every document that the builder makes is taken; what is damaged is refused, or
-//! can be read to its end, by walk, by name, by path and by index; names and texts that aren't UTF-8 are
-//! found wherever they stand. Method: random documents with some bytes changed, cut or doubled; texts
-//! whose bad byte stands at each place of a word of eight.
+//! Bytes from outside. Goals: every document that the builder makes is taken; what is damaged is
+//! refused, or can be read to its end, by walk, by name, by path and by index; names and texts that
+//! aren't UTF-8 are found wherever they stand. Method: random documents with some bytes changed,
+//! cut or doubled; texts whose bad byte stands at each place of a word of eight.
 
 use frond_doc::field_index::shape::{SHAPES_BYTES_MAX, ShapeRegistry};
 use frond_doc::path::Path;

@@ -1,5 +1,6 @@
-//! Goal: what a leader tells is what the next opening finds, also where the disk is full. Method: the moment between
-//! taking the writer and leading, in which others line up, is made to last, by taking the writer from the queue.
+//! Goal: what a leader tells is what the next opening finds, also where the disk is full. Method:
+//! the moment between taking the writer and leading, in which others line up, is made to last, by
+//! taking the writer from the queue.
 
 use std::thread;
 
@@ -39,8 +40,8 @@ fn has(engine: &Engine, name: &str) -> bool {
     engine.snapshot().get(TreeId::SYSTEM, name.as_bytes()).expect("readable").is_some()
 }
 
-/// Lets synced transactions line up, one after the other; a leader for relaxed ones writes them when `free` bytes are
-/// left on the disk. Returns what became of each.
+/// Lets synced transactions line up, one after the other; a leader for relaxed ones writes them
+/// when `free` bytes are left on the disk. Returns what became of each.
 fn lead_relaxed(
     disk: &SimDisk,
     engine: &Engine,

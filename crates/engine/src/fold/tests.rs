@@ -169,8 +169,8 @@ fn a_version_commit_takes_over_what_steps_have_done() {
     assert!(read_for_rest * 3 < read_for_all * 2, "{read_for_rest} and {read_for_all} chunks");
 }
 
-/// Folds a tree after some steps of folding it, with newer edits in its way; returns what became of it, and how
-/// many chunks that read.
+/// Folds a tree after some steps of folding it, with newer edits in its way; returns what became of
+/// it, and how many chunks that read.
 fn fold_after_steps(steps: usize) -> (Tree, u64) {
     let options = EngineOptions { memtable_bytes_max: 16 << 10, ..EngineOptions::default() };
     let shared = with_trees(open_with(&SimDisk::new(4), options));

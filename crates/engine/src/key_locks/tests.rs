@@ -1,5 +1,5 @@
-//! Goal: keys go from one to the next in the order in which they were asked for, and circles are broken. Method: cases by
-//! hand, and random ones of which a model knows who must hold what.
+//! Goal: keys go from one to the next in the order in which they were asked for, and circles are
+//! broken. Method: cases by hand, and random ones of which a model knows who must hold what.
 
 use std::collections::BTreeMap;
 use std::thread;

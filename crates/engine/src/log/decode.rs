@@ -1,7 +1,7 @@
 //! Reads the payload of a log record back. The authority is docs/format/log.md.
 //!
-//! Lists stand behind their counts; nothing is trusted: a count only bounds a loop that ends where the
-//! bytes do, and nothing is allocated ahead by a count.
+//! Lists stand behind their counts; nothing is trusted: a count only bounds a loop that ends where
+//! the bytes do, and nothing is allocated ahead by a count.
 //!
 //! A patch is applied to what it is a patch of, for which the caller is asked ([`Before`]).
 
@@ -49,8 +49,8 @@ pub(crate) struct Decoded {
 }
 
 impl Decoded {
-    /// Reads a payload; keys and whole values share its bytes. The record has all values and chunks whole,
-    /// without those that aren't needed any more.
+    /// Reads a payload; keys and whole values share its bytes. The record has all values and chunks
+    /// whole, without those that aren't needed any more.
     pub fn new(payload: &Bytes, before: &mut dyn Before) -> Result<Decoded, DecodeError> {
         let mut reader = Reader::new(payload.clone());
         let mut is_whole = true;
@@ -107,8 +107,8 @@ impl Decoded {
     }
 }
 
-/// Tells `take` of each key whose new value a payload has as a patch, in their order. What is wrong with a payload
-/// is found again by reading it.
+/// Tells `take` of each key whose new value a payload has as a patch, in their order. What is wrong
+/// with a payload is found again by reading it.
 pub(crate) fn patched_keys(
     payload: &Bytes,
     take: &mut dyn FnMut(TreeId, Bytes),

@@ -1,17 +1,19 @@
 //! A patch: what turns old bytes into new ones, where they have most in common.
 //!
-//! A document of which one field changes differs in few places: the field's bytes, and the lengths before it
-//! if the field got longer or shorter. So the bytes are compared from the front and from the back:
+//! A document of which one field changes differs in few places: the field's bytes, and the lengths
+//! before it if the field got longer or shorter. So the bytes are compared from the front and from
+//! the back:
 //! 1. Where they differ in a *cut* of a few bytes and agree again behind it, one goes on behind it.
 //! 2. Where they don't agree soon, one stops. What lies between the two ends is one cut more.
 //!
-//! That finds any number of changes that leave the length, and one that doesn't. What it doesn't find
-//! costs bytes, never correctness.
+//! That finds any number of changes that leave the length, and one that doesn't. What it doesn't
+//! find costs bytes, never correctness.
 //!
-//! *Form*, little-endian: length of the old bytes (4), their mark (8), count of cuts (1), then each cut: where it
-//! begins in the old bytes (4), how many it removes (4), how many it inserts (4), these. Cuts ascend and don't
-//! overlap. The mark tells that the old bytes are those that the patch was made for: it is their XXH3-64, or of a chunk
-//! the front of its name, for which nothing need be hashed.
+//! *Form*, little-endian: length of the old bytes (4), their mark (8), count of cuts (1), then each
+//! cut: where it begins in the old bytes (4), how many it removes (4), how many it inserts (4),
+//! these. Cuts ascend and don't overlap. The mark tells that the old bytes are those that the patch
+//! was made for: it is their XXH3-64, or of a chunk the front of its name, for which nothing need
+//! be hashed.
 
 use std::ops::Range;
 

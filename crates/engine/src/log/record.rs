@@ -1,8 +1,9 @@
 //! The payload of a log record: one transaction. The authority is docs/format/log.md.
 //!
-//! The log gets a value, or a chunk, as a patch of the one before where that is much shorter, and what a value
-//! repeats of an earlier one of the same record as a reference ([`Patches`]); the memtable gets each value whole, as the
-//! same kind of payload. So there are two payloads of a transaction, or one if they would be equal.
+//! The log gets a value, or a chunk, as a patch of the one before where that is much shorter, and
+//! what a value repeats of an earlier one of the same record as a reference ([`Patches`]); the
+//! memtable gets each value whole, as the same kind of payload. So there are two payloads of a
+//! transaction, or one if they would be equal.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -45,7 +46,8 @@ const BASE_BYTES_MAX: usize =
 const TREE_BYTES: usize = size_of::<u64>() + COUNT_BYTES;
 /// An inline value before its content: tag, flags, length.
 const VALUE_HEAD_BYTES: usize = 2 + COUNT_BYTES;
-/// A value that repeats another, without its own bytes: tag, flags, their count, where the others begin, how many.
+/// A value that repeats another, without its own bytes: tag, flags, their count, where the others
+/// begin, how many.
 const REPEAT_BYTES: usize = 2 + 3 * COUNT_BYTES;
 /// All else: the next tree's id, three counts, the event's tag and length.
 const HEAD_BYTES_MAX: usize = size_of::<u64>() + 3 * COUNT_BYTES + 1 + COUNT_BYTES;
@@ -70,7 +72,8 @@ pub(crate) struct Record {
 /// What the log gets in the place of whole values and chunks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Patches {
-    /// Of what the key had before the transaction: by the entry's position among all that are written.
+    /// Of what the key had before the transaction: by the entry's position among all that are
+    /// written.
     pub values: BTreeMap<usize, Patch>,
     /// Of another chunk, by the new one's name.
     pub chunks: BTreeMap<ChunkHash, ChunkPatch>,
@@ -154,13 +157,14 @@ impl Record {
         out
     }
 
-    /// Whether the memtable may keep the log's payload: if that has all values whole, and nothing large beside.
+    /// Whether the memtable may keep the log's payload: if that has all values whole, and nothing
+    /// large beside.
     pub fn is_for_memtable(&self) -> bool {
         self.patches.is_empty() && self.chunks.is_empty()
     }
 
-    /// The payload of a transaction that only writes, each value whole, in an empty buffer that `make` makes for so many
-    /// bytes.
+    /// The payload of a transaction that only writes, each value whole, in an empty buffer that
+    /// `make` makes for so many bytes.
     pub fn writes_alone(&self, make: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
         let none = Patches::default();
         // As large as it gets: it is kept.

@@ -1,13 +1,14 @@
 //! Reads the log back when a data directory is opened.
 //!
-//! 1. Segments below the engine state's log position are left over from a fold and removed, and so are spares.
+//! 1. Segments below the engine state's log position are left over from a fold and removed, and so
+//!    are spares.
 //! 2. The others must follow one another without a gap, each beginning where its predecessor ended.
-//! 3. Every record is checked (checksums, chain, order) and its payload handed to the caller; some are announced
-//!    together before.
-//! 4. A segment ends at the first record that isn't its next one; behind it lies nothing, zeros, or what an older
-//!    segment left in its file. Of an earlier segment the next one's header tells where that was: to end before
-//!    is damage. The last one may end in a torn write, and is cut; a broken record that a later
-//!    one's header calls synced is damage.
+//! 3. Every record is checked (checksums, chain, order) and its payload handed to the caller; some
+//!    are announced together before.
+//! 4. A segment ends at the first record that isn't its next one; behind it lies nothing, zeros, or
+//!    what an older segment left in its file. Of an earlier segment the next one's header tells
+//!    where that was: to end before is damage. The last one may end in a torn write, and is cut; a
+//!    broken record that a later one's header calls synced is damage.
 //! 5. What is not known to be durable is written once more and synced: the process may have ended
 //!    without the machine, and after a failed sync a page can be clean in memory and old on disk.
 
@@ -87,7 +88,8 @@ pub(crate) fn replay(
     Ok(end)
 }
 
-/// Fails unless the segment `before`, which was read up to `end`, ended there as `header`, the next one's, says.
+/// Fails unless the segment `before`, which was read up to `end`, ended there as `header`, the next
+/// one's, says.
 fn check_end(
     before: SegmentNumber,
     end: (LogOffset, Chain),

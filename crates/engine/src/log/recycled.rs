@@ -1,12 +1,13 @@
 //! Files of segments that are not needed any more, kept for segments to come.
 //!
-//! A file that was written before has its blocks: a sync of it writes data and nothing else, where one of a
-//! growing file also writes its length and the places of its new blocks. What an old segment left in the
-//! file never reads as a record of the new one (see [`super::format`]).
+//! A file that was written before has its blocks: a sync of it writes data and nothing else, where
+//! one of a growing file also writes its length and the places of its new blocks. What an old
+//! segment left in the file never reads as a record of the new one (see [`super::format`]).
 //!
-//! A segment's file gets its name when its header is durable: so no crash leaves a segment without one. Until
-//! then, and between two segments, the file is called a spare; spares that an opening finds are
-//! removed. A closing leaves none, nor does a collection that is to give all space back ([`RecycledSegments::none`]).
+//! A segment's file gets its name when its header is durable: so no crash leaves a segment without
+//! one. Until then, and between two segments, the file is called a spare; spares that an opening
+//! finds are removed. A closing leaves none, nor does a collection that is to give all space back
+//! ([`RecycledSegments::none`]).
 
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -91,8 +92,8 @@ impl RecycledSegments {
         }
     }
 
-    /// Makes the file of segment `number`, durably, with `header` at its beginning. Behind it lies what lay
-    /// there before. On a failure the file isn't there.
+    /// Makes the file of segment `number`, durably, with `header` at its beginning. Behind it lies
+    /// what lay there before. On a failure the file isn't there.
     pub fn make(&self, number: SegmentNumber, header: &[u8]) -> Result<Arc<dyn DiskFile>, Failed> {
         let spare = self.kept().names.pop();
         let (name, created) = match spare {

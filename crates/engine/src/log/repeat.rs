@@ -1,13 +1,15 @@
-//! A repeat: a value that ends with one that the same transaction wrote before it, into another tree.
+//! A repeat: a value that ends with one that the same transaction wrote before it, into another
+//! tree.
 //!
-//! An index that holds documents writes each of them a second time, behind a few bytes of its own. The log
-//! gets these bytes, and where in the record the others stand.
+//! An index that holds documents writes each of them a second time, behind a few bytes of its own.
+//! The log gets these bytes, and where in the record the others stand.
 //!
 //! 1. Of each long value its first bytes are hashed.
-//! 2. Those of a later tree are looked up from each of their first places on, and compared where the hash is known.
+//! 2. Those of a later tree are looked up from each of their first places on, and compared where
+//!    the hash is known.
 //!
-//! What that doesn't find costs bytes, never correctness. A tree's values aren't compared with one another, so a
-//! transaction pays only where it writes long values into several trees.
+//! What that doesn't find costs bytes, never correctness. A tree's values aren't compared with one
+//! another, so a transaction pays only where it writes long values into several trees.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -38,8 +40,8 @@ pub(crate) struct Repeat {
 /// Values by their names: where the first such stands, and itself.
 type Earlier<'a> = HashMap<u64, (usize, &'a [u8]), BuildHasherDefault<IdentityHasher>>;
 
-/// Finds the values of `writes` that end with an earlier one, by ascending position; `may_be` tells by its
-/// position whether an entry may be the earlier or the later one.
+/// Finds the values of `writes` that end with an earlier one, by ascending position; `may_be` tells
+/// by its position whether an entry may be the earlier or the later one.
 pub(crate) fn find_repeats(
     writes: &[(TreeId, Vec<OverlayEntry>)],
     may_be: impl Fn(usize) -> bool,
@@ -129,7 +131,8 @@ mod tests {
         check(&writes, &[(6, 2, 2), (7, 2, 0), (9, 0, 32)]);
         let found = find_repeats(&writes, |position| position != 2);
         assert_eq!(found.iter().map(|found| found.position).collect::<Vec<_>>(), [9]);
-        // A third tree repeats the second's, which isn't a repeat; not what is only alike at its front.
+        // A third tree repeats the second's, which isn't a repeat; not what is only alike at its
+        // front.
         let longer = [&first[..], &[9]].concat();
         let writes = [documents, tree(2, &[&longer]), tree(3, &[&behind(5, 1), &longer])];
         check(&writes, &[(5, 0, 5), (6, 4, 0)]);

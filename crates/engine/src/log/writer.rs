@@ -6,8 +6,8 @@
 //! 2. After a failed write the file is cut back to where it was; if that fails too, or a sync
 //!    fails, the log's state is unknown and the error says so ([`WriteError::Unknown`]).
 //!
-//! *Length*: a file that would grow grows by zeros ahead of the records, in steps, and a file of an old segment is
-//! used again ([`crate::log::recycled`]): so most syncs write no length.
+//! *Length*: a file that would grow grows by zeros ahead of the records, in steps, and a file of an
+//! old segment is used again ([`crate::log::recycled`]): so most syncs write no length.
 
 use std::io;
 use std::sync::Arc;

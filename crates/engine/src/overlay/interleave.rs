@@ -105,9 +105,10 @@ fn successor(key: &[u8]) -> Bytes {
 
 /// The sources as one stream.
 ///
-/// A *tournament* finds the next of many sources with a comparison a level: leaf `n + i` of a complete binary tree
-/// stands for the `i`th of `n` heads, each node above says which head wins below it. Where a head has changed, only
-/// the path above its leaf is played again (Knuth, The Art of Computer Programming 3, section 5.4.1).
+/// A *tournament* finds the next of many sources with a comparison a level: leaf `n + i` of a
+/// complete binary tree stands for the `i`th of `n` heads, each node above says which head wins
+/// below it. Where a head has changed, only the path above its leaf is played again (Knuth, The Art
+/// of Computer Programming 3, section 5.4.1).
 pub(crate) struct Interleave {
     /// Sources not yet begun, the newest first; empty once `heads` is filled.
     unread: Vec<Source>,

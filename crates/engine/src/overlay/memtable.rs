@@ -2,13 +2,13 @@
 //!
 //! *Invariants*
 //! 1. An entry is visible to a reader whose Sequence is at least its own. Entries are inserted
-//!    before their Sequence becomes visible, so a reader that may see one always finds it. Any number
-//!    of transactions are inserted at once.
+//!    before their Sequence becomes visible, so a reader that may see one always finds it. Any
+//!    number of transactions are inserted at once.
 //! 2. A tree's journal names, for each Sequence, exactly the keys that were written then. It
 //!    makes "what has changed since" cost what has changed since, not the memtable's size.
 //!
-//! Trees are found by a lock-free skip list, entries in [`blocks`]: a reader waits for a writer only
-//! while it puts one entry into the very block that is read.
+//! Trees are found by a lock-free skip list, entries in [`blocks`]: a reader waits for a writer
+//! only while it puts one entry into the very block that is read.
 
 mod blocks;
 
@@ -28,8 +28,8 @@ use crate::overlay::stored::{TreeWrites, writes_of};
 pub(crate) use blocks::Block;
 use blocks::{Blocks, Versioned};
 
-/// Memory of an entry besides its bytes in the payload: its place in a block of which seven tenths are
-/// used, and a share of the block's own.
+/// Memory of an entry besides its bytes in the payload: its place in a block of which seven tenths
+/// are used, and a share of the block's own.
 const ENTRY_OVERHEAD_BYTES: u64 = 100;
 /// Memory that a transaction takes for each tree: its journal, and the payload's own fields.
 const TOUCHED_OVERHEAD_BYTES: u64 = 120;
@@ -55,7 +55,8 @@ impl Window {
 /// Recent writes of all trees.
 pub(crate) struct Memtable {
     trees: SkipList<TreeId, TreeTable>,
-    /// A bit for each tree that was ever written, shared with some others: most reads need look no further.
+    /// A bit for each tree that was ever written, shared with some others: most reads need look no
+    /// further.
     written: AtomicU64,
     bytes: AtomicU64,
     recycler: Arc<Recycler>,
@@ -67,8 +68,8 @@ struct TreeTable {
     blocks: Blocks,
     /// By Sequence, ascending.
     journal: Mutex<Vec<Touched>>,
-    /// The least and the greatest Sequence of the journal: a look at them often saves its lock. These and
-    /// what follows change under it.
+    /// The least and the greatest Sequence of the journal: a look at them often saves its lock.
+    /// These and what follows change under it.
     first: AtomicU64,
     last: AtomicU64,
     /// What was done in all: never less than what is there.
@@ -191,7 +192,8 @@ impl Default for Memtable {
 }
 
 impl Memtable {
-    /// An empty one, whose memory comes from `recycler` and goes back there, and whose chunks others find in `pending`.
+    /// An empty one, whose memory comes from `recycler` and goes back there, and whose chunks
+    /// others find in `pending`.
     pub fn new(recycler: &Arc<Recycler>, pending: &Arc<PendingChunks>) -> Memtable {
         let (recycler, pending) = (Arc::clone(recycler), MemtableChunks::new(pending));
         Memtable { recycler, pending, ..Memtable::default() }
@@ -205,8 +207,8 @@ impl Memtable {
         self.trees.iter(guard).map(|found| (*found.key(), found.value()))
     }
 
-    /// Adds what a transaction brings besides its writes; before these, which refer to it. It stays if they are
-    /// taken back.
+    /// Adds what a transaction brings besides its writes; before these, which refer to it. It stays
+    /// if they are taken back.
     pub fn add_new_chunks(&self, new_chunks: &NewChunks) {
         self.bytes.fetch_add(self.pending.add(new_chunks), Atomic::Relaxed);
     }
@@ -253,8 +255,9 @@ impl Memtable {
         }
     }
 
-    /// Gives the memory back; for when nobody may read it any more. What is taken out of the skip list goes when its
-    /// collector comes to it, which can be long after: so the entries go first, by themselves.
+    /// Gives the memory back; for when nobody may read it any more. What is taken out of the skip
+    /// list goes when its collector comes to it, which can be long after: so the entries go first,
+    /// by themselves.
     pub fn clear(&self) {
         let mut guard = pin();
         for (_, table) in self.tables(&guard) {
@@ -314,8 +317,8 @@ impl Memtable {
         self.table(tree, &pin()).map_or(0, |table| table.bytes.load(Atomic::Relaxed))
     }
 
-    /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice. Stops and returns
-    /// false where these become more than `count_max`.
+    /// Adds the keys of `tree` written within `window` to `keys`; one written twice comes twice.
+    /// Stops and returns false where these become more than `count_max`.
     pub fn touched_keys(
         &self,
         tree: TreeId,

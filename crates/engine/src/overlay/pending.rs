@@ -1,17 +1,20 @@
 //! Chunks that were born in transactions, as long as the log has them and packs need not.
 //!
-//! A large value that is changed again and again has a few new chunks each time, and mostly only the last ones are
-//! ever needed on the disk. So a commit puts them here, and a reader finds them through [`StoreWithPending`]; packs get
-//! them when something refers to them that lies in packs itself, which is when the value is flushed or folded.
+//! A large value that is changed again and again has a few new chunks each time, and mostly only
+//! the last ones are ever needed on the disk. So a commit puts them here, and a reader finds them
+//! through [`StoreWithPending`]; packs get them when something refers to them that lies in packs
+//! itself, which is when the value is flushed or folded.
 //!
 //! *Invariants*
-//! 1. What is in packs refers to nothing but what is in packs: whoever puts a chunk has all packed first that it
-//!    reaches here. So whoever begins at a root, a tree or a commit needn't know of this.
+//! 1. What is in packs refers to nothing but what is in packs: whoever puts a chunk has all packed
+//!    first that it reaches here. So whoever begins at a root, a tree or a commit needn't know of
+//!    this.
 //! 2. A chunk stays here as long as a memtable that has it: what a snapshot shows can be read.
-//! 3. What a chunk here refers to is here or in packs, and so is what a record of a memtable needs besides. Collections
-//!    keep that ([`PendingView`]); before the log's segments of a memtable go, `flush` has packed what the
-//!    memtables after it need of it.
-//! 4. What is *packed* is in packs, with all that it reaches. It is kept there as long as it is here.
+//! 3. What a chunk here refers to is here or in packs, and so is what a record of a memtable needs
+//!    besides. Collections keep that ([`PendingView`]); before the log's segments of a memtable go,
+//!    `flush` has packed what the memtables after it need of it.
+//! 4. What is *packed* is in packs, with all that it reaches. It is kept there as long as it is
+//!    here.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,16 +35,17 @@ const SHARD_COUNT: usize = 64;
 const CHUNK_OVERHEAD_BYTES: u64 = 250;
 /// Chunks are packed in batches of about this.
 const BATCH_BYTES: usize = 1 << 20;
-/// The chunks of one transaction are packed at once if they are more than this: a write and a look at the index are
-/// little to that then, and they would fill the memtable.
+/// The chunks of one transaction are packed at once if they are more than this: a write and a look
+/// at the index are little to that then, and they would fill the memtable.
 const BORN_BYTES_MAX: usize = 256 << 10;
 
 /// All of them, whatever memtable has them.
 ///
-/// *Thread safety*: every method may be called at any time; a shard's lock is taken last, and held for a look-up.
+/// *Thread safety*: every method may be called at any time; a shard's lock is taken last, and held
+/// for a look-up.
 pub(crate) struct PendingChunks {
-    /// Shared while a memtable gets or gives up chunks that refer to each other; alone while all are looked at, so
-    /// that none is seen without those it came with.
+    /// Shared while a memtable gets or gives up chunks that refer to each other; alone while all
+    /// are looked at, so that none is seen without those it came with.
     collection_latch: RwLock<()>,
     shards: [RwLock<Shard>; SHARD_COUNT],
     count: AtomicUsize,
@@ -124,7 +128,8 @@ impl PendingChunks {
         }
     }
 
-    /// What is here at this time. What `store` has too is packed: something may have been told of it there.
+    /// What is here at this time. What `store` has too is packed: something may have been told of
+    /// it there.
     pub fn view<'a>(&'a self, store: &'a dyn ChunkStore) -> Result<PendingView<'a>, StoreError> {
         let mut unpacked = HashMap::new();
         let mut kept = HashSet::new();
@@ -183,7 +188,8 @@ impl PendingChunks {
     }
 }
 
-/// All of them as they were at one time, for collections: what must stay in packs for their sake, and for others'.
+/// All of them as they were at one time, for collections: what must stay in packs for their sake,
+/// and for others'.
 pub(crate) struct PendingView<'a> {
     pending: &'a PendingChunks,
     store: &'a dyn ChunkStore,
@@ -234,14 +240,14 @@ fn batches(chunks: &[Chunk]) -> impl Iterator<Item = &[Chunk]> {
 pub(crate) struct NewChunks {
     /// Chunks that its values reach.
     pub chunks: Vec<Chunk>,
-    /// What it needs besides what these refer to: chunks from which the log makes its own, and values' chunks that
-    /// it didn't bring.
+    /// What it needs besides what these refer to: chunks from which the log makes its own, and
+    /// values' chunks that it didn't bring.
     pub needs: Vec<ChunkHash>,
 }
 
 impl NewChunks {
-    /// What the memtable gets of a record, of which the log makes some chunks from `origins`. Many chunks are packed
-    /// at once instead.
+    /// What the memtable gets of a record, of which the log makes some chunks from `origins`. Many
+    /// chunks are packed at once instead.
     pub fn of(
         record: &Record,
         origins: Vec<ChunkHash>,
@@ -368,7 +374,8 @@ impl StoreLayer for StoreWithPending {
         self.pending.get(hash)
     }
 
-    /// Whoever is told that a chunk is there may refer to it later, when no memtable has it any more.
+    /// Whoever is told that a chunk is there may refer to it later, when no memtable has it any
+    /// more.
     fn has(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.pack(hashes.iter().copied())?;
         self.store.has_many(hashes)
@@ -394,7 +401,8 @@ impl StoreLayer for StoreWithPending {
 
     /// Packs what these reach, too.
     fn make_durable(&self, hashes: &[ChunkHash]) -> Result<(), StoreError> {
-        // Those that are here may have been packed by another thread just now, before what they refer to.
+        // Those that are here may have been packed by another thread just now, before what they
+        // refer to.
         let are_born = hashes.iter().any(|hash| self.pending.get(*hash).is_some());
         self.pack(hashes.iter().copied())?;
         if are_born { self.store.sync() } else { self.store.sync_these(hashes) }

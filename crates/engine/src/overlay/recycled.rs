@@ -1,12 +1,14 @@
 //! Memory of flushed memtables, kept for the next ones.
 //!
-//! A memtable's memory is tens of megabytes that are freed at once, and asked for again in the next second. An allocator gives
-//! them back to the system meanwhile, and that is done by whichever thread asks it for memory next: mostly one that
-//! commits, which then waits for 20 to 60 ms; and each page that comes back is cleared again when it is used. So
-//! payloads and blocks go from the memtables that were flushed to those that are filled.
+//! A memtable's memory is tens of megabytes that are freed at once, and asked for again in the next
+//! second. An allocator gives them back to the system meanwhile, and that is done by whichever
+//! thread asks it for memory next: mostly one that commits, which then waits for 20 to 60 ms; and
+//! each page that comes back is cleared again when it is used. So payloads and blocks go from the
+//! memtables that were flushed to those that are filled.
 //!
 //! *Invariants*
-//! 1. What is kept takes at most `bytes_max`, which is what a memtable takes: the oldest goes first.
+//! 1. What is kept takes at most `bytes_max`, which is what a memtable takes: the oldest goes
+//!    first.
 //! 2. A payload that is lent has no bytes, a block no entries.
 
 use std::collections::VecDeque;

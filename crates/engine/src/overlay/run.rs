@@ -4,8 +4,9 @@
 //! 1. A run holds, for every key that was written in `after < sequence <= upto`, the newest of
 //!    these edits, and nothing else. So laying it over the tree's content at any moment from
 //!    `after` to `upto` gives the content at `upto`.
-//! 2. It is a prolly map of a format that follows from the base's ([`format_of_run`]): values lie where
-//!    they would in the base, so that a fold moves no value. A deletion is an entry with [`DELETION_FLAG`] and an empty value.
+//! 2. It is a prolly map of a format that follows from the base's ([`format_of_run`]): values lie
+//!    where they would in the base, so that a fold moves no value. A deletion is an entry with
+//!    [`DELETION_FLAG`] and an empty value.
 //! 3. The filter holds every key of the run.
 //!
 //! Its nodes are put as [`Lifetime::Brief`]; what its values refer to as [`Lifetime::Working`],
@@ -85,8 +86,8 @@ impl Run {
         Run { tree, filter, after, upto, count, bytes, loaded, reads }
     }
 
-    /// Puts a run over a base of `base_format`: of `entries`, whose keys ascend strictly; `None` if there are none. Chunks are
-    /// put, not synced.
+    /// Puts a run over a base of `base_format`: of `entries`, whose keys ascend strictly; `None` if
+    /// there are none. Chunks are put, not synced.
     pub fn build(
         store: &dyn ChunkStore,
         base_format: TreeFormat,
@@ -144,7 +145,8 @@ impl Run {
         }
     }
 
-    /// How often the tree was read while this was its newest run; [`READS_COUNTED`] or a few more if that was more often.
+    /// How often the tree was read while this was its newest run; [`READS_COUNTED`] or a few more
+    /// if that was more often.
     pub fn read_count(&self) -> u32 {
         self.reads.load(Ordering::Relaxed)
     }
@@ -194,8 +196,8 @@ impl Run {
     }
 }
 
-/// The format of runs over a base of `base_format`. Runs are no part of history, and are read in order to be
-/// folded: small nodes would only cost.
+/// The format of runs over a base of `base_format`. Runs are no part of history, and are read in
+/// order to be folded: small nodes would only cost.
 pub(crate) fn format_of_run(base_format: TreeFormat) -> TreeFormat {
     base_format.for_passing()
 }

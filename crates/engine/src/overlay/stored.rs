@@ -1,8 +1,8 @@
 //! Entries as they lie in a transaction's payload.
 //!
-//! The memtable keeps a payload as the log gets one (or the very one, if that has all values whole), instead of keys
-//! and values one by one: an entry is then one slice of it, and a transaction one piece of memory to
-//! take and to give back, however many entries it has.
+//! The memtable keeps a payload as the log gets one (or the very one, if that has all values
+//! whole), instead of keys and values one by one: an entry is then one slice of it, and a
+//! transaction one piece of memory to take and to give back, however many entries it has.
 //!
 //! The bytes are a payload's that this process has encoded, or has decoded whole before: they are
 //! right, and what is not found in them is a defect of ours.

@@ -1,11 +1,13 @@
 //! The values that records of the log change, read before these records are.
 //!
-//! Of a small change the log has what differs, and a replay makes the value again from the one before: one read of a tree
-//! for each, from a disk that takes its time for one as for many. So the keys of the records to come are
-//! gathered, and some hundreds at a time are read by several threads, each in the order of keys.
+//! Of a small change the log has what differs, and a replay makes the value again from the one
+//! before: one read of a tree for each, from a disk that takes its time for one as for many. So the
+//! keys of the records to come are gathered, and some hundreds at a time are read by several
+//! threads, each in the order of keys.
 //!
-//! It is a guess: a record in between may write the key, or give its tree another base. Whoever takes a value looks
-//! into the memtable first, and compares the generation; what wasn't read here, for whatever reason, is read then.
+//! It is a guess: a record in between may write the key, or give its tree another base. Whoever
+//! takes a value looks into the memtable first, and compares the generation; what wasn't read here,
+//! for whatever reason, is read then.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -52,7 +54,8 @@ impl OldValues {
         let _ = patched_keys(payload, &mut |tree, key| wanted.push_back((sequence, tree, key)));
     }
 
-    /// The value that a base had for the next key that was expected, which is this one; `None` if it must be read.
+    /// The value that a base had for the next key that was expected, which is this one; `None` if
+    /// it must be read.
     pub fn take(
         &mut self,
         store: &dyn ChunkStore,

@@ -38,8 +38,9 @@ impl TreeState {
 }
 
 impl Snapshot {
-    /// The keys of `tree` that were written after `before`, which is older; ascending. `None` if that isn't known
-    /// any more: part of it was flushed, or the tree was replaced; and if these are more than `count_max` writes.
+    /// The keys of `tree` that were written after `before`, which is older; ascending. `None` if
+    /// that isn't known any more: part of it was flushed, or the tree was replaced; and if these
+    /// are more than `count_max` writes.
     pub fn keys_written_since(
         &self,
         before: &Snapshot,

@@ -28,15 +28,16 @@
 //! | `Stepped(from, tree, H, W)` | `from` with edits that are the newest up to H; by 2, X is at least W | the tree is `from` still and `whole_to <= H` | the tree replaces it; runs up to W go |
 //! | `Merged(runs, run)` | the run has what `runs` have | they are all there still | it takes their place |
 //!
-//! `folded_to` never falls within an generation, so a run that was made over an older base still begins no
-//! later than the newest run ends. Two results for one base may come in either order.
+//! `folded_to` never falls within an generation, so a run that was made over an older base still
+//! begins no later than the newest run ends. Two results for one base may come in either order.
 //!
-//! `whole_to <= H` is asked because a tree may come back: if all that was edited since is undone again,
-//! a version commit at S > H gives the very `from`, and drops the runs that would decide over the step.
+//! `whole_to <= H` is asked because a tree may come back: if all that was edited since is undone
+//! again, a version commit at S > H gives the very `from`, and drops the runs that would decide
+//! over the step.
 //!
-//! *What of the runs is in the tree* (`compaction_progress`) is a fact about one tree, so it goes with it, and only `Stepped`, which knows of
-//! the tree that it makes, brings it along. Other runs than those of then may lie over the tree, merged or newer ones:
-//! the fact is told in Sequences.
+//! *What of the runs is in the tree* (`compaction_progress`) is a fact about one tree, so it goes
+//! with it, and only `Stepped`, which knows of the tree that it makes, brings it along. Other runs
+//! than those of then may lie over the tree, merged or newer ones: the fact is told in Sequences.
 //!
 //! What may be surprising: a run may lie over a tree that has its edits already (a version commit
 //! folded further than the run began); by 2 that is harmless, and its end drops it.
@@ -150,7 +151,8 @@ impl Base {
         }
     }
 
-    /// How often it was read while one of the runs of now was the newest: of the run for which that is most.
+    /// How often it was read while one of the runs of now was the newest: of the run for which that
+    /// is most.
     pub fn read_count(&self) -> u32 {
         self.runs.iter().map(|run| run.read_count()).max().unwrap_or(0)
     }

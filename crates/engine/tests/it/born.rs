@@ -1,9 +1,12 @@
-//! Chunks that are born in transactions are found wherever they lie, and reach packs only if they are needed there.
+//! Chunks that are born in transactions are found wherever they lie, and reach packs only if they
+//! are needed there.
 //!
-//! *Method*: a script of random steps changes *large* values (`large`), also back to what they were, copies them
-//! from key to key by transactions that began long before, and holds snapshots. Some put chunks into the store themselves. In between trees are folded, memtables flushed and chunks
-//! collected; the process is killed and the power cut. After each step everything that can be asked for is read, and
-//! everything that collections keep must be there. The power also fails at each operation of such runs.
+//! *Method*: a script of random steps changes *large* values (`large`), also back to what they
+//! were, copies them from key to key by transactions that began long before, and holds snapshots.
+//! Some put chunks into the store themselves. In between trees are folded, memtables flushed and
+//! chunks collected; the process is killed and the power cut. After each step everything that can
+//! be asked for is read, and everything that collections keep must be there. The power also fails
+//! at each operation of such runs.
 
 use std::collections::BTreeMap;
 
@@ -268,7 +271,8 @@ fn what_lies_between_two_flushes_is_never_packed() {
     let shown = read(&engine, &held.get(tree, b"a").unwrap().unwrap());
     change(&engine, tree, &mut parts, 100);
     engine.flush().unwrap();
-    // Five parts, three pairs and a head; the tree's node, its base, the map of bases and the state.
+    // Five parts, three pairs and a head; the tree's node, its base, the map of bases and the
+    // state.
     assert!(written() - before <= 16, "{} chunks", written() - before);
     let read_held = || read(&engine, &held.get(tree, b"a").unwrap().unwrap());
     assert_eq!(read_held(), shown);
@@ -282,7 +286,8 @@ fn what_lies_between_two_flushes_is_never_packed() {
     assert_eq!(read(&engine, &newest), parts);
 }
 
-/// The log makes a chunk of one that only an earlier segment had, and nothing else refers to that any more.
+/// The log makes a chunk of one that only an earlier segment had, and nothing else refers to that
+/// any more.
 #[test]
 fn what_the_log_goes_on_from_is_packed_when_the_log_before_goes() {
     for folds in [0, 1, 2] {
@@ -346,8 +351,8 @@ fn a_copy_of_an_old_value_is_kept() {
     }
 }
 
-/// A chunk lies in packs, and only there: a record of the log is a patch of it. Then it is born once more, after that
-/// record.
+/// A chunk lies in packs, and only there: a record of the log is a patch of it. Then it is born
+/// once more, after that record.
 #[test]
 fn what_the_log_goes_on_from_stays_when_it_is_born_again() {
     let disk = SimDisk::new(6);

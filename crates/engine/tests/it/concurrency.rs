@@ -432,8 +432,8 @@ struct SlowDisk {
     micros: Micros,
 }
 
-/// Threads that commit. A sync that waits for it goes on once all of them are in a commit or done, however
-/// slow the machine is: so commits line up behind every sync but the last ones.
+/// Threads that commit. A sync that waits for it goes on once all of them are in a commit or done,
+/// however slow the machine is: so commits line up behind every sync but the last ones.
 struct Crowd {
     present: AtomicU64,
     committing: AtomicU64,

@@ -31,8 +31,8 @@ struct Notes {
     last_sequence: Sequence,
     /// Runs written, steps of passes, merges.
     work: [u64; 3],
-    /// Whether the power had failed when all steps were done, and nothing told. The engine is dropped
-    /// later: that writes, too, and tells nobody what fails.
+    /// Whether the power had failed when all steps were done, and nothing told. The engine is
+    /// dropped later: that writes, too, and tells nobody what fails.
     lost_power: bool,
 }
 
@@ -72,8 +72,8 @@ fn run(
     }
     notes.work = add_work(notes.work, &engine);
     if disk.is_dead() {
-        // What failed in the background (an opening of many segments has them flushed there) is told
-        // by the next flush.
+        // What failed in the background (an opening of many segments has them flushed there) is
+        // told by the next flush.
         engine.flush()?;
         notes.lost_power = true;
     }
@@ -484,8 +484,8 @@ fn folding_goes_on_by_itself_once_there_is_room() {
     check_relaxed(&open(&disk.crash(), quiet()).unwrap(), &notes);
 }
 
-/// Chunks that lie in the store only, put by somebody who didn't sync them: a value is one of them, or its chunk refers to
-/// one.
+/// Chunks that lie in the store only, put by somebody who didn't sync them: a value is one of them,
+/// or its chunk refers to one.
 #[test]
 fn what_a_record_refers_to_is_durable_before_it() {
     for_seeds(20, |mut random| {

@@ -1,9 +1,11 @@
-//! What differs is logged instead of whole values, and gives the same values again, whatever happened meanwhile.
+//! What differs is logged instead of whole values, and gives the same values again, whatever
+//! happened meanwhile.
 //!
-//! *Method*: transactions change plain values by little, and *large* ones (`large`); they
-//! also replace and drop trees, are rolled back in part, and write blindly. In between trees are folded and flushed, chunks are collected, and the engine is
-//! opened anew. The power fails at each operation of such runs: each time the values must be those of a transaction that
-//! was tried last, or of one before that no acknowledged one follows. All chunks of large values are read.
+//! *Method*: transactions change plain values by little, and *large* ones (`large`); they also
+//! replace and drop trees, are rolled back in part, and write blindly. In between trees are folded
+//! and flushed, chunks are collected, and the engine is opened anew. The power fails at each
+//! operation of such runs: each time the values must be those of a transaction that was tried last,
+//! or of one before that no acknowledged one follows. All chunks of large values are read.
 
 use std::collections::BTreeMap;
 
@@ -346,7 +348,8 @@ fn the_log_gets_what_differs() {
     }
 }
 
-/// More changes than are read ahead at once, some keys changed twice, some whose tree got another base since.
+/// More changes than are read ahead at once, some keys changed twice, some whose tree got another
+/// base since.
 #[test]
 fn many_changes_are_made_again_after_a_crash() {
     const COUNT: u32 = 1_500;

@@ -1,13 +1,15 @@
-//! Transactions that wait for one another and whose snapshots move: what each was told is of one moment, and no update is
-//! lost.
+//! Transactions that wait for one another and whose snapshots move: what each was told is of one
+//! moment, and no update is lost.
 //!
-//! *Method*: random transactions over few keys, all driven from one thread, so that a seed repeats: one that is blocked is
-//! parked until its wait is over. Interactive ones run statements of some reads and writes, each undone and run again as the layer
-//! above does it; those of a single statement begin optimistically and run again as a whole. Every answer is kept beside what the
-//! transaction itself had written by then. When one ends, however it ends, there must be one moment in the history of
-//! commits at which all its answers are right (snapshot isolation: no read skew); if it was committed, nobody may have written one of
-//! its keys between that moment and its commit (no lost update). Write skew may happen, and does. In the end power fails, perhaps in the
-//! midst of a commit.
+//! *Method*: random transactions over few keys, all driven from one thread, so that a seed repeats:
+//! one that is blocked is parked until its wait is over. Interactive ones run statements of some
+//! reads and writes, each undone and run again as the layer above does it; those of a single
+//! statement begin optimistically and run again as a whole. Every answer is kept beside what the
+//! transaction itself had written by then. When one ends, however it ends, there must be one moment
+//! in the history of commits at which all its answers are right (snapshot isolation: no read skew);
+//! if it was committed, nobody may have written one of its keys between that moment and its commit
+//! (no lost update). Write skew may happen, and does. In the end power fails, perhaps in the midst
+//! of a commit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

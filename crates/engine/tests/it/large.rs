@@ -1,5 +1,5 @@
-//! Large values: a head that refers to chunks which each refer to two parts, so that what lies below a chunk that didn't
-//! change isn't named by those that did.
+//! Large values: a head that refers to chunks which each refer to two parts, so that what lies
+//! below a chunk that didn't change isn't named by those that did.
 
 use bytes::Bytes;
 use frond_engine::Transaction;

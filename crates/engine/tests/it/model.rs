@@ -3,8 +3,9 @@
 //! *Method*: several transactions and snapshots are open at once, each with a copy of the model's
 //! trees from when it began. A commit must conflict exactly if a key that it wrote (or a tree that
 //! it replaced) was written since; if it has read nothing, only if a tree that it wrote to was
-//! replaced since (or one that it replaced was written). Folds, checkpoints, collections and reopenings happen in between and must
-//! change nothing that anybody sees; snapshots must show what they showed at first.
+//! replaced since (or one that it replaced was written). Folds, checkpoints, collections and
+//! reopenings happen in between and must change nothing that anybody sees; snapshots must show what
+//! they showed at first.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -85,7 +85,8 @@ fn a_snapshot_reads_on_whatever_goes() {
     assert_eq!(content(&engine.snapshot(), tree), second);
 }
 
-/// The log says with which base a tree began; a version commit replaces it in memory, not in the log.
+/// The log says with which base a tree began; a version commit replaces it in memory, not in the
+/// log.
 #[test]
 fn a_base_that_the_log_names_is_there_when_it_is_read_back() {
     let mut random = Random::new(8);
@@ -201,8 +202,8 @@ fn a_power_cut_at_any_operation_loses_nothing() {
     });
 }
 
-/// Writers, readers, version folds and collections at once, with small memtables so that the background
-/// folds all the time.
+/// Writers, readers, version folds and collections at once, with small memtables so that the
+/// background folds all the time.
 #[test]
 fn collections_disturb_nobody() {
     for_seeds(3, |mut random| {

@@ -1,7 +1,8 @@
-//! Files of old log segments take new ones: what is left in them is never read, whatever a crash tears.
+//! Files of old log segments take new ones: what is left in them is never read, whatever a crash
+//! tears.
 //!
-//! *Method*: transactions under options that flush often, so that each segment is written into a file that
-//! held others. The power fails at a random operation; what the opening finds is every
+//! *Method*: transactions under options that flush often, so that each segment is written into a
+//! file that held others. The power fails at a random operation; what the opening finds is every
 //! acknowledged transaction, at most the one that was tried besides, and nothing older.
 
 use frond_engine::{Durability, Engine, EngineOptions, ReclaimOptions, TreeId};
@@ -13,8 +14,8 @@ use crate::rig::{churning, get, make_trees, open, put};
 
 const KEY: &str = "number";
 
-/// Commits the numbers from `first` on until it fails or `count` are written. Returns the last that was
-/// acknowledged.
+/// Commits the numbers from `first` on until it fails or `count` are written. Returns the last that
+/// was acknowledged.
 fn write(engine: &Engine, tree: TreeId, first: u64, count: u64) -> u64 {
     for number in first..first + count {
         let mut transaction = engine.begin();
@@ -77,7 +78,8 @@ fn a_segment_that_could_not_be_given_up_is_given_up_later() {
         let tree = make_trees(&engine, 1).unwrap()[0];
         write(&engine, tree, 1, 2);
         disk.fail_name_change_after(changes);
-        // Where the manifest or a pack got no name the engine is closed, or has its memtables still.
+        // Where the manifest or a pack got no name the engine is closed, or has its memtables
+        // still.
         if engine.flush().is_ok() || engine.flush().is_err() {
             continue;
         }
@@ -92,8 +94,8 @@ fn a_segment_that_could_not_be_given_up_is_given_up_later() {
     assert!(went_on > 0);
 }
 
-/// An opening reads the log in windows of a megabyte, and cuts off what a file has beyond its records: whatever both
-/// lengths are.
+/// An opening reads the log in windows of a megabyte, and cuts off what a file has beyond its
+/// records: whatever both lengths are.
 #[test]
 fn logs_of_several_windows_are_read_after_a_kill() {
     for_seeds(12, |mut random| {

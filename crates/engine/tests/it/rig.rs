@@ -25,8 +25,8 @@ pub fn quiet() -> EngineOptions {
 }
 
 /// Options under which memtables are flushed after a few transactions, and runs are folded in small
-/// steps and merged, by whoever commits: runs repeat exactly. With a high share (in hundredths) runs
-/// are merged more often than folded.
+/// steps and merged, by whoever commits: runs repeat exactly. With a high share (in hundredths)
+/// runs are merged more often than folded.
 pub fn churning(overlay_percent_max: u64) -> EngineOptions {
     EngineOptions {
         memtable_bytes_max: 3_000,
@@ -37,7 +37,8 @@ pub fn churning(overlay_percent_max: u64) -> EngineOptions {
     }
 }
 
-/// Collects as the background does, at once and so that packs are moved: what isn't kept is on no disk then.
+/// Collects as the background does, at once and so that packs are moved: what isn't kept is on no
+/// disk then.
 pub fn collect(engine: &Engine, random: &mut Random) -> Result<(), EngineError> {
     let garbage = (0..40).map(|_| Chunk::new(ChunkKind::Blob, &[], &random.bytes(500)));
     engine.store().put_many(&garbage.collect::<Vec<_>>())?;

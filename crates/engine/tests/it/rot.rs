@@ -1,12 +1,14 @@
 //! Bits rot in packs while an engine is written, folded, collected, and loses its power.
 //!
-//! *Method*: random steps on a simulated disk: transactions, flushes, folds, collections, restarts, power cuts at any
-//! operation, and bits of packs that turn over. A model knows what every key holds. After each restart, and now and then:
-//! 1. what is read of a key is what the model says, or an error that tells of damage: never anything else;
+//! *Method*: random steps on a simulated disk: transactions, flushes, folds, collections, restarts,
+//! power cuts at any operation, and bits of packs that turn over. A model knows what every key
+//! holds. After each restart, and now and then:
+//! 1. what is read of a key is what the model says, or an error that tells of damage: never
+//!    anything else;
 //! 2. a key that was written after the last bit turned over can be read;
 //! 3. a transaction that a power cut ended is there, or not, as a whole;
-//! 4. a directory that doesn't open, since a chunk of the engine's own state is damaged or one that the log
-//!    changes, opens when these bits are right again, and what was acknowledged is there;
+//! 4. a directory that doesn't open, since a chunk of the engine's own state is damaged or one that
+//!    the log changes, opens when these bits are right again, and what was acknowledged is there;
 //! 5. at the end the same content, put again, makes everything whole.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
 //! A t-digest: the percentiles of any number of numbers in a few kilobytes.
 //!
-//! Numbers are gathered into clusters, small ones near the ends and larger ones in the middle, so that the extreme
-//! percentiles are as good as exact: Dunning and Ertl, "Computing extremely accurate quantiles using
-//! t-digests" (2019), the merging digest with scale function k1. Infinite numbers are only counted, since a mean
-//! with one of them is no number.
+//! Numbers are gathered into clusters, small ones near the ends and larger ones in the middle, so
+//! that the extreme percentiles are as good as exact: Dunning and Ertl, "Computing extremely
+//! accurate quantiles using t-digests" (2019), the merging digest with scale function k1. Infinite
+//! numbers are only counted, since a mean with one of them is no number.
 
 use std::f64::consts::PI;
 
@@ -99,7 +99,8 @@ impl Digest {
         if self.finite_count as f64 <= rank {
             return Some(self.greatest);
         }
-        // A cluster's mean stands for the rank in its middle; between two middles the value rises evenly.
+        // A cluster's mean stands for the rank in its middle; between two middles the value rises
+        // evenly.
         let (mut middle_before, mut mean_before, mut seen) = (1.0, self.least, 0.0);
         for cluster in &self.clusters {
             let middle = seen + (cluster.count + 1.0) / 2.0;

@@ -1,8 +1,9 @@
 //! `$percentile` and `$median`, by the method that MongoDB calls approximate.
 //!
 //! The value at percentile p of n sorted numbers is the one at rank ceil(p * n), counted from 1:
-//! always one of the numbers. NaN and what is no number don't count. A group's numbers are all kept, and the
-//! answer exact, up to [`EXACT_COUNT_MAX`]; more are gathered in a [`Digest`], whose size doesn't grow.
+//! always one of the numbers. NaN and what is no number don't count. A group's numbers are all
+//! kept, and the answer exact, up to [`EXACT_COUNT_MAX`]; more are gathered in a [`Digest`], whose
+//! size doesn't grow.
 
 use frond_doc::Value;
 

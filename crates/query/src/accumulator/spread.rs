@@ -1,5 +1,5 @@
-//! `$stdDevPop`, `$stdDevSamp`, `$covariancePop`, `$covarianceSamp`: what is no number, or no pair of
-//! numbers, doesn't count.
+//! `$stdDevPop`, `$stdDevSamp`, `$covariancePop`, `$covarianceSamp`: what is no number, or no pair
+//! of numbers, doesn't count.
 //!
 //! Squares of distances are summed about the mean as it moves (Welford's method, which loses no
 //! digits where the mean is large). Taking a number back the same way would lose them: what is left

@@ -292,7 +292,8 @@ fn a_window_is_a_group_of_what_is_in_it() {
     });
 }
 
-/// What rounding may leave of the products of which a covariance is the sum, however small that is: 12 of 5e9 and 4.
+/// What rounding may leave of the products of which a covariance is the sum, however small that is:
+/// 12 of 5e9 and 4.
 const LEFT_OF_PRODUCTS: f64 = 12.0 * 5e9 * 4.0 * 4.0 * f64::EPSILON;
 
 /// Compares a window's result with a fresh window's; numbers may differ by what rounding leaves.

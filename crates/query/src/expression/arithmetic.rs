@@ -13,7 +13,8 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::number::any_type::Number;
 
-/// `$add`: from left to right, each step rounded. Once a date came, each number is whole milliseconds.
+/// `$add`: from left to right, each step rounded. Once a date came, each number is whole
+/// milliseconds.
 pub(super) fn add(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     let (mut sum, mut is_int, mut date) = (Number::Long(0), true, None);
     for argument in &arguments {
@@ -231,8 +232,8 @@ fn is_signed(number: Decimal128) -> bool {
     }
 }
 
-/// A function of one double, and the same of a decimal with all its digits. `check` is asked first, with the
-/// nearest double.
+/// A function of one double, and the same of a decimal with all its digits. `check` is asked first,
+/// with the nearest double.
 fn of_real(
     operator: &str,
     argument: &Evaluated<'_>,

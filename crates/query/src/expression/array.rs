@@ -164,8 +164,8 @@ pub(super) fn is_in<'a>(wanted: Evaluated<'a>, array: Evaluated<'a>, by: &Collat
     Ok(found.into())
 }
 
-/// `$indexOfArray`: a constant in the place of the array that is none is an error of the request, with
-/// a code of its own, if anything else isn't constant.
+/// `$indexOfArray`: a constant in the place of the array that is none is an error of the request,
+/// with a code of its own, if anything else isn't constant.
 pub(super) fn index_of_array(
     operator: &str,
     argument: Value<'_>,

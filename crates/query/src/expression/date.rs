@@ -3,8 +3,8 @@
 //! Reading order: `calendar` (years, months, weeks), `zone` (time zones), `unit` (units of time),
 //! then the operators: `parts` (`$year`, `$dateToParts`, `$dateFromParts`, ...), `add` (`$dateAdd`,
 //! `$dateSubtract`), `difference` (`$dateDiff`), `truncate` (`$dateTrunc`), `format`
-//! (`$dateToString`), `read` and `read_any` (`$dateFromString`, and the texts that `$toDate` takes),
-//! `timestamp` (`$tsSecond`, `$tsIncrement`).
+//! (`$dateToString`), `read` and `read_any` (`$dateFromString`, and the texts that `$toDate`
+//! takes), `timestamp` (`$tsSecond`, `$tsIncrement`).
 
 mod add;
 mod calendar;

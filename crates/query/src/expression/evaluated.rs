@@ -40,7 +40,8 @@ impl Made {
     }
 }
 
-/// The value of an expression. A copy of a value that was made shares its bytes, for which the first is charged.
+/// The value of an expression. A copy of a value that was made shares its bytes, for which the
+/// first is charged.
 #[derive(Clone, Debug)]
 pub(crate) enum Evaluated<'a> {
     /// There is none: an absent field, `$$REMOVE`.
@@ -145,8 +146,8 @@ impl<'a> Evaluated<'a> {
         Ok(Evaluated::copy_with(value, memory.charge_of(bytes_of(value))?))
     }
 
-    /// As [`copy`](Self::copy), of what is charged to nobody: a part of the request, or of a stage's own
-    /// reservation.
+    /// As [`copy`](Self::copy), of what is charged to nobody: a part of the request, or of a
+    /// stage's own reservation.
     pub(crate) fn copy_uncounted(value: Value<'_>) -> Evaluated<'static> {
         Evaluated::copy_with(value, Charge::uncounted())
     }
@@ -319,7 +320,8 @@ impl Elements {
         Elements::charged(memory.charge())
     }
 
-    /// Begins an empty array that is charged to nobody: what a stage has kept in its own reservation.
+    /// Begins an empty array that is charged to nobody: what a stage has kept in its own
+    /// reservation.
     pub(crate) fn uncounted() -> Elements {
         Elements::charged(Charge::uncounted())
     }
@@ -412,7 +414,8 @@ impl Fields {
         Fields::charged(memory.charge())
     }
 
-    /// Begins an empty document that is charged to nobody: what a stage has kept in its own reservation.
+    /// Begins an empty document that is charged to nobody: what a stage has kept in its own
+    /// reservation.
     pub(crate) fn uncounted() -> Fields {
         Fields::charged(Charge::uncounted())
     }

@@ -2,7 +2,8 @@
 //!
 //! The MD5 of a seed (0), and of each value its kind and its bytes, numbers cut to 64-bit integers
 //! so that equal ones hash alike; documents and arrays are walked with their names. The first eight
-//! bytes of the digest are the key (algorithm: RFC 1321; the layout is what MongoDB's indexes hold).
+//! bytes of the digest are the key (algorithm: RFC 1321; the layout is what MongoDB's indexes
+//! hold).
 
 use frond_doc::{Document, DocumentBuilder, Value, decimal};
 
@@ -12,8 +13,8 @@ use super::parse::Parser;
 use crate::error::QueryError;
 use crate::number::any_type::Number;
 
-/// `$toHashedIndexKey`; a missing value counts as null. The argument is one expression as it stands:
-/// `[1]` is an array.
+/// `$toHashedIndexKey`; a missing value counts as null. The argument is one expression as it
+/// stands: `[1]` is an array.
 pub(super) fn to_hashed_index_key(
     _: &str,
     argument: Value<'_>,
@@ -93,7 +94,8 @@ fn append_fields(bytes: &mut Vec<u8>, document: Document<'_>) {
     bytes.extend_from_slice(&0_i32.to_le_bytes()); // The end counts as a value of kind 0.
 }
 
-/// A number cut to 64 bits; NaN is 0. A decimal isn't taken for a double on the way, which may be another number.
+/// A number cut to 64 bits; NaN is 0. A decimal isn't taken for a double on the way, which may be
+/// another number.
 fn whole(number: Number) -> i64 {
     match number {
         Number::Int(number) => i64::from(number),

@@ -115,8 +115,8 @@ impl Node {
         if let Node::Constant(value) = self { value.value() } else { None }
     }
 
-    /// Whether it is the same for all documents, as far as that can be seen: operators with rules of
-    /// their own aren't looked into.
+    /// Whether it is the same for all documents, as far as that can be seen: operators with rules
+    /// of their own aren't looked into.
     pub(crate) fn is_constant(&self) -> bool {
         match self {
             Node::Constant(_) => true,

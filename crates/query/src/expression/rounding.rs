@@ -1,8 +1,8 @@
 //! `$ceil`, `$floor`, `$round` (half to even), `$trunc`.
 //!
-//! *Surprises*: a decimal gets exactly the digits after the point that are asked for, zeros too. Where
-//! these are more than a decimal holds, `$round` and `$trunc` give the number with all its digits,
-//! `$ceil` and `$floor` NaN, as they do of infinite decimals.
+//! *Surprises*: a decimal gets exactly the digits after the point that are asked for, zeros too.
+//! Where these are more than a decimal holds, `$round` and `$trunc` give the number with all its
+//! digits, `$ceil` and `$floor` NaN, as they do of infinite decimals.
 
 use frond_doc::Decimal128;
 use frond_doc::decimal::{self, Parts, Rounding};
@@ -111,8 +111,8 @@ fn checked_places(operator: &str, places: &Evaluated<'_>) -> Result<i32, QueryEr
     Err(failure(51083, message))
 }
 
-/// A decimal with exactly so many digits after the point, tens before it where negative. `None` where
-/// that takes more digits than there are, or where the number isn't finite.
+/// A decimal with exactly so many digits after the point, tens before it where negative. `None`
+/// where that takes more digits than there are, or where the number isn't finite.
 fn quantized(number: Decimal128, places: i32, rounding: Rounding) -> Option<Decimal128> {
     let rounded = decimal::round_to_places(number, places, rounding);
     let Parts::Finite { negative, coefficient, exponent } = decimal::parts(rounded) else {

@@ -16,8 +16,8 @@ use crate::error::QueryError;
 use crate::memory::RequestMemory;
 use crate::metadata;
 
-/// What holds for a whole command: variables (`$$NOW`, those of its `let` and of `$lookup`), and the
-/// collation by which strings are compared. Cloning is cheap.
+/// What holds for a whole command: variables (`$$NOW`, those of its `let` and of `$lookup`), and
+/// the collation by which strings are compared. Cloning is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     now_millis: i64,
@@ -40,7 +40,8 @@ impl Variables {
         Variables { now_millis, ..Variables::default() }.with_let(let_values)
     }
 
-    /// As [`Variables::new`], in a cluster in which it is `cluster_time`, for a request that may use `memory`.
+    /// As [`Variables::new`], in a cluster in which it is `cluster_time`, for a request that may
+    /// use `memory`.
     ///
     /// # Errors
     /// As [`Variables::new`].

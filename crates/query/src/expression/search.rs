@@ -1,7 +1,8 @@
 //! `$regexMatch`, `$regexFind`, `$regexFindAll`.
 //!
 //! A pattern that stands in the expression is compiled once; one that is computed, at each use. A
-//! pattern that backtracks beyond the engine's limit is an error, so that it can't hold a server up.
+//! pattern that backtracks beyond the engine's limit is an error, so that it can't hold a server
+//! up.
 
 use std::sync::Arc;
 

@@ -19,7 +19,8 @@ use super::scope::Variables;
 use crate::error::QueryError;
 use crate::memory::Charge;
 
-/// What an element of a set takes besides its key's bytes: its entry, and a share of nodes that are half full.
+/// What an element of a set takes besides its key's bytes: its entry, and a share of nodes that are
+/// half full.
 const ENTRY_BYTES: usize = 2 * size_of::<(Bytes, Value<'_>)>();
 
 /// Elements by their keys, charged to the request.
@@ -199,8 +200,8 @@ fn are_equal<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) -> Answer
     Ok(true.into())
 }
 
-/// `$setIsSubset`: a second argument that is constant and no array is an error of the request, if the
-/// first one isn't constant.
+/// `$setIsSubset`: a second argument that is constant and no array is an error of the request, if
+/// the first one isn't constant.
 pub(super) fn is_subset(
     operator: &str,
     argument: Value<'_>,

@@ -1,5 +1,5 @@
-//! Strings: joining, cutting, replacing, letter case. Parts by position are in `substring`, patterns
-//! in `search`.
+//! Strings: joining, cutting, replacing, letter case. Parts by position are in `substring`,
+//! patterns in `search`.
 
 use frond_doc::Value;
 
@@ -13,8 +13,8 @@ use super::scope::{Scope, Variables};
 use crate::code::Code;
 use crate::error::QueryError;
 
-/// The text that a value is where MongoDB reads it as a string: numbers and dates printed (doubles with
-/// 16 digits, other than `$toString` does), null empty.
+/// The text that a value is where MongoDB reads it as a string: numbers and dates printed (doubles
+/// with 16 digits, other than `$toString` does), null empty.
 pub(super) fn coerce(value: &Evaluated<'_>) -> Result<String, QueryError> {
     match value.value() {
         None | Some(Value::Null | Value::Undefined) => Ok(String::new()),

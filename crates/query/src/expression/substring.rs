@@ -117,8 +117,8 @@ pub(super) fn index_of_bytes(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     })
 }
 
-/// `$indexOfCP`: what begins before the end is found, though it may reach beyond it; nothing, not even
-/// an empty string, is found at the end of a text that isn't empty.
+/// `$indexOfCP`: what begins before the end is found, though it may reach beyond it; nothing, not
+/// even an empty string, is found at the end of a text that isn't empty.
 pub(super) fn index_of_code_points(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     index_of("$indexOfCP", 40093, arguments, |text, wanted, start, end| {
         if text.is_empty() {

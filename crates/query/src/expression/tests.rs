@@ -1,7 +1,8 @@
 //! Expressions and their values.
 //!
-//! `cases` has a table for each operator; the rest is what has no operator, and what wants too much.
-//! The expected side is a value, `missing`, or `!code` for an error; types are compared exactly.
+//! `cases` has a table for each operator; the rest is what has no operator, and what wants too
+//! much. The expected side is a value, `missing`, or `!code` for an error; types are compared
+//! exactly.
 
 mod cases;
 mod core;

@@ -1,4 +1,5 @@
-//! Filters within an update or a projection (`$pull`, `arrayFilters`, `$elemMatch`): what they may not ask.
+//! Filters within an update or a projection (`$pull`, `arrayFilters`, `$elemMatch`): what they may
+//! not ask.
 //!
 //! Recursion is bounded by the depth of filters.
 

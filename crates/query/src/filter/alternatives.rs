@@ -1,9 +1,9 @@
-//! `{$or: [{a: 1}, {a: 2}, ...]}` is `{a: {$in: [1, 2, ...]}}`, as MongoDB's planner makes it: a value is looked up among
-//! the others instead of being compared with each. 2,000 branches over 20,000 documents with eight values each took
-//! 3.7 s of comparisons.
+//! `{$or: [{a: 1}, {a: 2}, ...]}` is `{a: {$in: [1, 2, ...]}}`, as MongoDB's planner makes it: a
+//! value is looked up among the others instead of being compared with each. 2,000 branches over
+//! 20,000 documents with eight values each took 3.7 s of comparisons.
 //!
-//! Only in what is searched by: a validator tells its branches one by one. Only values that a lookup finds wherever a
-//! comparison does, so that nothing else passes.
+//! Only in what is searched by: a validator tells its branches one by one. Only values that a
+//! lookup finds wherever a comparison does, so that nothing else passes.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use super::tree::{Condition, Node, Test};
 /// Fewer are compared one by one, where they lie in a document: a lookup decodes its value.
 const JOINED_COUNT_MIN: usize = 16;
 
-/// Joins the equalities on one path among the branches of each `$or` and `$nor`. The recursion is bounded by
-/// [`TREE_DEPTH_MAX`](super::tree::TREE_DEPTH_MAX).
+/// Joins the equalities on one path among the branches of each `$or` and `$nor`. The recursion is
+/// bounded by [`TREE_DEPTH_MAX`](super::tree::TREE_DEPTH_MAX).
 pub(super) fn join(node: &mut Node) {
     match node {
         Node::And(nodes) => nodes.iter_mut().for_each(join),
@@ -148,7 +148,8 @@ mod tests {
         for operator in ["$or", "$nor"] {
             for path in ["a", "a.b", "a.0"] {
                 for left_out in 0..VALUES.len() {
-                    // Twenty of its own, so that there are enough to be joined whatever is left out.
+                    // Twenty of its own, so that there are enough to be joined whatever is left
+                    // out.
                     let own = (0..20).map(|number| format!("{}", 1000 + number));
                     let others = VALUES.iter().enumerate();
                     let some = others.filter(|(position, _)| position % 5 != left_out % 5);

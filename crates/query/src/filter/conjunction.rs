@@ -1,8 +1,9 @@
 //! Conditions that must all hold, asked in the order in which a document has their fields.
 //!
-//! A filter is mostly some conditions on outermost fields. The walk over a document shows them one by one, each is
-//! compared where it lies, and the first that doesn't hold ends the walk. What can't be answered so (an absent
-//! field, an array, a path with dots, a pattern, an expression) is asked afterwards, in the filter's order.
+//! A filter is mostly some conditions on outermost fields. The walk over a document shows them one
+//! by one, each is compared where it lies, and the first that doesn't hold ends the walk. What
+//! can't be answered so (an absent field, an array, a path with dots, a pattern, an expression) is
+//! asked afterwards, in the filter's order.
 
 use frond_doc::field_scan::{FieldScan, SCANNED_NAMES_MAX, ScannedNames};
 use frond_doc::{Document, ElementType};
@@ -123,8 +124,8 @@ mod tests {
         extended_json::parse(json).expect("extended JSON")
     }
 
-    /// In the order of the document's fields the answer is the same as in the filter's, also when the walk has
-    /// learnt what to expect.
+    /// In the order of the document's fields the answer is the same as in the filter's, also when
+    /// the walk has learnt what to expect.
     #[test]
     fn the_order_of_asking_changes_no_answer() {
         let many: Vec<String> = (0..70).map(|at| format!(r#"{{"a": {{"$ne": {at}}}}}"#)).collect();

@@ -1,13 +1,13 @@
 //! Whether a document passes.
 //!
 //! 1. A logical node asks its branches, and stops when the answer is known.
-//! 2. A path fans out (`Path::visit_reached`); a test is asked for each value that it reaches, for `None`
-//!    where the path ends early, and, where the value is an array, for each of its elements too,
-//!    unless the test is about arrays as a whole.
-//! 3. A document without an index is walked once for all the paths' first names (`FieldScan`), and conditions
-//!    that must all hold are asked as it comes to their fields (`conjunction`).
-//! 4. A field that is reached through documents alone, and is no array, is compared as it lies where
-//!    that can be done ([`on_value`]): most filters ask nothing else.
+//! 2. A path fans out (`Path::visit_reached`); a test is asked for each value that it reaches, for
+//!    `None` where the path ends early, and, where the value is an array, for each of its elements
+//!    too, unless the test is about arrays as a whole.
+//! 3. A document without an index is walked once for all the paths' first names (`FieldScan`), and
+//!    conditions that must all hold are asked as it comes to their fields (`conjunction`).
+//! 4. A field that is reached through documents alone, and is no array, is compared as it lies
+//!    where that can be done ([`on_value`]): most filters ask nothing else.
 
 use std::cell::RefCell;
 
@@ -28,7 +28,8 @@ const NODE_UNITS: usize = 4;
 /// One evaluation: what `$expr` sees, and with what it (or a pattern) failed.
 pub(crate) struct Run<'a> {
     variables: &'a Variables,
-    /// The walk over the outermost document, if it has no index and the filter's names are numbered.
+    /// The walk over the outermost document, if it has no index and the filter's names are
+    /// numbered.
     scan: Option<RefCell<FieldScan<'a>>>,
     failure: RefCell<Option<QueryError>>,
 }
@@ -133,7 +134,8 @@ impl<'d> Start<'d> {
         }
     }
 
-    /// The element that the path names, if it leads through documents alone and that is known at once.
+    /// The element that the path names, if it leads through documents alone and that is known at
+    /// once.
     fn element(self, path: &Path) -> Option<RawElement<'d>> {
         match self {
             Start::First(element) => element.filter(|_| path.parts().len() == 1),
@@ -207,7 +209,8 @@ fn test_reached(test: &Test, reached: Reached<'_>, run: &Run<'_>) -> bool {
     }
 }
 
-/// Whether `value` fulfils `condition` as a field of that value would, by its elements too if it is an array.
+/// Whether `value` fulfils `condition` as a field of that value would, by its elements too if it is
+/// an array.
 pub(super) fn condition_on_field(condition: &Condition, value: Value<'_>, run: &Run<'_>) -> bool {
     self::condition(condition, &Path::new(""), Start::Value(value), run)
 }

@@ -1,8 +1,8 @@
 //! `$geoWithin`, `$geoIntersects`, `$near`, `$nearSphere`: conditions on places.
 //!
-//! A place is a GeoJSON object or a legacy pair; of an array of places each is asked. A value that is
-//! no place fulfils nothing. `$near` also orders what is found, so that a filter has at most one, and
-//! not within `$or` and the like: see [`Filter::near`](super::Filter::near).
+//! A place is a GeoJSON object or a legacy pair; of an array of places each is asked. A value that
+//! is no place fulfils nothing. `$near` also orders what is found, so that a filter has at most
+//! one, and not within `$or` and the like: see [`Filter::near`](super::Filter::near).
 
 use std::sync::Arc;
 

@@ -11,7 +11,8 @@ use crate::error::QueryError;
 
 /// The values and patterns of a `$in`.
 ///
-/// *Invariants*: `values` ascend strictly in the collation's order, so that a lookup is a binary search.
+/// *Invariants*: `values` ascend strictly in the collation's order, so that a lookup is a binary
+/// search.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
     values: Vec<ValueBuf>,

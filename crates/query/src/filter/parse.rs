@@ -183,7 +183,8 @@ pub(super) fn implicit(value: Value<'_>) -> Result<Condition, QueryError> {
     }
 }
 
-/// Whether a document is operators, not a value: its first name begins with a dollar. A whole reference is a value.
+/// Whether a document is operators, not a value: its first name begins with a dollar. A whole
+/// reference is a value.
 pub(super) fn is_operators(document: Document<'_>) -> bool {
     let has = |name| document.get(name).is_some();
     first_name(document).is_some_and(|name| name.starts_with('$')) && !(has("$ref") && has("$id"))

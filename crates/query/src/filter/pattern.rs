@@ -1,9 +1,9 @@
 //! `$regex` with `$options`, and patterns in the place of values.
 //!
-//! Compiled and held from its first use on ([`crate::regex`]): some hundreds take seconds, which parsing couldn't end.
-//! The engine backtracks only where a pattern needs it
-//! (look-around, references), with a limit: a pattern that exceeds it on some string is an error, so
-//! that no pattern can hold a server up.
+//! Compiled and held from its first use on ([`crate::regex`]): some hundreds take seconds, which
+//! parsing couldn't end. The engine backtracks only where a pattern needs it (look-around,
+//! references), with a limit: a pattern that exceeds it on some string is an error, so that no
+//! pattern can hold a server up.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -89,8 +89,8 @@ impl Pattern {
     /// Whether a string matches, or a value is this very pattern.
     ///
     /// # Errors
-    /// Code 51156 if the pattern backtracks beyond the engine's limit; `ExceededMemoryLimit`; what the request
-    /// is to fail with, if it is to stop.
+    /// Code 51156 if the pattern backtracks beyond the engine's limit; `ExceededMemoryLimit`; what
+    /// the request is to fail with, if it is to stop.
     pub(crate) fn matches(
         &self,
         value: Value<'_>,

@@ -1,8 +1,9 @@
 //! `$text`: where it may stand, and what it is asked with.
 //!
-//! A parsed filter knows what is searched for ([`TextTest::Asked`]); what a text index files is known to whoever
-//! plans the search, and gives it on ([`Filter::with_text`](super::Filter::with_text)). Before, everything
-//! passes: who finds documents has to find them by the index, and that is why only
+//! A parsed filter knows what is searched for ([`TextTest::Asked`]); what a text index files is
+//! known to whoever plans the search, and gives it on
+//! ([`Filter::with_text`](super::Filter::with_text)). Before, everything passes: who finds
+//! documents has to find them by the index, and that is why only
 //! [`Filter::parse_search`](super::Filter::parse_search) takes a `$text`.
 
 use std::sync::Arc;
@@ -43,7 +44,8 @@ pub enum TextPosition {
     Branch,
 }
 
-/// The `$text` of a filter, and where it stands. Recursion is bounded by the tree's depth, as below.
+/// The `$text` of a filter, and where it stands. Recursion is bounded by the tree's depth, as
+/// below.
 pub(super) fn find(node: &Node) -> Option<(&TextTest, TextPosition)> {
     match node {
         Node::Text(test) => Some((test, TextPosition::Top)),

@@ -1,13 +1,15 @@
-//! The squares of a 2d index: the plane from the least to the greatest coordinate, halved again and again.
+//! The squares of a 2d index: the plane from the least to the greatest coordinate, halved again and
+//! again.
 //!
-//! 1. A coordinate has a place of 32 bits in the grid. A point's number interleaves both places, x first; as
-//!    many bits of each count as the index has (`bits`), the others are 0. This is MongoDB's hash.
+//! 1. A coordinate has a place of 32 bits in the grid. A point's number interleaves both places, x
+//!    first; as many bits of each count as the index has (`bits`), the others are 0. This is
+//!    MongoDB's hash.
 //! 2. The points of a square of the first n halvings have numbers of one beginning: a range.
-//! 3. A region is searched as the ranges of a few squares that hold it: the largest are cut while there are few
-//!    enough, and what doesn't meet the region is left out.
+//! 3. A region is searched as the ranges of a few squares that hold it: the largest are cut while
+//!    there are few enough, and what doesn't meet the region is left out.
 //!
-//! *Invariants*: places never descend where coordinates ascend, so a box of coordinates is a box of places;
-//! numbers are signed, and ascend as the hashes do.
+//! *Invariants*: places never descend where coordinates ascend, so a box of coordinates is a box of
+//! places; numbers are signed, and ascend as the hashes do.
 
 use super::planar::Position;
 
@@ -74,8 +76,9 @@ impl Grid {
         })
     }
 
-    /// The ranges of numbers, from the least to the greatest of each, of what may lie in one of `boxes` (each
-    /// its least and its greatest corner) and in a rectangle of which `meets` is true.
+    /// The ranges of numbers, from the least to the greatest of each, of what may lie in one of
+    /// `boxes` (each its least and its greatest corner) and in a rectangle of which `meets` is
+    /// true.
     pub(crate) fn searched(
         &self,
         boxes: &[(Position, Position)],

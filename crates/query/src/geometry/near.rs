@@ -1,9 +1,9 @@
 //! `$near` and `$nearSphere`: from where distances are measured, in which unit, and how far.
 //!
 //! Three forms: a GeoJSON point (metres on the sphere), a legacy pair with `$nearSphere` (radians),
-//! and a legacy pair with `$near` (units of the plane). `$minDistance` and `$maxDistance` stand inside
-//! the first form, and beside the others; a legacy pair may have the greatest distance as its third
-//! number.
+//! and a legacy pair with `$near` (units of the plane). `$minDistance` and `$maxDistance` stand
+//! inside the first form, and beside the others; a legacy pair may have the greatest distance as
+//! its third number.
 
 use bytes::Bytes;
 use frond_doc::path::Path;
@@ -151,8 +151,8 @@ impl Near {
         Ok(())
     }
 
-    /// This, ring by ring from the least distance to the greatest: the places of one ring are no farther than
-    /// those of the next. `grid` is that of an index of places.
+    /// This, ring by ring from the least distance to the greatest: the places of one ring are no
+    /// farther than those of the next. `grid` is that of an index of places.
     pub(crate) fn rings(&self, grid: &Grid) -> Vec<Near> {
         let widest = match self.centre {
             Centre::Metres(_) => std::f64::consts::PI * EARTH_RADIUS_METRES,

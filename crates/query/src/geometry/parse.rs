@@ -22,8 +22,8 @@ pub(crate) fn is_geojson(document: Document<'_>) -> bool {
     matches!(document.get("type"), Some(Value::String(_)))
 }
 
-/// Reads what a document may hold at a place: GeoJSON, or a legacy pair, after whose two numbers more
-/// may follow.
+/// Reads what a document may hold at a place: GeoJSON, or a legacy pair, after whose two numbers
+/// more may follow.
 pub(crate) fn stored(value: Value<'_>) -> Result<Geometry, Fault> {
     match value {
         Value::Document(document) if is_geojson(document) => geojson(document),

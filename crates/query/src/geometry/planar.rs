@@ -51,8 +51,8 @@ impl Position {
     }
 }
 
-/// Boxes of longitudes and latitudes that hold all that lies within an angle of a point: two where it reaches
-/// over the 180th meridian.
+/// Boxes of longitudes and latitudes that hold all that lies within an angle of a point: two where
+/// it reaches over the 180th meridian.
 pub(crate) fn boxes_of_cap(centre: Point, angle: f64) -> Vec<(Position, Position)> {
     // Rounding of degrees, and what counts as touching.
     let angle = angle + 4.0 * TOLERANCE;

@@ -13,7 +13,8 @@
 
 use super::sphere::{Point, TOLERANCE, arcs_cross, arcs_touch, cross, dot, side};
 
-/// From where edges are counted: a place in the South Pacific, far from all land and from round numbers.
+/// From where edges are counted: a place in the South Pacific, far from all land and from round
+/// numbers.
 const ORIGIN: [f64; 3] = [-0.362_017, -0.549_113, -0.753_291];
 
 /// A closed chain of arcs; the last corner is joined with the first.

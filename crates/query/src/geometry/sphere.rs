@@ -1,8 +1,9 @@
 //! Points and arcs on the unit sphere.
 //!
-//! A point's coordinates are rounded to multiples of 2^-40 (6 micrometres on the Earth), so that the
-//! orientation of three points is an exact determinant of integers where floating point can't tell:
-//! predicates never contradict each other, and no rounding makes a point be on both sides of an arc.
+//! A point's coordinates are rounded to multiples of 2^-40 (6 micrometres on the Earth), so that
+//! the orientation of three points is an exact determinant of integers where floating point can't
+//! tell: predicates never contradict each other, and no rounding makes a point be on both sides of
+//! an arc.
 //!
 //! Arcs are the shorter parts of great circles. What is nearer than [`TOLERANCE`] counts as
 //! touching: MongoDB compares there with a cell of about the same size.

@@ -1,8 +1,8 @@
 //! Parts of an index's key back into values.
 //!
-//! An entry keeps the type bits of its parts beside the key. Before those of `frond_doc::key` there is
-//! one byte more for a part whose key is that of null: `00` if the field is absent, `01` if it is null.
-//! What is read past the end is `00`, so zeros at the end needn't be stored.
+//! An entry keeps the type bits of its parts beside the key. Before those of `frond_doc::key` there
+//! is one byte more for a part whose key is that of null: `00` if the field is absent, `01` if it
+//! is null. What is read past the end is `00`, so zeros at the end needn't be stored.
 
 use frond_doc::error::DocError;
 use frond_doc::{Value, ValueBuf, key};
@@ -20,8 +20,8 @@ pub fn append_bits(bits: &mut Vec<u8>, value: Option<Value<'_>>) {
     }
 }
 
-/// Reads one part back from the front of `rest` and of its type bits, and cuts both; `None` where the
-/// field is absent.
+/// Reads one part back from the front of `rest` and of its type bits, and cuts both; `None` where
+/// the field is absent.
 ///
 /// # Errors
 /// [`DocError::Key`] if these are not bytes that an index wrote.

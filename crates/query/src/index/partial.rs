@@ -1,9 +1,10 @@
 //! Partial indexes: which filters they may have, and whether a query asks only for what they hold.
 //!
-//! [`implies`] proves, for each part of the index's filter, that some part of the query demands at least
-//! as much. A condition on a path holds if *any* value there fulfils it, so a proof goes from one
-//! condition to one condition: "some value is above 5" implies "some value is above 3", whatever arrays
-//! there are. What isn't proved isn't used, so the proof may miss cases but never goes too far.
+//! [`implies`] proves, for each part of the index's filter, that some part of the query demands at
+//! least as much. A condition on a path holds if *any* value there fulfils it, so a proof goes from
+//! one condition to one condition: "some value is above 5" implies "some value is above 3",
+//! whatever arrays there are. What isn't proved isn't used, so the proof may miss cases but never
+//! goes too far.
 
 use frond_doc::{Document, Value, ValueBuf};
 
@@ -192,8 +193,8 @@ fn comparison_implies(query: &Comparison, partial: &Comparison) -> bool {
     }
 }
 
-/// Whether comparisons with the value stay within its type and its own value: not so of arrays, which
-/// are asked for their elements too, of the ends of the order, and of what is no number.
+/// Whether comparisons with the value stay within its type and its own value: not so of arrays,
+/// which are asked for their elements too, of the ends of the order, and of what is no number.
 fn is_simple(value: Value<'_>) -> bool {
     let is_nan = match value {
         Value::Double(number) => number.is_nan(),

@@ -1,10 +1,11 @@
-//! 2dsphere and 2d indexes: places are filed by the cells of the sphere that cover them, or by the square of the
-//! plane in which they lie.
+//! 2dsphere and 2d indexes: places are filed by the cells of the sphere that cover them, or by the
+//! square of the plane in which they lie.
 //!
-//! 1. At each such field's path are a place, several (an array of them, or a path through an array), or
-//!    none; the field's values are the numbers of all their cells, or null. A 2d index takes legacy pairs only.
-//! 2. Fields of other kinds are filed by their values; each cell of each place is combined with each
-//!    of their keys.
+//! 1. At each such field's path are a place, several (an array of them, or a path through an
+//!    array), or none; the field's values are the numbers of all their cells, or null. A 2d index
+//!    takes legacy pairs only.
+//! 2. Fields of other kinds are filed by their values; each cell of each place is combined with
+//!    each of their keys.
 //! 3. A document without any place is not filed: these indexes are sparse, always.
 
 use frond_doc::path::Path;
@@ -27,12 +28,12 @@ const KEYS_MAX: usize = 100_000;
 /// What is wrong with a place of a 2d index, and its code.
 type FlatFault = (i32, String);
 
-/// Calls `emit` with the values of each key, and returns which fields had several values: a bit for each,
-/// by its place.
+/// Calls `emit` with the values of each key, and returns which fields had several values: a bit for
+/// each, by its place.
 ///
 /// # Errors
-/// 16755 for what should be a place and isn't; 16804, 13026, 13027, 13067 and 13068 for one that is no pair
-/// within the grid; those of [`keys::for_each`].
+/// 16755 for what should be a place and isn't; 16804, 13026, 13027, 13067 and 13068 for one that is
+/// no pair within the grid; those of [`keys::for_each`].
 pub(super) fn for_each(
     fields: &[IndexField],
     grid: &Grid,
@@ -83,7 +84,8 @@ pub(super) fn for_each(
     Ok(arrays)
 }
 
-/// Each cell of the first field with each of the others. Recursion is as deep as an index has fields.
+/// Each cell of the first field with each of the others. Recursion is as deep as an index has
+/// fields.
 fn combine<'v>(
     cells: &[(usize, Vec<i64>)],
     values: &mut [Option<Value<'v>>],

@@ -1,8 +1,10 @@
 //! Text indexes: a document is filed under each of its terms, with what the term counts in it.
 //!
-//! 1. The key is the values of the fields before, the term, its score, and the values of the fields behind.
-//! 2. The fields before and behind are filed by their value as a whole, absent ones as null: an array before
-//!    the terms is refused, one behind isn't expanded. A path doesn't lead through arrays but by position.
+//! 1. The key is the values of the fields before, the term, its score, and the values of the fields
+//!    behind.
+//! 2. The fields before and behind are filed by their value as a whole, absent ones as null: an
+//!    array before the terms is refused, one behind isn't expanded. A path doesn't lead through
+//!    arrays but by position.
 //! 3. A document without any term is not filed: the index is sparse, always.
 
 use frond_doc::{Document, Value};
@@ -12,8 +14,8 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::search::{self, TextSpec};
 
-/// Calls `emit` with the values of each key, and returns which fields had several values or met an array:
-/// a bit for each, by its place.
+/// Calls `emit` with the values of each key, and returns which fields had several values or met an
+/// array: a bit for each, by its place.
 ///
 /// # Errors
 /// 16675 for an array before the terms; those of the terms.

@@ -1,12 +1,12 @@
 //! Wildcard indexes: every leaf of a document is filed under its path and its value.
 //!
 //! 1. Documents are walked into, names joined with dots; an empty document is a leaf.
-//! 2. Arrays are walked into without their positions; an element that is an array itself is a leaf, as a
-//!    whole. An empty array is a leaf, undefined, as in other indexes.
-//! 3. `{"a.$**": 1}` takes what lies at and below `a`; a `wildcardProjection` of `{"$**": 1}` takes the
-//!    paths that it names, or all but these. `_id` is taken only if that is asked for.
-//! 4. Other fields of a compound wildcard index are filed by their values, once with each leaf; they
-//!    and the leaves may not both be in arrays.
+//! 2. Arrays are walked into without their positions; an element that is an array itself is a leaf,
+//!    as a whole. An empty array is a leaf, undefined, as in other indexes.
+//! 3. `{"a.$**": 1}` takes what lies at and below `a`; a `wildcardProjection` of `{"$**": 1}` takes
+//!    the paths that it names, or all but these. `_id` is taken only if that is asked for.
+//! 4. Other fields of a compound wildcard index are filed by their values, once with each leaf;
+//!    they and the leaves may not both be in arrays.
 //!
 //! A wildcard index is sparse: a document without leaves is not filed.
 
@@ -42,7 +42,8 @@ impl Wildcard {
     /// The wildcard among `fields`.
     ///
     /// # Errors
-    /// `CannotCreateIndex` for two of them; `FailedToParse`, `BadValue` for a projection that is none.
+    /// `CannotCreateIndex` for two of them; `FailedToParse`, `BadValue` for a projection that is
+    /// none.
     pub(super) fn of_fields(
         fields: &[IndexField],
         projection: Option<Document<'_>>,
@@ -99,8 +100,8 @@ impl Wildcard {
         }
     }
 
-    /// Calls `emit` with the parts of each key: in the place of the wildcard, path and value. Returns
-    /// which fields met an array.
+    /// Calls `emit` with the parts of each key: in the place of the wildcard, path and value.
+    /// Returns which fields met an array.
     pub(super) fn for_each<'d>(
         &self,
         fields: &[IndexField],

@@ -1,7 +1,7 @@
 //! Handing metadata on through a stage that makes new documents, one of each.
 //!
-//! What a document carries is noted when the stage takes it, and given to what the stage makes of it: such
-//! stages keep the order, however many documents they take at once.
+//! What a document carries is noted when the stage takes it, and given to what the stage makes of
+//! it: such stages keep the order, however many documents they take at once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

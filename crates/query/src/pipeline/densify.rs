@@ -1,7 +1,7 @@
 //! `$densify`: documents for the values that a sequence of numbers or dates lacks.
 //!
-//! 1. Documents are sorted by their partition's fields and then by the field, on disk where they are many;
-//!    those without a value come first, and stay as they are.
+//! 1. Documents are sorted by their partition's fields and then by the field, on disk where they
+//!    are many; those without a value come first, and stay as they are.
 //! 2. A partition's values are compared with the grid of the range (its low end, and steps from
 //!    there): where no document has a grid's value, one is made, with the partition's fields and
 //!    the value. One document is looked at and made at a time ([`Filler`]).

@@ -1,8 +1,9 @@
 //! The stages of a pipeline as they run, as documents: what `explain` tells.
 //!
-//! A `$match` is taken apart into the conditions that are written beside one another, and each goes as far to the
-//! front as [`forward`](super::forward) lets it; then neighbours are one `$match` again. Which documents come to the
-//! planner's notice is decided by the parsed stages alone: this is their shape for readers.
+//! A `$match` is taken apart into the conditions that are written beside one another, and each goes
+//! as far to the front as [`forward`](super::forward) lets it; then neighbours are one `$match`
+//! again. Which documents come to the planner's notice is decided by the parsed stages alone: this
+//! is their shape for readers.
 
 use std::sync::Arc;
 
@@ -96,8 +97,8 @@ fn advance(told: &mut Vec<ExplainedStage>, filter: Document<'_>) -> Result<(), Q
     Ok(())
 }
 
-/// The conditions that all must hold, as they are written beside one another. Recursion follows the document's
-/// nesting, which parsing has bounded.
+/// The conditions that all must hold, as they are written beside one another. Recursion follows the
+/// document's nesting, which parsing has bounded.
 fn take_apart(filter: Document<'_>, conditions: &mut Vec<DocumentBuf>) {
     for (name, value) in filter.iter() {
         match value {

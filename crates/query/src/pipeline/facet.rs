@@ -1,5 +1,6 @@
-//! `$facet`: several pipelines over the same documents, their results side by side. Documents that take
-//! more memory than is allowed wait in a file ([`Spool`]), which each pipeline reads from its beginning.
+//! `$facet`: several pipelines over the same documents, their results side by side. Documents that
+//! take more memory than is allowed wait in a file ([`Spool`]), which each pipeline reads from its
+//! beginning.
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! Conditions move to the front: a `$match` goes before stages that don't touch what it asks for.
 //!
 //! 1. A filter is taken apart into the conditions that all must hold ([`Filter::conjuncts`]).
-//! 2. A condition goes before a `$sort`, and before a `$project`, `$addFields`, `$unset` or `$unwind` that gives each
-//!    of its paths as it was ([`Stage::keeps`]).
-//! 3. What comes to the front is the planner's, so that an index serves it. A view's reader's filter goes the same
-//!    way, through the view's stages.
+//! 2. A condition goes before a `$sort`, and before a `$project`, `$addFields`, `$unset` or
+//!    `$unwind` that gives each of its paths as it was ([`Stage::keeps`]).
+//! 3. What comes to the front is the planner's, so that an index serves it. A view's reader's
+//!    filter goes the same way, through the view's stages.
 //!
-//! *Surprise*: a document that is left out early isn't computed, so an error of its computation isn't told; in
-//! MongoDB neither.
+//! *Surprise*: a document that is left out early isn't computed, so an error of its computation
+//! isn't told; in MongoDB neither.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! `$graphLookup`: what can be reached from a document through another collection's documents.
 //!
-//! Breadth first: each round asks for all documents whose `connectToField` is one of the values that
-//! the last round found, so many in one query, so that an index is asked once a value. A document is met
-//! once, whatever the paths to it, which ends cycles. What was found is in the order of its
-//! discovery.
+//! Breadth first: each round asks for all documents whose `connectToField` is one of the values
+//! that the last round found, so many in one query, so that an index is asked once a value. A
+//! document is met once, whatever the paths to it, which ends cycles. What was found is in the
+//! order of its discovery.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -8,8 +8,8 @@
 //! is stable). In the end each key's values are added to its group, one group after the other, so
 //! that no more than one group grows at a time.
 //!
-//! Where memory is short for all queries, the groups are finished at once and go to disk, in their order: their
-//! reader may take long.
+//! Where memory is short for all queries, the groups are finished at once and go to disk, in their
+//! order: their reader may take long.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -129,7 +129,8 @@ impl Group {
     fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
         let variables = context.variables.clone();
         let mut resources = context.resources.clone();
-        // One half for the groups, one for sorting what comes after, where there is anything to sort.
+        // One half for the groups, one for sorting what comes after, where there is anything to
+        // sort.
         if resources.spill.is_some() {
             resources.memory_bytes_max /= 2;
         }
@@ -267,7 +268,8 @@ impl Group {
         Ok((variables.collation().key_of(id.or_null()), entry.build()))
     }
 
-    /// The group of the next key among those that were sorted; there is one, and it may grow as `reservation` allows.
+    /// The group of the next key among those that were sorted; there is one, and it may grow as
+    /// `reservation` allows.
     fn next_of_entries(
         &self,
         entries: &mut Peekable<Sorted>,

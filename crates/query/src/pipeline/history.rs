@@ -1,8 +1,9 @@
-//! `$diff`, `$log`, `$history`, `$blame`, `$conflicts`, `$reflog`: documents that the history of a database
-//! gives, instead of a collection's. What they say is the database's business: it gets the stage as it is.
+//! `$diff`, `$log`, `$history`, `$blame`, `$conflicts`, `$reflog`: documents that the history of a
+//! database gives, instead of a collection's. What they say is the database's business: it gets the
+//! stage as it is.
 //!
-//! These parse within `$lookup` and `$unionWith` only, where a pipeline's documents come from elsewhere; whoever
-//! runs a pipeline takes such a first stage off itself.
+//! These parse within `$lookup` and `$unionWith` only, where a pipeline's documents come from
+//! elsewhere; whoever runs a pipeline takes such a first stage off itself.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! `$lookup`: documents of another collection, as an array in each document.
 //!
 //! By equality of a local and a foreign field, by a sub-pipeline with variables, or both. Equality
-//! joins in batches: the local values of many documents are asked for at once, and what is found
-//! is handed out by its keys, so that the other collection is read once a batch (or its index is
-//! asked once a value), never once a document. Batches begin with one document and double, so that a
+//! joins in batches: the local values of many documents are asked for at once, and what is found is
+//! handed out by its keys, so that the other collection is read once a batch (or its index is asked
+//! once a value), never once a document. Batches begin with one document and double, so that a
 //! `$limit` after the stage costs little.
 //!
 //! *Surprises*: a missing or null local value, and an empty local array, join foreign documents

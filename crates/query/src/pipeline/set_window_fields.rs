@@ -3,8 +3,8 @@
 //! 1. Documents are sorted by their partition and then by `sortBy` (on disk where they are many).
 //! 2. One partition after the other is read whole; each function of `output` makes its column
 //!    ([`window`](super::window)), and the columns become fields.
-//! 3. A partition that doesn't fit into memory waits in a file ([`Spool`]), and its functions go along it
-//!    ([`Stream`]).
+//! 3. A partition that doesn't fit into memory waits in a file ([`Spool`]), and its functions go
+//!    along it ([`Stream`]).
 //!
 //! *Surprise*: partitions whose key is missing or null are one.
 

@@ -85,8 +85,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Whether what is at `path` stays as it is, whatever it is. A rule below an outer field of the path may make
-    /// a document of a scalar, or drop it, so that such a path isn't kept.
+    /// Whether what is at `path` stays as it is, whatever it is. A rule below an outer field of the
+    /// path may make a document of a scalar, or drop it, so that such a path isn't kept.
     pub(super) fn keeps(&self, path: &str) -> bool {
         let outer = path.split('.').next().unwrap_or_default();
         match self.root.position(outer.as_bytes()).map(|position| &self.root.rules[position].1) {

@@ -1,15 +1,16 @@
 //! Sorting any number of documents by their keys' bytes, stable, in bounded memory.
 //!
-//! 1. Entries are copied into blocks ([`kept`]) until they take the memory that is allowed; then they are
-//!    sorted and written to a file, a *run* ([`run`]).
-//! 2. [`FAN_IN`] runs of one level that follow one another are merged into one of the next level, so that few
-//!    are ever read at once, and each entry is written once a level.
-//! 3. In the end what is still in memory is written too if anything was, and the runs are interleaved: the least key
-//!    first, of equal keys the one of the earlier run, so that equal documents keep their order.
-//! 4. Where memory is short for all queries, what is sorted is written in any case, as one run: it may wait for a
-//!    client for long, and takes a few kilobytes then.
-//! 5. Where only the first so many are wanted, the worse half is dropped before anything is written, and what
-//!    is no better than the worst of those that are left is not even copied.
+//! 1. Entries are copied into blocks ([`kept`]) until they take the memory that is allowed; then
+//!    they are sorted and written to a file, a *run* ([`run`]).
+//! 2. [`FAN_IN`] runs of one level that follow one another are merged into one of the next level,
+//!    so that few are ever read at once, and each entry is written once a level.
+//! 3. In the end what is still in memory is written too if anything was, and the runs are
+//!    interleaved: the least key first, of equal keys the one of the earlier run, so that equal
+//!    documents keep their order.
+//! 4. Where memory is short for all queries, what is sorted is written in any case, as one run: it
+//!    may wait for a client for long, and takes a few kilobytes then.
+//! 5. Where only the first so many are wanted, the worse half is dropped before anything is
+//!    written, and what is no better than the worst of those that are left is not even copied.
 
 mod kept;
 mod run;

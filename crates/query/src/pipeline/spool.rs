@@ -1,9 +1,11 @@
 //! Documents that are read more than once: in memory while they fit, then in a file.
 //!
-//! 1. Documents are copied into pieces, whole ones, which never move: a vector that grew would need its memory twice.
+//! 1. Documents are copied into pieces, whole ones, which never move: a vector that grew would need
+//!    its memory twice.
 //! 2. When they need more than is allowed, all go to a file, and one piece at a time after that.
-//! 3. A document begins with its own length, so they lie one after the other, first those of the file, then those
-//!    in memory. Reading takes one buffer, however many there are, and any number of readers read at once.
+//! 3. A document begins with its own length, so they lie one after the other, first those of the
+//!    file, then those in memory. Reading takes one buffer, however many there are, and any number
+//!    of readers read at once.
 
 use std::sync::Arc;
 
@@ -102,7 +104,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Makes a piece with room for so many bytes. Pieces double, so that few documents take little memory.
+    /// Makes a piece with room for so many bytes. Pieces double, so that few documents take little
+    /// memory.
     fn begin_piece(&mut self, bytes: usize) -> Result<(), QueryError> {
         let before = self.pieces.last().map_or(0, Vec::capacity);
         let mut wanted = (before * 2).min(PIECE_BYTES_MAX).max(bytes);

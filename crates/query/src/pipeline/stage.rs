@@ -64,8 +64,8 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether each document that comes out has at `path` what the one that went in had, and whether nothing but
-    /// the document itself decides what comes of it.
+    /// Whether each document that comes out has at `path` what the one that went in had, and
+    /// whether nothing but the document itself decides what comes of it.
     fn keeps(&self, _path: &str) -> bool {
         false
     }

@@ -67,7 +67,8 @@ impl Unwind {
             _ => return Box::new(std::iter::once(Ok(self.at(document, None)))),
         }
         let stage = Arc::clone(self);
-        // Each output document copies its element; the array is copied once, and read where the last one ended.
+        // Each output document copies its element; the array is copied once, and read where the
+        // last one ended.
         let array = value.map(ValueBuf::from);
         let resources = resources.clone();
         let (mut position, mut offset) = (0_usize, 0_usize);

@@ -1,9 +1,10 @@
 //! Window functions: one value for each document of a sorted partition.
 //!
 //! Reading order: this file (what a function is, and its parsing), `bounds` (which documents are in
-//! the window of one), `series` (functions over the sequence as a whole: `$derivative`, `$integral`,
-//! `$expMovingAvg`, `$linearFill`, `$locf`), `edge` and `stream` (partitions that don't fit into memory). Accumulators move along: what enters a window is added,
-//! what leaves it is removed.
+//! the window of one), `series` (functions over the sequence as a whole: `$derivative`,
+//! `$integral`, `$expMovingAvg`, `$linearFill`, `$locf`), `edge` and `stream` (partitions that
+//! don't fit into memory). Accumulators move along: what enters a window is added, what leaves it
+//! is removed.
 
 mod bounds;
 mod edge;
@@ -172,8 +173,8 @@ impl WindowFunction {
         Ok(WindowFunction { kind, bounds })
     }
 
-    /// The function's values for the documents of a partition; or that they don't fit into memory: each document may
-    /// get all that is in the partition.
+    /// The function's values for the documents of a partition; or that they don't fit into memory:
+    /// each document may get all that is in the partition.
     pub(super) fn column(
         &self,
         partition: &mut Partition<'_>,

@@ -1,7 +1,7 @@
 //! Bounds as MongoDB's `explain` tells them: `[5, 5]`, `("x", {})`, `[MinKey, MaxKey]`.
 //!
-//! The ends of a type's bracket are keys of one byte and no values: they are told as the least and the
-//! greatest value of the type, as MongoDB does where it has one.
+//! The ends of a type's bracket are keys of one byte and no values: they are told as the least and
+//! the greatest value of the type, as MongoDB does where it has one.
 
 use super::FieldBounds;
 use super::interval::{Cut, Interval};

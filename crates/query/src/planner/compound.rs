@@ -2,8 +2,9 @@
 //!
 //! 1. Parts whose intervals are single values are fixed, in all combinations.
 //! 2. The first part with a real range ends the *ranges* of keys that are scanned.
-//! 3. Parts behind it are *checked* in each key: a key that has another value there is passed over without
-//!    its document being read, and the scan goes on behind what can't fit ([`super::PartCheck`]).
+//! 3. Parts behind it are *checked* in each key: a key that has another value there is passed over
+//!    without its document being read, and the scan goes on behind what can't fit
+//!    ([`super::PartCheck`]).
 
 use bytes::Bytes;
 use frond_doc::key::Bounds;
@@ -52,7 +53,8 @@ pub(super) struct Direction {
     pub(super) is_merged: bool,
 }
 
-/// The ways in which `facts`'s index can be scanned for `root`; none if it may lack documents that pass.
+/// The ways in which `facts`'s index can be scanned for `root`; none if it may lack documents that
+/// pass.
 pub(super) fn scans(root: &Node, facts: &IndexFacts) -> Vec<Scan> {
     if facts.shape.partial().is_some_and(|partial| !partial::node_implies(root, partial.root())) {
         return Vec::new();
@@ -99,8 +101,9 @@ fn scan(root: &Node, facts: &IndexFacts, parts: Vec<Part>) -> Option<Scan> {
     })
 }
 
-/// The demands that may be used together: of two parts that met arrays below one field only the first, since
-/// different elements, which have different keys, may fulfil them. Of joint parts all: one element does.
+/// The demands that may be used together: of two parts that met arrays below one field only the
+/// first, since different elements, which have different keys, may fulfil them. Of joint parts all:
+/// one element does.
 fn usable<'d>(
     parts: &[Part],
     demands: &'d [Option<PathBounds>],
@@ -119,8 +122,8 @@ fn usable<'d>(
     used
 }
 
-/// Finds the `$elemMatch` that demands most of parts below one array, and puts its demands in their places: one
-/// element fulfils them all, and so does one key. Answers which parts these are.
+/// Finds the `$elemMatch` that demands most of parts below one array, and puts its demands in their
+/// places: one element fulfils them all, and so does one key. Answers which parts these are.
 fn join(root: &Node, parts: &[Part], demands: &mut [Option<PathBounds>]) -> Vec<bool> {
     let mut elements = Vec::new();
     conditions::elements_of(root, &mut elements);
@@ -129,7 +132,8 @@ fn join(root: &Node, parts: &[Part], demands: &mut [Option<PathBounds>]) -> Vec<
         let mut fields: Vec<&str> = Vec::new();
         for (place, part) in parts.iter().enumerate() {
             let Some((below, demand)) = part.demand_of_elements(outer, inner) else { continue };
-            // Of two parts below one field of the element each may be another's, if that is an array too.
+            // Of two parts below one field of the element each may be another's, if that is an
+            // array too.
             let field = below.split('.').next().unwrap_or_default();
             if !demand.intervals.is_all() && !fields.contains(&field) {
                 fields.push(field);
@@ -290,10 +294,11 @@ impl Scan {
         Some(Direction { is_backwards, is_merged: true })
     }
 
-    /// Whether keys with the same first `fixed_count` parts come in the order of `sort`, and which way.
+    /// Whether keys with the same first `fixed_count` parts come in the order of `sort`, and which
+    /// way.
     ///
-    /// Of an array the least element counts in a sort, and a scan may meet another one first: so parts
-    /// that may be in arrays give no order.
+    /// Of an array the least element counts in a sort, and a scan may meet another one first: so
+    /// parts that may be in arrays give no order.
     fn matches(&self, sort: &SortPattern, fixed_count: usize) -> Option<bool> {
         let (fixed, rest) = self.parts.split_at(fixed_count);
         // Only what is the same in the whole scan may be left out, also if ranges are merged.

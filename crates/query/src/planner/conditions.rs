@@ -1,8 +1,8 @@
 //! What a filter demands of one path, as intervals of an index's keys.
 //!
 //! Whatever is not understood demands nothing, so that intervals are never too narrow. A demand is
-//! *exact* if a document without arrays on the path passes whenever its key lies within: then keys can be
-//! counted instead of documents, and the opposite of the condition has intervals too.
+//! *exact* if a document without arrays on the path passes whenever its key lies within: then keys
+//! can be counted instead of documents, and the opposite of the condition has intervals too.
 
 use frond_doc::{Value, ValueBuf};
 
@@ -28,8 +28,8 @@ pub(super) struct PathBounds {
 pub(super) struct Rules<'i> {
     /// How two demands on the path meet.
     pub(super) meeting: Meeting,
-    /// Whether a part of the path is a number. `a.0` of `{a: [{}]}` is a document to the index; to a
-    /// query it is also absent, since the element has no field `0`. So conditions that an absent
+    /// Whether a part of the path is a number. `a.0` of `{a: [{}]}` is a document to the index; to
+    /// a query it is also absent, since the element has no field `0`. So conditions that an absent
     /// value fulfils give no intervals.
     pub(super) has_number: bool,
     /// Whether the path has one part only, so that it reaches something in every document: then a
@@ -262,8 +262,9 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     }
 }
 
-/// Whether a part of it is the opposite of several conditions: of many values one may fulfil the one and another the
-/// other, so that all lie outside their common intervals though the opposite isn't fulfilled.
+/// Whether a part of it is the opposite of several conditions: of many values one may fulfil the
+/// one and another the other, so that all lie outside their common intervals though the opposite
+/// isn't fulfilled.
 fn opposes_several(condition: &Condition) -> bool {
     match condition {
         Condition::All(inner) => inner.iter().any(opposes_several),
@@ -351,8 +352,8 @@ fn hashed(value: Value<'_>) -> Interval {
     Interval::point(Value::Int64(hashed_key(value)))
 }
 
-/// The value that a condition demands, if it says nothing else and the value's key, which no collation has changed,
-/// tells all.
+/// The value that a condition demands, if it says nothing else and the value's key, which no
+/// collation has changed, tells all.
 pub(super) fn only_value(condition: &Condition) -> Option<Value<'_>> {
     match condition {
         Condition::Test(Test::Compare(comparison)) if comparison.relation() == Relation::Equal => {
@@ -405,8 +406,8 @@ fn sample(kind: frond_doc::ElementType) -> Option<ValueBuf> {
     )
 }
 
-/// Whether a filter compares `operand` by other rules than an index's keys: strings may lie anywhere
-/// among its keys of strings then.
+/// Whether a filter compares `operand` by other rules than an index's keys: strings may lie
+/// anywhere among its keys of strings then.
 fn is_foreign(operand: Value<'_>, filter: &Collation, index: &Collation) -> bool {
     holds_string(operand) && filter != index
 }
@@ -456,8 +457,8 @@ fn equal(value: Value<'_>) -> Vec<Interval> {
     intervals
 }
 
-/// Strings that may match, and patterns as values. A pattern asks strings themselves, of which collated
-/// keys don't tell the beginning.
+/// Strings that may match, and patterns as values. A pattern asks strings themselves, of which
+/// collated keys don't tell the beginning.
 fn matching(pattern: &Pattern, collation: &Collation) -> Vec<Interval> {
     let (source, options) = pattern.source();
     let itself = Value::Regex(frond_doc::Regex { pattern: source, options });

@@ -1,15 +1,18 @@
-//! The parts of an index's key as the planner sees them: on which path each is, and which of its bytes a
-//! filter leaves possible.
+//! The parts of an index's key as the planner sees them: on which path each is, and which of its
+//! bytes a filter leaves possible.
 //!
-//! Here the kinds of index differ: a new [`FieldKind`] is one more arm of [`variants`] and [`Part::demand`].
+//! Here the kinds of index differ: a new [`FieldKind`] is one more arm of [`variants`] and
+//! [`Part::demand`].
 //! - A field of values has one part, whose intervals are what the filter demands of its path.
 //! - A hashed field has one part, whose intervals are hashes: only equality has any.
-//! - A field of places has one part, whose intervals are the cells or squares that a region lies in ([`places`]); a
-//!   document without a place is not filed, so that the filter must ask for one.
-//! - A text index has two parts for its terms: the terms, of which a `$text` asks for some ([`terms`]), and their
-//!   scores. A document without terms is not filed, so that the filter must have a `$text`.
-//! - A wildcard stands for an index on each path that the filter names: a part that is always this path,
-//!   and one of its values. It files no whole documents, and no document in which the path is absent.
+//! - A field of places has one part, whose intervals are the cells or squares that a region lies in
+//!   ([`places`]); a document without a place is not filed, so that the filter must ask for one.
+//! - A text index has two parts for its terms: the terms, of which a `$text` asks for some
+//!   ([`terms`]), and their scores. A document without terms is not filed, so that the filter must
+//!   have a `$text`.
+//! - A wildcard stands for an index on each path that the filter names: a part that is always this
+//!   path, and one of its values. It files no whole documents, and no document in which the path is
+//!   absent.
 
 use frond_doc::{Value, ValueBuf, key};
 
@@ -75,8 +78,8 @@ impl Part {
         }
     }
 
-    /// The part's path below `outer`, if it may lie below an array there, and what an `$elemMatch` at `outer` with
-    /// the conditions `inner` demands of it.
+    /// The part's path below `outer`, if it may lie below an array there, and what an `$elemMatch`
+    /// at `outer` with the conditions `inner` demands of it.
     pub(super) fn demand_of_elements(
         &self,
         outer: &str,
@@ -110,8 +113,9 @@ impl Part {
         matches!(self.kind, PartKind::Path(_))
     }
 
-    /// Whether the index has what `demand` asks for: a wildcard lacks documents without the path, and
-    /// sub-documents; where arrays are on the path, also what is absent in one element and there in another.
+    /// Whether the index has what `demand` asks for: a wildcard lacks documents without the path,
+    /// and sub-documents; where arrays are on the path, also what is absent in one element and
+    /// there in another.
     pub(super) fn is_answered(&self, demand: Option<&PathBounds>) -> bool {
         match self.kind {
             PartKind::Leaves => {}
@@ -126,7 +130,8 @@ impl Part {
     }
 }
 
-/// The keys that an index has, for a filter: one list of parts, or for a wildcard one for each path.
+/// The keys that an index has, for a filter: one list of parts, or for a wildcard one for each
+/// path.
 pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
     let shape = &facts.shape;
     let is_text = shape.has_kind(FieldKind::Text);

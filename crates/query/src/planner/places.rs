@@ -20,8 +20,8 @@ pub(super) enum Surface<'s> {
     Plane(&'s Grid),
 }
 
-/// What `node` demands of the places at `path`; `None` if nothing, or nothing on this surface. Of several
-/// demands the first is taken: different places may fulfil them.
+/// What `node` demands of the places at `path`; `None` if nothing, or nothing on this surface. Of
+/// several demands the first is taken: different places may fulfil them.
 pub(super) fn of_node(node: &Node, path: &str, surface: Surface<'_>) -> Option<PathBounds> {
     match node {
         Node::And(nodes) => nodes.iter().find_map(|inner| of_node(inner, path, surface)),

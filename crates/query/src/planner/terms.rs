@@ -10,8 +10,8 @@ use crate::filter::text::TextTest;
 use crate::filter::tree::{Condition, Node, Test};
 use crate::index::{FieldKind, IndexShape};
 
-/// The terms of which `node` demands one; `None` without a `$text`, or while it isn't known which index
-/// it asks.
+/// The terms of which `node` demands one; `None` without a `$text`, or while it isn't known which
+/// index it asks.
 pub(super) fn of_node(node: &Node) -> Option<PathBounds> {
     match node {
         Node::And(nodes) => nodes.iter().find_map(of_node),
@@ -24,8 +24,8 @@ pub(super) fn of_node(node: &Node) -> Option<PathBounds> {
     }
 }
 
-/// Whether a filter says of each field before the terms of a text index what it equals: MongoDB searches
-/// by no other.
+/// Whether a filter says of each field before the terms of a text index what it equals: MongoDB
+/// searches by no other.
 pub fn fixes_fields_before_terms(filter: &Filter, shape: &IndexShape) -> bool {
     let before = shape.fields().iter().take_while(|field| field.kind != FieldKind::Text);
     before.into_iter().all(|field| is_fixed(filter.root(), &field.path))

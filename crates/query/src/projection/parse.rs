@@ -154,8 +154,8 @@ fn positional(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<(), Que
     insert(&mut parse.root, path, Node::Positional)
 }
 
-/// What a projection may say of a field but inclusion, exclusion and expressions, for the list of what
-/// works.
+/// What a projection may say of a field but inclusion, exclusion and expressions, for the list of
+/// what works.
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
     ["$", "$elemMatch", "$slice", "$meta"].into_iter().map(Feature::works)
 }

@@ -1,6 +1,7 @@
 //! Languages: their names, stemmers and stop words.
 //!
-//! Stemmers and stop words are Snowball's. What is known of a language is made when it is first asked for.
+//! Stemmers and stop words are Snowball's. What is known of a language is made when it is first
+//! asked for.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -2,8 +2,8 @@
 //!
 //! By properties of Unicode, letter by letter, as MongoDB's tables are made from them:
 //! - Words are divided by what is `White_Space`, `Dash`, `Hyphen`, `Quotation_Mark`,
-//!   `Terminal_Punctuation`, `Sentence_Terminal` or `Pattern_Syntax`; an ASCII apostrophe doesn't divide
-//!   English words. `_` is none of these.
+//!   `Terminal_Punctuation`, `Sentence_Terminal` or `Pattern_Syntax`; an ASCII apostrophe doesn't
+//!   divide English words. `_` is none of these.
 //! - Small letters are by simple case folding; Turkish has two pairs of i.
 //! - A letter that decomposes into one letter and marks (`Diacritic`) loses these; a mark by itself
 //!   vanishes; what would become several letters stays.

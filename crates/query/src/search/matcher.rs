@@ -1,10 +1,11 @@
 //! Whether a document is one that is searched for, and its score.
 //!
-//! A document passes if it has one of the words, none of the negated ones, all phrases and no negated phrase.
-//! - Words are asked as terms, in the language of the search; the document's in that of each text. Terms that
-//!   an index files are without stop words; the negated ones are sought among all.
-//! - A search that distinguishes case or marks finds by the terms that are filed, and then asks for one
-//!   of its own terms among the document's.
+//! A document passes if it has one of the words, none of the negated ones, all phrases and no
+//! negated phrase.
+//! - Words are asked as terms, in the language of the search; the document's in that of each text.
+//!   Terms that an index files are without stop words; the negated ones are sought among all.
+//! - A search that distinguishes case or marks finds by the terms that are filed, and then asks for
+//!   one of its own terms among the document's.
 //! - A phrase is a piece of a text, letter by letter, that may begin and end within words.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,9 @@
 //! What `$text` asks: words of which one must be there, words that must not, and phrases.
 //!
-//! `$search` is read word by word. A minus behind white space (or at the beginning) negates what follows up to
-//! the next white space; quotes enclose phrases. Words of a phrase are among the words that are searched for,
-//! unless it is negated. A minus within a word divides it, and negates nothing.
+//! `$search` is read word by word. A minus behind white space (or at the beginning) negates what
+//! follows up to the next white space; quotes enclose phrases. Words of a phrase are among the
+//! words that are searched for, unless it is negated. A minus within a word divides it, and negates
+//! nothing.
 
 use frond_doc::{Document, Value};
 

@@ -1,13 +1,15 @@
 //! What a term counts in a document.
 //!
-//! Of each text of the document, with its weight w and n terms that aren't stop words, a term that stands c
-//! times in it gets
+//! Of each text of the document, with its weight w and n terms that aren't stop words, a term that
+//! stands c times in it gets
 //!
-//! > w · (1 + 1/2 + 1/4 + ... , c summands) · (1/2 + c / 2n) · (1.1 if the text is but this term, else 1)
+//! > w · (1 + 1/2 + 1/4 + ... , c summands) · (1/2 + c / 2n) · (1.1 if the text is but this term,
+//! else 1)
 //!
-//! so that repetition counts less each time, and a term counts more where it is a larger share of the text. The
-//! document's score for a term is the sum over its texts; for a search, the sum over the terms sought.
-//! This is MongoDB's formula, computed in the same order, so that scores are equal to the last bit.
+//! so that repetition counts less each time, and a term counts more where it is a larger share of
+//! the text. The document's score for a term is the sum over its texts; for a search, the sum over
+//! the terms sought. This is MongoDB's formula, computed in the same order, so that scores are
+//! equal to the last bit.
 
 use std::collections::BTreeMap;
 

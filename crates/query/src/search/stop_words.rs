@@ -1,8 +1,8 @@
 //! Words that say nothing by themselves.
 //!
-//! All lists are Snowball's (BSD licence). The crate `stop-words` has them as others edited them; what it
-//! has for English isn't Snowball's any more (it has parts of contractions, and "can", "will", "just"), so
-//! the original stands here.
+//! All lists are Snowball's (BSD licence). The crate `stop-words` has them as others edited them;
+//! what it has for English isn't Snowball's any more (it has parts of contractions, and "can",
+//! "will", "just"), so the original stands here.
 
 /// English, in the order of Snowball's list (snowballstem.org, algorithms/english/stop.txt).
 const ENGLISH: &str = "\

@@ -1,13 +1,14 @@
 //! Which texts of a document a text index files, in which language and with which weight.
 //!
-//! 1. The document is walked into. A field's path is its names, joined with dots; positions in arrays
-//!    don't count. Arrays in arrays are walked into by wildcards only.
+//! 1. The document is walked into. A field's path is its names, joined with dots; positions in
+//!    arrays don't count. Arrays in arrays are walked into by wildcards only.
 //! 2. A string is taken if its path has a weight, or by a wildcard.
-//! 3. A document that names its language in the override field changes it for itself and all within it.
-//!    The override field itself isn't filed by a wildcard.
+//! 3. A document that names its language in the override field changes it for itself and all within
+//!    it. The override field itself isn't filed by a wildcard.
 //!
-//! *Surprise*: under a wildcard a path without a weight gets that of the first weighted path that comes after
-//! it in the order of bytes, and 1 only if none does. So it is in MongoDB, and scores are to be the same.
+//! *Surprise*: under a wildcard a path without a weight gets that of the first weighted path that
+//! comes after it in the order of bytes, and 1 only if none does. So it is in MongoDB, and scores
+//! are to be the same.
 
 use std::ops::Bound;
 
@@ -47,8 +48,8 @@ struct Walk<'s, 'v, 'd> {
 }
 
 impl<'d> Walk<'_, '_, 'd> {
-    /// Walks into a document; answers whether to go on. Recursion follows the document's nesting, which
-    /// validation has bounded.
+    /// Walks into a document; answers whether to go on. Recursion follows the document's nesting,
+    /// which validation has bounded.
     fn document(&mut self, document: Document<'d>, outer: Language) -> Result<bool, QueryError> {
         let language = language_of(self.spec, document, outer)?;
         for (name, value) in document.iter() {

@@ -67,7 +67,8 @@ pub(super) fn for_each(
     }
 }
 
-/// `text` as phrases are compared: in small letters unless case counts, without marks unless these do.
+/// `text` as phrases are compared: in small letters unless case counts, without marks unless these
+/// do.
 pub(super) fn folded(text: &str, language: Language, sensitivity: Sensitivity) -> String {
     let mut small = String::with_capacity(text.len());
     match sensitivity.case {

@@ -108,7 +108,8 @@ impl Modifier {
         )
     }
 
-    /// Compares strings as `variables` say where the modifier has a condition or an order of its own.
+    /// Compares strings as `variables` say where the modifier has a condition or an order of its
+    /// own.
     pub(super) fn bind(&mut self, variables: &Variables) {
         match self {
             Modifier::Pull(condition) => condition.bind(variables),

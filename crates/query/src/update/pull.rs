@@ -1,5 +1,5 @@
-//! `$pull`, `$pullAll` and `$pop`: what leaves an array. [`Pull`]: the same for whoever has an array's elements one
-//! by one.
+//! `$pull`, `$pullAll` and `$pop`: what leaves an array. [`Pull`]: the same for whoever has an
+//! array's elements one by one.
 
 use frond_doc::{Value, ValueBuf, order};
 
@@ -103,7 +103,8 @@ impl Pull {
         }
     }
 
-    /// The outermost fields that decide, if only documents leave, and others of their fields don't matter.
+    /// The outermost fields that decide, if only documents leave, and others of their fields don't
+    /// matter.
     pub fn names_in_documents(&self) -> Option<Vec<&[u8]>> {
         match &self.condition {
             Unwanted::By(PullCondition::Documents(filter)) => {

@@ -1,5 +1,5 @@
-//! `$push` (with `$each`, `$position`, `$slice`, `$sort`) and `$addToSet` (with `$each`). [`OrderedPush`]: a `$push` with
-//! `$sort`, for whoever has an array's elements one by one.
+//! `$push` (with `$each`, `$position`, `$slice`, `$sort`) and `$addToSet` (with `$each`).
+//! [`OrderedPush`]: a `$push` with `$sort`, for whoever has an array's elements one by one.
 
 use std::cmp::Ordering;
 
@@ -73,8 +73,8 @@ impl OrderedPush {
         self.sort.compare(left, right, &self.collation)
     }
 
-    /// Whether the element at `position`, of `count`, comes before a value that is pushed: of equal ones those do that lie before
-    /// the place where values are pushed.
+    /// Whether the element at `position`, of `count`, comes before a value that is pushed: of equal
+    /// ones those do that lie before the place where values are pushed.
     pub fn is_before(
         &self,
         element: Value<'_>,

@@ -1,5 +1,6 @@
-//! The values of a `$addToSet` or `$pullAll`, looked up by binary search: with MongoDB's equality (1 and 1.0 are one
-//! value, -0 is 0, NaN is NaN, the order of a document's fields counts), by a collation.
+//! The values of a `$addToSet` or `$pullAll`, looked up by binary search: with MongoDB's equality
+//! (1 and 1.0 are one value, -0 is 0, NaN is NaN, the order of a document's fields counts), by a
+//! collation.
 
 use frond_doc::{Value, ValueBuf};
 
@@ -12,7 +13,8 @@ const LOOKUP_UNITS: usize = 16;
 
 /// Values as they came, and their order.
 ///
-/// *Invariants*: `sorted` holds the first position of each value, in the strictly ascending order of `collation`.
+/// *Invariants*: `sorted` holds the first position of each value, in the strictly ascending order
+/// of `collation`.
 #[derive(Clone, Debug)]
 pub(super) struct ValueSet {
     values: Vec<ValueBuf>,

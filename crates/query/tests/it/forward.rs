@@ -1,5 +1,6 @@
-//! Goal: a `$match` that moves to the front changes nothing. Method: random documents and pipelines, run whole (in
-//! which conditions move) and stage by stage (in which there is nowhere to move).
+//! Goal: a `$match` that moves to the front changes nothing. Method: random documents and
+//! pipelines, run whole (in which conditions move) and stage by stage (in which there is nowhere to
+//! move).
 
 use std::sync::Arc;
 
@@ -83,7 +84,8 @@ fn conditions_move_and_change_nothing() {
     assert!(shorter > 100 || shorter <= 1, "only {shorter} conditions came to the front");
 }
 
-/// What a view's reader asks for comes to the front of the view's own stages, if they don't touch it.
+/// What a view's reader asks for comes to the front of the view's own stages, if they don't touch
+/// it.
 #[test]
 fn a_filter_goes_through_a_view() {
     for (stages, filter, front, left) in [

@@ -1,7 +1,8 @@
-//! Goal: no filter, update, projection or pipeline, whatever stands in it, panics, recurses without bound or keeps
-//! more than it may. Method: random ones over the grammar (real names of operators and of their parameters, in
-//! places where they may and may not stand), with hostile values, nested to the limit, over hostile documents.
-//! What they answer doesn't matter. FROND_SEED_TIMES makes the run long.
+//! Goal: no filter, update, projection or pipeline, whatever stands in it, panics, recurses without
+//! bound or keeps more than it may. Method: random ones over the grammar (real names of operators
+//! and of their parameters, in places where they may and may not stand), with hostile values,
+//! nested to the limit, over hostile documents. What they answer doesn't matter. FROND_SEED_TIMES
+//! makes the run long.
 
 use std::sync::Arc;
 

@@ -130,8 +130,8 @@ fn bounds_hold_every_document_that_passes() {
     assert!(exact > 100 || used <= 1, "only {exact} documents were told by their keys");
 }
 
-/// Several parts below one array are bounded by one `$elemMatch`, and never by conditions that different elements
-/// may fulfil.
+/// Several parts below one array are bounded by one `$elemMatch`, and never by conditions that
+/// different elements may fulfil.
 #[test]
 fn elements_bound_parts_together() {
     let mut joint = 0;

@@ -302,8 +302,8 @@ fn stages_share_one_budget() {
     sorted_large(&in_memory).unwrap();
 }
 
-/// Goal: what is ready and waits for a client takes no memory where that is short for all, and comes out the same.
-/// Method: many sorts and groups under one small budget, all of them kept open.
+/// Goal: what is ready and waits for a client takes no memory where that is short for all, and
+/// comes out the same. Method: many sorts and groups under one small budget, all of them kept open.
 #[test]
 fn what_rests_leaves_the_memory_to_others() {
     let files = Arc::new(Files::default());
@@ -348,8 +348,9 @@ fn one_group_is_bounded() {
     assert_eq!(run(&input, few, resources).unwrap().len(), 1);
 }
 
-/// Goal: over hostile numbers, too, windows that stream give what windows in memory give. Method: random sort values
-/// and inputs (NaN, infinities, bounds of types, decimals, dates), random functions and bounds.
+/// Goal: over hostile numbers, too, windows that stream give what windows in memory give. Method:
+/// random sort values and inputs (NaN, infinities, bounds of types, decimals, dates), random
+/// functions and bounds.
 #[test]
 fn streamed_windows_of_hostile_numbers() {
     const NUMBERS: [&str; 12] = [

@@ -1,7 +1,9 @@
-//! Goal: every stage gives MongoDB's documents for values of every kind, and MongoDB's code for what it doesn't take.
+//! Goal: every stage gives MongoDB's documents for values of every kind, and MongoDB's code for
+//! what it doesn't take.
 //!
-//! Method: each row is a list of documents, stages over them, and what comes out, or `!code`. What stages do with many
-//! documents, with memory and with other collections has tests of its own: `stages`, `windows`, `lookups`, `spills`.
+//! Method: each row is a list of documents, stages over them, and what comes out, or `!code`. What
+//! stages do with many documents, with memory and with other collections has tests of its own:
+//! `stages`, `windows`, `lookups`, `spills`.
 
 use frond_query::reference::{STAGES, Standing, families};
 

@@ -148,7 +148,8 @@ fn alike(random: &mut Random) -> ValueBuf {
     }
 }
 
-/// What `$addToSet` and `$pullAll` find by searching is what comparing each with each finds, by a collation too.
+/// What `$addToSet` and `$pullAll` find by searching is what comparing each with each finds, by a
+/// collation too.
 #[test]
 fn sets_of_values_are_as_compared_one_by_one() {
     let specification = frond_doc::extended_json::parse(r#"{"locale": "en", "strength": 1}"#);

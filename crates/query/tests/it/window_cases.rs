@@ -1,14 +1,16 @@
-//! Goal: every function of `$setWindowFields` answers as MongoDB's, over null and missing values too, and refuses what
-//! it refuses.
+//! Goal: every function of `$setWindowFields` answers as MongoDB's, over null and missing values
+//! too, and refuses what it refuses.
 //!
-//! Method: each row is a list of documents that are sorted by `t`, a function, and its values in the order of `t`; or
-//! `!code`. Accumulators over windows are tested beside them: their window's result is a group's.
+//! Method: each row is a list of documents that are sorted by `t`, a function, and its values in
+//! the order of `t`; or `!code`. Accumulators over windows are tested beside them: their window's
+//! result is a group's.
 
 use frond_query::reference::families;
 
 use crate::pipelines::check;
 
-/// The kind of value that the row is about, the documents, the function, and the field `x` of each document.
+/// The kind of value that the row is about, the documents, the function, and the field `x` of each
+/// document.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
 const VALUES: &str = r#"[{"t": 1, "v": 2}, {"t": 2, "v": null}, {"t": 3}, {"t": 4, "v": 8}]"#;

@@ -1,9 +1,10 @@
-//! The client's side: a database of a running server as a [`Remote`], and the whole of it as an image.
+//! The client's side: a database of a running server as a [`Remote`], and the whole of it as an
+//! image.
 //!
-//! *A cut*: a request that isn't answered is sent again a few times, since all but one change nothing that was
-//! done before. Whether the one that moves a branch was done is found out by looking where the branch is.
-//! A lease that is gone is replaced; if what it kept is gone, too, a push sends it again, and another transfer
-//! fails, and goes on when it is run again.
+//! *A cut*: a request that isn't answered is sent again a few times, since all but one change
+//! nothing that was done before. Whether the one that moves a branch was done is found out by
+//! looking where the branch is. A lease that is gone is replaced; if what it kept is gone, too, a
+//! push sends it again, and another transfer fails, and goes on when it is run again.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -31,7 +32,8 @@ const NO_HTTP: &str = " (if this is MongoDB's port: a server serves remotes at t
 const CONNECT_SECONDS_MAX: u64 = 10;
 /// How long nothing may come. A server that checks a large push says nothing meanwhile.
 const SILENCE_SECONDS_MAX: u64 = 600;
-/// How often a request is sent mostly, and how long is waited before the second time; then twice as long.
+/// How often a request is sent mostly, and how long is waited before the second time; then twice as
+/// long.
 const ATTEMPTS_MAX: u32 = 5;
 const WAIT_MILLIS: u64 = 100;
 /// How long the server may take to hear that a transfer is over.
@@ -340,8 +342,8 @@ impl HttpRemote {
         }
     }
 
-    /// What a server misses that gave a second lease may be what it was sent under the first one, and
-    /// lost when it was killed: that is no damage.
+    /// What a server misses that gave a second lease may be what it was sent under the first one,
+    /// and lost when it was killed: that is no damage.
     fn of_update(&self, error: Error) -> Error {
         if error.kind != ErrorKind::Damaged || self.0.leases().len() < 2 {
             return error;

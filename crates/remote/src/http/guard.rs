@@ -1,13 +1,14 @@
 //! Which requests may come from a web page in a browser: none.
 //!
-//! A page that somebody visits can have the browser send requests to this machine, and by changing where its own name
-//! leads to (DNS rebinding) it can read the answers. So
-//! 1. each request carries the header [`PROTOCOL_HEADER`]: a browser sends such a header to another origin only after
-//!    asking, which nothing here answers;
-//! 2. a request that tells of a page (`origin`, `sec-fetch-site`) is refused, whatever else it carries;
-//! 3. without tokens, `host` must be a loopback name or address, or one that was configured: a page that made its own
-//!    name lead here gives itself away by that name. Where hosts are configured, tokens or not, it must be one of
-//!    these or of loopback.
+//! A page that somebody visits can have the browser send requests to this machine, and by changing
+//! where its own name leads to (DNS rebinding) it can read the answers. So
+//! 1. each request carries the header [`PROTOCOL_HEADER`]: a browser sends such a header to another
+//!    origin only after asking, which nothing here answers;
+//! 2. a request that tells of a page (`origin`, `sec-fetch-site`) is refused, whatever else it
+//!    carries;
+//! 3. without tokens, `host` must be a loopback name or address, or one that was configured: a page
+//!    that made its own name lead here gives itself away by that name. Where hosts are configured,
+//!    tokens or not, it must be one of these or of loopback.
 
 use std::net::IpAddr;
 

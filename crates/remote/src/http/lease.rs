@@ -10,7 +10,8 @@ use frond_vcs::remote::{DataImage, DataRemote};
 
 use crate::http::protocol::{LEASE_CROWDED_SECONDS, LEASE_SECONDS};
 
-/// More transfers than this at once are refused: each keeps memory and disk space from being given back.
+/// More transfers than this at once are refused: each keeps memory and disk space from being given
+/// back.
 const LEASES_MAX: usize = 64;
 
 /// What a client is at.

@@ -12,10 +12,11 @@
 //! | `POST /v0/backup/get` | names of chunks | frames |
 //! | `POST /v0/backup/end` | | nothing: the lease ends |
 //!
-//! All carry the header `frond-protocol: 0`, which no web page can send without asking; a request that a page sent
-//! (`origin`, `sec-fetch-site`) is refused, and without tokens so is one whose `host` is no loopback name or address.
-//! All but those that give one carry a lease in the header `frond-lease`. With tokens each request carries
-//! `authorization: Bearer TOKEN`. What goes wrong is answered with a status and BSON: `{kind, message}`.
+//! All carry the header `frond-protocol: 0`, which no web page can send without asking; a request
+//! that a page sent (`origin`, `sec-fetch-site`) is refused, and without tokens so is one whose
+//! `host` is no loopback name or address. All but those that give one carry a lease in the header
+//! `frond-lease`. With tokens each request carries `authorization: Bearer TOKEN`. What goes wrong
+//! is answered with a status and BSON: `{kind, message}`.
 
 use frond_vcs::remote::CHUNK_BYTES_MAX;
 use hyper::StatusCode;
@@ -34,8 +35,8 @@ pub const BSON: &str = "application/bson";
 pub const BYTES: &str = "application/octet-stream";
 /// A lease that nobody has used for so long ends.
 pub const LEASE_SECONDS: u64 = 120;
-/// As [`LEASE_SECONDS`], where there is no room for another lease: the client that held it may be gone without
-/// a word.
+/// As [`LEASE_SECONDS`], where there is no room for another lease: the client that held it may be
+/// gone without a word.
 pub const LEASE_CROWDED_SECONDS: u64 = 20;
 /// The lease that a request names is not known: take another.
 pub const LEASE_GONE: StatusCode = StatusCode::GONE;

@@ -1,8 +1,10 @@
 //! The server's side: connections, TLS, and how it begins and ends. The requests are `service`'s.
 //!
 //! *Bounds*: [`CONNECTIONS_MAX`] connections, each of which sends a request's head within
-//! [`HEAD_SECONDS_MAX`]; more wait to be accepted. One address has [`CONNECTIONS_OF_PEER_MAX`] at most: for another the oldest is closed on
-//! which nothing was asked yet, or else the new one. It listens beyond loopback only if tokens say who may do what, and then tells if they travel without TLS.
+//! [`HEAD_SECONDS_MAX`]; more wait to be accepted. One address has [`CONNECTIONS_OF_PEER_MAX`] at
+//! most: for another the oldest is closed on which nothing was asked yet, or else the new one. It
+//! listens beyond loopback only if tokens say who may do what, and then tells if they travel
+//! without TLS.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -40,13 +42,15 @@ const END_SECONDS_MAX: u64 = 5;
 pub struct ServeOptions {
     /// `HOST:PORT`; port 0 takes any free one.
     pub listen: String,
-    /// Who may do what; without any everybody on this machine may clone and push, and nobody take a backup.
+    /// Who may do what; without any everybody on this machine may clone and push, and nobody take a
+    /// backup.
     pub tokens: Tokens,
-    /// Names by which clients reach the server, beside those of loopback. Where there are some, or no tokens, requests
-    /// that name another are refused.
+    /// Names by which clients reach the server, beside those of loopback. Where there are some, or
+    /// no tokens, requests that name another are refused.
     pub hosts: Vec<String>,
-    /// Pushes are refused while the data directory's packs have so many bytes, so that who may write can't
-    /// fill the disk. What a refused push sent before is garbage, for the next collection.
+    /// Pushes are refused while the data directory's packs have so many bytes, so that who may
+    /// write can't fill the disk. What a refused push sent before is garbage, for the next
+    /// collection.
     pub store_bytes_max: Option<u64>,
     /// Files of certificates and of their key, in PEM; without them there is no TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
@@ -194,8 +198,8 @@ struct Entry {
 }
 
 impl Peers {
-    /// Enters a connection. Where its address has too many, the oldest on which nobody has asked anything gives way; if
-    /// there is none, it isn't let in.
+    /// Enters a connection. Where its address has too many, the oldest on which nobody has asked
+    /// anything gives way; if there is none, it isn't let in.
     fn enter(&self, peer: IpAddr) -> Option<Entry> {
         let mut all = self.all();
         if CONNECTIONS_OF_PEER_MAX <= all.iter().filter(|open| open.peer == peer).count() {

@@ -29,8 +29,8 @@ pub enum Allowed {
     Backup,
 }
 
-/// The tokens of a server. They are kept and compared as hashes, so that how long a comparison takes tells
-/// nothing about them.
+/// The tokens of a server. They are kept and compared as hashes, so that how long a comparison
+/// takes tells nothing about them.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens(Vec<(ChunkHash, Allowed)>);
 
@@ -75,8 +75,8 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
-    /// Whether there are none: then everybody may clone and push, as by MongoDB's protocol, but nobody may copy the
-    /// whole data directory.
+    /// Whether there are none: then everybody may clone and push, as by MongoDB's protocol, but
+    /// nobody may copy the whole data directory.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Goal: a backup is everything at one moment, taken while others write; restored, it is the same, and whole.
-//! Method: writers that keep an invariant over two databases (the same count in both) run while backups are taken
-//! of a data directory and of a server; each is restored and compared.
+//! Goal: a backup is everything at one moment, taken while others write; restored, it is the same,
+//! and whole. Method: writers that keep an invariant over two databases (the same count in both)
+//! run while backups are taken of a data directory and of a server; each is restored and compared.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

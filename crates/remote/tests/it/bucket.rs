@@ -1,5 +1,5 @@
-//! Goal: a bucket is a plain remote; of writers that race one wins; faults lose nothing.
-//! Method: object_store's store in memory, which has conditional put, and a place around it that fails at
+//! Goal: a bucket is a plain remote; of writers that race one wins; faults lose nothing. Method:
+//! object_store's store in memory, which has conditional put, and a place around it that fails at
 //! random, before or after it has done what it was asked.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,7 @@
-//! Goal: a transfer that is cut at any moment and run again ends as if it had not been cut, and goes on where it was.
-//! Method: over HTTP a line between client and server that is cut after a random number of bytes; over a bucket
-//! and a directory a place that breaks after a random number of calls. For some seeds each.
+//! Goal: a transfer that is cut at any moment and run again ends as if it had not been cut, and
+//! goes on where it was. Method: over HTTP a line between client and server that is cut after a
+//! random number of bytes; over a bucket and a directory a place that breaks after a random number
+//! of calls. For some seeds each.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -302,7 +302,8 @@ fn take_lease(address: SocketAddr) -> String {
     format!("frond-lease: {lease}\r\n")
 }
 
-/// What a browser can be made to send: by a page of another origin, and by one whose name was made to lead here.
+/// What a browser can be made to send: by a page of another origin, and by one whose name was made
+/// to lead here.
 #[test]
 fn web_pages_get_nothing() {
     let (frond, main) = origin(13);

@@ -1,6 +1,7 @@
 //! Remotes over a network, whole: a server on loopback and clients of it, and a bucket.
 //!
-//! - [`http`]: clone, fetch, push and pull over HTTP and HTTPS, tokens, hostile clients, collections meanwhile;
+//! - [`http`]: clone, fetch, push and pull over HTTP and HTTPS, tokens, hostile clients,
+//!   collections meanwhile;
 //! - [`bucket`]: the same over an object store in memory, racing writers, faults;
 //! - [`cuts`]: transfers that are cut at random moments, and run again;
 //! - [`backups`]: backups while others write, restored and compared.

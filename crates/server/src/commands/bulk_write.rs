@@ -86,8 +86,8 @@ pub fn run(request: &Request<'_>) -> Answer {
     answer(request, outcome, errors_only, size)
 }
 
-/// Runs neighbours of one kind on one collection, the first of which stands at `begun`; returns how many
-/// failed.
+/// Runs neighbours of one kind on one collection, the first of which stands at `begun`; returns how
+/// many failed.
 fn run_group(
     request: &Request<'_>,
     namespaces: &[(String, String)],

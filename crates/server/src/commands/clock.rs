@@ -1,4 +1,5 @@
-//! `frondClock`: what the machine's clock says, what of it is believed, and how an operator confirms it.
+//! `frondClock`: what the machine's clock says, what of it is believed, and how an operator
+//! confirms it.
 
 use frond_doc::{DocumentBuilder, Value};
 

@@ -60,8 +60,8 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     Ok(reply::end_batch(answer, next_id, &namespace))
 }
 
-/// The next batch of a cursor that waits: as soon as there is something, or empty when the time is over. That
-/// time is `maxTimeMS` here.
+/// The next batch of a cursor that waits: as soon as there is something, or empty when the time is
+/// over. That time is `maxTimeMS` here.
 fn await_batch(
     request: &Request<'_>,
     cursor: &mut OpenCursor,

@@ -1,8 +1,9 @@
 //! `explain`: how a command would go. The command itself is not run, except that
 //! `executionStats` runs the search that it would make.
 //!
-//! A pipeline is explained as its search (a `$match` that moved to the front, a leading `$sort` and `$limit`) and the stages that follow; a write
-//! as the search for the documents that it would change.
+//! A pipeline is explained as its search (a `$match` that moved to the front, a leading `$sort` and
+//! `$limit`) and the stages that follow; a write as the search for the documents that it would
+//! change.
 
 use frond_db::{AggregateRequest, Database, Effort, Error, FindRequest, Purpose};
 use frond_doc::document::EMPTY;

@@ -1,10 +1,11 @@
 //! What clients send when they connect: hello, isMaster, ping, buildInfo, whatsmyuri.
 //!
 //! The server is announced as the primary of a replica set of one member, so that drivers allow
-//! transactions and retryable writes. That changes once at most: when a failed sync, or another fault, closes the
-//! databases for writing, it is a secondary. Reads that allow one go on, and drivers wait for a primary before they
-//! write, which is there when the server was started again. Who asks to be told of
-//! news (`topologyVersion` and `maxAwaitTimeMS`, as drivers' monitors do) waits until there is some, or the time is up.
+//! transactions and retryable writes. That changes once at most: when a failed sync, or another
+//! fault, closes the databases for writing, it is a secondary. Reads that allow one go on, and
+//! drivers wait for a primary before they write, which is there when the server was started again.
+//! Who asks to be told of news (`topologyVersion` and `maxAwaitTimeMS`, as drivers' monitors do)
+//! waits until there is some, or the time is up.
 
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ pub const MONGODB_VERSION: &str = "8.0.0";
 const MONGODB_VERSION_PARTS: [i32; 4] = [8, 0, 0, 0];
 /// The wire version of that MongoDB.
 const WIRE_VERSION_MAX: i32 = 25;
-/// The one election that there was; a greater one would make clients distrust what they knew before.
+/// The one election that there was; a greater one would make clients distrust what they knew
+/// before.
 const ELECTION: ObjectId = ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]);
 /// Frond's own version.
 pub const FROND_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -93,7 +95,8 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     Ok(answer)
 }
 
-/// Appends how messages may be compressed: what the client offered and the server takes, in the client's order.
+/// Appends how messages may be compressed: what the client offered and the server takes, in the
+/// client's order.
 fn append_compression(
     answer: &mut DocumentBuilder,
     server: &Shared,
@@ -156,8 +159,9 @@ fn check_awaits(awaits: (Option<Document<'_>>, Option<i64>)) -> Result<(), Error
     Err(Error::invalid(Code::Location(code), message))
 }
 
-/// How long a message waits before it is answered, and since which topology it asks for news: `None` unless it is a
-/// `hello` that asks for news since the one that there is, or for one answer after the other (`repeats`).
+/// How long a message waits before it is answered, and since which topology it asks for news:
+/// `None` unless it is a `hello` that asks for news since the one that there is, or for one answer
+/// after the other (`repeats`).
 pub fn wait(server: &Shared, command: Document<'_>, repeats: bool) -> Option<(Duration, i64)> {
     let (name, _) = command.iter().next()?;
     if !["hello", "isMaster", "ismaster"].contains(&name) {

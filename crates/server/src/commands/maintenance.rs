@@ -1,5 +1,5 @@
-//! What keeps a server of MongoDB in order, as far as it means something here: `fsync`, `fsyncUnlock`,
-//! `compact` and `reIndex`.
+//! What keeps a server of MongoDB in order, as far as it means something here: `fsync`,
+//! `fsyncUnlock`, `compact` and `reIndex`.
 
 use frond_db::{Error, ReclaimOptions};
 use frond_doc::{DocumentBuilder, Value};
@@ -8,7 +8,8 @@ use frond_query::Code;
 use crate::commands::{gc, reply};
 use crate::request::{Answer, Request};
 
-/// Writes what is in memory to its files, relaxed writes (`j: false`) with it. Writers can't be locked out.
+/// Writes what is in memory to its files, relaxed writes (`j: false`) with it. Writers can't be
+/// locked out.
 pub fn fsync(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     if fields.boolean("lock")? {
@@ -29,7 +30,8 @@ pub fn fsync_unlock(request: &Request<'_>) -> Answer {
     Err(Error::invalid(Code::IllegalOperation, "fsyncUnlock called when not locked"))
 }
 
-/// Gives back disk space, of all databases: files are shared. What was dropped can be brought back as before.
+/// Gives back disk space, of all databases: files are shared. What was dropped can be brought back
+/// as before.
 pub fn compact(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;

@@ -150,8 +150,8 @@ pub fn conflicts(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Resolves conflicts (one, several, a collection's, all) by a side, by a document, by an update, or
-/// by removing the document.
+/// Resolves conflicts (one, several, a collection's, all) by a side, by a document, by an update,
+/// or by removing the document.
 ///
 /// PyMongo's `db.command(name, value=…)` sends that value in the place of the 1: a document or null
 /// there is taken as `value`, where nothing else resolves.

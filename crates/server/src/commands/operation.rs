@@ -148,7 +148,8 @@ fn check_owner(request: &Request<'_>, id: i32) -> Result<(), Error> {
     Err(Error::invalid(Code::Unauthorized, message))
 }
 
-/// Tells a command to stop at its next document. Like MongoDB, it doesn't tell whether it was there.
+/// Tells a command to stop at its next document. Like MongoDB, it doesn't tell whether it was
+/// there.
 pub fn kill_op(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let id = fields.integer("op")?.ok_or_else(|| fields.missing("op"))?;

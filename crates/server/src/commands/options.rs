@@ -1,7 +1,9 @@
-//! The options that MongoDB documents of each command, what type each takes, and how it stands here.
+//! The options that MongoDB documents of each command, what type each takes, and how it stands
+//! here.
 //!
-//! A test sends each option to its command, with a wrong type and with a right one, so that the table says
-//! what the parsers do. Options of every command (`maxTimeMS`, `readConcern`, ...) stand under the first name.
+//! A test sends each option to its command, with a wrong type and with a right one, so that the
+//! table says what the parsers do. Options of every command (`maxTimeMS`, `readConcern`, ...) stand
+//! under the first name.
 
 use frond_query::reference::{Family, Feature, Standing};
 

@@ -13,7 +13,8 @@ use crate::shared::Shared;
 /// Appends a parameter's value.
 type AppendParameter = fn(&mut DocumentBuilder, &Shared);
 
-/// The parameters that clients ask for, sorted: what they are here. None can be changed while the server runs.
+/// The parameters that clients ask for, sorted: what they are here. None can be changed while the
+/// server runs.
 const PARAMETERS: &[(&str, AppendParameter)] = &[
     ("allowDiskUseByDefault", |answer, _| {
         answer.append("allowDiskUseByDefault", Value::Boolean(true));
@@ -169,7 +170,8 @@ pub fn get_cmd_line_opts(request: &Request<'_>) -> Answer {
 /// What MongoDB's profiler has where nobody has set it.
 const SAMPLE_RATE: Value<'static> = Value::Double(1.0);
 
-/// Tells that nothing is profiled, and refuses to begin. `slowms` says which operations the log tells of.
+/// Tells that nothing is profiled, and refuses to begin. `slowms` says which operations the log
+/// tells of.
 pub fn profile(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let level = request.argument().as_integer();

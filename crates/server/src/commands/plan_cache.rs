@@ -1,5 +1,5 @@
-//! Commands about cached plans: a plan is chosen anew each time, by the sizes of ranges of keys, so there is
-//! nothing to clear and nothing to list.
+//! Commands about cached plans: a plan is chosen anew each time, by the sizes of ranges of keys, so
+//! there is nothing to clear and nothing to list.
 
 use frond_doc::DocumentBuilder;
 

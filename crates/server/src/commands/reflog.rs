@@ -1,8 +1,8 @@
 //! `frondReflog` and `frondUndo`: what changed refs, and how to take it back.
 //!
-//! A database that was dropped is gone, but for what brings it back: `frondReflog {dropped: true}` lists
-//! such, and `frondUndo` on a database that doesn't exist brings back the one that was dropped last
-//! under its name, or under the name that `dropped` gives.
+//! A database that was dropped is gone, but for what brings it back: `frondReflog {dropped: true}`
+//! lists such, and `frondUndo` on a database that doesn't exist brings back the one that was
+//! dropped last under its name, or under the name that `dropped` gives.
 
 use frond_doc::{DocumentBuilder, Value};
 

@@ -1,7 +1,8 @@
-//! `frondRemote`, `frondClone`, `frondFetch`, `frondPull` and `frondPush`: the same repository elsewhere, while
-//! this server serves.
+//! `frondRemote`, `frondClone`, `frondFetch`, `frondPull` and `frondPush`: the same repository
+//! elsewhere, while this server serves.
 //!
-//! A `token` that a command brings is for this one transfer: it is kept nowhere and answered nowhere.
+//! A `token` that a command brings is for this one transfer: it is kept nowhere and answered
+//! nowhere.
 
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};

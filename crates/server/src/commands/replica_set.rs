@@ -1,5 +1,5 @@
-//! What a replica set of one member tells of itself: `replSetGetStatus`, `replSetGetConfig`. It can't
-//! be changed: `replSetInitiate` answers that it is done already.
+//! What a replica set of one member tells of itself: `replSetGetStatus`, `replSetGetConfig`. It
+//! can't be changed: `replSetInitiate` answers that it is done already.
 
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Timestamp, Value};
@@ -27,7 +27,8 @@ pub fn append_optime(answer: &mut DocumentBuilder, name: &str, time: Timestamp) 
         .end();
 }
 
-/// Tells how the members are: there is one, and it is well unless a fault has closed it for writing.
+/// Tells how the members are: there is one, and it is well unless a fault has closed it for
+/// writing.
 pub fn status(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.ignore(&["initialSync"]);

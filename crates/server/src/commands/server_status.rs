@@ -1,4 +1,5 @@
-//! `serverStatus`: sections, each of which a client may leave out (`{serverStatus: 1, network: 0}`).
+//! `serverStatus`: sections, each of which a client may leave out
+//! (`{serverStatus: 1, network: 0}`).
 //!
 //! What nobody counts isn't told: a field that stands here is measured.
 
@@ -43,8 +44,8 @@ const SECTIONS: &[(&str, Append)] = &[
     ("frond", frond::append),
 ];
 
-/// Runs a `serverStatus`. Names of sections that there aren't are passed over: tools of all versions of MongoDB name
-/// theirs.
+/// Runs a `serverStatus`. Names of sections that there aren't are passed over: tools of all
+/// versions of MongoDB name theirs.
 pub fn run(request: &Request<'_>) -> Answer {
     let server = request.server;
     let uptime = server.started.elapsed();

@@ -1,7 +1,7 @@
 //! Sessions: startSession, endSessions, killSessions, killAllSessions, refreshSessions.
 //!
-//! A client makes its sessions' ids itself; the server learns of a session by the commands in it. What
-//! lives in one, cursors and a transaction, ends with it.
+//! A client makes its sessions' ids itself; the server learns of a session by the commands in it.
+//! What lives in one, cursors and a transaction, ends with it.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;

@@ -9,7 +9,8 @@ use frond_query::Code;
 use crate::limits::{SHUTDOWN_DEFAULT, SHUTDOWN_MAX};
 use crate::request::{Answer, Request};
 
-/// Lets what runs go on for `timeoutSecs`; `force` ends it at once. The answer comes before the server stops.
+/// Lets what runs go on for `timeoutSecs`; `force` ends it at once. The answer comes before the
+/// server stops.
 pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let is_forced = fields.boolean("force")?;

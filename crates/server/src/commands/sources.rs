@@ -1,5 +1,5 @@
-//! First stages of a pipeline that tell of the server rather than of documents: statistics, sessions,
-//! running commands. Shells ask for them this way.
+//! First stages of a pipeline that tell of the server rather than of documents: statistics,
+//! sessions, running commands. Shells ask for them this way.
 //!
 //! What such a stage gives is put in its place as `$documents`, so that the stages after it run as
 //! they do over anything else.
@@ -29,7 +29,8 @@ const SOURCES: &[(&str, Source)] = &[
     ("$planCacheStats", plan_cache_stats),
 ];
 
-/// Marks the stages that are answered here, and adds those of Frond's own, in the list of what works.
+/// Marks the stages that are answered here, and adds those of Frond's own, in the list of what
+/// works.
 pub fn complete(stages: &mut Vec<Feature>) {
     let standing = |name: &str| match name {
         "$collStats" => {
@@ -72,8 +73,8 @@ pub fn rewrite(
     Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }))
 }
 
-/// What `$currentOp` can be told. What else there might be to show doesn't exist: idle sessions, users, a
-/// cluster.
+/// What `$currentOp` can be told. What else there might be to show doesn't exist: idle sessions,
+/// users, a cluster.
 const CURRENT_OP_OPTIONS: &[&str] = &[
     "allUsers",
     "backtrace",

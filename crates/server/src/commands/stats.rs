@@ -155,7 +155,8 @@ pub fn data_size(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Bytes and count of the documents between two keys of an index; without one, of that whose fields `min` has.
+/// Bytes and count of the documents between two keys of an index; without one, of that whose fields
+/// `min` has.
 fn size_between(
     request: &Request<'_>,
     collection: &str,

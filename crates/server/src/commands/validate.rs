@@ -1,8 +1,8 @@
 //! `validate`: reads a whole collection, and compares its indexes with it.
 //!
 //! Every chunk that is read is compared with its hash by the store, so damaged bytes end in an
-//! error. Beyond that each document must be BSON with an `_id`, and each index must have the entries of
-//! all documents, and no others. `frond fsck` checks the data directory as a whole.
+//! error. Beyond that each document must be BSON with an `_id`, and each index must have the
+//! entries of all documents, and no others. `frond fsck` checks the data directory as a whole.
 
 use frond_doc::{DocumentBuilder, Value};
 

@@ -26,8 +26,8 @@ pub struct Written<S> {
     pub options: WriteOptions,
 }
 
-/// Reads an `update` or a `delete`, whose statements lie under `name`; `read` reads one, with the command's
-/// `let`.
+/// Reads an `update` or a `delete`, whose statements lie under `name`; `read` reads one, with the
+/// command's `let`.
 pub fn read<S>(
     request: &Request<'_>,
     name: &'static str,
@@ -75,8 +75,8 @@ fn statement_id(id: i64) -> Result<i32, Error> {
         .map_err(|_| Error::invalid(Code::BadValue, "stmtId must be a number of 32 bits"))
 }
 
-/// Checks that each of `count` statements has a name of its own: otherwise one would count as done when
-/// another was.
+/// Checks that each of `count` statements has a name of its own: otherwise one would count as done
+/// when another was.
 pub fn check_statements(statements: &StatementIds, count: usize) -> Result<(), Error> {
     match statements {
         StatementIds::From(first) => {
@@ -123,8 +123,8 @@ pub fn database(request: &Request<'_>, statements: StatementIds) -> Result<Datab
     Ok(as_validated(request, request.database_for_write(statements)?))
 }
 
-/// The same database, without its validators where `bypassDocumentValidation` says so, and with empty timestamps as
-/// they are where `bypassEmptyTsReplacement` does.
+/// The same database, without its validators where `bypassDocumentValidation` says so, and with
+/// empty timestamps as they are where `bypassEmptyTsReplacement` does.
 pub fn as_validated(request: &Request<'_>, database: Database) -> Database {
     let asks = |name| request.body.get(name).is_some_and(|asked| asked.is_truthy());
     let database = match asks("bypassDocumentValidation") {

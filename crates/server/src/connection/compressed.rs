@@ -2,8 +2,9 @@
 //!
 //! 1. What `hello` of this server offers may be used by any message; in no other way, and not by
 //!    those commands that drivers never compress: their sizes would tell of what is secret in them.
-//! 2. The memory for what comes out is taken from the [`MessageMemory`] before anything comes out, by
-//!    the length that is announced; the compressed message is let go of as soon as it is inflated.
+//! 2. The memory for what comes out is taken from the [`MessageMemory`] before anything comes out,
+//!    by the length that is announced; the compressed message is let go of as soon as it is
+//!    inflated.
 //!
 //! [`MessageMemory`]: crate::message_memory::MessageMemory
 
@@ -38,7 +39,8 @@ pub struct Inflated {
     pub compressor: Compressor,
 }
 
-/// Takes out what is inside of a message; `check` is asked now and then whether to go on waiting for memory.
+/// Takes out what is inside of a message; `check` is asked now and then whether to go on waiting
+/// for memory.
 ///
 /// # Errors
 /// What `check` says. The inner error is for the client.

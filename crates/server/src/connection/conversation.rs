@@ -1,12 +1,15 @@
-//! Talking with a client that is busy: read a message, answer it, write the answer, all on one thread.
+//! Talking with a client that is busy: read a message, answer it, write the answer, all on one
+//! thread.
 //!
-//! A thread stays with its client as long as that has something to say within [`QUIET`](crate::limits::QUIET), so that an
-//! operation costs one read, one write and one switch between threads, whatever happens in it. Who falls
-//! silent, inside a message too, or takes no more of its answer, is handed back with a [`Pause`].
+//! A thread stays with its client as long as that has something to say within
+//! [`QUIET`](crate::limits::QUIET), so that an operation costs one read, one write and one switch
+//! between threads, whatever happens in it. Who falls silent, inside a message too, or takes no
+//! more of its answer, is handed back with a [`Pause`].
 //!
 //! *Invariants*
 //! 1. One message of a connection is worked on at a time, so answers keep the order of requests.
-//! 2. A conversation that pauses holds no thread and no memory but what came in or is still to be written.
+//! 2. A conversation that pauses holds no thread and no memory but what came in or is still to be
+//!    written.
 
 use std::io;
 use std::sync::Arc;
@@ -80,8 +83,8 @@ impl Conversation {
         }
     }
 
-    /// Talks over `socket`, which blocks for as long as a client may be silent, until there is a pause. A
-    /// command that runs when the server stops is still answered.
+    /// Talks over `socket`, which blocks for as long as a client may be silent, until there is a
+    /// pause. A command that runs when the server stops is still answered.
     pub fn talk(&mut self, socket: &Socket) -> Pause {
         let mut scratch = vec![0; SCRATCH_BYTES];
         loop {
@@ -222,8 +225,8 @@ impl Conversation {
         self.session.as_deref_mut()
     }
 
-    /// Whether it keeps memory that somebody else waits for, and has taken longer than whoever reads and
-    /// writes all the time.
+    /// Whether it keeps memory that somebody else waits for, and has taken longer than whoever
+    /// reads and writes all the time.
     pub fn is_too_slow(&self, now: Instant) -> bool {
         let is_reader_too_slow = || {
             let bytes = self.outgoing.as_ref().map_or(0, Outgoing::share_bytes);

@@ -1,9 +1,9 @@
 //! Shaking hands: before its first message a connection may speak TLS, as the server's mode says.
 //!
-//! It is done by the connection's task, which waits without a thread, within [`HANDSHAKE_MAX`]. Where a
-//! client may come either way, its first bytes tell how it comes: a TLS record of a handshake begins with
-//! 0x16, then the version, 3 and 1 to 4. A message that begins so would have 66 KB or more, and the first
-//! one is a `hello`.
+//! It is done by the connection's task, which waits without a thread, within [`HANDSHAKE_MAX`].
+//! Where a client may come either way, its first bytes tell how it comes: a TLS record of a
+//! handshake begins with 0x16, then the version, 3 and 1 to 4. A message that begins so would have
+//! 66 KB or more, and the first one is a `hello`.
 
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -37,8 +37,8 @@ pub async fn shake(
     Some((IdleSocket::Tcp(stream), Some(Box::new(Session::new(connection).ok()?))))
 }
 
-/// Whether a client's first bytes are TLS. It may say nothing for as long as it likes, as between messages; `None`
-/// if it goes, or stops within those bytes.
+/// Whether a client's first bytes are TLS. It may say nothing for as long as it likes, as between
+/// messages; `None` if it goes, or stops within those bytes.
 async fn begins_with_tls(socket: &IdleSocket) -> Option<bool> {
     let mut bytes = [0; 3];
     let first = socket.peek(&mut bytes).await.ok()?;

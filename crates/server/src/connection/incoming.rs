@@ -36,7 +36,8 @@ pub struct Received {
     pub hold: Option<MessageReservation>,
 }
 
-/// A stream that ends with an error once its client is too slow, though it may send a byte now and then.
+/// A stream that ends with an error once its client is too slow, though it may send a byte now and
+/// then.
 struct Watched<'a, S> {
     stream: &'a mut S,
     intake: &'a MessageMemory,
@@ -59,8 +60,9 @@ impl Incoming {
     /// Reads one message. `None` if the client closed the connection between two messages.
     ///
     /// # Errors
-    /// `WouldBlock` where `stream` waits for more: what came is kept. Others if the stream is broken, the
-    /// header is wrong, or `check` ends the wait for memory; `TimedOut` if the client is too slow.
+    /// `WouldBlock` where `stream` waits for more: what came is kept. Others if the stream is
+    /// broken, the header is wrong, or `check` ends the wait for memory; `TimedOut` if the client
+    /// is too slow.
     pub fn read(
         &mut self,
         stream: &mut impl Read,

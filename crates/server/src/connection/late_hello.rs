@@ -15,8 +15,8 @@ use crate::limits::STALL_MAX;
 use crate::peer::Peer;
 use crate::shared::Shared;
 
-/// A `hello` that asks for news. The answer goes out when there is some, or the time is up; again and again if the
-/// client takes several.
+/// A `hello` that asks for news. The answer goes out when there is some, or the time is up; again
+/// and again if the client takes several.
 pub struct LateHello<'a> {
     /// The server.
     pub shared: &'a Shared,
@@ -29,8 +29,8 @@ pub struct LateHello<'a> {
 }
 
 impl LateHello<'_> {
-    /// Answers; tells whether the connection goes on. `has_more`: the client has said more already, which
-    /// ends the repeating.
+    /// Answers; tells whether the connection goes on. `has_more`: the client has said more already,
+    /// which ends the repeating.
     pub async fn tell(
         mut self,
         socket: &IdleSocket,

@@ -35,7 +35,8 @@ macro_rules! either {
 }
 
 impl Socket {
-    /// Has it block: a read for as long as a client may be silent, a write for as long as it may take nothing.
+    /// Has it block: a read for as long as a client may be silent, a write for as long as it may
+    /// take nothing.
     pub fn block(&self, quiet: Duration, stalled: Duration) -> io::Result<()> {
         either!(Socket, self, stream => {
             stream.set_nonblocking(false)?;

@@ -112,8 +112,8 @@ impl Session {
         received.map(drop)
     }
 
-    /// Decrypts what came in until there is something to read, or nothing left. Of nothing it learns that the
-    /// client is gone.
+    /// Decrypts what came in until there is something to read, or nothing left. Of nothing it
+    /// learns that the client is gone.
     fn decrypt(&mut self, mut socket: &Socket) -> io::Result<()> {
         loop {
             let mut rest = &self.ciphertext[self.begun..];

@@ -1,9 +1,9 @@
 //! Reading a cursor's documents into one answer after the other.
 //!
 //! A batch ends at so many documents, at about 16 MB, or where the server has no memory for more
-//! ([`crate::answer_memory`]): the client then asks for the next. To know whether a batch is the last one, one
-//! document more is read, and kept for the next batch. Where that takes too much memory too, the document
-//! goes into the batch that it was too much for.
+//! ([`crate::answer_memory`]): the client then asks for the next. To know whether a batch is the
+//! last one, one document more is read, and kept for the next batch. Where that takes too much
+//! memory too, the document goes into the batch that it was too much for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,9 +82,9 @@ impl OpenCursor {
             || self.is_over.as_ref().is_some_and(|is_over| is_over.load(Ordering::Relaxed))
     }
 
-    /// Reads at most so many documents and about 16 MB (one document at least) into the array that is
-    /// open in `answer`; tells whether the cursor has no more. Looks one document ahead, so that the last
-    /// batch says that it is the last.
+    /// Reads at most so many documents and about 16 MB (one document at least) into the array that
+    /// is open in `answer`; tells whether the cursor has no more. Looks one document ahead, so that
+    /// the last batch says that it is the last.
     pub fn next_batch(
         &mut self,
         answer: &mut DocumentBuilder,

@@ -244,7 +244,8 @@ fn one_client_cannot_have_all() {
         id[..4].copy_from_slice(&number.to_le_bytes());
         Some(SessionId::of_nobody(id))
     };
-    // A client with many connections and one session, and one with one connection and many sessions.
+    // A client with many connections and one session, and one with one connection and many
+    // sessions.
     let ids: Vec<i64> = (0..CURSORS_OF_CLIENT_MAX as i32)
         .flat_map(|number| [open(session(1), number), open(session(number + 2), -1)])
         .collect::<Result<_, _>>()

@@ -38,8 +38,8 @@ pub(super) struct Rest {
 /// Does what comes before a command runs.
 ///
 /// # Errors
-/// What fail points were told, or that the operation was killed meanwhile. A connection that is to be closed is
-/// noted in the peer.
+/// What fail points were told, or that the operation was killed meanwhile. A connection that is to
+/// be closed is noted in the peer.
 pub(super) fn before(asked: &Asked<'_>, operation: &Operation) -> Result<Rest, Failure> {
     let points = &asked.server.fail_points;
     if !points.are_on() {

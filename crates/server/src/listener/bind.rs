@@ -9,8 +9,8 @@ use crate::limits::CONNECTIONS_WAITING_MAX;
 use crate::listener::ServerError;
 use crate::unix_socket::{UnixSocket, UnixSocketOptions};
 
-/// Binds the first address that `listen` resolves to, if all of them are loopback addresses or others
-/// are allowed. To be called within the runtime.
+/// Binds the first address that `listen` resolves to, if all of them are loopback addresses or
+/// others are allowed. To be called within the runtime.
 pub(super) fn to_any(listen: &str, beyond_loopback: bool) -> Result<TcpListener, ServerError> {
     let failed = |source| ServerError::Listen { address: listen.to_owned(), source };
     let failed_to_resolve = |error: io::Error| match error.kind() {
@@ -51,8 +51,8 @@ fn tcp(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A server that is started again may have the address while old connections end. Elsewhere it would
-    // let two servers have it at once.
+    // A server that is started again may have the address while old connections end. Elsewhere it
+    // would let two servers have it at once.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;

@@ -1,6 +1,7 @@
 //! How long commands took: sums, and how many took how long.
 //!
-//! Buckets are MongoDB's: powers of two up to 1,024 microseconds, then two for each power, up to half an hour.
+//! Buckets are MongoDB's: powers of two up to 1,024 microseconds, then two for each power, up to
+//! half an hour.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +69,8 @@ impl Latencies {
         Spent { micros, count: sums.count.load(Ordering::Relaxed) }
     }
 
-    /// How many commands of a kind took at least so many microseconds, and less than the next; empty ones are left out.
+    /// How many commands of a kind took at least so many microseconds, and less than the next;
+    /// empty ones are left out.
     pub fn histogram(&self, latency: Latency) -> Vec<(u64, u64)> {
         let buckets = self.0[latency as usize].buckets.get();
         let counts = buckets.into_iter().flat_map(|buckets| buckets.iter().enumerate());

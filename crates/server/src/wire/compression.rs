@@ -79,8 +79,8 @@ impl Compressed {
     /// Reads what stands before the compressed bytes of a `message`, whose `header` was decoded.
     ///
     /// # Errors
-    /// [`WireError`] if there is no OP_MSG inside, if its length isn't one that a message has, or if
-    /// nobody knows the compressor.
+    /// [`WireError`] if there is no OP_MSG inside, if its length isn't one that a message has, or
+    /// if nobody knows the compressor.
     pub fn decode(header: Header, message: &[u8]) -> Result<Compressed, WireError> {
         let Some(head) = message.get(..OFFSET_COMPRESSED) else {
             let field = "the head of a compressed message";
@@ -111,8 +111,8 @@ impl Compressed {
     /// Returns the message inside, its header included.
     ///
     /// # Errors
-    /// [`WireError::Compression`] if `message` isn't compressed as it says, or what comes out has another
-    /// length than announced.
+    /// [`WireError::Compression`] if `message` isn't compressed as it says, or what comes out has
+    /// another length than announced.
     pub fn inflate(&self, message: &[u8]) -> Result<Bytes, WireError> {
         let bytes = self.header.bytes - HEADER_BYTES;
         let compressed = &message[OFFSET_COMPRESSED..];

@@ -1,7 +1,7 @@
 //! CRC-32C (Castagnoli), the checksum that OP_MSG may carry.
 //!
-//! A table of 256 entries, one byte a step: messages with a checksum are rare (drivers send none, and
-//! answers have one only if the request had), so the simple form is enough.
+//! A table of 256 entries, one byte a step: messages with a checksum are rare (drivers send none,
+//! and answers have one only if the request had), so the simple form is enough.
 
 /// The Castagnoli polynomial, bits reversed.
 const POLYNOMIAL: u32 = 0x82f6_3b78;

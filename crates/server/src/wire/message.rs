@@ -121,7 +121,8 @@ impl Message {
         Message::decode_as(message, false)
     }
 
-    /// As [`Message::decode`], of an answer: the documents in it are as deep as any, and lie deeper.
+    /// As [`Message::decode`], of an answer: the documents in it are as deep as any, and lie
+    /// deeper.
     pub fn decode_answer(message: Bytes) -> Result<Message, WireError> {
         Message::decode_as(message, true)
     }
@@ -174,7 +175,8 @@ pub fn answer_head(flags: Flags, body_bytes: usize, request_id: i32, response_to
     header::finish_with(out, body_bytes)
 }
 
-/// Makes a message whose bytes are `head` and `rest` one with a checksum, which is returned: it goes behind them.
+/// Makes a message whose bytes are `head` and `rest` one with a checksum, which is returned: it
+/// goes behind them.
 ///
 /// Panics if `head` is too short to have flags.
 pub fn announce_checksum(head: &mut [u8], rest: &[u8]) -> [u8; CHECKSUM_BYTES] {

@@ -131,8 +131,9 @@ fn unknown_users_look_like_others() {
     }
 }
 
-/// A client that guesses a mechanism by which its user doesn't log in is told the right one, and begins
-/// again by that: drivers take a login that has begun for one of the mechanism that they chose.
+/// A client that guesses a mechanism by which its user doesn't log in is told the right one, and
+/// begins again by that: drivers take a login that has begun for one of the mechanism that they
+/// chose.
 #[test]
 fn a_guessed_login_begins_where_the_guess_is_right() {
     let (server, mut root) = start();

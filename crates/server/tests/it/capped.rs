@@ -1,4 +1,5 @@
-//! Capped collections over the wire: limits, natural order, conversion, cursors that follow the end.
+//! Capped collections over the wire: limits, natural order, conversion, cursors that follow the
+//! end.
 
 use frond_doc::{DocumentBuf, Value};
 

@@ -1,4 +1,5 @@
-//! `collMod`: an index on its way to `unique`, when clustered documents expire; and sizes of ranges.
+//! `collMod`: an index on its way to `unique`, when clustered documents expire; and sizes of
+//! ranges.
 
 use frond_doc::Value;
 

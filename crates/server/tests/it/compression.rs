@@ -44,7 +44,8 @@ fn code_of(message: &Message) -> Option<i64> {
     message.body.get("code")?.as_integer()
 }
 
-/// Sends bytes and nothing more; returns the code of the answer, and whether the connection was closed.
+/// Sends bytes and nothing more; returns the code of the answer, and whether the connection was
+/// closed.
 fn refused(server: &Running, bytes: &[u8]) -> (Option<i64>, bool) {
     let mut stream = server.stream();
     // The server may hang up before it has read everything.
@@ -220,8 +221,8 @@ fn random_bytes_inside_do_no_harm() {
     });
 }
 
-/// Where there is no memory to inflate all messages at once they wait for one another, and an answer
-/// goes out as it is where there is none to compress it.
+/// Where there is no memory to inflate all messages at once they wait for one another, and an
+/// answer goes out as it is where there is none to compress it.
 #[test]
 fn memory_for_what_comes_out_is_waited_for() {
     let server = Running::with_memory(4 << 20);

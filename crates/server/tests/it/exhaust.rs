@@ -122,7 +122,8 @@ fn an_error_is_the_last_answer() {
     assert_eq!(last.message.body.get("code"), Some(Value::Int32(43)));
 }
 
-/// The client takes nothing for a while: the server waits, with no thread, and goes on where it was.
+/// The client takes nothing for a while: the server waits, with no thread, and goes on where it
+/// was.
 #[test]
 fn a_full_socket_is_waited_for() {
     for threads_max in [1, 100] {

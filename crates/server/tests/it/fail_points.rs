@@ -1,5 +1,5 @@
-//! Fail points, as drivers' tests turn them on: what each field does, and that nothing is there unless the server was
-//! started for it.
+//! Fail points, as drivers' tests turn them on: what each field does, and that nothing is there
+//! unless the server was started for it.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! Clients that want more memory than there is: they wait or get less at a time, and nobody is cut off.
+//! Clients that want more memory than there is: they wait or get less at a time, and nobody is cut
+//! off.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

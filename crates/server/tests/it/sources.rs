@@ -1,4 +1,5 @@
-//! First stages that tell of the server: sessions, running commands, plans; and what variables tell of it.
+//! First stages that tell of the server: sessions, running commands, plans; and what variables tell
+//! of it.
 
 use crate::running::Running;
 

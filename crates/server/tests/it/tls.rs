@@ -132,7 +132,8 @@ fn large_messages_go_both_ways_and_in_any_pieces() {
     }
 }
 
-/// What was decrypted and not answered is answered, though the client says nothing more and its thread is wanted.
+/// What was decrypted and not answered is answered, though the client says nothing more and its
+/// thread is wanted.
 #[test]
 fn clients_take_turns_whatever_was_decrypted() {
     let secured = Secured::with(TlsMode::Required, |options| ServerOptions {

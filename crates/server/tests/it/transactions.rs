@@ -1,7 +1,7 @@
 //! Transactions and retryable writes over the wire.
 //!
-//! Method: commands as drivers send them, by hand, so that each state and each code can be met; then
-//! many clients that move money, with a reader that adds it up, while versions are committed.
+//! Method: commands as drivers send them, by hand, so that each state and each code can be met;
+//! then many clients that move money, with a reader that adds it up, while versions are committed.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,7 +160,8 @@ fn who_meets_an_open_transaction_waits_for_its_end() {
         one.begin();
         one.ok("shop", INCREMENT);
         std::thread::scope(|scope| {
-            // The one is a transaction as well, whose first statement this is; the other is by itself.
+            // The one is a transaction as well, whose first statement this is; the other is by
+            // itself.
             scope.spawn(|| {
                 two.begin();
                 two.ok("shop", INCREMENT);

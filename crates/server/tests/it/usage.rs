@@ -1,11 +1,12 @@
-//! What `serverStatus`, `top` and `latencyStats` count, against what a client has done. Goal: numbers that tools show
-//! are of what happened; so each test does a known number of things.
+//! What `serverStatus`, `top` and `latencyStats` count, against what a client has done. Goal:
+//! numbers that tools show are of what happened; so each test does a known number of things.
 
 use frond_doc::{DocumentBuf, Value};
 
 use crate::running::Running;
 
-/// A number within an answer: `network.bytesIn`. Names of collections in `top` have dots: `/` stands between names.
+/// A number within an answer: `network.bytesIn`. Names of collections in `top` have dots: `/`
+/// stands between names.
 fn number(answer: &DocumentBuf, path: &str) -> i64 {
     let mut value = Value::from(answer);
     for name in path.split('/') {

@@ -71,7 +71,8 @@ fn a_branch_is_changed_compared_and_merged() {
     );
 }
 
-/// PyMongo's `db.command("frondResolveConflict", id=…, value=…)` sends the value in the place of the 1.
+/// PyMongo's `db.command("frondResolveConflict", id=…, value=…)` sends the value in the place of
+/// the 1.
 #[test]
 fn a_document_in_the_place_of_the_commands_one_resolves_a_conflict() {
     let server = Running::start();

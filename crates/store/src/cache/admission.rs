@@ -1,12 +1,15 @@
-//! Which chunks were missed lately: what is wanted for the second time is worth a place in a full cache.
+//! Which chunks were missed lately: what is wanted for the second time is worth a place in a full
+//! cache.
 //!
-//! A chunk that is put into a full cache costs more than its place: memory that the processor's cache doesn't
-//! have is written, and another chunk's is freed. Of chunks that are read for one entry each, most go before anybody wants
-//! them again. So such a read only notes its chunk's name here, and the chunk is kept when it is missed once more while
-//! the note is there. (The ghosts of 2Q: Johnson and Shasha, VLDB 1994; ours are a table without order.)
+//! A chunk that is put into a full cache costs more than its place: memory that the processor's
+//! cache doesn't have is written, and another chunk's is freed. Of chunks that are read for one
+//! entry each, most go before anybody wants them again. So such a read only notes its chunk's name
+//! here, and the chunk is kept when it is missed once more while the note is there. (The ghosts of
+//! 2Q: Johnson and Shasha, VLDB 1994; ours are a table without order.)
 //!
-//! A name has one slot, and goes when another's takes it: half of them are gone after about as many misses as there are
-//! slots, but some stay much longer, so that what is wanted more seldom than that gets in at last, too.
+//! A name has one slot, and goes when another's takes it: half of them are gone after about as many
+//! misses as there are slots, but some stay much longer, so that what is wanted more seldom than
+//! that gets in at last, too.
 
 use bytes::Bytes;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -50,7 +53,8 @@ pub enum EntryLookup {
 pub enum Admission {
     /// It has.
     InMemory,
-    /// It has not; reading it was dear, so that the part that was wanted is worth [keeping](crate::ChunkStore::keep_entry).
+    /// It has not; reading it was dear, so that the part that was wanted is worth
+    /// [keeping](crate::ChunkStore::keep_entry).
     EntryWanted,
     /// It has not, and to read it again is cheaper than to keep anything.
     No,

@@ -53,8 +53,8 @@ impl CacheBudget {
         self.bytes_max.saturating_sub(self.left.load(Ordering::Relaxed))
     }
 
-    /// Gives nothing more while it is closed. Who has taken some finds that [refused](CacheBudget::take_refused) once, so that it
-    /// is let go.
+    /// Gives nothing more while it is closed. Who has taken some finds that
+    /// [refused](CacheBudget::take_refused) once, so that it is let go.
     pub(crate) fn set_closed(&self, is_closed: bool) {
         // Looked at first: it hardly ever changes.
         if self.is_closed.load(Ordering::Relaxed) != is_closed {
@@ -88,8 +88,8 @@ impl CacheReservation {
         true
     }
 
-    /// As `more`, for bytes of an interior node that the store's cache has, too: it counts them, and keeps them as long as
-    /// somebody else does.
+    /// As `more`, for bytes of an interior node that the store's cache has, too: it counts them,
+    /// and keeps them as long as somebody else does.
     pub fn share(&self, bytes: u64) -> bool {
         let is_taken = self.more(bytes);
         if is_taken {

@@ -1,11 +1,13 @@
 //! Parts of chunks as plain bytes: what point reads want again of chunks that come from a disk.
 //!
-//! A part takes little more than its bytes: no fields, no allocation of its own and no place in the cache of chunks
-//! (1.08 KB for an entry of 1 KB; as a chunk with one entry it took 1.6). Names are spread over *shards* ([`shard`]), each
-//! with a lock that is held while a part is copied, so that threads seldom meet. A shard's memory are segments, which it
-//! takes as it grows and gives back as the limit falls; without parts it has none.
+//! A part takes little more than its bytes: no fields, no allocation of its own and no place in the
+//! cache of chunks (1.08 KB for an entry of 1 KB; as a chunk with one entry it took 1.6). Names are
+//! spread over *shards* ([`shard`]), each with a lock that is held while a part is copied, so that
+//! threads seldom meet. A shard's memory are segments, which it takes as it grows and gives back as
+//! the limit falls; without parts it has none.
 //!
-//! What may be surprising: a part is copied out. Lent, it would keep its segment, or the shard's lock.
+//! What may be surprising: a part is copied out. Lent, it would keep its segment, or the shard's
+//! lock.
 
 mod shard;
 mod slots;

@@ -1,8 +1,8 @@
-//! A chunk that is made of another: as long, with some bytes in the place of others. It remembers which (its *origin*),
-//! so that whoever wants to know what differs need not compare.
+//! A chunk that is made of another: as long, with some bytes in the place of others. It remembers
+//! which (its *origin*), so that whoever wants to know what differs need not compare.
 //!
-//! Only a few places are remembered, none of them long: of a chunk that differs more there is no origin, and comparing
-//! finds what is shorter to tell.
+//! Only a few places are remembered, none of them long: of a chunk that differs more there is no
+//! origin, and comparing finds what is shorter to tell.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -123,7 +123,8 @@ mod tests {
     use super::*;
     use crate::ChunkKind;
 
-    /// Goal: a changed chunk is the one that is made anew of the same parts, and its origin says where all differences are.
+    /// Goal: a changed chunk is the one that is made anew of the same parts, and its origin says
+    /// where all differences are.
     #[test]
     fn a_changed_chunk_is_as_if_made_anew_and_knows_where_it_differs() {
         let mut known_count = 0;

@@ -1,5 +1,5 @@
-//! Notes of chunks: a bit for one in a sealed pack, the name of one in an open pack. So notes stay small
-//! however many there are: names become bits when their pack is sealed.
+//! Notes of chunks: a bit for one in a sealed pack, the name of one in an open pack. So notes stay
+//! small however many there are: names become bits when their pack is sealed.
 
 use std::collections::HashSet;
 

@@ -12,9 +12,9 @@
 //! What a session's holder learnt before the session began, from a snapshot for instance, must be
 //! kept alive by other means.
 //!
-//! Notes are of two ages: when there are many young ones, they are added to the old ones. Those of one age are
-//! forgotten together, when every session that is open began after the last of them.
-//! A chunk that was written after the *youngest* open session began needs no note: 1 protects it from
+//! Notes are of two ages: when there are many young ones, they are added to the old ones. Those of
+//! one age are forgotten together, when every session that is open began after the last of them. A
+//! chunk that was written after the *youngest* open session began needs no note: 1 protects it from
 //! all of them. When a chunk moves to another pack, its note stays behind, and 1 protects it, too.
 
 use std::collections::BTreeMap;
@@ -55,7 +55,8 @@ pub(crate) struct WritePositions([AtomicU64; PURPOSE_COUNT]);
 pub(crate) struct PackPositions([u64; PURPOSE_COUNT]);
 
 impl WritePositions {
-    /// The next chunk for `purpose` will lie at `offset` in `pack`, or further on, or in a later pack.
+    /// The next chunk for `purpose` will lie at `offset` in `pack`, or further on, or in a later
+    /// pack.
     pub(crate) fn set(&self, purpose: Purpose, pack: PackNumber, offset: u32) {
         self.0[purpose as usize].store(position(pack, offset), Ordering::SeqCst);
     }
@@ -143,8 +144,9 @@ impl Sessions {
         Session { sessions: Arc::clone(self), number }
     }
 
-    /// Notes that somebody was told that `found` are there, each in a pack of some purpose. The caller holds
-    /// the index's lock, so that a collection, which removes from the index under it, can't miss this.
+    /// Notes that somebody was told that `found` are there, each in a pack of some purpose. The
+    /// caller holds the index's lock, so that a collection, which removes from the index under it,
+    /// can't miss this.
     pub(crate) fn touch<'a>(
         &self,
         found: impl IntoIterator<Item = (ChunkHash, &'a Location, Purpose)>,

@@ -1,8 +1,9 @@
-//! Which pack may hold a chunk: a set of pairs of 32 bits of a name and a pack's number, 8 bytes each.
+//! Which pack may hold a chunk: a set of pairs of 32 bits of a name and a pack's number, 8 bytes
+//! each.
 //!
 //! The pairs lie sorted in buckets; a pair's bucket is told by its highest bits. When buckets have
-//! grown, each is cut in two. Names are hashes, so buckets grow alike; whoever makes chunks whose names
-//! begin alike makes one bucket long, and searches stay logarithmic.
+//! grown, each is cut in two. Names are hashes, so buckets grow alike; whoever makes chunks whose
+//! names begin alike makes one bucket long, and searches stay logarithmic.
 //!
 //! An equal pair may be there more than once: two chunks of a pack whose names begin alike.
 

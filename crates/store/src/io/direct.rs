@@ -1,12 +1,14 @@
 //! Reads past the system's cache, where the system can.
 //!
-//! For who keeps in memory what it reads: the system's cache would hold it, too, and where memory is short, finding room for
-//! it costs more of a processor than all the rest of the read. (A control group of 512 MB, 2.2 GB read at random, 8.7 KB at
-//! once: 3.7 to 5.2 µs of a processor instead of 9.6 to 10.0 with 32 threads, 22 to 40 instead of 41 to 45 with one, and 10
-//! to 40 % more reads a second. A fault of 4 KB in a mapped file takes 7.8 to 8.3 and 19.)
+//! For who keeps in memory what it reads: the system's cache would hold it, too, and where memory
+//! is short, finding room for it costs more of a processor than all the rest of the read. (A
+//! control group of 512 MB, 2.2 GB read at random, 8.7 KB at once: 3.7 to 5.2 µs of a processor
+//! instead of 9.6 to 10.0 with 32 threads, 22 to 40 instead of 41 to 45 with one, and 10 to 40 %
+//! more reads a second. A fault of 4 KB in a mapped file takes 7.8 to 8.3 and 19.)
 //!
-//! Such a read begins and ends with a sector, in the file and in memory. The second handle that it needs is opened at the
-//! first one; a system or a disk that doesn't take it is read as usual from then on.
+//! Such a read begins and ends with a sector, in the file and in memory. The second handle that it
+//! needs is opened at the first one; a system or a disk that doesn't take it is read as usual from
+//! then on.
 
 use std::fs::File;
 use std::io;
@@ -27,7 +29,8 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// Reads `bytes` bytes of `file` from `offset`, and returns where in `buffer` they are; `None` if it can't be done.
+    /// Reads `bytes` bytes of `file` from `offset`, and returns where in `buffer` they are; `None`
+    /// if it can't be done.
     pub(super) fn read(
         &self,
         file: &File,

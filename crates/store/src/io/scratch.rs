@@ -1,5 +1,5 @@
-//! A disk over another one: what is written stays in memory, page by page, and the other one is only read. For whoever
-//! opens a damaged data directory to look at it.
+//! A disk over another one: what is written stays in memory, page by page, and the other one is
+//! only read. For whoever opens a damaged data directory to look at it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -123,8 +123,8 @@ impl ScratchFile {
     }
 }
 
-/// Cuts `bytes` bytes at `offset` at the ends of pages: the number of each page, and from where to where in it and in
-/// the bytes.
+/// Cuts `bytes` bytes at `offset` at the ends of pages: the number of each page, and from where to
+/// where in it and in the bytes.
 fn pieces(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

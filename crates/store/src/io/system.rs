@@ -61,7 +61,8 @@ impl Disk for SystemDisk {
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let path = self.path.join(name);
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
-            // A backup on a read-only disk, or somebody else's, can be read. Who means to write took the lock.
+            // A backup on a read-only disk, or somebody else's, can be read. Who means to write
+            // took the lock.
             Err(error) if may_not_write(&error) && !self.is_locked() => File::open(path)?,
             opened => opened?,
         };
@@ -215,7 +216,8 @@ mod tests {
         (path, disk)
     }
 
-    /// Also at its end, which is no sector's, what was written a moment ago, and when the name is gone.
+    /// Also at its end, which is no sector's, what was written a moment ago, and when the name is
+    /// gone.
     #[test]
     fn a_file_is_read_past_the_cache_wherever_it_is_asked_for() {
         let (path, disk) = temporary_disk();

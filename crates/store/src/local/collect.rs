@@ -2,22 +2,22 @@
 //!
 //! 1. From now on, note every chunk that somebody is told of. Seal the open packs: what is written
 //!    from now on lies in packs that this collection leaves alone.
-//! 2. Mark what can be reached from the named roots, the caller's roots, and what open sessions wrote
-//!    or touched ([`super::mark`], [`crate::gc::session`]).
-//! 3. Take what is dead out of the index, a few chunks at a time. Within the same lock, look whether
-//!    one of them was touched meanwhile: it lives then, with all it refers to. What is out of the
-//!    index doesn't exist: putting it again writes it again.
-//! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]) as far as space demands, a round at a
-//!    time, so that a round's packs are gone before the next needs room.
-//!    What was read to be moved was checked; what is damaged is set aside ([`super::heal`]), and if it is needed its pack
-//!    stays as it is.
+//! 2. Mark what can be reached from the named roots, the caller's roots, and what open sessions
+//!    wrote or touched ([`super::mark`], [`crate::gc::session`]).
+//! 3. Take what is dead out of the index, a few chunks at a time. Within the same lock, look
+//!    whether one of them was touched meanwhile: it lives then, with all it refers to. What is out
+//!    of the index doesn't exist: putting it again writes it again.
+//! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]) as far
+//!    as space demands, a round at a time, so that a round's packs are gone before the next needs
+//!    room. What was read to be moved was checked; what is damaged is set aside ([`super::heal`]),
+//!    and if it is needed its pack stays as it is.
 //! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced.
 //!    Then its file is deleted; readers that hold it read on.
 //!
-//! *Crash*: before 5, the old packs are listed and whole, and a chunk that lies in two packs is found
-//! in either. After it, the old files are not listed, and are removed by the next opening. Dead chunks
-//! in packs that stay are in the index again after an opening: they may refer to chunks that are gone.
-//! So `has_many` tells that a chunk is there, and never that all it refers to is.
+//! *Crash*: before 5, the old packs are listed and whole, and a chunk that lies in two packs is
+//! found in either. After it, the old files are not listed, and are removed by the next opening.
+//! Dead chunks in packs that stay are in the index again after an opening: they may refer to chunks
+//! that are gone. So `has_many` tells that a chunk is there, and never that all it refers to is.
 
 use std::collections::HashSet;
 use std::io;
@@ -39,18 +39,20 @@ use crate::pack::Pack;
 use crate::pack::reader::read_index;
 use crate::pack::writer::{PACK_CHUNKS_MAX, Written};
 
-/// A round moves packs of about this many bytes, and of what a collection may take of the disk at most.
+/// A round moves packs of about this many bytes, and of what a collection may take of the disk at
+/// most.
 const ROUND_BYTES: u64 = 1 << 30;
-/// Without `pack_history`, packs with few live chunks stay as long as all packs together take at most this share of
-/// what is reachable: packs of folds die by themselves soon, and what has moved was written for nothing. Collected
-/// again when they have grown by half, they take twice that at most.
+/// Without `pack_history`, packs with few live chunks stay as long as all packs together take at
+/// most this share of what is reachable: packs of folds die by themselves soon, and what has moved
+/// was written for nothing. Collected again when they have grown by half, they take twice that at
+/// most.
 const WHOLE_PERCENT_MAX: u64 = 133;
 /// Packs below this part of a full one are small: with `pack_history` they are put together.
 const SMALL_PACK_DIVISOR: u64 = 8;
 /// With `pack_history`, a pack is rewritten if less than this is where it should be.
 const PACKED_PERCENT_MIN: u64 = 90;
-/// Without it, packs that version commits wrote are packed too, once so much of one is history; and of
-/// these so many bytes at most in one collection.
+/// Without it, packs that version commits wrote are packed too, once so much of one is history; and
+/// of these so many bytes at most in one collection.
 const STEADY_HISTORY_PERCENT_MIN: u64 = 60;
 const STEADY_BYTES_MAX: u64 = 256 << 20;
 /// Without it, small packs are put together when there are more of a kind than this.
@@ -155,7 +157,8 @@ impl Collector<'_, '_> {
         self.collection.options.live_percent_min > 100
     }
 
-    /// What is lost and needed can't be moved, and must not go: perhaps somebody can read it one day.
+    /// What is lost and needed can't be moved, and must not go: perhaps somebody can read it one
+    /// day.
     fn packs_with_lost(&self) -> HashSet<PackNumber> {
         self.store.index(|index| {
             let needed = index.lost().filter(|(hash, damage)| self.marks.needs(**hash, damage));
@@ -250,7 +253,8 @@ impl Collector<'_, '_> {
         Ok(())
     }
 
-    /// Whether an entry of this name is live: an index may have a chunk twice, and one place of it is marked.
+    /// Whether an entry of this name is live: an index may have a chunk twice, and one place of it
+    /// is marked.
     fn has_live_namesake(
         &self,
         pack: PackNumber,
@@ -378,8 +382,8 @@ impl Collector<'_, '_> {
         Ok(())
     }
 
-    /// Takes from `left` as many packs as there is room to move, those first that win most for what is written
-    /// where there isn't enough for all; and the rest.
+    /// Takes from `left` as many packs as there is room to move, those first that win most for what
+    /// is written where there isn't enough for all; and the rest.
     fn next_round(&self, mut left: Vec<Candidate>) -> (Vec<Candidate>, Vec<Candidate>) {
         // An eighth for the new packs' indexes.
         let room = self.store.writable_bytes().map_or(u64::MAX, |bytes| bytes / 8 * 7);

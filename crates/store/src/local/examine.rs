@@ -1,8 +1,8 @@
 //! Reads a directory that can't be opened, and lists all damage in it: for `frond fsck`.
 //!
-//! Opening stops at the first damage, as it must. This goes on: a pack whose index is damaged is scanned
-//! frame by frame; behind a damaged frame, the next whole one is searched for byte by byte. Without a
-//! manifest, every pack in the directory is looked at. Nothing is changed.
+//! Opening stops at the first damage, as it must. This goes on: a pack whose index is damaged is
+//! scanned frame by frame; behind a damaged frame, the next whole one is searched for byte by byte.
+//! Without a manifest, every pack in the directory is looked at. Nothing is changed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,7 +27,8 @@ pub struct Examined {
 
 struct Examiner<'a> {
     disk: &'a dyn Disk,
-    /// Who takes what is whole, if anybody does; then packs are read beyond what is known to be durable, too.
+    /// Who takes what is whole, if anybody does; then packs are read beyond what is known to be
+    /// durable, too.
     rescue: Option<&'a mut dyn FnMut(Chunk) -> Result<(), StoreError>>,
     roots: Option<BTreeMap<String, ChunkHash>>,
     progress: &'a mut dyn FnMut(u64),
@@ -35,12 +36,12 @@ struct Examiner<'a> {
     damages: Vec<StoreError>,
 }
 
-/// Lists all damage in `machine`'s disk, which no process may have open. `progress` is told how many
-/// chunks are done, again and again.
+/// Lists all damage in `machine`'s disk, which no process may have open. `progress` is told how
+/// many chunks are done, again and again.
 ///
 /// # Errors
-/// [`StoreError::Io`] if the disk does not answer; [`StoreError::Version`] if another version wrote the
-/// manifest.
+/// [`StoreError::Io`] if the disk does not answer; [`StoreError::Version`] if another version wrote
+/// the manifest.
 pub fn examine(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<Examined, StoreError> {
     let disk = &*machine.disk;
     disk.lock().map_err(|error| StoreError::io("LOCK", error))?;

@@ -1,8 +1,8 @@
 //! Reads chunks from packs: through the cache one by one or many at once, or past it.
 //!
 //! Frames that lie near each other are fetched by one read. A frame that holds several chunks is
-//! decompressed once for all that are wanted of it; the others in it go to the cache too, since they
-//! are versions of one another, and who reads one soon reads the next.
+//! decompressed once for all that are wanted of it; the others in it go to the cache too, since
+//! they are versions of one another, and who reads one soon reads the next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ impl LocalStore {
         Ok(chunk)
     }
 
-    /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept, as they are.
+    /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept,
+    /// as they are.
     pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<EntryLookup, StoreError> {
         self.read_whole(hash, |pack, at| self.glimpse_at(hash, pack, at))
     }
@@ -100,7 +101,8 @@ impl LocalStore {
         })
     }
 
-    /// As `read_frame`, past the system's cache. They may share the buffer that was read to: they are to be let go soon.
+    /// As `read_frame`, past the system's cache. They may share the buffer that was read to: they
+    /// are to be let go soon.
     fn read_past_cache(&self, pack: &Pack, at: &Location) -> Result<Vec<Chunk>, StoreError> {
         let (offset, bytes) = (u64::from(at.place.offset), at.place.bytes as usize);
         let read = |buffer: &mut Vec<u8>| pack.read_past_cache(offset, bytes, buffer);
@@ -108,8 +110,8 @@ impl LocalStore {
         decode_frame_lent(pack, offset, &frame)
     }
 
-    /// Fetches `hashes` from the disk, in any order, and tells `take` of every chunk that was read on
-    /// the way. `take` may hear of a chunk more than once. What is damaged is set aside.
+    /// Fetches `hashes` from the disk, in any order, and tells `take` of every chunk that was read
+    /// on the way. `take` may hear of a chunk more than once. What is damaged is set aside.
     pub(super) fn fetch_many(
         &self,
         hashes: &[ChunkHash],

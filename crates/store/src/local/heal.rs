@@ -1,19 +1,23 @@
-//! Presence is no proof: frames are read again before a good copy of what they hold is thrown away, and what is found
-//! damaged is set aside.
+//! Presence is no proof: frames are read again before a good copy of what they hold is thrown away,
+//! and what is found damaged is set aside.
 //!
-//! 1. Who would drop a chunk because its name is in the index asks [`LocalStore::find_whole`] first. It reads the frames from
-//!    their files, those that lie near each other by one read, and looks at their checksums. A checksum binds a frame's
-//!    bytes to the names of its chunks, so nothing is decompressed.
-//! 2. A damaged frame is *set aside* ([`crate::index`], invariant 3): its chunks are absent. So the put goes on and writes
-//!    them, which is all that healing takes. Readers, moves and scrubbing set aside what they meet, too.
-//! 3. The manifest lists the frames that were set aside, from the next sync on at the latest: a sync that makes the new copy
-//!    durable doesn't return before. So no opening takes the old frame for the chunk's place. Each opening reads these
-//!    frames again, and takes back those that are whole after all.
-//! 4. If the cache of decompressed chunks has what was lost, or another place holds it, it is put from there at once. If
-//!    what lies in its place turns out to be whole when it is read again, it is put from there.
+//! 1. Who would drop a chunk because its name is in the index asks [`LocalStore::find_whole`]
+//!    first. It reads the frames from their files, those that lie near each other by one read, and
+//!    looks at their checksums. A checksum binds a frame's bytes to the names of its chunks, so
+//!    nothing is decompressed.
+//! 2. A damaged frame is *set aside* ([`crate::index`], invariant 3): its chunks are absent. So the
+//!    put goes on and writes them, which is all that healing takes. Readers, moves and scrubbing
+//!    set aside what they meet, too.
+//! 3. The manifest lists the frames that were set aside, from the next sync on at the latest: a
+//!    sync that makes the new copy durable doesn't return before. So no opening takes the old frame
+//!    for the chunk's place. Each opening reads these frames again, and takes back those that are
+//!    whole after all.
+//! 4. If the cache of decompressed chunks has what was lost, or another place holds it, it is put
+//!    from there at once. If what lies in its place turns out to be whole when it is read again, it
+//!    is put from there.
 //!
-//! What was read from a disk comes through the system's cache, if that has it: what isn't seen so is found by a scrub, which
-//! reads past it.
+//! What was read from a disk comes through the system's cache, if that has it: what isn't seen so
+//! is found by a scrub, which reads past it.
 
 use std::sync::Arc;
 
@@ -36,8 +40,8 @@ const FINDINGS_MAX: usize = 1000;
 type Wanted = (Arc<Pack>, Location, usize);
 
 impl LocalStore {
-    /// Tells for each of `hashes` whether its chunk is there and whole, and notes that this was told. What isn't whole is
-    /// set aside.
+    /// Tells for each of `hashes` whether its chunk is there and whole, and notes that this was
+    /// told. What isn't whole is set aside.
     pub(super) fn find_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         loop {
             let found = self.find_and_touch(hashes)?;
@@ -48,15 +52,17 @@ impl LocalStore {
         }
     }
 
-    /// Reads the frames of chunks of which packs hold other copies that aren't in force, before one of these may go: an
-    /// opening took the first copy that it met, and that may be the damaged one of the two.
+    /// Reads the frames of chunks of which packs hold other copies that aren't in force, before one
+    /// of these may go: an opening took the first copy that it met, and that may be the damaged one
+    /// of the two.
     pub(super) fn check_duplicates(&self) -> Result<(), StoreError> {
         let hashes = self.index(Index::not_in_force);
         let found = self.find_many(&hashes)?;
         self.set_aside_damaged(&hashes, found).map(drop)
     }
 
-    /// Reads the frames that were found, and sets those aside that aren't whole. Returns whether there were any.
+    /// Reads the frames that were found, and sets those aside that aren't whole. Returns whether
+    /// there were any.
     fn set_aside_damaged(
         &self,
         hashes: &[ChunkHash],
@@ -139,8 +145,9 @@ impl LocalStore {
         self.note_finding(finding);
     }
 
-    /// The chunk as it lies in another place than `damaged`, in force or not: it may have been put again after a
-    /// collection had taken it for dead, and an opening took the first copy that it met.
+    /// The chunk as it lies in another place than `damaged`, in force or not: it may have been put
+    /// again after a collection had taken it for dead, and an opening took the first copy that it
+    /// met.
     fn other_copy(&self, hash: ChunkHash, damaged: &Location) -> Option<Chunk> {
         let mut copies = self.writer().copies(hash);
         for (pack, bytes) in self.sealed_packs() {
@@ -185,7 +192,8 @@ impl LocalStore {
         (again.hash() == hash).then_some(again)
     }
 
-    /// Does `read` with where `hash` lies. What it finds damaged there is set aside; if that heals it, it is read once more.
+    /// Does `read` with where `hash` lies. What it finds damaged there is set aside; if that heals
+    /// it, it is read once more.
     pub(super) fn read_whole<T>(
         &self,
         hash: ChunkHash,
@@ -210,8 +218,8 @@ impl LocalStore {
         }
     }
 
-    /// Puts a chunk that was lost again, if what lies in its place is whole now: what was wrong was the way there. Returns
-    /// whether it is stored.
+    /// Puts a chunk that was lost again, if what lies in its place is whole now: what was wrong was
+    /// the way there. Returns whether it is stored.
     pub(super) fn heal_in_place(&self, hash: ChunkHash) -> bool {
         let lost = self.index(|index| {
             let damage = index.damage(hash)?;
@@ -248,7 +256,8 @@ impl LocalStore {
     }
 }
 
-/// All places of a chunk in a sealed pack of so many bytes: one that was put again for damage has two.
+/// All places of a chunk in a sealed pack of so many bytes: one that was put again for damage has
+/// two.
 fn places(pack: &Pack, bytes: u64, hash: ChunkHash) -> Vec<FrameOffset> {
     let entries = read_index(pack, bytes).or_else(|_| pack.rescued().map(<[PackedChunk]>::to_vec));
     let entries = entries.unwrap_or_default();

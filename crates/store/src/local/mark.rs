@@ -1,16 +1,17 @@
 //! Marking: which chunks can be reached.
 //!
 //! 1. References are followed from the roots, many chunks at a time, past the cache's insertion, so
-//!    that readers keep what they have there. A chunk that refers to nothing is marked and not read.
+//!    that readers keep what they have there. A chunk that refers to nothing is marked and not
+//!    read.
 //! 2. *Current* is what can be reached without passing a commit: the working state. Commits wait
 //!    until that is done; what only they reach is *history*.
-//! 3. Marks are bits at a chunk's position in its pack's index: exact, and a bit or two a chunk. Chunks of packs
-//!    that were open when marking began are few, and marked by name.
+//! 3. Marks are bits at a chunk's position in its pack's index: exact, and a bit or two a chunk.
+//!    Chunks of packs that were open when marking began are few, and marked by name.
 //!
-//! From the roots, everything must be there: a missing chunk ends the collection before
-//! anything is removed, and a damaged one does if it refers to others, since what is below it isn't known. A damaged one
-//! that refers to nothing is noted as needed. What a session touched may be garbage that was being looked at, whose parts
-//! are gone already: there, what is missing is passed over.
+//! From the roots, everything must be there: a missing chunk ends the collection before anything is
+//! removed, and a damaged one does if it refers to others, since what is below it isn't known. A
+//! damaged one that refers to nothing is noted as needed. What a session touched may be garbage
+//! that was being looked at, whose parts are gone already: there, what is missing is passed over.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -32,8 +33,8 @@ use crate::pack::reader::{Naming, read_index};
 
 /// Chunks that are read together. Bounds memory: each may push as many as it refers to.
 const BATCH_COUNT: usize = 256;
-/// Chunks that are searched together: what is known of each takes some hundred bytes meanwhile, and with fewer a
-/// page of an index is read more often.
+/// Chunks that are searched together: what is known of each takes some hundred bytes meanwhile, and
+/// with fewer a page of an index is read more often.
 const SEARCHED_COUNT: usize = 8 << 10;
 
 /// What is done with a reference to a chunk that isn't there.
@@ -71,7 +72,8 @@ pub(super) fn pace(tell: &mut dyn FnMut(u64) -> ControlFlow<()>, bytes: u64) -> 
 /// What is reachable, as far as it has been followed.
 pub(super) struct Marks<'a> {
     store: &'a LocalStore,
-    /// The packs that were sealed when marking began, and their lengths. Of their chunks there are bits.
+    /// The packs that were sealed when marking began, and their lengths. Of their chunks there are
+    /// bits.
     sealed: BTreeMap<PackNumber, (Arc<Pack>, u64)>,
     live: PackBitmap,
     current: PackBitmap,
@@ -124,7 +126,8 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// Whether the chunk at `position` in the index of `pack`, sealed when marking began, is marked.
+    /// Whether the chunk at `position` in the index of `pack`, sealed when marking began, is
+    /// marked.
     pub(super) fn is_live(&self, pack: PackNumber, position: u32) -> bool {
         self.live.get(pack, position)
     }
@@ -228,8 +231,8 @@ impl<'a> Marks<'a> {
         self.follow(Absent::PassedOver, false, tell)
     }
 
-    /// Marks those of `touched` that nothing needs to be read for, with the index locked. Returns the
-    /// others.
+    /// Marks those of `touched` that nothing needs to be read for, with the index locked. Returns
+    /// the others.
     pub(super) fn mark_at_once(&mut self, touched: LiveSet, index: &Index) -> LiveSet {
         let mut others = touched;
         others.bits.clear_all(&self.live);
@@ -305,8 +308,8 @@ impl<'a> Marks<'a> {
             })?;
             self.commits.extend(commits);
             self.push(&found, absent, current)?;
-            // A shallow clone lacks the parents of its oldest commits. One that is lost is missed all
-            // the same: whoever keeps commits refers to each of them, not only to the last.
+            // A shallow clone lacks the parents of its oldest commits. One that is lost is missed
+            // all the same: whoever keeps commits refers to each of them, not only to the last.
             let absent = if absent == Absent::Refused { Absent::PassedOver } else { absent };
             self.push(&parents, absent, current)?;
             pace(tell, bytes)?;

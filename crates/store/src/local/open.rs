@@ -4,16 +4,18 @@
 //!    before any pack exists, so that packs without a manifest are damage, never a new store.
 //! 2. Remove `MANIFEST.new` and packs that the manifest doesn't list: nothing in them was
 //!    acknowledged.
-//! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Search the open ones for frames
-//!    ([`crate::pack::recover`]). A crash leaves zeros behind the length that the manifest records, or a part of an index:
-//!    these are cut off. Other bytes that are no whole frame stay where they are.
+//! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Search the open
+//!    ones for frames ([`crate::pack::recover`]). A crash leaves zeros behind the length that the
+//!    manifest records, or a part of an index: these are cut off. Other bytes that are no whole
+//!    frame stay where they are.
 //! 4. Write the frames after that length again and sync them: they may be in the page cache only
 //!    (see [`rewrite`]), and putting one of them again must find it durable.
 //! 5. Publish a manifest with the lengths found.
 //!
-//! *Damage* keeps no store closed but for that of the manifest. A pack without a right index is searched for frames, and gets
-//! another index behind what it has. A damaged frame is set aside ([`super::heal`]). What lies where nobody knows what it
-//! was is a *hole*: a place in a pack, or all of one whose file is gone. What isn't found may have lain there.
+//! *Damage* keeps no store closed but for that of the manifest. A pack without a right index is
+//! searched for frames, and gets another index behind what it has. A damaged frame is set aside
+//! ([`super::heal`]). What lies where nobody knows what it was is a *hole*: a place in a pack, or
+//! all of one whose file is gone. What isn't found may have lain there.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -356,8 +358,8 @@ impl Loaded {
         Ok(())
     }
 
-    /// Adds the chunks of a pack, which ascend by name if it is sealed. A chunk that is there already keeps
-    /// its place: either is right.
+    /// Adds the chunks of a pack, which ascend by name if it is sealed. A chunk that is there
+    /// already keeps its place: either is right.
     fn insert_all(
         &mut self,
         pack: PackNumber,
@@ -455,7 +457,8 @@ fn open_pack(
     }
 }
 
-/// Leaves one place of each chunk: a pack has two where damage that a chunk was put again for is gone.
+/// Leaves one place of each chunk: a pack has two where damage that a chunk was put again for is
+/// gone.
 fn keep_first(entries: &mut Vec<PackedChunk>) {
     let mut names = HashSet::with_hasher(NameHasherBuilder);
     entries.retain(|entry| names.insert(entry.hash));
@@ -475,8 +478,8 @@ fn mend_header(pack: &Pack) -> Result<(), StoreError> {
     pack.file.write_all_at(0, &prefix(PACK_MAGIC)).map_err(|error| pack.io(error))
 }
 
-/// Writes an index of `entries` behind all that the pack has, of which so many bytes should be there. Returns the pack's
-/// length then.
+/// Writes an index of `entries` behind all that the pack has, of which so many bytes should be
+/// there. Returns the pack's length then.
 fn append_index(
     pack: &Pack,
     bytes_durable: u64,

@@ -1,13 +1,16 @@
-//! Reads ahead for who passes by chunks in the order in which they were put, as who reads a range does: folds and flushes
-//! put neighbours one after the other.
+//! Reads ahead for who passes by chunks in the order in which they were put, as who reads a range
+//! does: folds and flushes put neighbours one after the other.
 //!
-//! 1. The first chunk that isn't in the cache is looked up. What lies behind it is read with it, as much as the chunks
-//!    that are wanted may take.
-//! 2. Frame by frame, the bytes are compared with the chunks that are wanted next, by the names in frames' headers: none of
-//!    these is looked up. What can't be found so ends the reading; the caller asks for the rest in its turn.
-//! 3. A frame is checked and decompressed when its chunk is opened. In a full cache it is kept if it was wanted lately.
+//! 1. The first chunk that isn't in the cache is looked up. What lies behind it is read with it, as
+//!    much as the chunks that are wanted may take.
+//! 2. Frame by frame, the bytes are compared with the chunks that are wanted next, by the names in
+//!    frames' headers: none of these is looked up. What can't be found so ends the reading; the
+//!    caller asks for the rest in its turn.
+//! 3. A frame is checked and decompressed when its chunk is opened. In a full cache it is kept if
+//!    it was wanted lately.
 //!
-//! So to read more than is needed costs a copy of compressed bytes, and a scan costs the cache nothing.
+//! So to read more than is needed costs a copy of compressed bytes, and a scan costs the cache
+//! nothing.
 
 use std::sync::Arc;
 

@@ -1,16 +1,17 @@
 //! Moving live chunks out of packs that go.
 //!
-//! 1. What belongs to the working state is moved as it comes, one chunk a frame: it is read at random. A
-//!    collection in the background copies such frames as they lie, with their checksums: what compressing
-//!    them better would win is lost again at the next edit. A thorough one compresses them anew.
-//! 2. Of what is history only, a *sketch* is made: chunks of which much is equal have equal sketches,
-//!    mostly ([`sketch`]). Sorted by sketch, versions of the same node lie side by side, in the order in
-//!    which they were written.
+//! 1. What belongs to the working state is moved as it comes, one chunk a frame: it is read at
+//!    random. A collection in the background copies such frames as they lie, with their checksums:
+//!    what compressing them better would win is lost again at the next edit. A thorough one
+//!    compresses them anew.
+//! 2. Of what is history only, a *sketch* is made: chunks of which much is equal have equal
+//!    sketches, mostly ([`sketch`]). Sorted by sketch, versions of the same node lie side by side,
+//!    in the order in which they were written.
 //! 3. Neighbours are put together into frames of up to [`GROUP_BYTES`] and compressed as one: each
 //!    version costs about what changed.
 //!
-//! Nothing here knows what a payload means: relation is seen in the bytes. Memory: 64 bytes a chunk of
-//! at most [`SKETCHES_MAX`] chunks, then they are moved and the next begin.
+//! Nothing here knows what a payload means: relation is seen in the bytes. Memory: 64 bytes a chunk
+//! of at most [`SKETCHES_MAX`] chunks, then they are moved and the next begin.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +30,8 @@ use crate::pack::frames::Frames;
 use crate::pack::reader::Naming;
 use crate::pack::writer::Written;
 
-/// Most uncompressed bytes of a group, but for a chunk that is larger: reading one decompresses all.
+/// Most uncompressed bytes of a group, but for a chunk that is larger: reading one decompresses
+/// all.
 const GROUP_BYTES: usize = 512 << 10;
 /// Most chunks of a group.
 const GROUP_COUNT: usize = 256;
@@ -124,8 +126,8 @@ impl<'a, 'b> Repack<'a, 'b> {
         Ok(())
     }
 
-    /// Reads the frames of `batch` as they lie. Those that hold other chunks too go to `others`; so do those that are
-    /// damaged, which may be healed by then.
+    /// Reads the frames of `batch` as they lie. Those that hold other chunks too go to `others`; so
+    /// do those that are damaged, which may be healed by then.
     fn copy(
         &mut self,
         pack: &Pack,
@@ -181,7 +183,8 @@ impl<'a, 'b> Repack<'a, 'b> {
         Ok(())
     }
 
-    /// Reads chunks past the cache, in the order of `hashes`; without those that are damaged, which are set aside.
+    /// Reads chunks past the cache, in the order of `hashes`; without those that are damaged, which
+    /// are set aside.
     fn read(&mut self, hashes: impl Iterator<Item = ChunkHash>) -> Result<Vec<Chunk>, Halt> {
         let hashes: Vec<ChunkHash> = hashes.collect();
         let mut found: HashMap<ChunkHash, Chunk, NameHasherBuilder> = HashMap::default();
@@ -244,7 +247,8 @@ impl<'a, 'b> Repack<'a, 'b> {
     }
 }
 
-/// How many of the first of `sorted` make a group: related ones, or others where a group would be small.
+/// How many of the first of `sorted` make a group: related ones, or others where a group would be
+/// small.
 fn group_count(sorted: &[Sketched]) -> usize {
     let mut bytes = 0;
     let mut count = 0;
@@ -265,8 +269,8 @@ fn group_count(sorted: &[Sketched]) -> usize {
 const WINDOW_BYTES: usize = 32;
 
 /// The least of the hashes of all windows of `bytes`: two contents have the same one with the
-/// probability that is the share of windows they have in common (Broder 1997, "On the resemblance and
-/// containment of documents"); the rolling hash is that of FastCDC's gear table.
+/// probability that is the share of windows they have in common (Broder 1997, "On the resemblance
+/// and containment of documents"); the rolling hash is that of FastCDC's gear table.
 fn sketch(bytes: &[u8]) -> u64 {
     let (mut hash, mut least) = (0u64, u64::MAX);
     for (position, byte) in bytes.iter().enumerate() {

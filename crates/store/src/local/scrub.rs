@@ -1,9 +1,11 @@
-//! A scrub: everything is read again from the disk while the store serves, so that damage is found while there still is a
-//! good copy: in the cache of decompressed chunks, in the log, at a remote, in a backup.
+//! A scrub: everything is read again from the disk while the store serves, so that damage is found
+//! while there still is a good copy: in the cache of decompressed chunks, in the log, at a remote,
+//! in a backup.
 //!
 //! 1. Pack by pack, beginning at one that the caller chooses: who is stopped often comes to all so.
-//! 2. Each frame is read past the system's cache, which may have what the disk lost, and its checksum compared. That of an
-//!    open pack is read through the cache: the disk may not have it yet.
+//! 2. Each frame is read past the system's cache, which may have what the disk lost, and its
+//!    checksum compared. That of an open pack is read through the cache: the disk may not have it
+//!    yet.
 //! 3. What is damaged is set aside ([`super::heal`]), and told to who asks for findings.
 
 use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
 //! Reads a whole store from the disk and lists what is damaged.
 //!
-//! Pack by pack: the index of a sealed one is read anew, of an open one that in memory is taken; each
-//! frame is read by it, so that one damaged frame doesn't hide those behind it. Headers and the manifest
-//! are read again, too.
+//! Pack by pack: the index of a sealed one is read anew, of an open one that in memory is taken;
+//! each frame is read by it, so that one damaged frame doesn't hide those behind it. Headers and
+//! the manifest are read again, too.
 
 use std::sync::Arc;
 

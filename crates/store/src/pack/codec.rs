@@ -1,13 +1,14 @@
 //! How the bytes of a frame are compressed: LZ4 for what is soon rewritten, zstd for what stays.
 //!
-//! Measured on 320 commits of a real data set, one chunk a frame: with LZ4 a commit takes 0.91 ms of
-//! CPU and all take 16.8 MB; zstd's level 1: 1.19 ms and 12.5 MB; 3: 1.16 ms and 12.1 MB; 6: 1.97 ms
-//! and 11.3 MB; 9: 2.75 ms and 11.2 MB. On 100 random edits in 200,000 entries of random letters, level
-//! 3 costs twice the processor time of level 1. So commits take level 1, and LZ4 where it doesn't pay.
+//! Measured on 320 commits of a real data set, one chunk a frame: with LZ4 a commit takes 0.91 ms
+//! of CPU and all take 16.8 MB; zstd's level 1: 1.19 ms and 12.5 MB; 3: 1.16 ms and 12.1 MB; 6:
+//! 1.97 ms and 11.3 MB; 9: 2.75 ms and 11.2 MB. On 100 random edits in 200,000 entries of random
+//! letters, level 3 costs twice the processor time of level 1. So commits take level 1, and LZ4
+//! where it doesn't pay.
 //!
-//! *Hostile bytes*: a frame's header says how long its content is, and that is bounded before it gets
-//! here. Content is decompressed into exactly so many bytes, in one piece, so that neither codec
-//! allocates by the compressed bytes' own word.
+//! *Hostile bytes*: a frame's header says how long its content is, and that is bounded before it
+//! gets here. Content is decompressed into exactly so many bytes, in one piece, so that neither
+//! codec allocates by the compressed bytes' own word.
 //!
 //! zstd's contexts are dear to make (hundreds of kilobytes), so each thread keeps its own.
 
@@ -27,10 +28,11 @@ const SAVING_DIVISOR: usize = 16;
 const LEVEL_CHUNK: i32 = 1;
 /// zstd's level where time was asked for to save space.
 const LEVEL_FIRM: i32 = 6;
-/// Single chunks below this, as the leaves of indexes are, get no zstd on the way: making its tables, and
-/// reading them, costs as much as for long ones. Measured on 400,000 documents with four indexes: a commit of 100
-/// takes 34 instead of 43 ms of processor time, a merge of 1,000 a side that reads such commits 179 instead
-/// of 253; a commit writes 2.5 instead of 2.1 MB until a collection packs it. LZ4 for all chunks: 34 ms, 186, 2.7 MB.
+/// Single chunks below this, as the leaves of indexes are, get no zstd on the way: making its
+/// tables, and reading them, costs as much as for long ones. Measured on 400,000 documents with
+/// four indexes: a commit of 100 takes 34 instead of 43 ms of processor time, a merge of 1,000 a
+/// side that reads such commits 179 instead of 253; a commit writes 2.5 instead of 2.1 MB until a
+/// collection packs it. LZ4 for all chunks: 34 ms, 186, 2.7 MB.
 const MEDIUM_BYTES_MIN: usize = 8 << 10;
 /// Where names are more than one byte in so many, zstd finds little that LZ4 doesn't.
 const NAMES_SHARE: usize = 4;
@@ -66,8 +68,9 @@ pub(crate) enum Effort {
 }
 
 impl Effort {
-    /// This effort, or less where it can't pay: in short chunks, and in a single interior node, which is made
-    /// of names that look random. Most chunks of a small version commit in a large tree are one of these.
+    /// This effort, or less where it can't pay: in short chunks, and in a single interior node,
+    /// which is made of names that look random. Most chunks of a small version commit in a large
+    /// tree are one of these.
     pub(crate) fn worth(self, chunks: &[&Chunk]) -> Effort {
         match (self, chunks) {
             (Effort::Medium, [chunk]) if chunk.encoded().len() < MEDIUM_BYTES_MIN => Effort::Light,

@@ -98,7 +98,8 @@ pub(crate) fn frame_bytes(header: &[u8]) -> Option<usize> {
     Some(FRAME_HEADER_BYTES + chunk_count * TABLE_ENTRY_BYTES + stored)
 }
 
-/// The chunks of the frame that begins with `header`, by its own word; `read` reads so many bytes of it.
+/// The chunks of the frame that begins with `header`, by its own word; `read` reads so many bytes
+/// of it.
 pub(crate) fn claimed_chunks(
     header: &[u8],
     read: impl FnOnce(usize) -> Option<Vec<u8>>,
@@ -176,8 +177,9 @@ impl<'a> Frame<'a> {
         self.table.chunks_exact(TABLE_ENTRY_BYTES).filter_map(table_chunk)
     }
 
-    /// Returns the encoded bytes of all the frame's chunks, in the order in which they lie. Of bytes that aren't compressed
-    /// there is a copy, unless the frame was parsed from `whole`: then they are shared with it.
+    /// Returns the encoded bytes of all the frame's chunks, in the order in which they lie. Of
+    /// bytes that aren't compressed there is a copy, unless the frame was parsed from `whole`: then
+    /// they are shared with it.
     pub(crate) fn decode(
         &self,
         whole: Option<&Bytes>,
@@ -188,8 +190,9 @@ impl<'a> Frame<'a> {
                 .ok_or("a frame can't be decompressed")?
                 .into(),
         };
-        // Their lengths add up to all of it: that was checked when the frame was parsed. Chunks of a
-        // group are copied apart, since one that stays in a cache must not keep all of them in memory.
+        // Their lengths add up to all of it: that was checked when the frame was parsed. Chunks of
+        // a group are copied apart, since one that stays in a cache must not keep all of them in
+        // memory.
         let is_group = self.table.len() > TABLE_ENTRY_BYTES;
         let split = move |(chunk, bytes): (NewChunk, usize)| {
             let part = rest.split_to(bytes);

@@ -1,5 +1,6 @@
-//! Frames on their way to a pack: they lie one after the other in one buffer, as they will in the file,
-//! so that each is compressed into its place and all are written by one call, without a copy between.
+//! Frames on their way to a pack: they lie one after the other in one buffer, as they will in the
+//! file, so that each is compressed into its place and all are written by one call, without a copy
+//! between.
 //!
 //! The buffer is used again ([`Frames::into_buffer`]): the kernel clears each page of a fresh one.
 
@@ -9,12 +10,13 @@ use super::codec::{Codec, Effort, compress, compressed_bytes_max};
 use super::format::{FRAME_HEADER_BYTES, FrameHead, MAX_FRAME_CHUNKS, TABLE_ENTRY_BYTES};
 use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash};
 
-/// Where so many attempts were in vain, only one in `TRIED_AFTERWARDS` is made: chunks that are put together are mostly
-/// of one tree. On 8 KB of random letters LZ4 takes 10 to 16 µs and saves 4 %, zstd 27 and saves 35 %; on documents 15 to 20
-/// and a third, 27 and two thirds.
+/// Where so many attempts were in vain, only one in `TRIED_AFTERWARDS` is made: chunks that are put
+/// together are mostly of one tree. On 8 KB of random letters LZ4 takes 10 to 16 µs and saves 4 %,
+/// zstd 27 and saves 35 %; on documents 15 to 20 and a third, 27 and two thirds.
 const IN_VAIN_MAX: usize = 4;
 const TRIED_AFTERWARDS: usize = 8;
-/// Single chunks of which zstd saves less than such a part get LZ4: history is packed once more later.
+/// Single chunks of which zstd saves less than such a part get LZ4: history is packed once more
+/// later.
 const ZSTD_SAVING_DIVISOR: usize = 2;
 
 /// Whether a way to compress is worth trying.
@@ -202,7 +204,8 @@ mod tests {
         Chunk::new(ChunkKind::Blob, &[], &(0..CHUNK_BYTES).map(letter).collect::<Vec<u8>>())
     }
 
-    /// How many frames have which codec after `count` chunks of some letters, and that all can be read.
+    /// How many frames have which codec after `count` chunks of some letters, and that all can be
+    /// read.
     fn codecs(effort: Effort, letters: u32, count: u32) -> [usize; 3] {
         let (mut frames, mut codecs) = (Frames::default(), [0; 3]);
         let chunks: Vec<Chunk> = (0..count).map(|seed| content(seed * 2, letters)).collect();

@@ -1,18 +1,19 @@
 //! Compresses into LZ4's block format: chunks of a few kilobytes, as the leaves of trees are.
 //!
-//! A block is a row of *sequences*: bytes as they are (*literals*), then a *match*, which tells how far back the same
-//! bytes stood and how many they are. It ends with literals alone.
+//! A block is a row of *sequences*: bytes as they are (*literals*), then a *match*, which tells how
+//! far back the same bytes stood and how many they are. It ends with literals alone.
 //!
-//! 1. From the end of the last match on, every second place is looked at, and after many in vain fewer and fewer. Its
-//!    next bytes are hashed to a slot of a table, which tells where bytes of that slot stood last; the table learns
-//!    of this place and of the one behind it.
-//! 2. If four bytes are the same, the match is made as long as it goes, backward too: so what begins between two places
-//!    that are looked at is found whole.
+//! 1. From the end of the last match on, every second place is looked at, and after many in vain
+//!    fewer and fewer. Its next bytes are hashed to a slot of a table, which tells where bytes of
+//!    that slot stood last; the table learns of this place and of the one behind it.
+//! 2. If four bytes are the same, the match is made as long as it goes, backward too: so what
+//!    begins between two places that are looked at is found whole.
 //!
-//! The format is that of <https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md>, the search that of its reference,
-//! but for the places between. Measured on the leaves of a collection with four indexes: 886 MB/s and 0.553 of the size, where
-//! `lz4_flex` (safe) does 650 MB/s and 0.548. With each place looked at it were a sixth slower (0.546), without a note of the
-//! places between a tenth faster (0.564).
+//! The format is that of <https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md>, the search
+//! that of its reference, but for the places between. Measured on the leaves of a collection with
+//! four indexes: 886 MB/s and 0.553 of the size, where `lz4_flex` (safe) does 650 MB/s and 0.548.
+//! With each place looked at it were a sixth slower (0.546), without a note of the places between a
+//! tenth faster (0.564).
 
 use std::ops::Range;
 
@@ -26,18 +27,20 @@ const _: () = assert!(size_of::<u64>() <= MATCH_BYTES_BEFORE_END);
 /// Places are told by two bytes.
 pub(super) const CONTENT_BYTES_MAX: usize = u16::MAX as usize;
 
-/// A length below this stands in a sequence's first byte; of others the rest stands behind, in bytes of `LENGTH_MORE`, and
-/// one that is less.
+/// A length below this stands in a sequence's first byte; of others the rest stands behind, in
+/// bytes of `LENGTH_MORE`, and one that is less.
 const LENGTH_LONG: usize = 15;
 const LENGTH_MORE: usize = 255;
 
 const SLOT_BITS: u32 = 12;
 const HASHED_BYTES: u32 = 6;
 const MULTIPLIER: u64 = 0xcf1b_bcdc_b7a5_6463;
-/// How far it is from one place that is looked at to the next, in parts of a byte: a part more with each in vain.
+/// How far it is from one place that is looked at to the next, in parts of a byte: a part more with
+/// each in vain.
 const STEP_PARTS: usize = 32;
 const STEP_FIRST: usize = 2 * STEP_PARTS;
-/// Literals are copied in pieces of so many bytes where there is room: a copy of any length is a call.
+/// Literals are copied in pieces of so many bytes where there is room: a copy of any length is a
+/// call.
 const PIECE_BYTES: usize = 16;
 
 /// Where bytes stood, by their hash; kept for its memory.
@@ -50,7 +53,8 @@ impl Default for SlotTable {
 }
 
 impl SlotTable {
-    /// Notes that `bytes` stand at `place`; returns where others of their slot stood, or the first place.
+    /// Notes that `bytes` stand at `place`; returns where others of their slot stood, or the first
+    /// place.
     #[inline]
     fn note(&mut self, bytes: u64, place: usize) -> usize {
         let hash = (bytes << (u64::BITS - 8 * HASHED_BYTES)).wrapping_mul(MULTIPLIER);
@@ -76,8 +80,8 @@ impl SlotTable {
     }
 }
 
-/// Compresses `content`, of at most [`CONTENT_BYTES_MAX`] (asserted), into the beginning of `out`, which has room for
-/// whatever it may become. Returns how long that is.
+/// Compresses `content`, of at most [`CONTENT_BYTES_MAX`] (asserted), into the beginning of `out`,
+/// which has room for whatever it may become. Returns how long that is.
 pub(super) fn compress(content: &[u8], out: &mut [u8], places: &mut SlotTable) -> usize {
     assert!(content.len() <= CONTENT_BYTES_MAX);
     places.0.fill(0);
@@ -112,7 +116,8 @@ fn first_bytes(content: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(*content[at..].first_chunk().expect("what was noted lies before the end"))
 }
 
-/// With how many same bytes both begin, as far as the first goes, which is no longer than the other.
+/// With how many same bytes both begin, as far as the first goes, which is no longer than the
+/// other.
 #[inline]
 fn common_start(left: &[u8], right: &[u8]) -> usize {
     let (words, left_rest) = left.as_chunks();

@@ -25,7 +25,8 @@ pub(crate) fn check_header(pack: &Pack) -> Result<(), StoreError> {
 /// How a chunk's name is known to be that of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// By the frame's checksum, which covers the name and the stored bytes: for reading what we wrote.
+    /// By the frame's checksum, which covers the name and the stored bytes: for reading what we
+    /// wrote.
     ByChecksum,
     /// By hashing as well: for whoever looks for damage, and before chunks are written again.
     ByHash,
@@ -51,7 +52,8 @@ pub(crate) fn decode_frame(
     decode(pack, offset, bytes, None, naming)
 }
 
-/// As `decode_frame`, for who reads a chunk and lets it go: it keeps all of `bytes` in memory, if it isn't compressed.
+/// As `decode_frame`, for who reads a chunk and lets it go: it keeps all of `bytes` in memory, if
+/// it isn't compressed.
 pub(crate) fn decode_frame_lent(
     pack: &Pack,
     offset: u64,
@@ -107,8 +109,8 @@ pub(crate) fn pick(
     found.ok_or_else(|| pack.damaged(offset, &format!("the frame does not hold chunk {hash}")))
 }
 
-/// Reads the whole index of a sealed pack, which is `pack_bytes` long, and checks it and the header. Afterwards the
-/// pack can be searched.
+/// Reads the whole index of a sealed pack, which is `pack_bytes` long, and checks it and the
+/// header. Afterwards the pack can be searched.
 pub(crate) fn read_index(pack: &Pack, pack_bytes: u64) -> Result<Vec<PackedChunk>, StoreError> {
     check_header(pack)?;
     read_index_alone(pack, pack_bytes)
@@ -194,8 +196,8 @@ impl<'a> Window<'a> {
         self.pack_bytes
     }
 
-    /// Where to go on behind the damaged frame at `offset`: where it says that it ends, if a frame may
-    /// begin there, or else where the next whole frame begins.
+    /// Where to go on behind the damaged frame at `offset`: where it says that it ends, if a frame
+    /// may begin there, or else where the next whole frame begins.
     pub(crate) fn next_frame(&mut self, offset: u64) -> Result<Option<u64>, StoreError> {
         let claimed = self.bytes(offset, FRAME_HEADER_BYTES)?.and_then(frame_bytes);
         if let Some(claimed) = claimed {

@@ -1,13 +1,17 @@
-//! Finds all that is whole in a pack of which an index tells nothing: an open one, or one whose index is damaged.
+//! Finds all that is whole in a pack of which an index tells nothing: an open one, or one whose
+//! index is damaged.
 //!
-//! 1. Frames are read one after the other by their own lengths; a frame is whole if its checksum is right.
-//! 2. Behind one that isn't, the next whole one is searched for byte by byte: what a damaged frame says of its length isn't
-//!    believed. What is found may be a part of what somebody stored, so its chunks are hashed: it is right for its name.
-//! 3. What lies between whole frames is a *gap*. A gap is never cut off: nothing tells for sure whether a crash left it of
-//!    a write that was never acknowledged, or whether it is damage to one that was.
+//! 1. Frames are read one after the other by their own lengths; a frame is whole if its checksum is
+//!    right.
+//! 2. Behind one that isn't, the next whole one is searched for byte by byte: what a damaged frame
+//!    says of its length isn't believed. What is found may be a part of what somebody stored, so
+//!    its chunks are hashed: it is right for its name.
+//! 3. What lies between whole frames is a *gap*. A gap is never cut off: nothing tells for sure
+//!    whether a crash left it of a write that was never acknowledged, or whether it is damage to
+//!    one that was.
 //!
-//! A gap tells by its own word which chunks lie in it. That may be wrong, and is used for nothing but to tell who asks for
-//! one of these.
+//! A gap tells by its own word which chunks lie in it. That may be wrong, and is used for nothing
+//! but to tell who asks for one of these.
 
 use std::ops::Range;
 
@@ -48,8 +52,8 @@ pub(crate) struct Recovered {
 
 /// Looks for whole frames in the first `pack_bytes` bytes of `pack`.
 ///
-/// An index is the end only if no frame lies behind it: a crash may have left one in an open pack, behind
-/// damage that hid it, and what was written since lies behind both.
+/// An index is the end only if no frame lies behind it: a crash may have left one in an open pack,
+/// behind damage that hid it, and what was written since lies behind both.
 ///
 /// # Errors
 /// [`StoreError::Io`]. Damage is none.

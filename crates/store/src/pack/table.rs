@@ -1,6 +1,7 @@
 //! Where the chunks of a sealed pack lie: its index on disk, searched by position.
 //!
-//! 1. In memory stays one number a page of 102 chunks: the beginning of the page's first name (*fence*).
+//! 1. In memory stays one number a page of 102 chunks: the beginning of the page's first name
+//!    (*fence*).
 //! 2. A search finds the page among the fences, takes it from the cache of pages or reads it from
 //!    the disk, checks it, and searches it. Names are hashes, so it is one page; two only where the
 //!    first eight bytes of names on both sides of a page's end are equal.
@@ -35,7 +36,8 @@ pub(crate) struct PackTable {
 }
 
 impl PackTable {
-    /// Of the index at `index_offset` in a pack of `pack_bytes`, whose entries are `entries`, in their order.
+    /// Of the index at `index_offset` in a pack of `pack_bytes`, whose entries are `entries`, in
+    /// their order.
     pub(crate) fn new(pack_bytes: u64, index_offset: u32, entries: &[PackedChunk]) -> PackTable {
         let fences = entries.chunks(PAGE_ENTRY_COUNT).map(|page| fence(page[0].hash)).collect();
         let entry_count = u32::try_from(entries.len()).expect("an index counts in 32 bits");
@@ -61,8 +63,9 @@ fn fence(hash: ChunkHash) -> u64 {
 }
 
 impl Pack {
-    /// Finds a chunk of a sealed pack, and its position in the pack's index. Where a page isn't what was written, the
-    /// frames tell; then the position may be another, and no collection touches the pack.
+    /// Finds a chunk of a sealed pack, and its position in the pack's index. Where a page isn't
+    /// what was written, the frames tell; then the position may be another, and no collection
+    /// touches the pack.
     ///
     /// # Errors
     /// [`StoreError::Io`].

@@ -6,8 +6,8 @@
 //! 1. `position` is where the next frame goes: what lies beyond it was never acknowledged.
 //! 2. A pack is in `unsynced` or `active` from its first byte until a sync covered its last.
 //! 3. Nothing here syncs: putting never waits for the disk's cache to be flushed.
-//! 4. `positions` tells where the next chunk of each purpose goes, or a later place, whenever a chunk is
-//!    written: see [`WritePositions`].
+//! 4. `positions` tells where the next chunk of each purpose goes, or a later place, whenever a
+//!    chunk is written: see [`WritePositions`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ use crate::gc::session::Sessions;
 use crate::io::Disk;
 use crate::location::{FrameOffset, Location, PURPOSE_COUNT, PackNumber, PackedChunk, Purpose};
 
-/// A pack is closed when it has grown to so many chunks: those of open packs are known by name, in memory.
+/// A pack is closed when it has grown to so many chunks: those of open packs are known by name, in
+/// memory.
 pub(crate) const PACK_CHUNKS_MAX: usize = 16 << 10;
 
 /// An open pack.
@@ -163,7 +164,8 @@ impl Writer {
         purpose: Purpose,
         written: &mut Written,
     ) -> Result<ActivePack, StoreError> {
-        // The number is used up even if this fails: a left-over file is removed at the next opening.
+        // The number is used up even if this fails: a left-over file is removed at the next
+        // opening.
         let number = PackNumber(self.next_number);
         self.next_number += 1;
         let name = number.to_string();
@@ -191,7 +193,8 @@ impl Writer {
         self.sealed.values().cloned().chain(open).collect()
     }
 
-    /// Forgets what the open pack `number` has in the frame at `place`: the pack's index won't name it.
+    /// Forgets what the open pack `number` has in the frame at `place`: the pack's index won't name
+    /// it.
     pub(crate) fn forget(&mut self, number: PackNumber, place: FrameOffset) {
         for active in self.active.iter_mut().flatten().filter(|it| it.pack.number == number) {
             active.entries.retain(|entry| entry.place != place);

@@ -1,8 +1,9 @@
 //! Which reads go past the system's cache.
 //!
-//! While nearly all single chunks that are read through it come from a disk all the same, the next ones are read past it:
-//! then memory is short, and what our cache hasn't the system's hasn't either. One read in eight is a trial. So where memory
-//! isn't short, as after a start, the system's cache fills at that pace, until enough of what is tried is there.
+//! While nearly all single chunks that are read through it come from a disk all the same, the next
+//! ones are read past it: then memory is short, and what our cache hasn't the system's hasn't
+//! either. One read in eight is a trial. So where memory isn't short, as after a start, the
+//! system's cache fills at that pace, until enough of what is tried is there.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,7 +11,8 @@ use crate::read::latency::LatencyAverage;
 
 /// Of reads that may go past the system's cache, one in so many doesn't.
 const READS_A_TRIAL: u32 = 8;
-/// If more of those that went through the system's cache came from a disk, they went through it in vain.
+/// If more of those that went through the system's cache came from a disk, they went through it in
+/// vain.
 const IN_VAIN_EIGHTHS: u32 = 6;
 
 /// Decides it by how the last trials went.
@@ -37,7 +39,8 @@ impl DirectIoPolicy {
 mod tests {
     use super::*;
 
-    /// A system whose cache has so many eighths of what is read; returns how many of a thousand reads went past it.
+    /// A system whose cache has so many eighths of what is read; returns how many of a thousand
+    /// reads went past it.
     fn past_of_thousand(direct_policy: &DirectIoPolicy, cached_eighths: u32) -> usize {
         let read = |number: u32| {
             let is_taken = direct_policy.is_taken();

@@ -1,5 +1,5 @@
-//! Chunks that were read ahead for somebody who passes by many: their bytes are in memory, and are decompressed when it
-//! is their turn, or never.
+//! Chunks that were read ahead for somebody who passes by many: their bytes are in memory, and are
+//! decompressed when it is their turn, or never.
 
 use std::ops::Range;
 use std::sync::Arc;

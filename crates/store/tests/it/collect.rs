@@ -1,8 +1,9 @@
 //! Collections: what can be reached stays, what can't goes, whatever happens meanwhile.
 //!
-//! Method: seeded actors build graphs of chunks, move roots, hold sessions, open again and collect; a
-//! model that follows references through a map says what must be there. Then the same with the power
-//! failing at each operation, with a full disk, and with threads that read and write meanwhile.
+//! Method: seeded actors build graphs of chunks, move roots, hold sessions, open again and collect;
+//! a model that follows references through a map says what must be there. Then the same with the
+//! power failing at each operation, with a full disk, and with threads that read and write
+//! meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -360,8 +361,8 @@ fn a_collection_can_be_stopped_at_any_moment() {
     });
 }
 
-/// Writers move roots of their own within sessions, readers follow them, and collections run without
-/// a pause: nobody ever misses a chunk. Sessions are held as a transaction holds one.
+/// Writers move roots of their own within sessions, readers follow them, and collections run
+/// without a pause: nobody ever misses a chunk. Sessions are held as a transaction holds one.
 #[test]
 fn readers_and_writers_go_on_during_collections() {
     for_seeds(4, |mut random| {
@@ -404,8 +405,8 @@ fn write_alone(store: &LocalStore, seed: u64, done: &AtomicBool) {
     }
 }
 
-/// Ten packs, of the first `sparse_count` of which a quarter is reachable: how many chunks a collection moves, and
-/// what share of the reachable all packs together are then, in hundredths.
+/// Ten packs, of the first `sparse_count` of which a quarter is reachable: how many chunks a
+/// collection moves, and what share of the reachable all packs together are then, in hundredths.
 fn moved(sparse_count: usize, options: GcOptions) -> (u64, u64) {
     const PACK_CHUNKS: usize = 32;
     let disk = SimDisk::new(0);
@@ -428,7 +429,8 @@ fn moved(sparse_count: usize, options: GcOptions) -> (u64, u64) {
     (collected.chunks_moved, collected.bytes_after * 100 / (live.len() as u64 * 4000))
 }
 
-/// What is moved is written again: no more of it than brings all packs to a third above what is reachable.
+/// What is moved is written again: no more of it than brings all packs to a third above what is
+/// reachable.
 #[test]
 fn sparse_packs_are_moved_only_as_far_as_space_demands() {
     let (none, share) = moved(2, GcOptions::default());
@@ -460,8 +462,8 @@ fn commit_versions(store: &LocalStore, random: &mut Random) {
     }
 }
 
-/// A collection as the background makes it packs what version commits wrote once most of it is history,
-/// and copies the rest.
+/// A collection as the background makes it packs what version commits wrote once most of it is
+/// history, and copies the rest.
 #[test]
 fn history_is_packed_without_being_asked() {
     let disk = SimDisk::new(0);
@@ -504,8 +506,8 @@ fn versions_of_the_same_nodes_are_packed_together() {
     assert_eq!(disk.list().unwrap(), files);
 }
 
-/// A chunk that a session finds while a collection runs, in a pack that is younger: what it refers to
-/// may lie in an older one, where nothing else keeps it.
+/// A chunk that a session finds while a collection runs, in a pack that is younger: what it refers
+/// to may lie in an older one, where nothing else keeps it.
 #[test]
 fn what_a_session_finds_during_a_collection_stays_with_all_that_it_refers_to() {
     let disk = SimDisk::new(0);

@@ -45,8 +45,8 @@ fn on_each(property: impl Fn(&dyn ChunkStore)) {
     property(&*TemporaryDirectory::new().open().unwrap());
 }
 
-/// Whoever has one keeps it whatever is read afterwards, whether the store keeps it, too, and read past the system's cache
-/// after the first ones.
+/// Whoever has one keeps it whatever is read afterwards, whether the store keeps it, too, and read
+/// past the system's cache after the first ones.
 #[test]
 fn chunks_that_are_glimpsed_stay_what_they_are() {
     on_each(|store| {

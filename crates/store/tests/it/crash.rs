@@ -1,9 +1,9 @@
 //! The power fails at every single operation of a run; what is found afterwards keeps the promises.
 //!
-//! Method: run a seeded script once to count its operations, then once more for each of them with the
-//! power failing there. The script notes what was acknowledged. After the crash the store is opened
-//! (with the power failing at a random operation of *that* now and then), compared with the notes, and
-//! used again.
+//! Method: run a seeded script once to count its operations, then once more for each of them with
+//! the power failing there. The script notes what was acknowledged. After the crash the store is
+//! opened (with the power failing at a random operation of *that* now and then), compared with the
+//! notes, and used again.
 
 use std::collections::BTreeMap;
 
@@ -133,8 +133,8 @@ fn a_killed_process_loses_nothing_that_was_listed_or_synced() {
     });
 }
 
-/// After a failed sync the page cache shows chunks that the disk doesn't have, and calls them clean.
-/// A process started later finds them, is told to put them again, and syncs.
+/// After a failed sync the page cache shows chunks that the disk doesn't have, and calls them
+/// clean. A process started later finds them, is told to put them again, and syncs.
 #[test]
 fn a_failed_sync_before_a_restart_can_not_fool_the_next_process() {
     for_seeds(200, |mut random| {
@@ -158,7 +158,8 @@ fn a_failed_sync_before_a_restart_can_not_fool_the_next_process() {
     });
 }
 
-/// A crash leaves a chunk, and takes what it refers to. Both are put again: the one is durable then, the other isn't.
+/// A crash leaves a chunk, and takes what it refers to. Both are put again: the one is durable
+/// then, the other isn't.
 #[test]
 fn what_a_crash_left_is_settled_only_with_what_is_put_again_below_it() {
     let mut met = 0;
@@ -186,8 +187,8 @@ fn what_a_crash_left_is_settled_only_with_what_is_put_again_below_it() {
     assert!(met > 0 || std::env::var("FROND_SEED").is_ok());
 }
 
-/// A frame lacks its last bytes, and what is put behind it begins with just these: it isn't taken for whole then, and
-/// hides nothing.
+/// A frame lacks its last bytes, and what is put behind it begins with just these: it isn't taken
+/// for whole then, and hides nothing.
 #[test]
 fn what_a_crash_cut_short_is_not_made_whole_by_what_is_put_behind_it() {
     const PACK: &str = "00000000.pack";

@@ -119,7 +119,8 @@ fn damage_in_the_open_pack_is_not_cut_off() {
         later.iter().for_each(|chunk| store.put_many(std::slice::from_ref(chunk)).unwrap());
         drop(store);
         let bytes = disk.contents(&pack).unwrap().len();
-        // What was recorded, or what came since: the last of it may be taken for torn, but isn't gone.
+        // What was recorded, or what came since: the last of it may be taken for torn, but isn't
+        // gone.
         let first = if random.one_in(2) { 16 * 8 } else { bits_listed };
         let bits = if first < bits_listed { bits_listed } else { bytes * 8 } - first;
         let bit = first + random.below(bits);
@@ -233,8 +234,8 @@ fn another_version_is_refused_with_both_numbers() {
     }
 }
 
-/// A checksum protects from accidents only, and that is what reading looks for; whoever forges one is
-/// found by whoever hashes: `verify`, `fsck`, and a collection that would move the chunk.
+/// A checksum protects from accidents only, and that is what reading looks for; whoever forges one
+/// is found by whoever hashes: `verify`, `fsck`, and a collection that would move the chunk.
 #[test]
 fn a_forged_name_is_found_by_hashing() {
     let disk = SimDisk::new(0);
@@ -322,7 +323,8 @@ fn a_wrong_header_is_written_again() {
     }
 }
 
-/// A pack as it was before opening gave it another index: the index that it had is whole, and will do.
+/// A pack as it was before opening gave it another index: the index that it had is whole, and will
+/// do.
 #[test]
 fn a_pack_that_is_put_back_is_as_good_as_before() {
     let (disk, chunks) = sample(&mut Random::new(1));
@@ -341,8 +343,8 @@ fn a_pack_that_is_put_back_is_as_good_as_before() {
     }
 }
 
-/// The store goes on without a pack, also where it was the one that was written to, and has it again
-/// once its file is back.
+/// The store goes on without a pack, also where it was the one that was written to, and has it
+/// again once its file is back.
 #[test]
 fn a_missing_pack_may_come_back_after_others_were_written() {
     let (good, chunks) = sample(&mut Random::new(1));

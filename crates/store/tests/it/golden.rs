@@ -1,5 +1,5 @@
-//! The worked examples of docs/format are what the store writes, byte for byte. So neither the format
-//! nor its documents change unnoticed.
+//! The worked examples of docs/format are what the store writes, byte for byte. So neither the
+//! format nor its documents change unnoticed.
 
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{Chunk, ChunkKind, ChunkStore};

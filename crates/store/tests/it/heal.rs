@@ -1,5 +1,6 @@
-//! What is damaged is healed by the next put of the same content, and stays healed: after a restart, after a pack is
-//! sealed, after a collection. Nothing that is good is thrown away for a copy that isn't.
+//! What is damaged is healed by the next put of the same content, and stays healed: after a
+//! restart, after a pack is sealed, after a collection. Nothing that is good is thrown away for a
+//! copy that isn't.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use frond_testkit::{Random, SimDisk};
 
 use crate::{assert_stored, blob, open, random_chunks};
 
-/// Turns over a bit of the frame of `chunk`, wherever it lies first; returns its file and the frame's offset.
+/// Turns over a bit of the frame of `chunk`, wherever it lies first; returns its file and the
+/// frame's offset.
 fn damage(disk: &SimDisk, chunk: &Chunk, random: &mut Random) -> (String, u64) {
     use frond_store::io::Disk;
     let names = disk.list().unwrap();

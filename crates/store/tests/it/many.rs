@@ -97,7 +97,8 @@ fn chunks_of_one_pack_whose_names_begin_alike_are_found_again() {
     }
 }
 
-/// A page of an index that is torn while the store is open: frames tell what it told, and the next opening makes another.
+/// A page of an index that is torn while the store is open: frames tell what it told, and the next
+/// opening makes another.
 #[test]
 fn a_damaged_page_hides_nothing_and_is_made_again() {
     let disk = SimDisk::new(1);

@@ -1,5 +1,5 @@
-//! Bits of packs turn over, and back, while chunks are put, some of them again, packs are sealed, and the
-//! power fails at any operation: what was synced since the last bit turned over is there.
+//! Bits of packs turn over, and back, while chunks are put, some of them again, packs are sealed,
+//! and the power fails at any operation: what was synced since the last bit turned over is there.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -69,7 +69,8 @@ fn what_is_synced_after_damage_outlives_any_crash() {
     assert!(!is_whole_run || (crashes > 100 && sealed > 10), "{crashes} {sealed}");
 }
 
-/// In these an opening takes the damaged one of two copies that were put after each other, and a collection follows.
+/// In these an opening takes the damaged one of two copies that were put after each other, and a
+/// collection follows.
 #[test]
 fn a_collection_keeps_the_whole_one_of_two_copies() {
     for seed in [14_891, 72_735, 2_670_300_446] {

@@ -1,5 +1,5 @@
-//! The disk over another one, beside plain vectors of bytes: each read is what was written last, and
-//! the disk below stays as it is.
+//! The disk over another one, beside plain vectors of bytes: each read is what was written last,
+//! and the disk below stays as it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,7 +6,8 @@ use std::io;
 
 use crate::random::Random;
 
-/// A disk promises to write this much at once or not at all; some do, so half of the tears keep to it.
+/// A disk promises to write this much at once or not at all; some do, so half of the tears keep to
+/// it.
 const SECTOR_BYTES: usize = 512;
 
 /// A file, whatever it is called now.
@@ -247,8 +248,8 @@ impl State {
         result
     }
 
-    /// What files may still grow by, if the disk has a capacity. A file without a name takes no space: nobody
-    /// holds such a one for long.
+    /// What files may still grow by, if the disk has a capacity. A file without a name takes no
+    /// space: nobody holds such a one for long.
     pub(super) fn room(&self) -> Option<u64> {
         let taken = |file: &FileId| self.files[file].now.len() as u64;
         let capacity = self.capacity?;

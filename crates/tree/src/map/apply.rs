@@ -8,8 +8,8 @@
 //!    have: that is where new boundaries fall in step with the old ones.
 //! 3. A child with edits is walked in turn; in a leaf, entries and edits are interleaved.
 //!
-//! *Reading ahead*: leaves that are walked one after the other are read some at once, more and more of them, since they lie
-//! together. Where edits are few and far between, each is read alone.
+//! *Reading ahead*: leaves that are walked one after the other are read some at once, more and more
+//! of them, since they lie together. Where edits are few and far between, each is read alone.
 //!
 //! The last node of a level ended because nothing came after it, not by the rule; it is reused only
 //! untouched, and by 1 nothing comes after it then either.
@@ -33,7 +33,8 @@ impl Tree {
     /// node a level for an edit. Chunks are put, not synced.
     ///
     /// # Errors
-    /// As the store and `edits`; [`TreeError::KeyTooLong`], [`TreeError::Damaged`], [`TreeError::OutOfOrder`].
+    /// As the store and `edits`; [`TreeError::KeyTooLong`], [`TreeError::Damaged`],
+    /// [`TreeError::OutOfOrder`].
     pub fn apply(
         &self,
         store: &dyn ChunkStore,
@@ -108,7 +109,8 @@ impl Rewrite<'_> {
                 ahead.pop_front();
                 self.ahead_count = 0;
             } else {
-                // A leaf that is rewritten is hardly read again. Interior nodes are few, and are kept.
+                // A leaf that is rewritten is hardly read again. Interior nodes are few, and are
+                // kept.
                 let chunk = match child_level {
                     0 => self.read_leaf(node, position, &mut ahead)?,
                     _ => self.store.get(node.child_hash(position))?,
@@ -119,7 +121,8 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Reads the leaf at `position` below `node`, of which `ahead` holds the next ones, as far as they have been read.
+    /// Reads the leaf at `position` below `node`, of which `ahead` holds the next ones, as far as
+    /// they have been read.
     fn read_leaf(
         &mut self,
         node: &MapNode,

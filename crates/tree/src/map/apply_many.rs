@@ -1,7 +1,7 @@
 //! Applies edits to several maps at once, with all processors.
 //!
-//! A version commit and a merge change a collection's documents and each of its indexes: trees that have
-//! nothing to do with each other, so that each may have a thread. The results are those of
+//! A version commit and a merge change a collection's documents and each of its indexes: trees that
+//! have nothing to do with each other, so that each may have a thread. The results are those of
 //! [`Tree::apply`], one tree after the other.
 
 use std::sync::Mutex;

@@ -1,30 +1,33 @@
 //! The upper nodes of one tree in memory, linked with each other: point reads of what is cached.
 //!
-//! Where all of a tree is in memory, a read spends its time on the way: at each level the child's name is
-//! fetched from the node, looked up in the store's cache and its chunk counted up and down, all in other places of
-//! memory, which other processors write at the same time. A cached levels keeps the interior nodes that reads
-//! have passed, each with links to its children:
+//! Where all of a tree is in memory, a read spends its time on the way: at each level the child's
+//! name is fetched from the node, looked up in the store's cache and its chunk counted up and down,
+//! all in other places of memory, which other processors write at the same time. A cached levels
+//! keeps the interior nodes that reads have passed, each with links to its children:
 //!
 //! 1. A read borrows its way down to the last interior node: it neither asks the store nor counts
 //!    references.
-//! 2. There it finds a link to the leaf, which is weak: leaves belong to the store's cache, which may drop them, or not
-//!    keep them at all. It is asked for a leaf when it isn't in memory any more, and for the first use after it has looked
-//!    for what to drop.
-//! 3. A leaf that is read again and again is pinned in the cache and linked for good, as long as the store's
-//!    [leaf room](ChunkStore::pin_budget) lasts. A read borrows it, too: then it writes nothing that others read. (Each way
-//!    to a weak link's leaf counts up and down, and locks: six writes to lines that other processors want.)
+//! 2. There it finds a link to the leaf, which is weak: leaves belong to the store's cache, which
+//!    may drop them, or not keep them at all. It is asked for a leaf when it isn't in memory any
+//!    more, and for the first use after it has looked for what to drop.
+//! 3. A leaf that is read again and again is pinned in the cache and linked for good, as long as
+//!    the store's [leaf room](ChunkStore::pin_budget) lasts. A read borrows it, too: then it writes
+//!    nothing that others read. (Each way to a weak link's leaf counts up and down, and locks: six
+//!    writes to lines that other processors want.)
 //! 4. Where a node isn't linked yet, the store is asked for it, and it is linked if the store's
-//!    [`CacheBudget`](frond_store::CacheBudget) has memory left for it. If not, the read goes on as [`Tree::get`] does.
-//!    The node's bytes stay in the store's cache, too, and are counted there; the room is a quarter of the cache at most,
-//!    which holds the interior nodes of some twelve times the cache in records of 1 KB.
-//! 5. Of a leaf that the store doesn't keep it may have single entries. They aren't linked: the store is asked for them, and
-//!    pins no leaves meanwhile.
+//!    [`CacheBudget`](frond_store::CacheBudget) has memory left for it. If not, the read goes on as
+//!    [`Tree::get`] does. The node's bytes stay in the store's cache, too, and are counted there;
+//!    the room is a quarter of the cache at most, which holds the interior nodes of some twelve
+//!    times the cache in records of 1 KB.
+//! 5. Of a leaf that the store doesn't keep it may have single entries. They aren't linked: the
+//!    store is asked for them, and pins no leaves meanwhile.
 //!
-//! *Thread safety*: read by any number of threads. Links between interior nodes are made once, so they are read without
-//! a lock; each leaf's link has one, held for a pointer's copy, and who finds it taken asks the store.
+//! *Thread safety*: read by any number of threads. Links between interior nodes are made once, so
+//! they are read without a lock; each leaf's link has one, held for a pointer's copy, and who finds
+//! it taken asks the store.
 //!
-//! *Surprise*: what was linked stays until its owner begins a new cached levels, even if it is read no more: room is given to
-//! those that come first, which are those that are read most, or nearly.
+//! *Surprise*: what was linked stays until its owner begins a new cached levels, even if it is read
+//! no more: room is given to those that come first, which are those that are read most, or nearly.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -40,7 +43,8 @@ use crate::map::node::{EntryRef, MapNode};
 use crate::map::search::SearchNode;
 use crate::value::Value;
 
-/// A tree whose upper nodes stay in memory once [`CachedLevels::get`] has read them. Cloning shares them.
+/// A tree whose upper nodes stay in memory once [`CachedLevels::get`] has read them. Cloning shares
+/// them.
 #[derive(Clone)]
 pub struct CachedLevels {
     tree: Tree,
@@ -187,7 +191,8 @@ impl BranchLink {
 }
 
 impl Branch {
-    /// An interior node with links to none of its children; `None` for a leaf, and if there is no room.
+    /// An interior node with links to none of its children; `None` for a leaf, and if there is no
+    /// room.
     fn new(node: &SearchNode, store: &dyn ChunkStore) -> Option<Branch> {
         let (node, budget) = (node.node(), store.link_budget()?);
         let (count, is_lowest) = (node.entry_count(), node.level() == 1);
@@ -230,8 +235,8 @@ impl Branch {
 }
 
 impl LeafLinks {
-    /// What `look` makes of the entry of `key` in the leaf that this leads to, the child of `parent` at `position`; from
-    /// the store if what has it isn't in memory any more.
+    /// What `look` makes of the entry of `key` in the leaf that this leads to, the child of
+    /// `parent` at `position`; from the store if what has it isn't in memory any more.
     fn find<T>(
         &self,
         parent: &Branch,

@@ -5,14 +5,14 @@
 //! compared while it walks. It reads nothing before the first step, and ends after an error.
 //!
 //! Whoever only looks at entries steps and borrows ([`Cursor::step`], [`Cursor::entry_ref`]): an
-//! owned [`Entry`] shares two parts of its leaf, which counts up and down four times, and that is two
-//! thirds of a scan.
+//! owned [`Entry`] shares two parts of its leaf, which counts up and down four times, and that is
+//! two thirds of a scan.
 //!
-//! *Reading ahead*: a range asks for its next leaves at once, for more and more of them, but never beyond the bounds or
-//! the parent's last child.
+//! *Reading ahead*: a range asks for its next leaves at once, for more and more of them, but never
+//! beyond the bounds or the parent's last child.
 //!
-//! *Damage* ends a cursor, unless the store says that it is passed over ([`ChunkStore::pass_over`]): then the next
-//! child is gone on with.
+//! *Damage* ends a cursor, unless the store says that it is passed over
+//! ([`ChunkStore::pass_over`]): then the next child is gone on with.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,7 +25,8 @@ use crate::error::TreeError;
 use crate::map::node::{EntryRef, MapNode};
 use crate::map::{Bounds, Direction, Entry, Tree};
 
-/// How many leaves are asked for at once at first, and at most: a cursor that waits keeps them in memory.
+/// How many leaves are asked for at once at first, and at most: a cursor that waits keeps them in
+/// memory.
 const AHEAD_COUNT_MIN: usize = 2;
 const AHEAD_COUNT_MAX: usize = 8;
 
@@ -152,7 +153,8 @@ impl Cursor {
         }
     }
 
-    /// Goes on behind the child at `position` of the last interior node, or the root, if the store says so.
+    /// Goes on behind the child at `position` of the last interior node, or the root, if the store
+    /// says so.
     fn pass_over(
         &self,
         chunk: Option<ChunkHash>,

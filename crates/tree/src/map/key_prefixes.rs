@@ -1,9 +1,10 @@
 //! The heads of a node's keys, close together: derived from a node, for searching it.
 //!
-//! A node's keys lie as far apart as its entries, so each step of a search waits for memory: in a leaf with
-//! values of 1 KB four times, for one entry. Their heads, the two, four or eight bytes behind what all keys begin
-//! with, are compared first, in a line or two of the processor's cache; only keys with equal heads are looked at
-//! themselves. Of a leaf's entries it is kept where they start, too, so that the node's own table isn't needed.
+//! A node's keys lie as far apart as its entries, so each step of a search waits for memory: in a
+//! leaf with values of 1 KB four times, for one entry. Their heads, the two, four or eight bytes
+//! behind what all keys begin with, are compared first, in a line or two of the processor's cache;
+//! only keys with equal heads are looked at themselves. Of a leaf's entries it is kept where they
+//! start, too, so that the node's own table isn't needed.
 //!
 //! ```text
 //! SIZE  FIELD
@@ -14,8 +15,8 @@
 //! 2*n   where entries start; not in an interior node, nor where that would take too much
 //! ```
 //!
-//! *Surprise*: keys of a damaged node needn't ascend. Then the answers are wrong, as those of a search
-//! among the keys themselves are.
+//! *Surprise*: keys of a damaged node needn't ascend. Then the answers are wrong, as those of a
+//! search among the keys themselves are.
 
 use std::ops::Range;
 
@@ -47,8 +48,8 @@ pub(super) fn of_children<'k>(keys: impl DoubleEndedIterator<Item = &'k [u8]> + 
     encode(prefix, &prefixes)
 }
 
-/// Derives the heads of a leaf's `keys`, which ascend, and where its entries start; `None` if that isn't worth its
-/// memory.
+/// Derives the heads of a leaf's `keys`, which ascend, and where its entries start; `None` if that
+/// isn't worth its memory.
 pub(super) fn of_entries<'k>(
     keys: impl DoubleEndedIterator<Item = &'k [u8]> + Clone,
     starts: impl Iterator<Item = usize>,
@@ -98,8 +99,8 @@ fn encode(prefix: &[u8], prefixes: &[u64]) -> Vec<u8> {
     derived
 }
 
-/// The first bytes of a key as a number; a short one is filled up with zeros, so heads of keys are equal more often than
-/// keys, but never in another order.
+/// The first bytes of a key as a number; a short one is filled up with zeros, so heads of keys are
+/// equal more often than keys, but never in another order.
 fn head(key: &[u8]) -> u64 {
     if let Some(head) = key.first_chunk() {
         return u64::from_be_bytes(*head);

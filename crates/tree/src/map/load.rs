@@ -3,10 +3,10 @@
 //! 1. The caller's thread writes leaves: where one ends depends on its entries alone, and what a
 //!    parent says of it on its last key, its sums and its name. The first three are known at once.
 //! 2. Workers name leaves, a job of many at once: they hash, compress and put them, in any order.
-//!    Of what is put, one worker at a time syncs what there is once it has grown to some megabytes: the disk
-//!    works while processors do, and little is left for the sync at the end.
-//! 3. As names come back, in the order of leaves, the caller's thread writes the levels above, which
-//!    are a hundredth of the work.
+//!    Of what is put, one worker at a time syncs what there is once it has grown to some megabytes:
+//!    the disk works while processors do, and little is left for the sync at the end.
+//! 3. As names come back, in the order of leaves, the caller's thread writes the levels above,
+//!    which are a hundredth of the work.
 //!
 //! So the tree is the one that `build` makes. *Memory*: a few jobs for each worker. What is put is
 //! marked as loaded, so that it doesn't drive all else out of the cache. Nothing is started for a

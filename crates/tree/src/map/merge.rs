@@ -1,12 +1,12 @@
 //! Merges three ways: `ours` with the changes from `base` to `theirs`.
 //!
-//! 1. Of the two differences from `base` only theirs is walked. Their changes are taken in batches, and
-//!    the keys of a batch are looked up in `ours` together: those leaves are what is rewritten anyway, so
-//!    what only we changed is never read.
-//! 2. Where ours is what the base had, only they changed it: that is an edit. Where it is what they have,
-//!    both agree. Anything else is for the caller to resolve.
-//! 3. The edits are applied while they are found: nothing is gathered but a few batches. Of many changes
-//!    the next ones are looked for by another thread meanwhile.
+//! 1. Of the two differences from `base` only theirs is walked. Their changes are taken in batches,
+//!    and the keys of a batch are looked up in `ours` together: those leaves are what is rewritten
+//!    anyway, so what only we changed is never read.
+//! 2. Where ours is what the base had, only they changed it: that is an edit. Where it is what they
+//!    have, both agree. Anything else is for the caller to resolve.
+//! 3. The edits are applied while they are found: nothing is gathered but a few batches. Of many
+//!    changes the next ones are looked for by another thread meanwhile.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -25,7 +25,8 @@ const BATCH_COUNT: usize = 256;
 const AHEAD_COUNT: usize = 2;
 
 type Resolve<'a> = dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError> + 'a;
-/// What [`Tree::merge_noting`] tells of an edit: its key, what ours has, and what the new tree will have.
+/// What [`Tree::merge_noting`] tells of an edit: its key, what ours has, and what the new tree will
+/// have.
 pub type MergeNote<'a> = dyn FnMut(&Bytes, Option<&Value>, Option<&Value>) + 'a;
 /// Changes of theirs, each with what ours has.
 type Batch = Vec<(Change, Option<Value>)>;
@@ -47,8 +48,8 @@ impl Tree {
         Tree::merge_noting(store, [base, ours, theirs], resolve, &mut |_, _, _| ())
     }
 
-    /// As [`Tree::merge`] of base, ours and theirs. `note` is told of each edit to `ours`, by ascending
-    /// keys: what ours has, and what the new tree will have.
+    /// As [`Tree::merge`] of base, ours and theirs. `note` is told of each edit to `ours`, by
+    /// ascending keys: what ours has, and what the new tree will have.
     ///
     /// # Errors
     /// As there.
@@ -141,7 +142,8 @@ impl MergeEdits<'_> {
             if let Some(next) = self.batch.next() {
                 return Ok(Some(next));
             }
-            // The other thread ends behind the last batch; its panic is passed on where it is joined.
+            // The other thread ends behind the last batch; its panic is passed on where it is
+            // joined.
             match self.more.as_ref().and_then(|more| more.recv().ok()) {
                 Some(batch) => self.batch = batch?.into_iter(),
                 None => return Ok(None),

@@ -399,8 +399,8 @@ impl MapNode {
         (keys, position)
     }
 
-    /// The heads of this node's keys, if they are worth their memory. They are derived when a node is
-    /// searched for the second time: many are read for one key.
+    /// The heads of this node's keys, if they are worth their memory. They are derived when a node
+    /// is searched for the second time: many are read for one key.
     fn prefixes(&self) -> Option<KeyPrefixes<'_>> {
         if let Some(derived) = self.chunk.derived() {
             return Some(KeyPrefixes::new(derived, self.entry_count));
@@ -495,7 +495,8 @@ impl MapNode {
         Ok(self.find_checked(key)?.map(|range| self.value_in(range)))
     }
 
-    /// Where the entry of `key` lies in the payload of a leaf whose entries may be unchecked, if it is there.
+    /// Where the entry of `key` lies in the payload of a leaf whose entries may be unchecked, if it
+    /// is there.
     pub(super) fn find_checked(&self, key: &[u8]) -> Result<Option<Range<usize>>, TreeError> {
         let found = self.find(key);
         if let Some(range) = &found {

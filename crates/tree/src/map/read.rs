@@ -96,9 +96,9 @@ impl Tree {
         Ok(end.saturating_sub(start))
     }
 
-    /// Cuts `bounds` into at most `part_count` ranges, in key order, that hold equally many entries:
-    /// for threads that read them at once. One part at least; none is empty if `bounds` aren't.
-    /// O(part_count log n) chunks.
+    /// Cuts `bounds` into at most `part_count` ranges, in key order, that hold equally many
+    /// entries: for threads that read them at once. One part at least; none is empty if `bounds`
+    /// aren't. O(part_count log n) chunks.
     ///
     /// # Errors
     /// As the store; [`TreeError::Damaged`].

@@ -53,9 +53,9 @@ impl MapWriter {
     /// Adds entries of an old leaf, which is movable, until one ends this node: as they lie, in one
     /// piece. Returns how many were added and whether the last of them ended the node.
     ///
-    /// Their order among themselves was checked when the old leaf was written. Where this node began
-    /// with the old one, its entries up to here are the old one's, so that the rule's answers are
-    /// known: the old leaf went on.
+    /// Their order among themselves was checked when the old leaf was written. Where this node
+    /// began with the old one, its entries up to here are the old one's, so that the rule's answers
+    /// are known: the old leaf went on.
     pub(crate) fn push_run(
         &mut self,
         leaf: &MapNode,
@@ -117,8 +117,8 @@ impl MapWriter {
         self.grow_to(self.body.len(), key, false)
     }
 
-    /// Takes the size that the node has with the entry of `key`, whose bytes end at `body_bytes`, and
-    /// asks the rule, unless the node is known to go on.
+    /// Takes the size that the node has with the entry of `key`, whose bytes end at `body_bytes`,
+    /// and asks the rule, unless the node is known to go on.
     fn grow_to(&mut self, body_bytes: usize, key: &[u8], goes_on: bool) -> bool {
         let before = self.bytes;
         self.bytes = (body_bytes

@@ -1,4 +1,5 @@
-//! An entry of a sequence's node: an item, of which the name that it ends with is kept apart, or a child.
+//! An entry of a sequence's node: an item, of which the name that it ends with is kept apart, or a
+//! child.
 
 use bytes::Bytes;
 use frond_store::chunk::HASH_BYTES;

@@ -1,10 +1,11 @@
-//! One item in the place of another where no boundary moves: on each level one node comes in the place of another, with
-//! one entry changed.
+//! One item in the place of another where no boundary moves: on each level one node comes in the
+//! place of another, with one entry changed.
 //!
 //! 1. The way down to the item is remembered.
-//! 2. From the leaf up, the entry is exchanged in a copy of its node, if each entry whose window has it, itself
-//!    counted, still ends its node or doesn't. If it takes more or less of the node than before, this is asked of all that
-//!    follow it there. Where entries are names that don't repeat near it, it is asked of the entry alone (`is_alone`).
+//! 2. From the leaf up, the entry is exchanged in a copy of its node, if each entry whose window
+//!    has it, itself counted, still ends its node or doesn't. If it takes more or less of the node
+//!    than before, this is asked of all that follow it there. Where entries are names that don't
+//!    repeat near it, it is asked of the entry alone (`is_alone`).
 //! 3. Where a boundary moves, nothing was put, and `splice` walks.
 
 use frond_store::{ChunkHash, ChunkStore};
@@ -87,7 +88,8 @@ struct Boundaries {
 }
 
 impl Boundaries {
-    /// Whether all nodes of the level end where they do if the entry that `path` ends at gets this content.
+    /// Whether all nodes of the level end where they do if the entry that `path` ends at gets this
+    /// content.
     fn stay(
         store: &dyn ChunkStore,
         format: &TreeFormat,
@@ -168,10 +170,12 @@ fn is_last(path: &Path) -> bool {
     path[..path.len() - 1].iter().all(|(node, entry)| entry + 1 == node.entry_count())
 }
 
-/// Whether surely nothing that follows the entry, nor its new content, has an equal in a window that has the entry: then all of
-/// them have their own hashes, with its new content as with its old one, and only that of the entry changes.
+/// Whether surely nothing that follows the entry, nor its new content, has an equal in a window
+/// that has the entry: then all of them have their own hashes, with its new content as with its old
+/// one, and only that of the entry changes.
 fn is_alone(node: &SequenceNode, entry: usize, content: &Entry<'_>) -> bool {
-    // The windows of the entries up to `last` have the entry; the first of these begins behind `first`.
+    // The windows of the entries up to `last` have the entry; the first of these begins behind
+    // `first`.
     const NEAR: usize = WINDOW_ITEMS - 1;
     let (first, last) = (entry.wrapping_sub(NEAR), entry + NEAR);
     if entry < NEAR || node.entry_count() <= last {
@@ -213,7 +217,8 @@ mod tests {
         (kind as u32).to_le_bytes().repeat(20)[..bytes].to_vec().into()
     }
 
-    /// Goal: an exchange gives what a fresh build gives, or none; and gives it mostly, where items differ.
+    /// Goal: an exchange gives what a fresh build gives, or none; and gives it mostly, where items
+    /// differ.
     #[test]
     fn an_exchange_gives_the_root_of_a_fresh_build() {
         let (mut done_count, mut all_count) = (0, 0);

@@ -1,4 +1,5 @@
-//! The entries of a level that stand before a place, and those behind it, in whichever nodes they are.
+//! The entries of a level that stand before a place, and those behind it, in whichever nodes they
+//! are.
 
 use frond_store::ChunkStore;
 
@@ -9,8 +10,8 @@ use crate::sequence::window::Window;
 /// Nodes from the root down, each with the entry that leads to the next one.
 pub(super) type Path = [(SequenceNode, usize)];
 
-/// Fills an empty window of `level` with what the next entry needs of those before it: under `path`, before its
-/// entries.
+/// Fills an empty window of `level` with what the next entry needs of those before it: under
+/// `path`, before its entries.
 pub(super) fn fill_window(
     store: &dyn ChunkStore,
     path: &Path,
@@ -28,8 +29,8 @@ pub(super) fn fill_window(
     Ok(())
 }
 
-/// The entries of a level that stand before a node, the last one first: those that a window needs beside its
-/// newest item.
+/// The entries of a level that stand before a node, the last one first: those that a window needs
+/// beside its newest item.
 struct Before<'a> {
     store: &'a dyn ChunkStore,
     level: u8,
@@ -59,8 +60,8 @@ impl Before<'_> {
     }
 }
 
-/// The way to the node that follows in its level on the one that `path` leads to, with its first entry; `None`
-/// if that is the last.
+/// The way to the node that follows in its level on the one that `path` leads to, with its first
+/// entry; `None` if that is the last.
 pub(super) fn next_node(
     store: &dyn ChunkStore,
     path: &Path,

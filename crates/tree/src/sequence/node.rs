@@ -21,12 +21,13 @@ const HEADER_BYTES: usize = OFFSET_BYTES + size_of::<u64>();
 const RESERVED_BYTES: usize = 3;
 const _: () = assert!(HEADER_BYTES == 24); // Stored: change only with a new version.
 
-/// In a leaf a table of ends (counted from the end of the table) follows, then the items, without the names that they
-/// end with.
+/// In a leaf a table of ends (counted from the end of the table) follows, then the items, without
+/// the names that they end with.
 pub(super) const ITEM_END_BYTES: usize = size_of::<u32>();
 /// In the table: the item ends with the leaf's next reference.
 const ITEM_REFERS: u32 = 1 << 31;
-// In an interior node the count and the bytes of each child follow: four bytes each, or eight if the node's need them.
+// In an interior node the count and the bytes of each child follow: four bytes each, or eight if
+// the node's need them.
 pub(super) const CHILD_ENTRY_BYTES: usize = 2 * size_of::<u32>();
 const WIDE_CHILD_ENTRY_BYTES: usize = 2 * size_of::<u64>();
 
@@ -234,7 +235,8 @@ impl SequenceNode {
         }
     }
 
-    /// The entry that holds the item at `position`, counted from the node's first, and how many items lie before it.
+    /// The entry that holds the item at `position`, counted from the node's first, and how many
+    /// items lie before it.
     pub(super) fn entry_with(&self, position: u64) -> Option<(usize, u64)> {
         if self.is_leaf() {
             let entry = usize::try_from(position).ok().filter(|entry| *entry < self.entry_count)?;
@@ -293,7 +295,8 @@ impl SequenceNode {
         (chunk, child)
     }
 
-    /// This leaf with `item` in the place of the one at `position`. Both end with a reference, or neither does.
+    /// This leaf with `item` in the place of the one at `position`. Both end with a reference, or
+    /// neither does.
     pub(super) fn with_item(&self, position: usize, item: &Entry<'_>) -> (Chunk, SequenceChild) {
         let range = self.item_range(position);
         if range.len() != item.front.len() {
@@ -479,7 +482,8 @@ mod tests {
         SequenceNode::open(Chunk::new(ChunkKind::SequenceNode, &names, &payload)).unwrap()
     }
 
-    /// Sums take eight bytes each where the node's need more than four, before and after a child was exchanged.
+    /// Sums take eight bytes each where the node's need more than four, before and after a child
+    /// was exchanged.
     #[test]
     fn sums_are_as_wide_as_the_node_needs() {
         const NARROW: u64 = u32::MAX as u64;

@@ -1,15 +1,17 @@
 //! Replaces runs of a sequence's items: rewrites what they touch, reuses the rest by name.
 //!
 //! One walk over the old sequence:
-//! 1. Children before a run are reused. Then the walk goes down to the leaf that holds it; at each level the window
-//!    is filled with the items that stand before the first one that may end otherwise than it did: those before it
-//!    in its node, or if they are too few, in the nodes before.
+//! 1. Children before a run are reused. Then the walk goes down to the leaf that holds it; at each
+//!    level the window is filled with the items that stand before the first one that may end
+//!    otherwise than it did: those before it in its node, or if they are too few, in the nodes
+//!    before.
 //! 2. Children that lie in the removed run as a whole are left out unread.
 //! 3. Children behind it are copied until, at their level and below, nothing is begun and the
 //!    window is the one that they saw before: there new boundaries fall in step with the old ones.
 //!    From there on they are reused, up to the next run.
 //!
-//! One item in the place of another mostly moves no boundary: then there is a shorter way (`exchange`).
+//! One item in the place of another mostly moves no boundary: then there is a shorter way
+//! (`exchange`).
 //!
 //! Constant data may never fall in step, since each old boundary lies a whole number of equal nodes
 //! after the edit's place: the walk then goes on to the end, and writes nodes that the store has.
@@ -58,8 +60,8 @@ impl Sequence {
         self.replace_referring(store, &[replacement], |_| false)
     }
 
-    /// As [`Sequence::splice`], many at once, for a sequence that was built with `refers`: nodes that several touch
-    /// are written once. `replacements` ascend and don't overlap (asserted).
+    /// As [`Sequence::splice`], many at once, for a sequence that was built with `refers`: nodes
+    /// that several touch are written once. `replacements` ascend and don't overlap (asserted).
     ///
     /// # Errors
     /// As [`Sequence::splice`].
@@ -170,8 +172,8 @@ impl Splice<'_> {
         Ok(())
     }
 
-    /// Notes that an item of `level`, which ends before `position`, is not in the new sequence, nor what lies
-    /// below it.
+    /// Notes that an item of `level`, which ends before `position`, is not in the new sequence, nor
+    /// what lies below it.
     fn leave_out(&mut self, level: usize, position: u64) {
         for level in 0..=level {
             self.builder.levels.writer(level).window.note_gap();
@@ -189,7 +191,8 @@ impl Splice<'_> {
         }
     }
 
-    /// Readies the writer for a node that begins where it did before, with other content from somewhere in it on.
+    /// Readies the writer for a node that begins where it did before, with other content from
+    /// somewhere in it on.
     fn begin_as_before(&mut self, node: &SequenceNode, start: u64) -> Result<(), TreeError> {
         let changed = self.replacements.first().map_or(start, |first| first.position);
         // The last node may go on where its level ended before.

@@ -1,13 +1,15 @@
-//! The hash that an item of a sequence has for the boundary rule: its own, or that of the items around it.
+//! The hash that an item of a sequence has for the boundary rule: its own, or that of the items
+//! around it.
 //!
-//! The authority is docs/format/boundary.md. The *window* of an item is the fewest last items of its level, itself
-//! included, that together have a quarter of the node's target in bytes, but [`WINDOW_ITEMS`] at most.
+//! The authority is docs/format/boundary.md. The *window* of an item is the fewest last items of
+//! its level, itself included, that together have a quarter of the node's target in bytes, but
+//! [`WINDOW_ITEMS`] at most.
 //!
-//! 1. An item with no equal in its window has its own hash. So of a change nothing behind the changed item is
-//!    decided anew, but where that makes or ends a repetition.
-//! 2. One that has an equal there has the hash of the whole window: of few kinds of items, each of which would
-//!    otherwise end every node or none, windows differ. It combines the items' hashes by a cyclic
-//!    polynomial (Cohen, *Recursive hashing functions for n-grams*, 1997).
+//! 1. An item with no equal in its window has its own hash. So of a change nothing behind the
+//!    changed item is decided anew, but where that makes or ends a repetition.
+//! 2. One that has an equal there has the hash of the whole window: of few kinds of items, each of
+//!    which would otherwise end every node or none, windows differ. It combines the items' hashes
+//!    by a cyclic polynomial (Cohen, *Recursive hashing functions for n-grams*, 1997).
 //!
 //! The window runs on across nodes, so that a boundary doesn't depend on where the node began.
 
@@ -15,8 +17,8 @@ use crate::boundary::{self, BoundaryRule, Seeded};
 use crate::format::TreeFormat;
 use crate::sequence::entry::Entry;
 
-/// How many items a boundary depends on at most: even of items that are single bits the window has 2^16
-/// contents, more than a node has items.
+/// How many items a boundary depends on at most: even of items that are single bits the window has
+/// 2^16 contents, more than a node has items.
 pub(super) const WINDOW_ITEMS: usize = 16;
 const _: () = assert!(WINDOW_ITEMS.is_power_of_two());
 
@@ -60,7 +62,8 @@ impl Window {
         }
     }
 
-    /// As before a level's first item, or where old items are put in that stand before the next one.
+    /// As before a level's first item, or where old items are put in that stand before the next
+    /// one.
     pub(super) fn clear(&mut self) {
         (self.count, self.bytes, self.combined) = (0, 0, 0);
         self.unchanged = Extent::Whole;

@@ -16,7 +16,8 @@ pub(super) struct SequenceWriter {
     rule: BoundaryRule,
     level: u8,
     pub(super) window: Window,
-    /// Of so many entries that come next it is known that they don't end the node: they are as they were.
+    /// Of so many entries that come next it is known that they don't end the node: they are as they
+    /// were.
     pub(super) kept_count: usize,
     leaf: Leaf,
     /// An interior node's children, and their names.

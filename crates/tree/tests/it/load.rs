@@ -1,5 +1,6 @@
-//! Goal: `load` makes the tree that `build` makes, whichever worker is first, and ends with the error
-//! of whichever worker fails. Method: a few megabytes of random entries, so that there are several jobs.
+//! Goal: `load` makes the tree that `build` makes, whichever worker is first, and ends with the
+//! error of whichever worker fails. Method: a few megabytes of random entries, so that there are
+//! several jobs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -172,8 +172,8 @@ fn long_values_are_canonical_and_share_chunks() {
         let first = chunks_written(&value);
         assert!((40..120).contains(&first), "{first} chunks for 1 MB");
         assert_eq!(chunks_written(&value), 0);
-        // After how many chunks the cuts fall in step again is chance, and has no bound: 3.4 on average, the path
-        // included; of 480 insertions one took 11.
+        // After how many chunks the cuts fall in step again is chance, and has no bound: 3.4 on
+        // average, the path included; of 480 insertions one took 11.
         let again: u64 = (0..8)
             .map(|_| {
                 let place = random.below(value.len());

@@ -1,5 +1,5 @@
-//! Trunks: what they find is what their tree has, whatever room there is and whatever the cache drops, and whether it has
-//! whole leaves or parts of them.
+//! Trunks: what they find is what their tree has, whatever room there is and whatever the cache
+//! drops, and whether it has whole leaves or parts of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -192,8 +192,8 @@ fn entries_are_read_again_without_their_leaves() {
     assert!(store.pin_budget().unwrap().take(1).is_none(), "nothing is pinned then");
 }
 
-/// Several trees that share most leaves, as versions and folds make them; a cache in which leaves and single entries come
-/// and go.
+/// Several trees that share most leaves, as versions and folds make them; a cache in which leaves
+/// and single entries come and go.
 #[test]
 fn entries_are_those_of_their_tree() {
     for_seeds(20, |mut random| {
@@ -245,7 +245,8 @@ fn entries_are_those_of_their_tree() {
     });
 }
 
-/// What was kept was checked when it was read; what lies beside it is checked when somebody wants it.
+/// What was kept was checked when it was read; what lies beside it is checked when somebody wants
+/// it.
 #[test]
 fn damage_beside_a_kept_entry_is_found() {
     const CACHE_BYTES: u64 = 30 << 10;

@@ -1,20 +1,21 @@
 //! Merged documents that an index or a validator won't have.
 //!
-//! Merged field by field, each document is fine by itself; but a document of ours and one of theirs may
-//! claim one key of a unique index, and a document of which both sides changed a part may fail the
-//! validator that each side passed, or have no key that an index can file (arrays in two of its fields, a
-//! key that is too long, no place of a geo index). Such a document is *held back*: it stays as ours has it (or as the
-//! preferred side has), and is a conflict, with all three sides, that somebody resolves.
+//! Merged field by field, each document is fine by itself; but a document of ours and one of theirs
+//! may claim one key of a unique index, and a document of which both sides changed a part may fail
+//! the validator that each side passed, or have no key that an index can file (arrays in two of its
+//! fields, a key that is too long, no place of a geo index). Such a document is *held back*: it
+//! stays as ours has it (or as the preferred side has), and is a conflict, with all three sides,
+//! that somebody resolves.
 //!
-//! 1. Validators look at what both sides changed. Where one side brought or changed the validator, they
-//!    look at what the other side changed, too: it was never asked.
-//! 2. Unique indexes tell which two documents claim a key. The one that brought it is held back; if it is
-//!    what the preferred side has already, the other one is.
-//! 3. A document that is held back may claim again what it gave up, so 2 is repeated. More and more documents
-//!    are as the preferred side has them, and that side has no duplicates: it ends.
+//! 1. Validators look at what both sides changed. Where one side brought or changed the validator,
+//!    they look at what the other side changed, too: it was never asked.
+//! 2. Unique indexes tell which two documents claim a key. The one that brought it is held back; if
+//!    it is what the preferred side has already, the other one is.
+//! 3. A document that is held back may claim again what it gave up, so 2 is repeated. More and more
+//!    documents are as the preferred side has them, and that side has no duplicates: it ends.
 //!
-//! An index that only theirs has says nothing about our documents: where these have duplicates, nothing can
-//! be held back, and the index itself is the conflict.
+//! An index that only theirs has says nothing about our documents: where these have duplicates,
+//! nothing can be held back, and the index itself is the conflict.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,8 @@ use frond_db::inside::changed_entries::Refused;
 use frond_db::inside::large::read_document;
 use frond_db::inside::{CatalogEntry, Error, IndexSpec, Validator};
 
-/// The documents of a collection while it is merged: base, ours, theirs, and what they are merged to.
+/// The documents of a collection while it is merged: base, ours, theirs, and what they are merged
+/// to.
 pub(crate) struct Sides {
     pub base: Tree,
     pub ours: Tree,
@@ -60,7 +62,8 @@ impl Sides {
 }
 
 impl CollectionMerge<'_> {
-    /// Holds back what the merged validator refuses. `both` are the keys of documents that both sides changed.
+    /// Holds back what the merged validator refuses. `both` are the keys of documents that both
+    /// sides changed.
     pub fn hold_back_invalid(
         &self,
         sides: &mut Sides,
@@ -100,8 +103,8 @@ impl CollectionMerge<'_> {
         self.hold_back(sides, held, conflicts)
     }
 
-    /// The merged indexes of `specs`, documents held back that one of them won't have together. What
-    /// can't be helped by that is told with its index.
+    /// The merged indexes of `specs`, documents held back that one of them won't have together.
+    /// What can't be helped by that is told with its index.
     pub fn merge_indexes(
         &self,
         sides: &mut Sides,

@@ -1,16 +1,18 @@
 //! What came from elsewhere is checked before anything refers to it.
 //!
-//! A chunk is what its name says; that doesn't make it what it should be. Chunks of somebody else's are believed
-//! only if
+//! A chunk is what its name says; that doesn't make it what it should be. Chunks of somebody else's
+//! are believed only if
 //!
-//! 1. everything that they refer to is here, is of a kind that has a place there, and isn't nested deeper than
-//!    any tree ([`complete`]; a fetch has walked all that itself, so this is for what others push here);
+//! 1. everything that they refer to is here, is of a kind that has a place there, and isn't nested
+//!    deeper than any tree ([`complete`]; a fetch has walked all that itself, so this is for what
+//!    others push here);
 //! 2. each commit belongs to this repository, and follows its parents ([`check`]);
 //! 3. each collection that a commit changed has a proper name and entry, and each document that it
 //!    changed is BSON and lies under the key of its `_id`; of the indexes the nodes are looked at.
 //!
-//! Readers rely on these. That an index has the entries that its documents call for, and that keys ascend
-//! within a node, is not checked: a repository that lies there gives wrong answers, to itself.
+//! Readers rely on these. That an index has the entries that its documents call for, and that keys
+//! ascend within a node, is not checked: a repository that lies there gives wrong answers, to
+//! itself.
 //!
 //! The cost is that of the change against the first parent.
 
@@ -67,8 +69,8 @@ pub(crate) fn complete(
     Transfer::new(&lane, &mut |_| {}).commits(commits, absent)
 }
 
-/// Checks commits (the oldest first) of the repository `database` whose trees are of `format`. All that they
-/// refer to is here, but for parents that are `absent`.
+/// Checks commits (the oldest first) of the repository `database` whose trees are of `format`. All
+/// that they refer to is here, but for parents that are `absent`.
 ///
 /// # Errors
 /// `Damaged` with what is wrong.

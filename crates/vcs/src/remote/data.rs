@@ -1,7 +1,7 @@
 //! A data directory as a remote.
 //!
-//! A branch there moves as it would by a fast-forward: with its working state, which must be its HEAD's,
-//! in one transaction. So a push never changes under anybody's feet what was not committed.
+//! A branch there moves as it would by a fast-forward: with its working state, which must be its
+//! HEAD's, in one transaction. So a push never changes under anybody's feet what was not committed.
 
 use crate::repository::Repository;
 use std::collections::HashSet;
@@ -43,11 +43,12 @@ impl DataRemote {
         Ok(DataRemote { frond, database, _session: session, _snapshot: snapshot })
     }
 
-    /// Checks what somebody else put here and wants refs to name: that it is all here, and is what it
-    /// should be. See `admit`.
+    /// Checks what somebody else put here and wants refs to name: that it is all here, and is what
+    /// it should be. See `admit`.
     ///
     /// # Errors
-    /// `Damaged` with what is missing or wrong; `IllegalOperation` if the repository is another one.
+    /// `Damaged` with what is missing or wrong; `IllegalOperation` if the repository is another
+    /// one.
     pub fn check_update(&self, update: &RefUpdate) -> Result<(), Error> {
         let (store, reader) = (self.frond.engine().store(), self.database.reader());
         let name = self.database.repository_name();
@@ -215,8 +216,8 @@ pub(crate) fn register(
     Ok(())
 }
 
-/// Moves the branch. Where the commit isn't new here, and so wasn't checked by the commit policy's rules,
-/// what it changes on the branch is.
+/// Moves the branch. Where the commit isn't new here, and so wasn't checked by the commit policy's
+/// rules, what it changes on the branch is.
 fn move_branch(
     database: &Repository,
     transaction: &mut Transaction,

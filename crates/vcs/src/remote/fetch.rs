@@ -1,9 +1,10 @@
 //! Fetch, clone and pull: what a remote has and this directory lacks comes here.
 //!
-//! A fetch moves the commits of all branches and tags of the remote, and then, in one transaction, registers
-//! them and notes where the branches are (`origin/main`). No branch of this directory moves: that is a
-//! merge's work (pull). A clone is a repository with the remote's salt, one branch at the remote's
-//! default branch, and a fetch. What came before a cut stays, and isn't fetched again.
+//! A fetch moves the commits of all branches and tags of the remote, and then, in one transaction,
+//! registers them and notes where the branches are (`origin/main`). No branch of this directory
+//! moves: that is a merge's work (pull). A clone is a repository with the remote's salt, one branch
+//! at the remote's default branch, and a fetch. What came before a cut stays, and isn't fetched
+//! again.
 
 use crate::repository::Repository;
 use std::collections::HashSet;
@@ -201,7 +202,8 @@ impl Repository {
     /// Fetches, and merges the remote's branch of the same name (or `branch`) into this one.
     ///
     /// # Errors
-    /// As [`Repository::fetch`] and [`Repository::merge`]; `BadValue` if the remote has no such branch.
+    /// As [`Repository::fetch`] and [`Repository::merge`]; `BadValue` if the remote has no such
+    /// branch.
     pub fn pull(
         &self,
         name: &str,
@@ -251,8 +253,8 @@ impl Repository {
         Ok((moved, chunks.iter().map(Chunk::hash).collect()))
     }
 
-    /// The remote's commits that this database doesn't know, the oldest first; and the parents of these, or
-    /// of what is here, that stay where they are.
+    /// The remote's commits that this database doesn't know, the oldest first; and the parents of
+    /// these, or of what is here, that stay where they are.
     fn new_commits(
         &self,
         remote: &dyn Remote,

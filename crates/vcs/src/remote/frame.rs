@@ -1,11 +1,11 @@
-//! Frames: chunks as they travel and as they lie in a plain remote, several together. The authority is
-//! docs/format/plain-remote.md.
+//! Frames: chunks as they travel and as they lie in a plain remote, several together. The authority
+//! is docs/format/plain-remote.md.
 //!
-//! Chunks that lie together are compressed together, so that versions of the same data share their bytes.
-//! A frame is small enough to be read for the sake of one chunk.
+//! Chunks that lie together are compressed together, so that versions of the same data share their
+//! bytes. A frame is small enough to be read for the sake of one chunk.
 //!
-//! Everything here comes from outside: lengths are bounded before anything is allocated for them, and a
-//! chunk is what its bytes hash to; the caller compares that with what it asked for.
+//! Everything here comes from outside: lengths are bounded before anything is allocated for them,
+//! and a chunk is what its bytes hash to; the caller compares that with what it asked for.
 
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, field};
@@ -139,7 +139,8 @@ pub fn decode(file: &str, frame: &[u8]) -> Result<Vec<Chunk>, Error> {
     }
 }
 
-/// Reads the frame that `bytes` begins with. Returns its chunks, and how long it is; `None` if there is none.
+/// Reads the frame that `bytes` begins with. Returns its chunks, and how long it is; `None` if
+/// there is none.
 pub(crate) fn decode_here(file: &str, bytes: &[u8]) -> Option<(Vec<Chunk>, usize)> {
     // An empty frame is never written, and zeros look like one.
     let count = number(bytes, OFFSET_CHUNK_COUNT);
@@ -203,8 +204,8 @@ fn decode_first<'a>(file: &str, bytes: &'a [u8]) -> Result<(Vec<Chunk>, &'a [u8]
     Ok((cut(file, &plain, number(header, OFFSET_CHUNK_COUNT))?, rest))
 }
 
-/// Cuts a frame's bytes into its chunks. Each gets bytes of its own: it may be kept much longer than
-/// its neighbours.
+/// Cuts a frame's bytes into its chunks. Each gets bytes of its own: it may be kept much longer
+/// than its neighbours.
 fn cut(file: &str, plain: &[u8], count: usize) -> Result<Vec<Chunk>, Error> {
     let wrong = || damaged(file, "a frame's chunks are not as long as it says");
     let table_bytes = count.checked_mul(LENGTH_BYTES).ok_or_else(wrong)?;

@@ -1,23 +1,28 @@
 //! Backups: a clone of a whole data directory, into a plain remote and back.
 //!
-//! 1. An *image* of the engine is everything at one moment: all databases with their branches, tags, working
-//!    states and reflogs, and what isn't versioned, reachable from one chunk. Writers go on.
-//! 2. What the plain remote lacks of it moves there, found as for a push; what the last backup there has is
-//!    skipped without being looked at. So a backup costs what changed since the one before, and each is whole.
-//! 3. A record names the chunk. It is written last: a backup that was cut is none, and what it brought stays
-//!    for the next one.
+//! 1. An *image* of the engine is everything at one moment: all databases with their branches,
+//!    tags, working states and reflogs, and what isn't versioned, reachable from one chunk. Writers
+//!    go on.
+//! 2. What the plain remote lacks of it moves there, found as for a push; what the last backup
+//!    there has is skipped without being looked at. So a backup costs what changed since the one
+//!    before, and each is whole.
+//! 3. A record names the chunk. It is written last: a backup that was cut is none, and what it
+//!    brought stays for the next one.
 //!
-//! *Damage in the place*: a share of what lies there is reread before (`plain::reread`). What is damaged there moves
-//! again. Where something is left that can't be had any more, or isn't known, the predecessor proves nothing:
-//! then all that the backups there need, and the whole image, is compared with what is there, each chunk of which is
-//! read; and what the image has of it moves.
+//! *Damage in the place*: a share of what lies there is reread before (`plain::reread`). What is
+//! damaged there moves again. Where something is left that can't be had any more, or isn't known,
+//! the predecessor proves nothing: then all that the backups there need, and the whole image, is
+//! compared with what is there, each chunk of which is read; and what the image has of it moves.
 //!
-//! *What the rest is found by lies twice*: the image's state, its base map and the system tree, in packs of their own.
-//! So no damage in one place takes more of a backup than what lies there and below it.
+//! *What the rest is found by lies twice*: the image's state, its base map and the system tree, in
+//! packs of their own. So no damage in one place takes more of a backup than what lies there and
+//! below it.
 //!
-//! *Damage in the image*: the rest is saved, and the record lists what is lacking. The next backup tries to bring it.
+//! *Damage in the image*: the rest is saved, and the record lists what is lacking. The next backup
+//! tries to bring it.
 //!
-//! A restore goes the other way into an empty directory, and ends by naming the chunk as the engine's root.
+//! A restore goes the other way into an empty directory, and ends by naming the chunk as the
+//! engine's root.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -72,7 +77,8 @@ pub struct BackupReport {
     pub damages: Vec<StorageDamage>,
     /// Of that, and of what earlier backups lack, chunks that were brought again.
     pub mended: u64,
-    /// Of that, chunks that are not to be had any more: earlier backups are damaged. The new one isn't.
+    /// Of that, chunks that are not to be had any more: earlier backups are damaged. The new one
+    /// isn't.
     pub gone: Vec<ChunkHash>,
     /// Why chunks of `backup.lost` could not be read.
     pub unread: Vec<Error>,
@@ -85,10 +91,11 @@ pub struct RestoreReport {
     pub backup: BackupInfo,
     /// How much moved.
     pub moved: Moved,
-    /// Chunks that can't be read there, and why: what they hold, and what only they lead to, isn't restored.
+    /// Chunks that can't be read there, and why: what they hold, and what only they lead to, isn't
+    /// restored.
     pub lost: Vec<(ChunkHash, Error)>,
-    /// Whether the directory is a data directory now. It isn't if something is lost and no part was asked for; what
-    /// came stays for the next restore.
+    /// Whether the directory is a data directory now. It isn't if something is lost and no part was
+    /// asked for; what came stays for the next restore.
     pub is_there: bool,
 }
 
@@ -210,10 +217,12 @@ impl Endpoint for FromPlain<'_> {
 }
 
 impl PlainRemote {
-    /// Adds `image` to the backups here, as `name`; rereads a share of the place, or all of it, before.
+    /// Adds `image` to the backups here, as `name`; rereads a share of the place, or all of it,
+    /// before.
     ///
     /// # Errors
-    /// `NamespaceExists` if there is a backup of that name. Damage, here or in the image, is in the report.
+    /// `NamespaceExists` if there is a backup of that name. Damage, here or in the image, is in the
+    /// report.
     pub fn back_up(
         &self,
         name: &str,
@@ -302,12 +311,12 @@ impl PlainRemote {
         })
     }
 
-    /// Makes `machine`'s empty directory the data directory that a backup is of. One that a cut restore left is
-    /// gone on with. What can't be read here is in the report.
+    /// Makes `machine`'s empty directory the data directory that a backup is of. One that a cut
+    /// restore left is gone on with. What can't be read here is in the report.
     ///
     /// # Errors
-    /// `NamespaceNotFound` if there is no such backup; `NamespaceExists` if the directory is in use already;
-    /// `Damaged` if nothing of it can be read.
+    /// `NamespaceNotFound` if there is no such backup; `NamespaceExists` if the directory is in use
+    /// already; `Damaged` if nothing of it can be read.
     pub fn restore_on(
         &self,
         request: &RestoreRequest,

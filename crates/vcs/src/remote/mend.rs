@@ -1,4 +1,5 @@
-//! What was found damaged on the other side of a transfer is put there again, from where it is whole.
+//! What was found damaged on the other side of a transfer is put there again, from where it is
+//! whole.
 
 use std::collections::HashSet;
 use std::sync::Arc;

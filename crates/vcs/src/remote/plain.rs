@@ -1,15 +1,18 @@
-//! A plain directory or bucket as a remote: packs of chunks, and one file of refs. No process need run there.
+//! A plain directory or bucket as a remote: packs of chunks, and one file of refs. No process need
+//! run there.
 //!
 //! - A pack is written as a whole and never changed.
-//! - The refs are one file, which is swapped: whoever changes refs reads them first, and begins anew if
-//!   somebody else was faster.
+//! - The refs are one file, which is swapped: whoever changes refs reads them first, and begins
+//!   anew if somebody else was faster.
 //!
-//! Readers take no lock: a pack that a ref needs was durable before the ref. What a cut push leaves are packs
-//! that nothing refers to; the next push finds their chunks there, and goes on, or `reclaim` removes them.
+//! Readers take no lock: a pack that a ref needs was durable before the ref. What a cut push leaves
+//! are packs that nothing refers to; the next push finds their chunks there, and goes on, or
+//! `reclaim` removes them.
 //!
 //! What a place is believed to hold is read again, by and by: see `reread`.
 //!
-//! Where the files lie is a [`PlainStorage`]: a directory here, a bucket of an object store in a crate of its own.
+//! Where the files lie is a [`PlainStorage`]: a directory here, a bucket of an object store in a
+//! crate of its own.
 
 mod examine;
 pub(crate) mod format;
@@ -48,8 +51,8 @@ const SWAP_ATTEMPTS_MAX: u32 = 1_000;
 pub struct PlainRemote {
     place: Arc<dyn PlainStorage>,
     packs: Packs,
-    /// How often the place had been collected when the packs were looked at first: what was found there
-    /// may be gone if it was collected since.
+    /// How often the place had been collected when the packs were looked at first: what was found
+    /// there may be gone if it was collected since.
     collections: Mutex<u64>,
     /// The pack that we reread last.
     reread: Mutex<Option<PackId>>,
@@ -119,7 +122,8 @@ impl PlainRemote {
         Err(Error::unavailable("the remote's refs are being changed by many others: try again"))
     }
 
-    /// Makes all that was put durable, then changes the refs, which may refer to it. Damaged packs are set aside.
+    /// Makes all that was put durable, then changes the refs, which may refer to it. Damaged packs
+    /// are set aside.
     fn publish(&self, change: &mut dyn FnMut(&mut Refs) -> Result<(), Error>) -> Result<(), Error> {
         let aside = self.packs.rewrite_damaged()?;
         self.packs.flush()?;
@@ -158,8 +162,8 @@ impl PlainRemote {
         Ok(self.refresh()?.backups)
     }
 
-    /// Adds a backup, whose chunks were put before. What the others lack was tried to be brought; they still lack
-    /// `lacking`.
+    /// Adds a backup, whose chunks were put before. What the others lack was tried to be brought;
+    /// they still lack `lacking`.
     ///
     /// # Errors
     /// `NamespaceExists` if there is one of that name.

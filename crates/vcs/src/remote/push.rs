@@ -1,8 +1,8 @@
 //! Push: a branch's commits go to a remote, and its branch of that name moves there.
 //!
-//! The remote's branch must be an ancestor of what is pushed, so that nobody's commits are lost. *Force with
-//! lease* lifts that only if the branch is still where this directory saw it last: what somebody
-//! pushed meanwhile is not thrown away unseen. What was sent before a cut stays there.
+//! The remote's branch must be an ancestor of what is pushed, so that nobody's commits are lost.
+//! *Force with lease* lifts that only if the branch is still where this directory saw it last: what
+//! somebody pushed meanwhile is not thrown away unseen. What was sent before a cut stays there.
 
 use crate::repository::Repository;
 use std::collections::HashSet;
@@ -102,9 +102,9 @@ impl Repository {
     /// Sends this version's commits to `remote`, called `name`, and moves its branch.
     ///
     /// # Errors
-    /// `BadValue` if there is no commit; `IllegalOperation` if the branch there has commits that this
-    /// one lacks (or, forced, has moved since it was seen), has changes that are not committed, or
-    /// if the repositories are of different origin.
+    /// `BadValue` if there is no commit; `IllegalOperation` if the branch there has commits that
+    /// this one lacks (or, forced, has moved since it was seen), has changes that are not
+    /// committed, or if the repositories are of different origin.
     pub fn push(
         &self,
         name: &str,
@@ -198,8 +198,8 @@ impl Repository {
         Ok((sent, mended))
     }
 
-    /// Has the remote look at a share of what it holds, and puts there again what is damaged. Returns how many
-    /// chunks, and whether that was all.
+    /// Has the remote look at a share of what it holds, and puts there again what is damaged.
+    /// Returns how many chunks, and whether that was all.
     fn mend(&self, lane: &Outwards<'_>) -> Result<(u64, bool), Error> {
         lane.remote.reread()?;
         let damages = lane.remote.damages();

@@ -1,27 +1,29 @@
 //! Which chunks move: those that the new commits reach and the other side lacks.
 //!
-//! 1. The commits that the other side doesn't have are gone through in groups, the oldest first. A group
-//!    is compared with the parents of its commits, which are there by then or in the group.
+//! 1. The commits that the other side doesn't have are gone through in groups, the oldest first. A
+//!    group is compared with the parents of its commits, which are there by then or in the group.
 //! 2. The trees of chunks below a group's catalogs are walked level by level, beside those of the
 //!    parents. What a parent has too is there with all below it, and is not looked at. So the cost
-//!    follows the change, not the data, and the questions that are asked follow the depth of the trees
-//!    and the number of groups, not the number of commits: the other side may be far away.
+//!    follows the change, not the data, and the questions that are asked follow the depth of the
+//!    trees and the number of groups, not the number of commits: the other side may be far away.
 //! 3. Of what is new, in batches, several at once: what the other side has already (a transfer that
-//!    was cut) isn't sent again, but what it refers to is looked at, since it may have come without that.
+//!    was cut) isn't sent again, but what it refers to is looked at, since it may have come without
+//!    that.
 //!
-//! What the other side *has* was read there and is whole (`Endpoint::has_many`): a name in an index is no proof. What the
-//! two have in common is looked at only to pass it over, so a node of it that can't be read is left out, and more
-//! is asked for.
+//! What the other side *has* was read there and is whole (`Endpoint::has_many`): a name in an index
+//! is no proof. What the two have in common is looked at only to pass it over, so a node of it that
+//! can't be read is left out, and more is asked for.
 //!
-//! *Damage* where chunks come from ends a transfer, unless it is told to save the rest ([`Transfer::saving`]): then
-//! what can't be read is listed, and what only it leads to isn't reached.
+//! *Damage* where chunks come from ends a transfer, unless it is told to save the rest
+//! ([`Transfer::saving`]): then what can't be read is listed, and what only it leads to isn't
+//! reached.
 //!
-//! The order of a level is that of the trees, commit by commit: so versions of the same data, and what lies
-//! side by side in a tree, are sent together, and compress well together.
+//! The order of a level is that of the trees, commit by commit: so versions of the same data, and
+//! what lies side by side in a tree, are sent together, and compress well together.
 //!
-//! *Bounds*: hashes are kept in memory, 32 bytes for each chunk that moves; chunks only a batch at a time and
-//! thread. The other side may be anybody's: what comes is of a kind that has a place below a commit, no
-//! larger than [`CHUNK_BYTES_MAX`], and no deeper than [`LEVELS_MAX`].
+//! *Bounds*: hashes are kept in memory, 32 bytes for each chunk that moves; chunks only a batch at
+//! a time and thread. The other side may be anybody's: what comes is of a kind that has a place
+//! below a commit, no larger than [`CHUNK_BYTES_MAX`], and no deeper than [`LEVELS_MAX`].
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,11 +39,11 @@ const BATCH: usize = 256;
 const GROUP: usize = 64;
 /// Batches that are on their way at once.
 const THREADS: usize = 4;
-/// Levels of chunks below a commit: catalog, entries, documents, and a document's containers, each a
-/// tree of several levels. Documents nest at most 180 deep or so.
+/// Levels of chunks below a commit: catalog, entries, documents, and a document's containers, each
+/// a tree of several levels. Documents nest at most 180 deep or so.
 const LEVELS_MAX: usize = 2_048;
-/// Most bytes of a chunk that moves. The largest that anybody makes is a collection's entry with a validator
-/// of 16 MB.
+/// Most bytes of a chunk that moves. The largest that anybody makes is a collection's entry with a
+/// validator of 16 MB.
 pub const CHUNK_BYTES_MAX: usize = 20 << 20;
 
 /// How much has moved.
@@ -61,7 +63,8 @@ pub struct Moved {
 
 /// Moves chunks between two places.
 pub(crate) trait Endpoint: Sync {
-    /// Tells for each of `hashes` whether the place that chunks are sent to has it, whole: it was read.
+    /// Tells for each of `hashes` whether the place that chunks are sent to has it, whole: it was
+    /// read.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
     /// Gets chunks from the place that they are sent from.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
@@ -86,7 +89,8 @@ pub(crate) struct Transfer<'a> {
 /// What may move, and what is done where it can't.
 #[derive(Clone, Copy, Default)]
 struct How {
-    /// Whether an engine's state may move: in a backup, never to or from somebody else's repository.
+    /// Whether an engine's state may move: in a backup, never to or from somebody else's
+    /// repository.
     with_engine_state: bool,
     /// Whether damage where chunks come from is passed over.
     is_saving: bool,
@@ -120,8 +124,8 @@ impl<'a> Transfer<'a> {
         Transfer { how: How { is_saving: true, ..self.how }, ..self }
     }
 
-    /// Moves commits that the other side lacks, the oldest first. Their chunks are `chunks`; those of
-    /// their parents that are neither among these nor on both sides are `absent`.
+    /// Moves commits that the other side lacks, the oldest first. Their chunks are `chunks`; those
+    /// of their parents that are neither among these nor on both sides are `absent`.
     pub fn commits(&mut self, chunks: &[Chunk], absent: &HashSet<ChunkHash>) -> Result<(), Error> {
         self.moved.commits = chunks.len() as u64;
         for group in chunks.chunks(GROUP) {
@@ -297,8 +301,9 @@ pub(crate) fn check_size(chunk: &Chunk) -> Result<(), Error> {
     Err(Error::damaged(format!("chunk {}: {bytes} bytes are too many", chunk.hash())))
 }
 
-/// What a chunk refers to that is to be moved with it. Of a commit in an engine's state not its parents: each
-/// commit has a record there, and in a shallow clone the parents of some are elsewhere.
+/// What a chunk refers to that is to be moved with it. Of a commit in an engine's state not its
+/// parents: each commit has a record there, and in a shallow clone the parents of some are
+/// elsewhere.
 fn below(chunk: &Chunk) -> impl Iterator<Item = ChunkHash> + '_ {
     let count = if chunk.kind() == ChunkKind::Commit { 1 } else { usize::MAX };
     chunk.references().take(count)

@@ -1,4 +1,5 @@
-//! Refs as they travel between a client and a server: BSON, read with the distrust that is due to it.
+//! Refs as they travel between a client and a server: BSON, read with the distrust that is due to
+//! it.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};

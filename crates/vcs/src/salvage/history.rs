@@ -34,7 +34,8 @@ pub(super) struct Branch {
 struct Whole(HashMap<ChunkHash, bool>);
 
 impl Whole {
-    /// Whether `root` and all below it can be read. Of a commit its catalog counts, not its parents.
+    /// Whether `root` and all below it can be read. Of a commit its catalog counts, not its
+    /// parents.
     fn check(&mut self, store: &dyn ChunkStore, root: ChunkHash) -> Result<bool, Error> {
         // Chunks on the way, what they refer to yet, and whether all so far was whole.
         let mut stack: Vec<(ChunkHash, Vec<ChunkHash>, bool)> = Vec::new();
@@ -71,7 +72,8 @@ impl Whole {
     }
 }
 
-/// The commits in packs that no database of `names` has, each with its repository's salt: see [`Source::unnamed`].
+/// The commits in packs that no database of `names` has, each with its repository's salt: see
+/// [`Source::unnamed`].
 pub(super) fn unnamed<'a>(
     source: &Source,
     names: impl Iterator<Item = &'a str>,
@@ -89,7 +91,8 @@ pub(super) fn unnamed<'a>(
     Ok(unnamed)
 }
 
-/// Saves the history of a database, with those of the commits `unnamed` that are of its repository. Returns its branches.
+/// Saves the history of a database, with those of the commits `unnamed` that are of its repository.
+/// Returns its branches.
 pub(super) fn save(
     source: &Source,
     target: &Frond,

@@ -28,8 +28,8 @@ pub struct PartRequest {
 /// Restores a part of a backup of `place` into `directory`, which is made where it is missing.
 ///
 /// # Errors
-/// `NamespaceNotFound` if there is no such backup, database or collection; `NamespaceExists` if the directory has it
-/// already. What can't be read is in the report.
+/// `NamespaceNotFound` if there is no such backup, database or collection; `NamespaceExists` if the
+/// directory has it already. What can't be read is in the report.
 pub fn restore_part(
     place: PlainRemote,
     request: &PartRequest,

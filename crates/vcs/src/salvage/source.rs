@@ -94,8 +94,8 @@ impl Source {
         Err(Error::damaged(reason.unwrap_or_else(|| "nothing of it can be read".to_owned())))
     }
 
-    /// Opens the backup `backup` of `place`, of which only what is asked for is read; `left` is an empty disk for
-    /// what an open directory writes.
+    /// Opens the backup `backup` of `place`, of which only what is asked for is read; `left` is an
+    /// empty disk for what an open directory writes.
     pub fn open_backup(
         place: PlainRemote,
         backup: &BackupInfo,
@@ -132,7 +132,8 @@ impl Source {
                 store.swap_root(ROOT_NAME, now, root)?;
             }
             let forgiving = Arc::new(Forgiving { store, place: None, losses: Mutex::default() });
-            // What is folded in the background would be lost for good: nothing is, if nothing is written.
+            // What is folded in the background would be lost for good: nothing is, if nothing is
+            // written.
             let engine = Engine::open_over(left, forgiving.clone(), EngineOptions::default());
             match engine {
                 Ok(engine) => {
@@ -167,8 +168,8 @@ impl Source {
     }
 }
 
-/// Takes from the log what is damaged and all behind it, as `error` tells it; its last segment where that tells
-/// nothing of the log. Returns whether there was anything.
+/// Takes from the log what is damaged and all behind it, as `error` tells it; its last segment
+/// where that tells nothing of the log. Returns whether there was anything.
 fn cut_log(left: &dyn Disk, error: &EngineError) -> Result<bool, Error> {
     let mut names = left.list().map_err(|error| io(".", error))?;
     names.retain(|name| name.starts_with(LOG_PREFIX));
@@ -200,8 +201,8 @@ fn io(name: &str, source: std::io::Error) -> Error {
     StoreError::Io { file: name.to_owned(), source }.into()
 }
 
-/// Puts every chunk that is whole into a store on `left`. Returns the states that the directory may have had, the
-/// likeliest first, and all commits.
+/// Puts every chunk that is whole into a store on `left`. Returns the states that the directory may
+/// have had, the likeliest first, and all commits.
 fn bring(
     from: &Machine,
     left: &Machine,

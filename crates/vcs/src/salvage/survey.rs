@@ -11,9 +11,9 @@ use crate::salvage::{LostPart, SalvageReport, SalvagedCollection, history, tell,
 use frond_db::inside::refs::repositories;
 use frond_db::inside::{CatalogView, DatabaseName, Error, ErrorKind, VersionName, open_machine};
 
-/// Reads the documents of every branch's working state, and tells which of the backup `name` of `place` can't be read,
-/// and which commits aren't whole. `scratch` is a directory for what an open data directory writes, removed
-/// afterwards.
+/// Reads the documents of every branch's working state, and tells which of the backup `name` of
+/// `place` can't be read, and which commits aren't whole. `scratch` is a directory for what an open
+/// data directory writes, removed afterwards.
 ///
 /// # Errors
 /// `Damaged` if not even its databases can be listed; if the place doesn't answer.

@@ -204,8 +204,8 @@ pub(super) fn survey(
     }
 }
 
-/// Gives `take` every document that can be read, in the order of insertion where the collection is capped, and returns
-/// what was passed over.
+/// Gives `take` every document that can be read, in the order of insertion where the collection is
+/// capped, and returns what was passed over.
 fn documents_in_order(
     source: &Source,
     reader: &Reader<'_>,
@@ -251,8 +251,8 @@ fn documents_in_order(
     Ok(losses)
 }
 
-/// Gives `take` the documents of a capped collection as its order has them. Returns which, and whether all that the
-/// order names could be read.
+/// Gives `take` the documents of a capped collection as its order has them. Returns which, and
+/// whether all that the order names could be read.
 fn by_places(
     reader: &Reader<'_>,
     found: &Collection,
@@ -281,7 +281,8 @@ fn by_places(
     Ok((given, is_whole))
 }
 
-/// Gives `batch` what HEAD has of a part that is lost and that nothing took the place of; returns how many.
+/// Gives `batch` what HEAD has of a part that is lost and that nothing took the place of; returns
+/// how many.
 fn fill(
     reader: &Reader<'_>,
     head: &Collection,

@@ -1,5 +1,5 @@
-//! A power cut at each write and sync of a script: what a restart finds is what was acknowledged, or
-//! that and the step under way; never a step by half.
+//! A power cut at each write and sync of a script: what a restart finds is what was acknowledged,
+//! or that and the step under way; never a step by half.
 
 use frond_db::{Durability, Error, Frond, FrondOptions};
 use frond_doc::{DocumentBuf, document};

@@ -1,6 +1,7 @@
-//! Goal: branches that merge each other again and again keep every change. Method: a model. Each branch
-//! knows how many writes of each other one it has merged; counters under the delta rule must be the
-//! sum of these, and a field that one branch alone writes must be what that branch wrote last of them.
+//! Goal: branches that merge each other again and again keep every change. Method: a model. Each
+//! branch knows how many writes of each other one it has merged; counters under the delta rule must
+//! be the sum of these, and a field that one branch alone writes must be what that branch wrote
+//! last of them.
 
 use frond_db::collection::UpdateStatement;
 use frond_db::{Durability, Frond};
@@ -63,7 +64,8 @@ impl Model {
         self.branches[branch].log(Some(1), None).unwrap()[0].id.to_string()
     }
 
-    /// Merges what branch `from` was, when its head was `head` and it knew `known`, into another one.
+    /// Merges what branch `from` was, when its head was `head` and it knew `known`, into another
+    /// one.
     fn merge(&mut self, into: usize, head: &str, known: [usize; BRANCHES]) {
         let mut rules = MergeRules::default();
         rules.fields.insert("n".to_owned(), [("n".to_owned(), FieldRule::Delta)].into());

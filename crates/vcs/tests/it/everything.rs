@@ -1,13 +1,17 @@
 //! Random work of every kind at once, against a model of whole copies.
 //!
-//! *Method*: interleaved transactions of several statements (over branches and databases), updates of large documents,
-//! version commits, branches, merges, resets and undoings; flushes, checkpoints and collections between them or, for some
-//! seeds, beside them; cursors and transactions that stay open across all of it; a full disk, killed processes and power
-//! cuts at any write, during recovery too. The model ([`state`]) is a list of what everything was after each step.
-//! 1. After each step a branch is what the model says, by scan and by index; a cursor shows what was there when it began.
-//! 2. All that a transaction has read is of one state since it began ([`transactions`]); what it wrote is there at once or never.
-//! 3. A restart finds one of the states since the last one that was acknowledged as durable, or the one under way, and then
-//!    all of it: working states, HEADs, and commits with what they held. Every chunk is whole and there ([`failures`]).
+//! *Method*: interleaved transactions of several statements (over branches and databases), updates
+//! of large documents, version commits, branches, merges, resets and undoings; flushes, checkpoints
+//! and collections between them or, for some seeds, beside them; cursors and transactions that stay
+//! open across all of it; a full disk, killed processes and power cuts at any write, during
+//! recovery too. The model ([`state`]) is a list of what everything was after each step.
+//! 1. After each step a branch is what the model says, by scan and by index; a cursor shows what
+//!    was there when it began.
+//! 2. All that a transaction has read is of one state since it began ([`transactions`]); what it
+//!    wrote is there at once or never.
+//! 3. A restart finds one of the states since the last one that was acknowledged as durable, or the
+//!    one under way, and then all of it: working states, HEADs, and commits with what they held.
+//!    Every chunk is whole and there ([`failures`]).
 //!
 //! One seed is one run, but for seeds with threads in the background. A long run:
 //! `FROND_SEED_SECONDS=3600 cargo test --release -p frond-db --test it version::everything`.

@@ -1,5 +1,6 @@
-//! Goal: what a unique index or a validator won't have after a merge is a conflict that can be resolved, and
-//! never in the working state. Method: cases, both ways, and each way to resolve them.
+//! Goal: what a unique index or a validator won't have after a merge is a conflict that can be
+//! resolved, and never in the working state. Method: cases, both ways, and each way to resolve
+//! them.
 
 use std::collections::BTreeMap;
 

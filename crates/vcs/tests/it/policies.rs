@@ -1,6 +1,6 @@
-//! Goal: policies hold. Automatic commits come when they are due and are thinned as asked; rules let no
-//! commit or merge pass that breaks them; closed branches take no direct writes; collections that
-//! aren't versioned are in no commit. Method: cases, on a clock that the test moves.
+//! Goal: policies hold. Automatic commits come when they are due and are thinned as asked; rules
+//! let no commit or merge pass that breaks them; closed branches take no direct writes; collections
+//! that aren't versioned are in no commit. Method: cases, on a clock that the test moves.
 
 use frond_db::{Durability, Error, Frond, FrondOptions};
 use frond_doc::{DocumentBuf, document, extended_json};

@@ -76,8 +76,8 @@ fn a_dropped_database_gives_its_space_back_once_forgotten() {
     assert_eq!(all(&other, "things").len(), 10);
 }
 
-/// Branches are made at commits that nothing names, written to and deleted while collections that forget
-/// everything run.
+/// Branches are made at commits that nothing names, written to and deleted while collections that
+/// forget everything run.
 #[test]
 fn forgetting_and_branching_at_once_never_lose_a_commit() {
     let frond = new();

@@ -55,8 +55,8 @@ fn data(frond: &Frond) -> DataRemote {
     DataRemote::new(frond.clone(), "shop").expect("a database's name")
 }
 
-/// Goal: a push brings nothing that the remote's commit policy forbids, as new commits or by moving a
-/// branch to what is there already.
+/// Goal: a push brings nothing that the remote's commit policy forbids, as new commits or by moving
+/// a branch to what is there already.
 #[test]
 fn a_push_passes_the_rules_of_the_policy() {
     let (there, main) = origin();

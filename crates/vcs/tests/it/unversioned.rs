@@ -1,5 +1,5 @@
-//! Goal: a collection that is in no version (capped, or `versioned: false`) and a versioned one of its name
-//! never hide each other, and such a collection comes back whole, or not at all.
+//! Goal: a collection that is in no version (capped, or `versioned: false`) and a versioned one of
+//! its name never hide each other, and such a collection comes back whole, or not at all.
 
 use frond_doc::{DocumentBuf, Value, document};
 use frond_query::Code;

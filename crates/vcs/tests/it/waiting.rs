@@ -1,5 +1,5 @@
-//! Goal: what is written while a merge waits is never lost silently. Method: each way to end a merge, with
-//! writes meanwhile into documents that the merge touched and others, and each undone.
+//! Goal: what is written while a merge waits is never lost silently. Method: each way to end a
+//! merge, with writes meanwhile into documents that the merge touched and others, and each undone.
 
 use frond_db::Frond;
 use frond_doc::{DocumentBuf, document};
@@ -37,8 +37,8 @@ fn branches() -> (Frond, Repository, Repository) {
     (frond, main, side)
 }
 
-/// What clients do meanwhile: in collections and documents that the merge didn't touch, and in others
-/// of a document's fields.
+/// What clients do meanwhile: in collections and documents that the merge didn't touch, and in
+/// others of a document's fields.
 fn write(main: &Repository) {
     insert(main, "orders", &[order(5)]);
     insert(main, "new", &[order(1)]);
@@ -181,8 +181,8 @@ fn picks_reverts_and_rebases_that_are_aborted() {
     }
 }
 
-/// Of two commits that both conflict: writes while the first waits are in its commit if it is continued;
-/// an abort at the second one must not lose them, nor must leaving one of them out.
+/// Of two commits that both conflict: writes while the first waits are in its commit if it is
+/// continued; an abort at the second one must not lose them, nor must leaving one of them out.
 #[test]
 fn a_rebase_that_waits_twice() {
     for (skips, aborts) in [(false, true), (true, true), (true, false), (false, false)] {

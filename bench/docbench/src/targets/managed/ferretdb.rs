@@ -1,5 +1,5 @@
-//! FerretDB 1.x over SQLite: MongoDB's protocol. It doesn't sync each write, so that it is measured with
-//! `--any-durability` only.
+//! FerretDB 1.x over SQLite: MongoDB's protocol. It doesn't sync each write, so that it is measured
+//! with `--any-durability` only.
 
 use std::process::Command;
 

@@ -1,7 +1,8 @@
-//! MariaDB: `mariadb-install-db` once a run, a copy of it each time, `mariadbd` on a port of loopback.
+//! MariaDB: `mariadb-install-db` once a run, a copy of it each time, `mariadbd` on a port of
+//! loopback.
 //!
-//! The binary log is off, as it is in a fresh installation. InnoDB and RocksDB sync their log at each
-//! commit; the cache goes to the engine that is measured.
+//! The binary log is off, as it is in a fresh installation. InnoDB and RocksDB sync their log at
+//! each commit; the cache goes to the engine that is measured.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! PostgreSQL: a cluster made by `initdb`, a server on a port of loopback, as every server that we start.
+//! PostgreSQL: a cluster made by `initdb`, a server on a port of loopback, as every server that we
+//! start.
 //!
 //! It refuses to run as root, so that root starts it as the user `postgres`.
 

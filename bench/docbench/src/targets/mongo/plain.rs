@@ -1,7 +1,8 @@
 //! A session without a driver: commands over one connection, as a driver would say them.
 //!
-//! What the server is asked is the same (sessions, retryable writes, write concern, transactions), what the
-//! client does is little: so these figures are the server's, as those of the driver are what an application has.
+//! What the server is asked is the same (sessions, retryable writes, write concern, transactions),
+//! what the client does is little: so these figures are the server's, as those of the driver are
+//! what an application has.
 
 use bson::{Bson, Document, RawArray, RawDocument, Uuid, doc};
 use bytes::Bytes;

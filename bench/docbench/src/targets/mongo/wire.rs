@@ -1,4 +1,5 @@
-//! One connection that speaks MongoDB's protocol (OP_MSG), and nothing else: no pool, no monitor, no retries.
+//! One connection that speaks MongoDB's protocol (OP_MSG), and nothing else: no pool, no monitor,
+//! no retries.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -45,8 +46,8 @@ impl Connection {
     /// Sends a command and waits for its answer.
     ///
     /// # Errors
-    /// [`Failure::Conflict`] if another transaction was first; [`Failure::Other`] for whatever else the answer says,
-    /// of single documents too.
+    /// [`Failure::Conflict`] if another transaction was first; [`Failure::Other`] for whatever else
+    /// the answer says, of single documents too.
     pub fn ask(
         &mut self,
         command: &Document,

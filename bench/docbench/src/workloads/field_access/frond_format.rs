@@ -1,4 +1,5 @@
-//! Frond's documents: BSON with an index of its fields beside it, which is found by the record's hash.
+//! Frond's documents: BSON with an index of its fields beside it, which is found by the record's
+//! hash.
 //!
 //! *Bytes* is what a read from the store does: the bytes, whose index is in the cache.
 

@@ -1,8 +1,8 @@
 //! OSON, by Oracle's own driver in a virtual machine beside us.
 //!
-//! The harness (`Oson.java`) is run from its source by `java`; the library is looked for where Maven puts
-//! it, or where `DOCBENCH_OJDBC` says. It runs a task twice and times the second: what is hot is compiled by
-//! then. The answer is a line: nanoseconds, letters, bytes.
+//! The harness (`Oson.java`) is run from its source by `java`; the library is looked for where
+//! Maven puts it, or where `DOCBENCH_OJDBC` says. It runs a task twice and times the second: what
+//! is hot is compiled by then. The answer is a line: nanoseconds, letters, bytes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;

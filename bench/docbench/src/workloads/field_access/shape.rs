@@ -1,4 +1,5 @@
-//! The publication's shapes: names `field_001` and so on, values `value_1_padding_to_ensure_reasonable_field_size`.
+//! The publication's shapes: names `field_001` and so on, values
+//! `value_1_padding_to_ensure_reasonable_field_size`.
 
 use bson::{Bson, Document};
 

@@ -1,13 +1,15 @@
-//! TPC-C as documents: an order embeds its lines, so that five tables of the nine are left, and items.
+//! TPC-C as documents: an order embeds its lines, so that five tables of the nine are left, and
+//! items.
 //!
-//! Each transaction is one of the database, over several documents. Keys are numbers joined from their
-//! parts, so that a district's orders lie together and ascend.
+//! Each transaction is one of the database, over several documents. Keys are numbers joined from
+//! their parts, so that a district's orders lie together and ascend.
 //!
-//! As in MongoDB's own adaptation (Kamsky, "Adapting TPC-C Benchmark to Measure Performance of Multi-Document Transactions
-//! in MongoDB", VLDB 2019), a document is changed and answered in one step (`findAndModify`), and what is read or changed
-//! of one collection is one request. Statements stand in the order that suits a database which tells a transaction at once
-//! that another is in its way: what many write comes first, before the transaction has a snapshot that the others' writes
-//! would make stale; stock is changed before it is read; what is only read comes last.
+//! As in MongoDB's own adaptation (Kamsky, "Adapting TPC-C Benchmark to Measure Performance of
+//! Multi-Document Transactions in MongoDB", VLDB 2019), a document is changed and answered in one
+//! step (`findAndModify`), and what is read or changed of one collection is one request. Statements
+//! stand in the order that suits a database which tells a transaction at once that another is in
+//! its way: what many write comes first, before the transaction has a snapshot that the others'
+//! writes would make stale; stock is changed before it is read; what is only read comes last.
 
 mod load;
 
@@ -256,7 +258,8 @@ fn with_key(documents: &[Document], key: i64) -> Result<&Document, Failure> {
     found.ok_or_else(|| Failure::Wrong(format!("{key} is missing")))
 }
 
-/// Takes what is ordered out of stock; answers the stock as it is then, before what runs low is filled up.
+/// Takes what is ordered out of stock; answers the stock as it is then, before what runs low is
+/// filled up.
 fn order_stock(
     session: &mut dyn Session,
     warehouse: i64,

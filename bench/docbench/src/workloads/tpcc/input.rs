@@ -1,4 +1,5 @@
-//! What the transactions are asked, by the specification's distributions (2.1.6, 2.4 to 2.8, 4.3.2).
+//! What the transactions are asked, by the specification's distributions (2.1.6, 2.4 to 2.8,
+//! 4.3.2).
 
 use crate::random::Random;
 

@@ -1,8 +1,10 @@
-//! TPC-C as rows in SQL: the specification's tables, prepared statements, row locks where there are any.
+//! TPC-C as rows in SQL: the specification's tables, prepared statements, row locks where there are
+//! any.
 //!
-//! As many round trips as the documents' form has, or nearly: what is read or changed of one table is one statement (`in`,
-//! `case`), as is what is changed and asked for where the dialect has `returning`. They stand in the same order, too: what
-//! many write comes first, which spares conflicts where a transaction's snapshot is as old as its first statement.
+//! As many round trips as the documents' form has, or nearly: what is read or changed of one table
+//! is one statement (`in`, `case`), as is what is changed and asked for where the dialect has
+//! `returning`. They stand in the same order, too: what many write comes first, which spares
+//! conflicts where a transaction's snapshot is as old as its first statement.
 //!
 //! Money is in cents, rates in ten-thousandths, so that sums are exact.
 
@@ -227,7 +229,8 @@ fn places(count: usize) -> String {
     vec!["?"; count].join(", ")
 }
 
-/// `case COLUMN when ? then 0 + ? ... end`: the sum tells PostgreSQL that the parameter is a number.
+/// `case COLUMN when ? then 0 + ? ... end`: the sum tells PostgreSQL that the parameter is a
+/// number.
 fn case_of(column: &str, count: usize) -> String {
     format!("case {column}{} end", " when ? then 0 + ?".repeat(count))
 }
@@ -244,7 +247,8 @@ fn prices(sql: &mut dyn SqlSession, lines: &[Line]) -> Result<BTreeMap<i64, i64>
     Ok(prices)
 }
 
-/// Takes what is ordered out of stock, warehouse by warehouse; answers each stock's text, by warehouse and item.
+/// Takes what is ordered out of stock, warehouse by warehouse; answers each stock's text, by
+/// warehouse and item.
 fn order_stock(
     sql: &mut dyn SqlSession,
     warehouse: i64,

@@ -84,7 +84,8 @@ impl Subject {
         document
     }
 
-    /// The field that is `position`th of `count` to be changed: evenly apart, the only one in the middle.
+    /// The field that is `position`th of `count` to be changed: evenly apart, the only one in the
+    /// middle.
     pub fn path(self, position: u64, count: u64) -> String {
         let fields = match self {
             Subject::Fields(fields) => fields,

@@ -124,7 +124,8 @@ impl<'a> YcsbClient<'a> {
     fn set(&mut self, number: u64, position: u64, version: u64) -> Result<(), Failure> {
         let value = record::value(number, position, version);
         let change = Change::Set(record::field(position), value.into());
-        // A database that lets the first of two win says so, and its users try again; that takes its time.
+        // A database that lets the first of two win says so, and its users try again; that takes
+        // its time.
         let matched = loop {
             match self.session.update(RECORDS, &record::key(number), std::slice::from_ref(&change))
             {
@@ -148,8 +149,8 @@ impl<'a> YcsbClient<'a> {
                 other => break other?,
             }
         }
-        // Waits for its predecessors, as YCSB does: what is counted is there without gaps. So it isn't part
-        // of the database's work, but takes a moment only if an earlier one is late.
+        // Waits for its predecessors, as YCSB does: what is counted is there without gaps. So it
+        // isn't part of the database's work, but takes a moment only if an earlier one is late.
         let acknowledged = &self.shared.acknowledged;
         let _ =
             acknowledged.compare_exchange(number, number + 1, Ordering::Relaxed, Ordering::Relaxed);

@@ -111,8 +111,8 @@ impl<'a> Writer<'a> {
         self.replace(backend, statements, &statement_lines, progress)
     }
 
-    /// Writes a document that is too long to be held, if it can be put into the database as it comes;
-    /// otherwise it is held all the same, up to a limit.
+    /// Writes a document that is too long to be held, if it can be put into the database as it
+    /// comes; otherwise it is held all the same, up to a limit.
     pub fn stream(
         &mut self,
         backend: &mut dyn Backend,
@@ -253,8 +253,9 @@ fn held(text: Text) -> Result<Result<DocumentBuf, String>, Failure> {
     }))
 }
 
-/// `{q: {_id}, u: document, upsert: true}`. A document with a name that begins with `$`, which an insert
-/// takes and a replacement doesn't, goes as MongoDB advises: `u: [{$replaceWith: {$literal: document}}]`.
+/// `{q: {_id}, u: document, upsert: true}`. A document with a name that begins with `$`, which an
+/// insert takes and a replacement doesn't, goes as MongoDB advises:
+/// `u: [{$replaceWith: {$literal: document}}]`.
 fn replacement(document: &DocumentBuf, id: Value<'_>) -> DocumentBuf {
     let mut statement = DocumentBuilder::with_capacity(document.as_bytes().len() + 64);
     statement.begin_document("q").append("_id", id).end();

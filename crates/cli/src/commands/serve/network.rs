@@ -10,8 +10,8 @@ use crate::failure::Failure;
 /// How the server talks with its clients.
 #[derive(clap::Args)]
 pub struct NetworkArguments {
-    /// Address to listen on, beyond loopback with --auth only; port 0 takes any free one. unix:PATH for
-    /// a socket of the Unix domain beside it
+    /// Address to listen on, beyond loopback with --auth only; port 0 takes any free one. unix:PATH
+    /// for a socket of the Unix domain beside it
     #[arg(long, value_name = "HOST:PORT", default_value = ADDRESS_DEFAULT)]
     listen: Vec<String>,
 
@@ -19,8 +19,8 @@ pub struct NetworkArguments {
     #[arg(long, value_name = "MODE", default_value = "0700", value_parser = parse_permissions)]
     unix_socket_permissions: u32,
 
-    /// How messages may be compressed where a client asks for it, separated by commas: snappy, zstd, zlib;
-    /// or disabled
+    /// How messages may be compressed where a client asks for it, separated by commas: snappy,
+    /// zstd, zlib; or disabled
     #[arg(long, value_name = "NAMES", default_value = "snappy,zstd,zlib",
           value_parser = parse_compressors)]
     network_compressors: Compressors,
@@ -42,8 +42,8 @@ pub struct NetworkArguments {
     tls_allow_connections_without_certificates: bool,
 }
 
-/// MongoDB's modes. A server that has no other members to connect to takes clients alike in `allowTLS` and
-/// `preferTLS`.
+/// MongoDB's modes. A server that has no other members to connect to takes clients alike in
+/// `allowTLS` and `preferTLS`.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum Mode {
     #[value(name = "disabled")]

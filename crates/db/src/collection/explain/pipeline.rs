@@ -1,8 +1,9 @@
 //! A pipeline: what its search does, as in `find`, and the stages that are left.
 //!
-//! The search is the one that `aggregate` makes: by the conditions that moved to the front, in the order of a leading
-//! `$sort`, for as many documents as a `$limit` wants, and of these only for what a `$group` needs, so that an index
-//! may cover it. A leading `$geoNear` is a search for the nearest.
+//! The search is the one that `aggregate` makes: by the conditions that moved to the front, in the
+//! order of a leading `$sort`, for as many documents as a `$limit` wants, and of these only for
+//! what a `$group` needs, so that an index may cover it. A leading `$geoNear` is a search for the
+//! nearest.
 
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
 use frond_query::pipeline::{Pipeline, explained};
@@ -16,8 +17,9 @@ use crate::database::Database;
 use crate::error::Error;
 
 impl Database {
-    /// How the search of a pipeline over `collection` would go, as [`Database::explain_as`] tells it, and the stages
-    /// that its documents go through; `stages` are those of `request`. A view is no collection here.
+    /// How the search of a pipeline over `collection` would go, as [`Database::explain_as`] tells
+    /// it, and the stages that its documents go through; `stages` are those of `request`. A view is
+    /// no collection here.
     pub fn explain_aggregate(
         &self,
         collection: &str,
@@ -67,7 +69,8 @@ impl Database {
     }
 }
 
-/// What of the stages the search does, as a `find` would be asked for it, and the others; a `$sort` only if it sorts.
+/// What of the stages the search does, as a `find` would be asked for it, and the others; a `$sort`
+/// only if it sorts.
 fn split(
     stages: Vec<DocumentBuf>,
     request: &AggregateRequest,

@@ -1,8 +1,8 @@
 //! A search by a text index, as MongoDB tells it.
 //!
-//! `TEXT_MATCH` asks what words can't tell (negations, phrases) of the documents that are found. Below it is
-//! `TEXT_OR` where scores are asked for, else `FETCH`; below these the `IXSCAN`: one for all terms, where MongoDB
-//! has one for each and an `OR`.
+//! `TEXT_MATCH` asks what words can't tell (negations, phrases) of the documents that are found.
+//! Below it is `TEXT_OR` where scores are asked for, else `FETCH`; below these the `IXSCAN`: one
+//! for all terms, where MongoDB has one for each and an `OR`.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::index::FieldKind;

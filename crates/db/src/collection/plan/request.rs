@@ -30,8 +30,8 @@ pub struct Request<'a> {
     pub distinct: Option<&'a str>,
 }
 
-/// The `min` and `max` of a `find`: the first key of the hinted index that is read, and the first that
-/// isn't any more.
+/// The `min` and `max` of a `find`: the first key of the hinted index that is read, and the first
+/// that isn't any more.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Between<'a> {
     /// The first.

@@ -1,8 +1,9 @@
 //! How documents are found that a `$text` searches for: by the collection's text index, always.
 //!
 //! 1. The text index tells which texts are asked, so that the filter can be asked of documents.
-//! 2. A `$text` that each document must pass is looked up in that index alone, whatever other indexes there
-//!    are, as MongoDB does; the filter must fix what the index files before the terms.
+//! 2. A `$text` that each document must pass is looked up in that index alone, whatever other
+//!    indexes there are, as MongoDB does; the filter must fix what the index files before the
+//!    terms.
 //! 3. Below an `$or` each branch has an index of its own, or the search is refused.
 
 use frond_query::index::FieldKind;
@@ -19,8 +20,8 @@ use crate::schema::Collection;
 /// Chooses how to find what is searched for.
 ///
 /// # Errors
-/// `IndexNotFound` (27) without a text index, `NoQueryExecutionPlans` (291) if it can't answer, `BadValue` for
-/// what doesn't go together with a `$text`.
+/// `IndexNotFound` (27) without a text index, `NoQueryExecutionPlans` (291) if it can't answer,
+/// `BadValue` for what doesn't go together with a `$text`.
 pub(super) fn choose(
     reader: &Reader<'_>,
     collection: &Collection,

@@ -1,7 +1,7 @@
 //! The documents of `$out`, sorted by the keys of their `_id`s in bounded memory.
 //!
-//! What doesn't fit goes to temporary files ([`Sorter`]), whole documents as well as what stands for those that
-//! are stored already.
+//! What doesn't fit goes to temporary files ([`Sorter`]), whole documents as well as what stands
+//! for those that are stored already.
 
 use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;

@@ -53,7 +53,8 @@ impl Fetch<'_> {
         }
     }
 
-    /// What was found, with the metadata that is asked for; `key` is that of its index, `score` what its entry tells.
+    /// What was found, with the metadata that is asked for; `key` is that of its index, `score`
+    /// what its entry tells.
     pub(super) fn with_metadata(
         &self,
         row: Row,

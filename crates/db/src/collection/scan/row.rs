@@ -1,9 +1,9 @@
 //! What a scan comes to, and what of it was read.
 //!
-//! A scan may have read of a document no more than it was asked for: the filter's fields of a large one, the
-//! parts of an index's keys, or nothing where only the count matters. So a [`Row`] doesn't show what it has
-//! without being told which is meant: *Invariant*: nothing but [`Row::into_whole`] makes a [`Found`] of a row,
-//! and a `Found` has all of its document's fields.
+//! A scan may have read of a document no more than it was asked for: the filter's fields of a large
+//! one, the parts of an index's keys, or nothing where only the count matters. So a [`Row`] doesn't
+//! show what it has without being told which is meant: *Invariant*: nothing but [`Row::into_whole`]
+//! makes a [`Found`] of a row, and a `Found` has all of its document's fields.
 
 use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
@@ -80,8 +80,9 @@ impl Row {
         }
     }
 
-    /// The document with all its fields: read now, from the tree of `documents`, unless it was before. What the
-    /// search left in what it read ([`Row::take_metadata`]) is not in what is read now.
+    /// The document with all its fields: read now, from the tree of `documents`, unless it was
+    /// before. What the search left in what it read ([`Row::take_metadata`]) is not in what is read
+    /// now.
     pub fn into_whole(self, reader: &Reader<'_>, documents: TreeRef) -> Result<Found, Error> {
         let Row { id_key, large, read } = self;
         let (document, large) = match (read, large) {

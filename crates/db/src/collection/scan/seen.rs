@@ -1,9 +1,9 @@
-//! The documents that a scan has given out, where one may come again: by several entries of a multikey index, or by
-//! several ranges.
+//! The documents that a scan has given out, where one may come again: by several entries of a
+//! multikey index, or by several ranges.
 //!
-//! A document is known by the key of its `_id`: one of up to fifteen bytes (numbers, ObjectIds) as a number, which
-//! takes a third of what its bytes would beside their place; any other as it is. All is told to a reservation of
-//! the memory that all requests share.
+//! A document is known by the key of its `_id`: one of up to fifteen bytes (numbers, ObjectIds) as
+//! a number, which takes a third of what its bytes would beside their place; any other as it is.
+//! All is told to a reservation of the memory that all requests share.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,8 @@ use frond_store::budget::Reservation;
 
 use crate::error::Error;
 
-/// What a place in a table takes besides what lies in it: how full it is at least, and a byte that marks it.
+/// What a place in a table takes besides what lies in it: how full it is at least, and a byte that
+/// marks it.
 const PLACE_BYTES: usize = 2;
 /// What a key by itself takes besides its bytes.
 const KEY_BYTES: usize = 16;

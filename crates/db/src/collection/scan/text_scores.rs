@@ -1,12 +1,15 @@
-//! What documents score in a search by text, from the index's entries: no text is cut into terms again.
+//! What documents score in a search by text, from the index's entries: no text is cut into terms
+//! again.
 //!
-//! An entry holds what its term counts in its document, and a document's score is the sum over the terms that are
-//! searched for. Where one is, each entry tells its document's score. Where several are, a document's entries lie
-//! apart, one in the range of each term, so all entries are read before the first document comes out; the sums
-//! take memory, and where there is none for them, scores are computed from documents as before.
+//! An entry holds what its term counts in its document, and a document's score is the sum over the
+//! terms that are searched for. Where one is, each entry tells its document's score. Where several
+//! are, a document's entries lie apart, one in the range of each term, so all entries are read
+//! before the first document comes out; the sums take memory, and where there is none for them,
+//! scores are computed from documents as before.
 //!
-//! *Invariant*: ranges are read in ascending order, so that a document's terms are summed in the order in which
-//! [`TextMatcher::score`](frond_query::search::TextMatcher::score) does it, and the sums are equal to the last bit.
+//! *Invariant*: ranges are read in ascending order, so that a document's terms are summed in the
+//! order in which [`TextMatcher::score`](frond_query::search::TextMatcher::score) does it, and the
+//! sums are equal to the last bit.
 
 use std::collections::HashMap;
 
@@ -35,8 +38,8 @@ pub(super) struct TextScores {
 }
 
 impl TextScores {
-    /// Reads the entries of `walk`, which is along a text index; `None` if the sums take more memory than `reservation`
-    /// allows.
+    /// Reads the entries of `walk`, which is along a text index; `None` if the sums take more
+    /// memory than `reservation` allows.
     pub(super) fn read(
         mut walk: Walk,
         reader: &Reader<'_>,

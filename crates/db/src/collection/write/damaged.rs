@@ -1,11 +1,12 @@
 //! Deleting and replacing documents that can't be read.
 //!
-//! 1. A filter that asks for nothing but `_id` is decided by the key under which a document lies. Any other finds a
-//!    damaged document only if what it asks for can be read.
-//! 2. Nobody can tell by which entries indexes file such a document. They are searched for its `_id`, each index as a
-//!    whole: afterwards each is as if it were built anew.
-//! 3. Where the leaf itself can't be read in which a document of one `_id` would lie, nobody can tell whether it is there. It
-//!    is taken to be: what is written lies above the leaf, and can be read.
+//! 1. A filter that asks for nothing but `_id` is decided by the key under which a document lies.
+//!    Any other finds a damaged document only if what it asks for can be read.
+//! 2. Nobody can tell by which entries indexes file such a document. They are searched for its
+//!    `_id`, each index as a whole: afterwards each is as if it were built anew.
+//! 3. Where the leaf itself can't be read in which a document of one `_id` would lie, nobody can
+//!    tell whether it is there. It is taken to be: what is written lies above the leaf, and can be
+//!    read.
 //!
 //! An update by operators needs the old document, and fails.
 
@@ -51,8 +52,8 @@ impl Met {
 }
 
 impl CollectionWriter<'_> {
-    /// As [`CollectionWriter::matching_in_part`], for who deletes or replaces what is found: what can't be read is
-    /// found, too, if the filter asks for its `_id` only.
+    /// As [`CollectionWriter::matching_in_part`], for who deletes or replaces what is found: what
+    /// can't be read is found, too, if the filter asks for its `_id` only.
     pub fn matching_or_damaged(
         &self,
         filter: &Filter,
@@ -69,7 +70,8 @@ impl CollectionWriter<'_> {
         }
     }
 
-    /// What a filter that asks for `_id` only finds by keys; `None` if there is another order, or an index that says which.
+    /// What a filter that asks for `_id` only finds by keys; `None` if there is another order, or
+    /// an index that says which.
     fn met_by_id(
         &self,
         filter: &Filter,
@@ -146,8 +148,8 @@ impl CollectionWriter<'_> {
         })
     }
 
-    /// A document of nothing but the `_id`, with the number's type that the replacement says, or else the damaged
-    /// document, or else the key: which tells numbers, and not their types.
+    /// A document of nothing but the `_id`, with the number's type that the replacement says, or
+    /// else the damaged document, or else the key: which tells numbers, and not their types.
     fn id_of_damaged(&self, id_key: &Bytes, update: &ParsedUpdate) -> Result<DocumentBuf, Error> {
         let said = match update.source.as_value() {
             BsonValue::Document(replacement) => replacement.get("_id"),

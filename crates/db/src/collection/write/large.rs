@@ -92,7 +92,8 @@ impl CollectionWriter<'_> {
             return Ok(None); // It looks at whole documents, before and after.
         }
         let context = update.context_of(filter, found.asked());
-        // Operators write what they bring, and a few pieces beside it; stages may write all of it again.
+        // Operators write what they bring, and a few pieces beside it; stages may write all of it
+        // again.
         let expected = match update.source.as_value() {
             BsonValue::Document(operators) => operators.as_bytes().len() as u64,
             _ => before.bytes(),
@@ -191,8 +192,8 @@ impl CollectionWriter<'_> {
 }
 
 /// The chunks that must travel with the transaction. Those that the store has may not be durable;
-/// where they are many, reading them again and syncing the store costs less than logging them again: what is damaged
-/// there travels. The transaction keeps them from being collected.
+/// where they are many, reading them again and syncing the store costs less than logging them
+/// again: what is damaged there travels. The transaction keeps them from being collected.
 fn without_stored(store: &dyn ChunkStore, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Error> {
     let bytes = |chunks: &[Chunk]| chunks.iter().map(|it| it.encoded().len()).sum::<usize>();
     if bytes(&chunks) < STORED_BYTES_MIN {

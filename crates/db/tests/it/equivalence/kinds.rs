@@ -1,7 +1,8 @@
-//! Goal: an index never changes what is found, of values of all kinds and by all conditions that have ranges in an
-//! index. Method: documents and filters are put together from tables of values, paths and conditions; what is found by the
-//! chosen plan and by each index that is hinted is compared with a matcher that scans a model, outside of a transaction and
-//! within one that has changed documents.
+//! Goal: an index never changes what is found, of values of all kinds and by all conditions that
+//! have ranges in an index. Method: documents and filters are put together from tables of values,
+//! paths and conditions; what is found by the chosen plan and by each index that is hinted is
+//! compared with a matcher that scans a model, outside of a transaction and within one that has
+//! changed documents.
 
 use std::collections::BTreeMap;
 

@@ -1,18 +1,19 @@
 //! The entries of one tree in order, in blocks of a few dozen.
 //!
-//! A skip list of entries spends most of its time waiting for memory: each step is another node. Here
-//! a skip list holds only the first place of each block, and so stays in the processor's cache; within
-//! a block the beginnings of the keys lie side by side and are searched by halves.
+//! A skip list of entries spends most of its time waiting for memory: each step is another node.
+//! Here a skip list holds only the first place of each block, and so stays in the processor's
+//! cache; within a block the beginnings of the keys lie side by side and are searched by halves.
 //!
-//! *Thread safety*: any number of threads may insert and read at once. A block has a lock of its own,
-//! held for a search and a few copies; no thread holds two, or waits for anything with one. The skip list is read
-//! under a guard of its collector instead of a counted reference to each node: pinning one within another, as
-//! a caller of many may hold it, costs a few instructions.
+//! *Thread safety*: any number of threads may insert and read at once. A block has a lock of its
+//! own, held for a search and a few copies; no thread holds two, or waits for anything with one.
+//! The skip list is read under a guard of its collector instead of a counted reference to each
+//! node: pinning one within another, as a caller of many may hold it, costs a few instructions.
 //!
 //! *Invariants*
-//! 1. A block has the places from its first place (its key in the skip list, which never changes) up
-//!    to `end`, which is the next block's first. `end` only falls: where a full block is divided, under
-//!    its lock, and the new block is in the skip list before `end` says so. Blocks never go.
+//! 1. A block has the places from its first place (its key in the skip list, which never changes)
+//!    up to `end`, which is the next block's first. `end` only falls: where a full block is
+//!    divided, under its lock, and the new block is in the skip list before `end` says so. Blocks
+//!    never go.
 //! 2. So whoever finds the block for a place, locks it, and sees that the place is beyond its end,
 //!    looks again and finds another; and whoever has read a block goes on at the end that it saw.
 

@@ -1,7 +1,7 @@
 //! Chunks that are born, at moments that only a test without background threads can choose.
 //!
-//! *Method*: a value is a head that refers to two parts. Memtables are closed, flushed and folded one by one, and the packs
-//! are collected so that nothing stays in them that isn't kept.
+//! *Method*: a value is a head that refers to two parts. Memtables are closed, flushed and folded
+//! one by one, and the packs are collected so that nothing stays in them that isn't kept.
 
 use std::thread;
 
@@ -24,7 +24,8 @@ use crate::transaction::{Durability, Transaction};
 const TREE: TreeId = TreeId(2);
 const KEY: &[u8] = b"key";
 
-/// A value by its parts' numbers. Parts are alike, and a patch turns one into another, from 100 on they aren't.
+/// A value by its parts' numbers. Parts are alike, and a patch turns one into another, from 100 on
+/// they aren't.
 type Parts = [u8; 2];
 
 fn part(number: u8) -> Chunk {
@@ -128,7 +129,8 @@ fn what_a_record_is_made_of_is_packed_though_a_fold_went_beyond() {
     check(&disk, shared, [2, 1]);
 }
 
-/// As before, but what the record is made of was packed long ago, and the tree that has it goes while the record stays.
+/// As before, but what the record is made of was packed long ago, and the tree that has it goes
+/// while the record stays.
 #[test]
 fn what_a_record_is_made_of_stays_in_packs() {
     let disk = SimDisk::new(7);

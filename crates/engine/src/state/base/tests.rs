@@ -1,8 +1,8 @@
 //! The rules against a model: whatever is done in whatever order, the base shows the content.
 //!
-//! *Method*: random edits to a few keys; at random moments work begins (it takes a copy of the base,
-//! or of content at an older moment) and ends (its result is laid over the base of then). After each
-//! step, runs over tree must give content(`folded_to`), and the invariants must hold.
+//! *Method*: random edits to a few keys; at random moments work begins (it takes a copy of the
+//! base, or of content at an older moment) and ends (its result is laid over the base of then).
+//! After each step, runs over tree must give content(`folded_to`), and the invariants must hold.
 
 use std::collections::BTreeMap;
 
@@ -146,7 +146,8 @@ impl World {
         runs.map(source).collect()
     }
 
-    /// Whoever doesn't look at what is in the tree already sees the same, key by key and as a range.
+    /// Whoever doesn't look at what is in the tree already sees the same, key by key and as a
+    /// range.
     fn check_left(&mut self, random: &mut Random) {
         let content = self.content(self.base.folded_to);
         for key in (0..KEY_COUNT).map(key) {
@@ -265,7 +266,8 @@ fn a_step_is_not_laid_over_a_tree_that_went_and_came_back() {
     world.base = world.base.improved(&flushed).unwrap();
     let upto = world.base.folded_to;
     let tree = world.apply(&world.base.runs, &Bounds::all());
-    // Meanwhile the key is deleted again, and a version commit folds that: the tree is `from` again.
+    // Meanwhile the key is deleted again, and a version commit folds that: the tree is `from`
+    // again.
     world.edits.push((key(1), None));
     let folded = VersionEdit::Folded { tree: from, upto: world.newest() };
     world.base = world.base.improved(&folded).unwrap();

@@ -1,8 +1,8 @@
 //! Dates read from text without a format: the forms of ISO 8601, and those that people write.
 //!
-//! MongoDB hands such texts to a library that also understands `tomorrow noon`; we take dates with a
-//! day, a month and a year in the usual orders, then perhaps a time, then perhaps a zone, and refuse
-//! the rest:
+//! MongoDB hands such texts to a library that also understands `tomorrow noon`; we take dates with
+//! a day, a month and a year in the usual orders, then perhaps a time, then perhaps a zone, and
+//! refuse the rest:
 //! - `2020-02-29`, `2020/2/29`, `20200229`, `2020-060`, `2020-W09-6`, `02/29/2020`, `29.02.2020`,
 //!   `29-02-2020`, `29 February 2020`, `Feb 29th, 2020`, any of them after a weekday;
 //! - `12:34`, `12:34:56.789`, `T123456`, `1:34 pm`;

@@ -1,8 +1,8 @@
 //! Time zones: UTC, fixed offsets, and names of the tz database with their history.
 //!
-//! A local time that a change of the clocks skips counts as the one after it by the old offset; of a
-//! local time that comes twice the first is taken. Dates beyond the years that the database reaches
-//! have the offset of their like 400 years nearer, or of the earliest time known.
+//! A local time that a change of the clocks skips counts as the one after it by the old offset; of
+//! a local time that comes twice the first is taken. Dates beyond the years that the database
+//! reaches have the offset of their like 400 years nearer, or of the earliest time known.
 
 use frond_doc::Value;
 use jiff::Timestamp;

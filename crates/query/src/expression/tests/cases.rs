@@ -1,13 +1,14 @@
 //! What every operator answers: one table an operator, by family.
 //!
-//! The facts are those of MongoDB's manual and server, in our own words and data; a table is written
-//! from them and not from what our code says. A case is `argument => answer`: a value, `missing`, or
-//! `!code` for an error. It may go on over several lines; `long(5)`, `double(NaN)`, `decimal(1.10)`,
-//! `date(2020-02-29T00:00:00Z)`, `millis(-1)` and `binary(base64, subtype)` stand for extended JSON.
+//! The facts are those of MongoDB's manual and server, in our own words and data; a table is
+//! written from them and not from what our code says. A case is `argument => answer`: a value,
+//! `missing`, or `!code` for an error. It may go on over several lines; `long(5)`, `double(NaN)`,
+//! `decimal(1.10)`, `date(2020-02-29T00:00:00Z)`, `millis(-1)` and `binary(base64, subtype)` stand
+//! for extended JSON.
 //!
-//! [`every_operator_shows_what_it_does_with_everything`] looks at what the arguments of the cases are,
-//! and wants from each operator a case of each [`Kind`] that its family knows, except where [`EXEMPT`]
-//! says why there is none.
+//! [`every_operator_shows_what_it_does_with_everything`] looks at what the arguments of the cases
+//! are, and wants from each operator a case of each [`Kind`] that its family knows, except where
+//! [`EXEMPT`] says why there is none.
 
 mod arithmetic;
 mod arrays;
@@ -281,8 +282,8 @@ fn kinds_of(
     kinds
 }
 
-/// The arguments of an operator, with their names: one, a list, or some by name, of which some are lists
-/// or have names within.
+/// The arguments of an operator, with their names: one, a list, or some by name, of which some are
+/// lists or have names within.
 fn arguments(whole: Value<'_>) -> Vec<(&str, Value<'_>)> {
     let named = match whole {
         Value::Array(list) => return list.iter().map(|part| ("", part)).collect(),

@@ -1,8 +1,9 @@
-//! Goal: every operator of filters gives MongoDB's answer for values of every kind, and MongoDB's code for
-//! operands that it doesn't take.
+//! Goal: every operator of filters gives MongoDB's answer for values of every kind, and MongoDB's
+//! code for operands that it doesn't take.
 //!
-//! Method: each row asks one filter of all of [`VALUES`] and names those that pass. So null, missing, arrays, the
-//! bounds of numbers, NaN and Unicode are asked of each operator as values; a row's kind says what its *operand* is.
+//! Method: each row asks one filter of all of [`VALUES`] and names those that pass. So null,
+//! missing, arrays, the bounds of numbers, NaN and Unicode are asked of each operator as values; a
+//! row's kind says what its *operand* is.
 
 use super::{Filter, json};
 
@@ -50,8 +51,8 @@ const VALUES: &[(&str, &str)] = &[
     ("maxkey", r#"{"$maxKey": 1}"#),
 ];
 
-/// A row: the kind of operand, the filter, and the names of the values that pass: all others after `not`, all after
-/// `all`; or `!code`.
+/// A row: the kind of operand, the filter, and the names of the values that pass: all others after
+/// `not`, all after `all`; or `!code`.
 pub(super) type Row = (&'static str, &'static str, &'static str);
 
 /// The rows of one operator.

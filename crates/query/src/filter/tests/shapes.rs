@@ -1,5 +1,5 @@
-//! The rows of operators that ask what a value is: types, arrays, bits, texts, places, and those that ask whole
-//! documents.
+//! The rows of operators that ask what a value is: types, arrays, bits, texts, places, and those
+//! that ask whole documents.
 
 use super::operators::{Table, check};
 

@@ -1,9 +1,10 @@
 //! The equality join of a `$lookup`, batch by batch.
 //!
-//! 1. The local values of a batch are asked for at once, and what is found is handed out by its keys.
-//! 2. All that a batch holds (its documents, their values, what was found) is told to a reservation. A batch that
-//!    may hold no more is cut in two, and the second half waits until the first was read; one document's join
-//!    that takes too much is an error.
+//! 1. The local values of a batch are asked for at once, and what is found is handed out by its
+//!    keys.
+//! 2. All that a batch holds (its documents, their values, what was found) is told to a
+//!    reservation. A batch that may hold no more is cut in two, and the second half waits until the
+//!    first was read; one document's join that takes too much is an error.
 //! 3. A document is joined when it is asked for: what was found is shared until then.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -24,7 +25,8 @@ use crate::pipeline::{Documents, MEMORY_BYTES_MAX};
 
 /// The largest batch of an equality join.
 const BATCH_MAX: usize = 1024;
-/// What a value that is looked for takes besides its bytes: here, in the filter, and in what the filter is made of.
+/// What a value that is looked for takes besides its bytes: here, in the filter, and in what the
+/// filter is made of.
 const VALUE_BYTES: usize = 512;
 /// Each byte of a value is there so often.
 const VALUE_COPIES: usize = 4;
@@ -265,8 +267,8 @@ impl Wanted {
         }
     }
 
-    /// The filter that every wanted document passes: `{foreign: {$in: [...]}}`, with patterns, which
-    /// `$in` would search by, compared instead.
+    /// The filter that every wanted document passes: `{foreign: {$in: [...]}}`, with patterns,
+    /// which `$in` would search by, compared instead.
     fn filter(&self, equality: &Equality) -> Result<Filter, QueryError> {
         let mut builder = DocumentBuilder::new();
         let name = &equality.foreign_name;

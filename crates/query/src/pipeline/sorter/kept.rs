@@ -1,8 +1,9 @@
-//! Entries in memory: their bytes in blocks, so that they cost what they are long and no allocation each,
-//! and may be sorted by moving 24 bytes.
+//! Entries in memory: their bytes in blocks, so that they cost what they are long and no allocation
+//! each, and may be sorted by moving 24 bytes.
 //!
-//! *Invariant*: of two entries the one that came first lies before the other in the blocks. So entries of equal
-//! keys are told apart by where they lie, and sorting needs no second copy of the list to be stable.
+//! *Invariant*: of two entries the one that came first lies before the other in the blocks. So
+//! entries of equal keys are told apart by where they lie, and sorting needs no second copy of the
+//! list to be stable.
 
 use frond_store::budget::{Exceeded, Reservation};
 
@@ -124,8 +125,8 @@ impl Kept {
     }
 }
 
-/// The first eight bytes of a key as a number, so that the numbers of two keys never stand otherwise than the
-/// keys.
+/// The first eight bytes of a key as a number, so that the numbers of two keys never stand
+/// otherwise than the keys.
 fn head_of(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
         Some(head) => u64::from_be_bytes(*head),

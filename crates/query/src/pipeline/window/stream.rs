@@ -1,11 +1,12 @@
 //! Window functions over a partition that doesn't fit into memory: one document after the other.
 //!
-//! The documents wait in a [`Spool`]. A function reads them once more for each end of its window ([`Edge`]): what
-//! the leading edge passes enters, what the trailing one passes leaves. So a function takes two buffers and what
-//! its own state holds, which is counted. `$linearFill` looks ahead for the next value with one reader more.
+//! The documents wait in a [`Spool`]. A function reads them once more for each end of its window
+//! ([`Edge`]): what the leading edge passes enters, what the trailing one passes leaves. So a
+//! function takes two buffers and what its own state holds, which is counted. `$linearFill` looks
+//! ahead for the next value with one reader more.
 //!
-//! *Invariant*: the values are those of [`WindowFunction::column`], bit by bit: both add the same numbers in the
-//! same order.
+//! *Invariant*: the values are those of [`WindowFunction::column`], bit by bit: both add the same
+//! numbers in the same order.
 
 use std::sync::Arc;
 
@@ -279,8 +280,8 @@ impl Place<'_> {
         Ok((x, series::ordinate(&evaluate(input, document, self.variables)?)?))
     }
 
-    /// Moves the ends of a line on to the document's window; the points of its first and last document, if
-    /// any is in it.
+    /// Moves the ends of a line on to the document's window; the points of its first and last
+    /// document, if any is in it.
     fn move_trails(
         &self,
         leading: &mut Trail,

@@ -1,5 +1,5 @@
-//! Goal: every operator of projections, and plain inclusion and exclusion, show what MongoDB shows, and refuse what it
-//! refuses.
+//! Goal: every operator of projections, and plain inclusion and exclusion, show what MongoDB shows,
+//! and refuse what it refuses.
 
 use frond_doc::DocumentBuf;
 use frond_doc::extended_json::{self, Form};
@@ -7,8 +7,8 @@ use frond_doc::extended_json::{self, Form};
 use super::{Filter, Projection, json};
 use crate::error::QueryError;
 
-/// The kind of value that the row is about, a filter, the projection, a document that passes, and what is shown of
-/// it, or `!code`.
+/// The kind of value that the row is about, a filter, the projection, a document that passes, and
+/// what is shown of it, or `!code`.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]

@@ -1,7 +1,9 @@
-//! Goal: every update operator and modifier does to each kind of value what MongoDB does, and refuses what it refuses.
+//! Goal: every update operator and modifier does to each kind of value what MongoDB does, and
+//! refuses what it refuses.
 //!
-//! Method: each row is a document, an update of it, and the document after it: nothing where it stays as it is, or
-//! `!code`. Types are compared exactly. Array filters stand behind the update, where a row needs them.
+//! Method: each row is a document, an update of it, and the document after it: nothing where it
+//! stays as it is, or `!code`. Types are compared exactly. Array filters stand behind the update,
+//! where a row needs them.
 
 use frond_doc::Value;
 use frond_doc::extended_json::{self, Form};

@@ -11,7 +11,8 @@ fn long(count: u64) -> Value<'static> {
     Value::Int64(reply::long(count))
 }
 
-/// Appends how commands failed: `regular` panicked, `msg` met a defect that was noticed, `user` is all else.
+/// Appends how commands failed: `regular` panicked, `msg` met a defect that was noticed, `user` is
+/// all else.
 pub(super) fn append_asserts(answer: &mut DocumentBuilder, server: &Shared) {
     let failures = server.usage.failures();
     answer

@@ -138,7 +138,8 @@ fn an_answer_that_is_not_taken_waits_and_goes_on() {
     client.exchange(&ping()).expect("an answer");
 }
 
-/// As many messages as a client likes while the server's answers pile up: it reads on only when they are taken.
+/// As many messages as a client likes while the server's answers pile up: it reads on only when
+/// they are taken.
 #[test]
 fn a_client_that_only_writes_is_held_up() {
     let secured = Secured::start(TlsMode::Required);

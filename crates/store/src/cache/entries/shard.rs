@@ -1,18 +1,22 @@
 //! One shard of the parts: records in segments, of which whole ones are given up.
 //!
-//! 1. A part is appended to the open segment of a queue, and found by its fingerprint; the chunk's whole name stands in
-//!    the record. A record that its fingerprint leads to no more is as good as gone.
-//! 2. What is new comes to *probation*, a tenth of the segments. When its oldest segment is wanted for others, what was read
-//!    since moves to the *main* queue, the rest is dropped and its fingerprint noted. What is put again while that note is
-//!    there comes to the main queue at once.
-//! 3. Of the main queue's oldest segment, what was read moves to its end, and counts as read once less.
+//! 1. A part is appended to the open segment of a queue, and found by its fingerprint; the chunk's
+//!    whole name stands in the record. A record that its fingerprint leads to no more is as good as
+//!    gone.
+//! 2. What is new comes to *probation*, a tenth of the segments. When its oldest segment is wanted
+//!    for others, what was read since moves to the *main* queue, the rest is dropped and its
+//!    fingerprint noted. What is put again while that note is there comes to the main queue at
+//!    once.
+//! 3. Of the main queue's oldest segment, what was read moves to its end, and counts as read once
+//!    less.
 //!
-//! (S3-FIFO: Yang, Zhang, Qiu, Yue and Rashmi, SOSP 2023; ours gives up segments instead of single objects, and the ghosts
-//! are a table without order.)
+//! (S3-FIFO: Yang, Zhang, Qiu, Yue and Rashmi, SOSP 2023; ours gives up segments instead of single
+//! objects, and the ghosts are a table without order.)
 //!
 //! *Invariants*
 //! 1. A place leads to the beginning of a record.
-//! 2. After each change at least one segment is free, or can be taken within the bytes that it was given.
+//! 2. After each change at least one segment is free, or can be taken within the bytes that it was
+//!    given.
 
 use std::collections::VecDeque;
 
@@ -113,7 +117,8 @@ impl Shard {
         Some(Record::at(bytes).content)
     }
 
-    /// Keeps a part, if it isn't too large or here already, within `bytes_max` for all of the shard.
+    /// Keeps a part, if it isn't too large or here already, within `bytes_max` for all of the
+    /// shard.
     pub(super) fn insert(
         &mut self,
         chunk: ChunkHash,
@@ -152,8 +157,8 @@ impl Shard {
         (count as usize).min(SEGMENT_COUNT_MAX)
     }
 
-    /// Gives one segment back, and with the last one the tables; `with_moves` if what was read is rather kept than what
-    /// wasn't.
+    /// Gives one segment back, and with the last one the tables; `with_moves` if what was read is
+    /// rather kept than what wasn't.
     pub(super) fn shrink(&mut self, with_moves: bool) {
         for tries in 1.. {
             let is_done = SPARE_SEGMENTS <= self.free.len();
@@ -172,7 +177,8 @@ impl Shard {
         }
     }
 
-    /// Sees to it that two segments can be had, of `count_max`: one for what moves while another is given up.
+    /// Sees to it that two segments can be had, of `count_max`: one for what moves while another is
+    /// given up.
     fn free_some(&mut self, count_max: usize) {
         while count_max < self.taken() {
             self.shrink(true);
@@ -185,7 +191,8 @@ impl Shard {
         }
     }
 
-    /// Frees the oldest segment of a queue; `with_moves` if what was read is kept. False if there is none.
+    /// Frees the oldest segment of a queue; `with_moves` if what was read is kept. False if there
+    /// is none.
     fn give_up(&mut self, with_moves: bool) -> bool {
         let (probation, main) = (self.probation.len(), self.main.len());
         let is_large = probation > 1 && probation + main < probation * PROBATION_SHARE;

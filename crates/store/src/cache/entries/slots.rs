@@ -1,7 +1,9 @@
-//! Where each record lies, by its fingerprint: eight bytes each, in a table that is seven eighths full at most.
+//! Where each record lies, by its fingerprint: eight bytes each, in a table that is seven eighths
+//! full at most.
 //!
-//! A fingerprint's way begins at a position that follows from it, and goes on to the next vacant one. What is removed leaves
-//! no gap: those behind move up as far as their ways allow (Knuth, 6.4, algorithm R).
+//! A fingerprint's way begins at a position that follows from it, and goes on to the next vacant
+//! one. What is removed leaves no gap: those behind move up as far as their ways allow (Knuth, 6.4,
+//! algorithm R).
 
 /// A fingerprint, which isn't zero, or zero for a vacant position; and where its record lies.
 type Slot = (u32, Place);

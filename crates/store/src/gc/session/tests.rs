@@ -95,8 +95,8 @@ fn notes_of_a_long_session_become_bits() {
     drop(long);
 }
 
-/// A chunk that was written while the first session was open, and found by the second: when the first has
-/// ended, only a note protects it.
+/// A chunk that was written while the first session was open, and found by the second: when the
+/// first has ended, only a note protects it.
 #[test]
 fn what_all_open_sessions_saw_written_needs_no_note() {
     let sessions = sessions();

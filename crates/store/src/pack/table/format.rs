@@ -5,8 +5,8 @@
 //! page  = entry{1..=102} checksum
 //! ```
 //!
-//! Entries ascend by name, and every page but the last is full: so one page is found, read and checked by
-//! itself.
+//! Entries ascend by name, and every page but the last is full: so one page is found, read and
+//! checked by itself.
 
 use std::cmp::Ordering;
 
@@ -44,8 +44,8 @@ const _: () = assert!(TRAILER_BYTES == 16); // Stored: change only with a new ve
 const REFERS: u32 = 1 << 31;
 const _: () = assert!(CHUNK_BYTES_MAX < REFERS as usize / 2);
 
-/// Where page `page` lies in a pack whose index begins at `index_offset` and has `entry_count` entries, and
-/// its bytes.
+/// Where page `page` lies in a pack whose index begins at `index_offset` and has `entry_count`
+/// entries, and its bytes.
 pub(crate) fn page_place(index_offset: u32, entry_count: u32, page: u32) -> (u64, usize) {
     let before = page as usize * PAGE_ENTRY_COUNT;
     let entries = (entry_count as usize - before).min(PAGE_ENTRY_COUNT);
@@ -95,8 +95,8 @@ fn trailer_checksum(fields: &[u8]) -> u64 {
     xxh3_64_with_seed(fields, xxh3_64(&INDEX_MAGIC))
 }
 
-/// Returns where the index begins that ends with `trailer`, in a pack of `pack_bytes`, and how many entries
-/// it has.
+/// Returns where the index begins that ends with `trailer`, in a pack of `pack_bytes`, and how many
+/// entries it has.
 pub(crate) fn parse_trailer(trailer: &[u8], pack_bytes: u64) -> Option<(u32, u32)> {
     let offset = u32_at(trailer, OFFSET_TRAILER_INDEX)?;
     let count = u32_at(trailer, OFFSET_TRAILER_ENTRY_COUNT)?;
@@ -118,8 +118,8 @@ pub(crate) fn check_page(page: &[u8], offset: u64) -> Result<&[u8], &'static str
     Ok(entries)
 }
 
-/// Finds `hash` among `entries`, which are a page's; `guess` tells about where among so many. Returns its position in the
-/// page, too.
+/// Finds `hash` among `entries`, which are a page's; `guess` tells about where among so many.
+/// Returns its position in the page, too.
 pub(crate) fn search_page(
     entries: &[u8],
     hash: ChunkHash,
@@ -146,8 +146,8 @@ fn parse_entry(entry: &[u8]) -> Option<PackedChunk> {
     Some(PackedChunk { hash: ChunkHash(array_at(entry, 0)?), place, refers: bytes & REFERS != 0 })
 }
 
-/// Reads the index that begins at `offset` of its pack and is `index`, exactly. What is wrong is told with
-/// where it lies in the pack.
+/// Reads the index that begins at `offset` of its pack and is `index`, exactly. What is wrong is
+/// told with where it lies in the pack.
 pub(crate) fn parse_index(
     index: &[u8],
     offset: u64,

@@ -1,7 +1,8 @@
-//! Reads whole packs: what of a pack's index is there, and what a pack holds whose index is damaged.
+//! Reads whole packs: what of a pack's index is there, and what a pack holds whose index is
+//! damaged.
 //!
-//! Frames describe themselves, so a pack without its index is read from its beginning, frame by frame; behind
-//! what is no frame the next one is searched for, byte by byte.
+//! Frames describe themselves, so a pack without its index is read from its beginning, frame by
+//! frame; behind what is no frame the next one is searched for, byte by byte.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -31,7 +32,8 @@ pub(super) struct BadFrame {
     pub chunks: Vec<ChunkHash>,
 }
 
-/// Compares a whole pack with the chunks that its index has. `seen` is told of every chunk that is whole.
+/// Compares a whole pack with the chunks that its index has. `seen` is told of every chunk that is
+/// whole.
 pub(super) fn check_frames(
     file: &str,
     pack: &[u8],
@@ -64,8 +66,8 @@ pub(super) fn check_frames(
     bad
 }
 
-/// Of two names, so many bits may differ if the one is what damage made of the other: of those of two chunks half
-/// do, 128 of 256, and never so few.
+/// Of two names, so many bits may differ if the one is what damage made of the other: of those of
+/// two chunks half do, 128 of 256, and never so few.
 const DAMAGED_BITS_MAX: u32 = 64;
 
 /// What is found in a pack whose index is damaged.
@@ -77,7 +79,8 @@ pub(super) struct Scanned {
     pub may_hold_more: bool,
 }
 
-/// Reads a pack from its beginning; `seen` is told of every chunk. What is left of the index tells whether something else was there.
+/// Reads a pack from its beginning; `seen` is told of every chunk. What is left of the index tells
+/// whether something else was there.
 pub(super) fn scan(file: &str, pack: &[u8], seen: &mut dyn FnMut(&Chunk)) -> Scanned {
     let (mut places, mut has_gaps, mut entries) = (Vec::new(), false, Vec::new());
     let mut offset = format::FRAMES_START;
@@ -103,7 +106,8 @@ pub(super) fn scan(file: &str, pack: &[u8], seen: &mut dyn FnMut(&Chunk)) -> Sca
     let named: HashSet<ChunkHash> = entries.iter().map(|(hash, _)| *hash).collect();
     let unnamed: Vec<&ChunkHash> = found.difference(&named).collect();
     let is_damaged_name = |name: &ChunkHash| unnamed.iter().any(|hash| is_near(name, hash));
-    // The frames lie side by side: an entry of another place isn't what was written, and no name is taken from it.
+    // The frames lie side by side: an entry of another place isn't what was written, and no name is
+    // taken from it.
     let frames: HashSet<(u32, u32)> = places.iter().map(|(_, at)| (at.offset, at.bytes)).collect();
     let believed = entries.iter().filter(|(_, at)| frames.contains(&(at.offset, at.bytes)));
     let believed: HashSet<ChunkHash> = believed.map(|(hash, _)| *hash).collect();

@@ -1,9 +1,10 @@
 //! The bytes of a plain remote's packs and refs. The authority is docs/format/plain-remote.md.
 //!
-//! Everything here comes from outside: lengths are compared with what is there before they are believed.
+//! Everything here comes from outside: lengths are compared with what is there before they are
+//! believed.
 //!
-//! The refs lie twice in their file, once told from its beginning and once from its end: what damages one of
-//! them takes no backup and no branch away.
+//! The refs lie twice in their file, once told from its beginning and once from its end: what
+//! damages one of them takes no backup and no branch away.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +27,8 @@ const ENTRY_BYTES: usize = HASH_BYTES + 2 * size_of::<u32>();
 /// Hash of the entries, offset of the first, their count, magic.
 const TRAILER_BYTES: usize = HASH_BYTES + 2 * size_of::<u32>() + PACK_MAGIC.len();
 
-/// The second copy of the refs begins at a multiple of this, so that no page of a disk has parts of both.
+/// The second copy of the refs begins at a multiple of this, so that no page of a disk has parts of
+/// both.
 const PAGE_BYTES: usize = 4 << 10;
 /// Of each copy of the refs: the hash of the record, and its bytes.
 const COPY_HEAD_BYTES: usize = HASH_BYTES + size_of::<u32>();
@@ -129,8 +131,8 @@ pub(crate) fn end_pack(pack: &mut Vec<u8>, places: &mut [(ChunkHash, Place)]) {
     pack.extend_from_slice(&PACK_MAGIC);
 }
 
-/// How many bytes the index and all that follows it take, as the last bytes of the pack `file` of `bytes`
-/// bytes tell it.
+/// How many bytes the index and all that follows it take, as the last bytes of the pack `file` of
+/// `bytes` bytes tell it.
 pub(crate) fn index_bytes(file: &str, bytes: u64, tail: &[u8]) -> Result<u64, Error> {
     let trailer = tail.len().checked_sub(TRAILER_BYTES).and_then(|start| tail.get(start..));
     let trailer = trailer.ok_or_else(|| damaged(file, "is too short"))?;
@@ -350,7 +352,8 @@ fn last_copy(bytes: &[u8]) -> Result<&[u8], Error> {
     if head[size_of::<u32>()..] == hash_of(record).0 { Ok(record) } else { Err(wrong()) }
 }
 
-/// Reads a file of refs. Also returns what is wrong with one of the two copies in it, if the other is whole.
+/// Reads a file of refs. Also returns what is wrong with one of the two copies in it, if the other
+/// is whole.
 pub(crate) fn decode_refs(bytes: &[u8]) -> Result<(Refs, Option<Error>), Error> {
     let (first, last) = (first_copy(bytes), last_copy(bytes));
     // Beside two whole copies there are zeros only.

@@ -1,13 +1,15 @@
 //! The chunks of a plain remote: which pack has which, and how they are read and written.
 //!
-//! - Chunks are put into frames, and frames into a pack in memory, which is written when it is large enough,
-//!   while others go on. A pack is there as a whole or not at all, and nobody needs it before a ref
-//!   is changed.
-//! - Chunks are read by the frame. Those that lie side by side are asked for together, and what was read
-//!   last is kept: a transfer asks for them in about the order in which another one wrote them.
+//! - Chunks are put into frames, and frames into a pack in memory, which is written when it is
+//!   large enough, while others go on. A pack is there as a whole or not at all, and nobody needs
+//!   it before a ref is changed.
+//! - Chunks are read by the frame. Those that lie side by side are asked for together, and what was
+//!   read last is kept: a transfer asks for them in about the order in which another one wrote
+//!   them.
 //!
-//! *Damage*: what can't be read where it lies counts as not being there. So whoever has it puts it again, and a
-//! chunk that lies twice is read from where it is whole. All that is found is noted ([`StorageDamage`]).
+//! *Damage*: what can't be read where it lies counts as not being there. So whoever has it puts it
+//! again, and a chunk that lies twice is read from where it is whole. All that is found is noted
+//! ([`StorageDamage`]).
 //!
 //! *Bounds*: an entry a chunk of the remote (about 60 bytes), a pack or two in memory, and
 //! [`RECENT_BYTES_MAX`] of chunks that were read.
@@ -313,8 +315,8 @@ impl Packs {
         Ok(Some(each))
     }
 
-    /// Reads a frame once more, alone: it wasn't what it should be. What isn't there this time, too, is damage.
-    /// `None` if the pack is gone.
+    /// Reads a frame once more, alone: it wasn't what it should be. What isn't there this time,
+    /// too, is damage. `None` if the pack is gone.
     fn reread_frame(
         &self,
         key: (u32, u32),
@@ -394,7 +396,8 @@ impl Packs {
         Ok(())
     }
 
-    /// The names of the packs, and of each how many chunks it has and which of them are found in it.
+    /// The names of the packs, and of each how many chunks it has and which of them are found in
+    /// it.
     pub fn contents(&self) -> BTreeMap<String, Vec<ChunkHash>> {
         let state = self.state();
         let mut contents: BTreeMap<String, Vec<ChunkHash>> =

@@ -1,14 +1,16 @@
 //! Collecting a plain remote: what no ref needs goes.
 //!
-//! 1. What the refs reach is found by reading it. (It lies elsewhere: only the names are kept here.)
-//! 2. Packs without any of it are *doomed*. Of those that are mostly garbage, or small where there are many
-//!    small ones, what is needed is put into new packs first, and then they are doomed, too.
-//! 3. The refs are swapped, if they are what they were: now they count one collection more, and name the
-//!    doomed packs, in which nobody finds anything from now on. A push that began before is refused when it
-//!    ends, and run again: what it had found there may be gone.
-//!    Packs that are damaged are doomed in any case, once all that is needed was found whole.
-//! 4. The doomed packs are removed. Whoever is just reading one finds it gone, and looks for its chunks
-//!    where they were put in step 2.
+//! 1. What the refs reach is found by reading it. (It lies elsewhere: only the names are kept
+//!    here.)
+//! 2. Packs without any of it are *doomed*. Of those that are mostly garbage, or small where there
+//!    are many small ones, what is needed is put into new packs first, and then they are doomed,
+//!    too.
+//! 3. The refs are swapped, if they are what they were: now they count one collection more, and
+//!    name the doomed packs, in which nobody finds anything from now on. A push that began before
+//!    is refused when it ends, and run again: what it had found there may be gone. Packs that are
+//!    damaged are doomed in any case, once all that is needed was found whole.
+//! 4. The doomed packs are removed. Whoever is just reading one finds it gone, and looks for its
+//!    chunks where they were put in step 2.
 
 use std::collections::HashSet;
 
@@ -43,11 +45,12 @@ pub struct PlainReclaimed {
 }
 
 impl PlainRemote {
-    /// Removes what no branch, tag or backup needs. `progress` is told how many chunks were looked at.
+    /// Removes what no branch, tag or backup needs. `progress` is told how many chunks were looked
+    /// at.
     ///
     /// # Errors
-    /// `Damaged` if something that is needed is not there (nothing was removed); `Unavailable` if the
-    /// refs were changed meanwhile: try again.
+    /// `Damaged` if something that is needed is not there (nothing was removed); `Unavailable` if
+    /// the refs were changed meanwhile: try again.
     pub fn reclaim(&self, progress: &mut dyn FnMut(u64)) -> Result<PlainReclaimed, Error> {
         let (mut refs, version) = self.read_refs()?;
         self.packs.refresh(&refs.doomed)?;

@@ -1,14 +1,15 @@
 //! What is believed to lie in a place is read again.
 //!
 //! - A chunk that a transfer counts as there is read first (`Remote::has_many`).
-//! - What a transfer passes over, since its predecessor has it, is not. So each backup rereads a share of the packs:
-//!   those behind the one that was read last, in the order of their names. All of a place comes to its turn in
-//!   [`SHARE`] backups; a place of [`BYTES_MIN`] each time. A push, which may be of a few bytes, rereads
-//!   [`LITTLE_BYTES`].
+//! - What a transfer passes over, since its predecessor has it, is not. So each backup rereads a
+//!   share of the packs: those behind the one that was read last, in the order of their names. All
+//!   of a place comes to its turn in [`SHARE`] backups; a place of [`BYTES_MIN`] each time. A push,
+//!   which may be of a few bytes, rereads [`LITTLE_BYTES`].
 //! - A pack that the refs may need and that isn't there is damage, too.
-//! - A damaged pack of which nothing is lost (since it lies elsewhere, or was put again) is *set aside* when the
-//!   refs are changed: what else it holds was put into other packs, and it counts for nothing. The next collection
-//!   removes it. One that is the only place where something was stays, told again and again.
+//! - A damaged pack of which nothing is lost (since it lies elsewhere, or was put again) is *set
+//!   aside* when the refs are changed: what else it holds was put into other packs, and it counts
+//!   for nothing. The next collection removes it. One that is the only place where something was
+//!   stays, told again and again.
 
 use frond_store::{Chunk, ChunkHash};
 
@@ -103,7 +104,8 @@ impl PlainRemote {
         Ok(())
     }
 
-    /// Changes refs for what is known of the packs: those that may be needed, those that are set aside.
+    /// Changes refs for what is known of the packs: those that may be needed, those that are set
+    /// aside.
     pub(super) fn note_packs(&self, refs: &mut Refs, aside: &[String]) -> Result<(), Error> {
         let there = self.packs.list()?;
         let gone: Vec<String> = self

@@ -56,8 +56,8 @@ pub trait PlainStorage: Send + Sync {
     /// Reads a whole file of at most `bytes_max`, if it is there, and what it is now.
     fn load(&self, name: &str, bytes_max: usize) -> Result<Option<(Bytes, FileVersion)>, Error>;
 
-    /// Replaces a file if it is `expected` now (`None`: if there is none). Returns whether it was. Of any
-    /// number that try this at once with the same expectation, one wins.
+    /// Replaces a file if it is `expected` now (`None`: if there is none). Returns whether it was.
+    /// Of any number that try this at once with the same expectation, one wins.
     fn swap(&self, name: &str, expected: Option<&FileVersion>, bytes: Bytes)
     -> Result<bool, Error>;
 
@@ -65,8 +65,8 @@ pub trait PlainStorage: Send + Sync {
     fn sweep(&self) -> Result<(), Error>;
 }
 
-/// A directory of a disk. Files are written under names of their own, synced and renamed; the one that is
-/// swapped is changed under the directory's lock.
+/// A directory of a disk. Files are written under names of their own, synced and renamed; the one
+/// that is swapped is changed under the directory's lock.
 pub(crate) struct DirectoryStorage {
     disk: Arc<dyn Disk>,
     chance: Arc<dyn Chance>,

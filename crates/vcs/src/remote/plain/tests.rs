@@ -1,7 +1,8 @@
-//! Goal: one bit that flips in a place of backups takes nothing away that is still to be had: the next backup notices
-//! and brings it again, and what can't be brought again is told, while all else is restored.
-//! Method: a place on a simulated disk with two backups; for many seeds a bit of any of its files is flipped (or a
-//! file is cut, or removed), then a backup is taken and all of them are verified and restored.
+//! Goal: one bit that flips in a place of backups takes nothing away that is still to be had: the
+//! next backup notices and brings it again, and what can't be brought again is told, while all else
+//! is restored. Method: a place on a simulated disk with two backups; for many seeds a bit of any
+//! of its files is flipped (or a file is cut, or removed), then a backup is taken and all of them
+//! are verified and restored.
 
 use crate::repository::Repository;
 use frond_doc::{DocumentBuf, document};
@@ -97,7 +98,8 @@ fn restore(disk: &SimDisk, name: &str) -> Option<Frond> {
     report.is_there.then(|| open(&target))
 }
 
-/// A data directory, and a place with two backups of it: `monday`, and `tuesday` with one change more.
+/// A data directory, and a place with two backups of it: `monday`, and `tuesday` with one change
+/// more.
 fn begin(seed: u64) -> (Frond, Repository, SimDisk) {
     let (frond, main) = origin(seed);
     let disk = SimDisk::new(seed + 1_000);
@@ -153,7 +155,8 @@ fn what_is_damaged_in_a_place_is_noticed_and_brought_again() {
         let what = damage(&mut random, &disk, name);
         let changed = disk.contents(name) != whole.contents(name);
         let report = back_up(&disk, &frond, "wednesday");
-        // A bit of compressed bytes may turn over and what they stand for stay: a match may begin elsewhere in a run.
+        // A bit of compressed bytes may turn over and what they stand for stay: a match may begin
+        // elsewhere in a run.
         let may_be_same = what.starts_with("bit ") && report.damages.is_empty();
         assert!(report.damages.is_empty() != changed || may_be_same, "{what}: {report:?}");
         assert!(report.unread.is_empty(), "{what}");
@@ -182,7 +185,8 @@ fn what_is_damaged_in_a_place_is_noticed_and_brought_again() {
     });
 }
 
-/// A lost sector of an index leaves zeros, and a part of a name, that look like names of chunks that are gone.
+/// A lost sector of an index leaves zeros, and a part of a name, that look like names of chunks
+/// that are gone.
 #[test]
 fn zeros_in_an_index_are_no_names_of_what_is_gone() {
     const TRAILER_BYTES: usize = 48;
@@ -257,7 +261,8 @@ fn what_can_not_be_brought_again_is_told_and_the_rest_restored() {
             assert!(told.collections.iter().all(is_of_shop), "{told:?}");
             is_told |= !told.collections.is_empty();
         }
-        // The first directory's next backup brings it, as far as it has it: all of it, which undo keeps.
+        // The first directory's next backup brings it, as far as it has it: all of it, which undo
+        // keeps.
         let report = back_up(&disk, &frond, "wednesday");
         assert!(report.gone.is_empty(), "{report:?}");
         for name in ["monday", "tuesday", "wednesday", "other"] {
@@ -293,7 +298,8 @@ fn a_push_notices_too() {
     frond.engine().check().expect("it is whole");
 }
 
-/// What a backup's other chunks are found by lies twice: damage to any pack, a whole one too, leaves the rest.
+/// What a backup's other chunks are found by lies twice: damage to any pack, a whole one too,
+/// leaves the rest.
 #[test]
 fn no_damage_of_one_pack_takes_all_of_a_backup() {
     let (frond, main) = origin(5);

@@ -1,5 +1,6 @@
-//! What the other chunks of a backup are found by lies twice, in different packs: its state, the base map, the base of
-//! each tree, and the nodes of the system tree. So damage to one pack takes no more than what lies in it and below that.
+//! What the other chunks of a backup are found by lies twice, in different packs: its state, the
+//! base map, the base of each tree, and the nodes of the system tree. So damage to one pack takes
+//! no more than what lies in it and below that.
 
 use std::collections::HashMap;
 
@@ -15,8 +16,8 @@ use frond_db::inside::Error;
 const BATCH: usize = 256;
 
 impl PlainRemote {
-    /// Puts what all else of the image `root` is found by a second time, in another pack, unless it lies twice. `trusts`:
-    /// below what lies twice all does. What can't be read is left out.
+    /// Puts what all else of the image `root` is found by a second time, in another pack, unless it
+    /// lies twice. `trusts`: below what lies twice all does. What can't be read is left out.
     pub(in crate::remote) fn put_directory_twice(
         &self,
         root: ChunkHash,

@@ -1,10 +1,11 @@
 //! Reads everything in a place, and tells which backups and branches are whole.
 //!
-//! 1. Every pack is read, from its beginning to its end, and compared with its index. What its chunks refer to is
-//!    noted, in 16 bytes each: the beginnings of both names. (Two names that begin alike would hide a loss, or
-//!    invent one; of a hundred million chunks none do, most likely.)
-//! 2. From each backup, branch and tag these references are followed, without reading anything again: to chunks that
-//!    are nowhere whole.
+//! 1. Every pack is read, from its beginning to its end, and compared with its index. What its
+//!    chunks refer to is noted, in 16 bytes each: the beginnings of both names. (Two names that
+//!    begin alike would hide a loss, or invent one; of a hundred million chunks none do, most
+//!    likely.)
+//! 2. From each backup, branch and tag these references are followed, without reading anything
+//!    again: to chunks that are nowhere whole.
 
 use std::collections::{HashMap, HashSet};
 
@@ -67,18 +68,19 @@ struct Root {
     name: String,
     chunk: ChunkHash,
     unread: Vec<ChunkHash>,
-    /// Whether commits need their parents. Those of a backup don't: each has a record, and in a shallow clone the
-    /// parents of some are elsewhere.
+    /// Whether commits need their parents. Those of a backup don't: each has a record, and in a
+    /// shallow clone the parents of some are elsewhere.
     has_history: bool,
 }
 
 impl PlainRemote {
-    /// Reads everything that lies here and tells what of `backup` (default: of all backups, branches and tags) is
-    /// damaged. Nothing is changed. `progress` is told how many chunks were read.
+    /// Reads everything that lies here and tells what of `backup` (default: of all backups,
+    /// branches and tags) is damaged. Nothing is changed. `progress` is told how many chunks were
+    /// read.
     ///
     /// # Errors
-    /// `NamespaceNotFound` if there is no such backup; `Unavailable` if the place doesn't answer. Damage is in the
-    /// report.
+    /// `NamespaceNotFound` if there is no such backup; `Unavailable` if the place doesn't answer.
+    /// Damage is in the report.
     pub fn verify(
         &self,
         backup: Option<&str>,
@@ -143,7 +145,8 @@ impl PlainRemote {
     }
 }
 
-/// Chunks that are reached and nowhere whole, by the beginnings of their names; each with one that refers to it.
+/// Chunks that are reached and nowhere whole, by the beginnings of their names; each with one that
+/// refers to it.
 fn reach(
     root: u64,
     references: &[&References],

@@ -1,5 +1,6 @@
-//! Random changes of documents, of small ones and of those that are trees of pieces: for the database an insertion,
-//! a deletion or an update with operators, for the model a change of a list of fields.
+//! Random changes of documents, of small ones and of those that are trees of pieces: for the
+//! database an insertion, a deletion or an update with operators, for the model a change of a list
+//! of fields.
 
 use std::rc::Rc;
 

@@ -170,7 +170,8 @@ impl World {
         assert!(missing.is_empty(), "chunks are missing: {missing:?}");
     }
 
-    /// Finds the state that everything is in: the one that was tried, or one of the log's from `first` on.
+    /// Finds the state that everything is in: the one that was tried, or one of the log's from
+    /// `first` on.
     fn identify(&mut self, first: usize) -> Result<(), Error> {
         let found = Found::read(&self.frond)?;
         let tried = std::mem::take(&mut self.tried);

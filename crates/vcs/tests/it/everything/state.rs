@@ -66,7 +66,8 @@ impl Model {
 /// What a step that failed may have left.
 pub struct Tried {
     pub model: Model,
-    /// The branch and the parents of a commit, whose id isn't known: in the model it is the next one of the history.
+    /// The branch and the parents of a commit, whose id isn't known: in the model it is the next
+    /// one of the history.
     pub commit: Option<(String, Vec<usize>)>,
 }
 

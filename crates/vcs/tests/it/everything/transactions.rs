@@ -1,8 +1,8 @@
 //! Transactions of several statements, open beside each other.
 //!
-//! What such a transaction has read must be what one single state was, of all since it began (its snapshot may move, if
-//! nothing that it has read has changed). What it has written replaces just what was there when it commits: had another
-//! changed that meanwhile, it must fail.
+//! What such a transaction has read must be what one single state was, of all since it began (its
+//! snapshot may move, if nothing that it has read has changed). What it has written replaces just
+//! what was there when it commits: had another changed that meanwhile, it must fail.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -157,8 +157,8 @@ impl World {
             Err(error) => return self.lose(position, error),
         };
         let key: Key = (branch, name, id);
-        // What it replaces is what is there now: else it would be refused. But what it writes into trees that are
-        // gone is refused by the commit only.
+        // What it replaces is what is there now: else it would be refused. But what it writes into
+        // trees that are gone is refused by the commit only.
         let mut state = self.log.len() - 1;
         if !is_same {
             let found = try_find(&inside, name, Some(document! { "_id": id }), None)?;
@@ -193,7 +193,8 @@ impl World {
         Ok(())
     }
 
-    /// Inserts a document that is there beside one that isn't: the first is refused, the other stays.
+    /// Inserts a document that is there beside one that isn't: the first is refused, the other
+    /// stays.
     fn insert_twice(&mut self) -> Result<(), Error> {
         let Some((position, branch, name)) = self.choose_within() else { return Ok(()) };
         let open = &self.transactions[position];

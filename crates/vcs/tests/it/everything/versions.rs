@@ -1,4 +1,5 @@
-//! Version commits, branches, merges, resets, and undoing them: each state in between is one that a power cut may leave.
+//! Version commits, branches, merges, resets, and undoing them: each state in between is one that a
+//! power cut may leave.
 
 use std::rc::Rc;
 
@@ -183,8 +184,8 @@ impl World {
         self.merge_wholes(&merge, None, |database| database.merge(&request))
     }
 
-    /// Asks for a merge's outcome, and follows it to its end. `decided` is the side that counts for collections that one
-    /// side has dropped.
+    /// Asks for a merge's outcome, and follows it to its end. `decided` is the side that counts for
+    /// collections that one side has dropped.
     fn merge_wholes(
         &mut self,
         merge: &Merge,

@@ -31,7 +31,8 @@ impl History {
         self.0.len()
     }
 
-    /// Adds a commit. The clock may stand still: the same commit made on two branches is one commit.
+    /// Adds a commit. The clock may stand still: the same commit made on two branches is one
+    /// commit.
     pub fn add(&mut self, whole: Whole, parents: Vec<usize>, id: CommitId) -> usize {
         if let Some(known) = self.0.iter().position(|commit| commit.id == id) {
             assert_eq!(self.0[known].parents, parents);

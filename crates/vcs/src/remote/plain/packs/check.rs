@@ -1,4 +1,5 @@
-//! Packs that are read again as a whole, and those that are set aside since they were found damaged.
+//! Packs that are read again as a whole, and those that are set aside since they were found
+//! damaged.
 
 use std::collections::HashSet;
 
@@ -33,8 +34,8 @@ impl Packs {
         Ok(found)
     }
 
-    /// Reads a whole pack and compares it with its index; what isn't what it should be counts as not being there
-    /// from now on. `seen` is told of every chunk that is whole.
+    /// Reads a whole pack and compares it with its index; what isn't what it should be counts as
+    /// not being there from now on. `seen` is told of every chunk that is whole.
     pub fn check(&self, name: &str, bytes: u64, seen: &mut dyn FnMut(&Chunk)) -> Result<(), Error> {
         let Some(mut bad) = self.check_once(name, bytes, seen)? else { return Ok(()) };
         if !bad.is_empty() {
@@ -119,8 +120,8 @@ impl Packs {
         lost.into_iter().collect()
     }
 
-    /// Packs with damage of which nothing is lost: what else is in them is put again, so that they are needed no
-    /// more. Returns their names.
+    /// Packs with damage of which nothing is lost: what else is in them is put again, so that they
+    /// are needed no more. Returns their names.
     pub fn rewrite_damaged(&self) -> Result<Vec<String>, Error> {
         let damages = self.damages();
         let lost: HashSet<ChunkHash> = self.lost().into_iter().collect();

@@ -1,5 +1,5 @@
-//! What is known of a plain remote's packs: where chunks lie, which of them were found damaged, and what is being
-//! written.
+//! What is known of a plain remote's packs: where chunks lie, which of them were found damaged, and
+//! what is being written.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
