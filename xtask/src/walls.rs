@@ -89,13 +89,9 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "vcs",
-        rooms: "field_rule fields merge_base merge_noted naming repository history \
-                path_filter walk blame field_diff conflict reflog state diff diff_rows log \
-                document_history rows collection_rules field_merge source source_explain \
-                resolve adopt commit erase_rewrite policy commit_policy erase_past restore \
-                status automatic ref_name tag dropped layer open doctor kept erase remote \
-                salvage fsck merge_collection merge_catalogs waiting replay reset undo \
-                merge pick rebase branch reclaim thinning",
+        rooms: "fields repository history refs conflict state diff document_history status rows \
+                source collection_rules adopt commit policy restore merge reset undo layer open \
+                doctor erase remote salvage fsck branch reclaim",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -9,9 +9,13 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, Value};
 
-use crate::reflog::{Lost, RefChange, RefWhy};
+use crate::merge::base;
+use crate::merge::waiting;
+use crate::refs::ref_name;
+use crate::refs::reflog::{Lost, RefChange, RefWhy};
+use crate::refs::tag;
 use crate::state::BranchState;
-use crate::{BranchInfo, adopt, conflict, history, merge_base, policy, ref_name, tag, waiting};
+use crate::{BranchInfo, adopt, conflict, history, policy};
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{BranchRef, Error, LatchMode, Outcome, Reader, Scope, TreeRef, system};
 
@@ -183,7 +187,7 @@ impl Repository {
         let reader = Reader::within(engine, transaction);
         let mut load = |hash| history::load(&**store, hash);
         let is_merged = match history::branch_head(&reader, &state.database, default)? {
-            Some(default_head) => merge_base::is_ancestor(head, default_head, &mut load)?,
+            Some(default_head) => base::is_ancestor(head, default_head, &mut load)?,
             None => false,
         };
         if !is_merged {

@@ -17,7 +17,7 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::Tree;
 
-use crate::reflog::RefWhy;
+use crate::refs::reflog::RefWhy;
 use crate::state::BranchState;
 use crate::{CommitInfo, history};
 use frond_db::inside::refs::{format, shallow};

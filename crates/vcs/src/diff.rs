@@ -3,6 +3,9 @@
 //! Equal subtrees are not read, in any of these, so the cost follows the difference. The working
 //! state is a version like any other once its changes are folded.
 
+pub(crate) mod fields;
+pub(crate) mod rows;
+
 use crate::repository::Repository;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Tree, TreeFormat, Value};
 
-use crate::field_diff::diff_documents;
+use crate::diff::fields::diff_documents;
 use crate::state::BranchState;
 use crate::{CollectionChange, CollectionDiff, DocumentDiff, FieldChange, IndexChange, history};
 use frond_db::inside::large::read_document;

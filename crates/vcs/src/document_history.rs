@@ -7,8 +7,8 @@
 use crate::repository::Repository;
 use frond_doc::{DocumentBuf, ValueBuf};
 
-use crate::field_diff::diff_documents;
-use crate::path_filter::PathFilter;
+use crate::diff::fields::diff_documents;
+use crate::history::path_filter::PathFilter;
 use crate::{CollectionChange, CommitInfo, FieldChange, Log, LogRequest, history};
 use frond_db::inside::Error;
 

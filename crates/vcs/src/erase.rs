@@ -19,6 +19,9 @@
 //! close; chunks that they hold survive a purge meanwhile, and it has to be run again:
 //! [`Repository::erased_left`] tells. A conflict that waits holds documents, so no merge may wait.
 
+pub(crate) mod past;
+pub(crate) mod rewrite;
+
 use crate::repository::Repository;
 use std::collections::{BTreeMap, HashMap};
 
@@ -30,11 +33,12 @@ use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::{Bounds, Direction, Tree, Value as TreeValue};
 
 use crate::adopt::Adoption;
-use crate::erase_rewrite::Rewrite;
-use crate::reflog::{RefChange, RefWhy};
+use crate::erase::rewrite::Rewrite;
+use crate::history::walk::Walk;
+use crate::refs::reflog::{RefChange, RefWhy};
+use crate::refs::tag;
 use crate::state::{self, BranchState};
-use crate::walk::Walk;
-use crate::{TagInfo, history, tag};
+use crate::{TagInfo, history};
 use frond_db::inside::refs::erased::replaced;
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{

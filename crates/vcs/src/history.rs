@@ -1,5 +1,10 @@
 //! The commit that a version stands on, those that it names, and what is told of one.
 
+pub(crate) mod blame;
+pub(crate) mod log;
+pub(crate) mod path_filter;
+pub(crate) mod walk;
+
 use crate::repository::Repository;
 use frond_query::Code;
 use frond_store::ChunkHash;

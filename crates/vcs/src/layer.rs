@@ -4,7 +4,8 @@ use frond_doc::Document;
 use frond_engine::Transaction;
 
 use crate::repository::Repository;
-use crate::{dropped, source};
+use crate::source;
+use crate::undo::dropped;
 use frond_db::inside::{Database, Error, RepositoryRecord, Rows, Versions};
 
 /// The layer of versions, as a data directory is opened with it.

@@ -4,74 +4,46 @@
 //! [`Repository`] is a version of a database with its history. What databases give to this crate
 //! alone is `frond_db::inside`; what they ask of it is its trait `Versions` (`layer`).
 //!
-//! Reading order: what stands alone (`fields`, `field_diff`, `field_merge`, `merge_base`), reading
-//! history (`history`, `log`), a branch at one moment (`state`, `reflog`), what compares (`diff`,
-//! `status`), what makes history (`commit`, `branch`, `adopt`, `reset`; by themselves
-//! `commit_policy`, `automatic`, `thinning`), merging (`merge`, `merge_collection`, `conflict`,
-//! `resolve`), what databases ask of all this (`layer`), [`remote`], and what looks after a whole
-//! directory: [`reclaim()`] (disk space), [`kept()`] (what can be undone), [`salvage()`] (what is
-//! left of it), [`fsck()`] (is all of it whole?), [`health`] (how it is).
+//! Reading order: a version of a database ([`Repository`]), names of versions (`refs`), the way
+//! back from one (`history`), a branch at one moment (`state`), what compares (`diff`, `status`),
+//! what makes history (`commit`, `branch`, `adopt`, `reset`; by rule, `policy`), `merge` with all
+//! that merges and replays, `conflict`, taking back (`undo`) and taking out (`erase`), what
+//! databases ask of all this (`layer`), [`remote`], and what looks after a whole directory:
+//! [`reclaim()`] (disk space), [`kept()`] (what can be undone), [`salvage()`] (what is left of it),
+//! [`fsck()`] (is all of it whole?), [`health`] (how it is).
 //!
 //! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one
 //! too, once its changes are folded. The same content has the same root, so comparing costs what
 //! differs.
 
+mod fields;
 mod repository;
 
-mod field_diff;
-mod field_merge;
-mod field_rule;
-mod fields;
-mod merge_base;
-
 pub(crate) mod history;
-mod log;
-mod naming;
-mod path_filter;
-mod ref_name;
-pub(crate) mod tag;
-pub(crate) mod walk;
+mod refs;
 
-mod policy;
-mod reflog;
+pub(crate) mod conflict;
 pub(crate) mod state;
 
 mod diff;
-mod diff_rows;
 mod document_history;
 mod status;
 
 pub mod rows;
 pub(crate) mod source;
-mod source_explain;
 
 mod adopt;
-pub(crate) mod automatic;
-mod blame;
 mod branch;
 mod collection_rules;
 mod commit;
-mod commit_policy;
-pub(crate) mod dropped;
-mod erase;
-mod erase_past;
-mod erase_rewrite;
+mod policy;
 mod reset;
-mod thinning;
-mod undo;
-
-pub(crate) mod conflict;
-mod merge;
-mod merge_catalogs;
-mod merge_collection;
-mod merge_noted;
-mod resolve;
-
-mod pick;
-mod rebase;
-mod replay;
 mod restore;
-mod waiting;
+
+mod merge;
+
+mod erase;
+mod undo;
 
 mod layer;
 
@@ -79,21 +51,16 @@ pub mod remote;
 
 mod doctor;
 mod fsck;
-mod kept;
 mod open;
 mod reclaim;
 mod salvage;
 
 use frond_doc::{DocumentBuf, ValueBuf};
 
-pub use automatic::{PolicyRun, run_policies};
-pub use blame::{Blame, BlamedField};
 pub use commit::CommitRequest;
-pub use commit_policy::CommitPolicy;
-pub use diff_rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
+pub use diff::rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
 pub use doctor::{Health, health};
 pub use document_history::{DocumentHistory, DocumentVersion};
-pub use dropped::DroppedDatabase;
 pub use erase::{EraseRequest, Erased, Replaced};
 pub use frond_db::inside::CommitId;
 pub use frond_db::inside::merge_rules::{
@@ -101,23 +68,27 @@ pub use frond_db::inside::merge_rules::{
 };
 pub use fsck::{FsckReport, fsck};
 pub use history::NOTHING;
-pub use kept::{Kept, kept};
-pub use log::{Log, LogRequest};
-pub use naming::{naming_branch, naming_branch_of};
+pub use history::blame::{Blame, BlamedField};
+pub use history::log::{Log, LogRequest};
+pub use merge::pick::{PickKind, PickRequest};
+pub use merge::rebase::Rebased;
+pub use merge::resolve::ConflictSelection;
 pub use open::{open, open_on};
-pub use pick::{PickKind, PickRequest};
 pub use policy::BranchPolicy;
-pub use rebase::Rebased;
+pub use policy::automatic::{PolicyRun, run_policies};
+pub use policy::commit_policy::CommitPolicy;
 pub use reclaim::{Reclaimed, reclaim};
-pub use reflog::RefChangeInfo;
+pub use refs::naming::{naming_branch, naming_branch_of};
+pub use refs::reflog::RefChangeInfo;
+pub use refs::tag::TagInfo;
 pub use repository::Repository;
-pub use resolve::ConflictSelection;
 pub use restore::Restored;
 pub use salvage::{
     LostPart, PartRequest, SalvageReport, SalvagedCollection, restore_part, salvage, survey_backup,
 };
-pub use tag::TagInfo;
 pub use undo::Undone;
+pub use undo::dropped::DroppedDatabase;
+pub use undo::kept::{Kept, kept};
 
 /// A commit as `frondLog` tells it.
 #[derive(Clone, Debug)]

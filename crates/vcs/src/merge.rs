@@ -23,6 +23,18 @@
 //! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: more
 //! indexes than there may be, documents that become too large. The error names them all.
 
+pub(crate) mod base;
+pub(crate) mod catalogs;
+pub(crate) mod collection;
+pub(crate) mod field_rule;
+pub(crate) mod fields;
+pub(crate) mod noted;
+pub(crate) mod pick;
+pub(crate) mod rebase;
+pub(crate) mod replay;
+pub(crate) mod resolve;
+pub(crate) mod waiting;
+
 use crate::repository::Repository;
 use std::collections::BTreeMap;
 
@@ -34,11 +46,11 @@ use frond_tree::Tree;
 use crate::adopt::Adoption;
 use crate::commit::{AUTHOR_DEFAULT, Signature};
 use crate::conflict::{self, MergeKind, MergeState, StoredConflict};
-use crate::merge_catalogs::{CatalogMerge, MergedCatalog};
-use crate::reflog::RefWhy;
-use crate::replay::Resume;
+use crate::merge::catalogs::{CatalogMerge, MergedCatalog};
+use crate::merge::replay::Resume;
+use crate::refs::reflog::RefWhy;
 use crate::state::BranchState;
-use crate::{MergeOutcome, MergeRequest, history, merge_base};
+use crate::{MergeOutcome, MergeRequest, history};
 use frond_db::inside::merge_rules::MergeSide;
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{Commit, Error, LatchMode, Outcome, Reader, Scope};
@@ -245,7 +257,7 @@ impl Merge<'_> {
             return self.fast_forward(transaction, &theirs, clean);
         };
         let mut load = |hash| history::load(&**store, hash);
-        let bases = merge_base::merge_bases(&[*ours], theirs.chunk, &mut load)?;
+        let bases = base::merge_bases(&[*ours], theirs.chunk, &mut load)?;
         let base = bases.first().copied();
         if base == Some(theirs.chunk) {
             let head = format::id_of(*ours);

@@ -7,8 +7,8 @@ use frond_db::{Error, Frond, FrondOptions};
 use frond_engine::Engine;
 use frond_store::io::Machine;
 
-use crate::automatic;
 use crate::layer::Layer;
+use crate::policy::automatic;
 
 /// Opens `directory`, making it where it is missing.
 ///

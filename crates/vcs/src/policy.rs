@@ -1,5 +1,9 @@
 //! What may be done to a branch: protecting it, closing it to direct writes, giving it a time to
-//! live.
+//! live; below, commits that are made, refused and thinned by rule.
+
+pub(crate) mod automatic;
+pub(crate) mod commit_policy;
+pub(crate) mod thinning;
 
 use crate::repository::Repository;
 use frond_engine::{Durability, Transaction, TreeId};

@@ -19,8 +19,8 @@ use frond_store::{ChunkHash, GcReport};
 use frond_tree::{Bounds, Direction};
 
 use crate::conflict::MergeState;
-use crate::tag;
-use crate::walk::Walk;
+use crate::history::walk::Walk;
+use crate::refs::tag;
 use frond_db::inside::refs::{self, repositories};
 use frond_db::inside::{
     CommitId, Error, Frond, LatchMode, Outcome, Reader, Scope, TreeRef, system,

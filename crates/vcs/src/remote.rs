@@ -34,7 +34,8 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
-use crate::{TagInfo, ref_name};
+use crate::TagInfo;
+use crate::refs::ref_name;
 use frond_db::inside::{Error, FrondOptions, LatchMode, Outcome, Scope, TreeRef, refs, system};
 
 pub(crate) use data::{ensure_repository, register};
@@ -252,7 +253,7 @@ impl Repository {
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let known = {
                 let reader = frond_db::inside::Reader::within(self.frond().engine(), transaction);
-                crate::tag::tracking(&reader, repository, Some(name))?
+                crate::refs::tag::tracking(&reader, repository, Some(name))?
             };
             for tracked in known {
                 let key = system::tracking_key(repository, &tracked.name);
@@ -265,7 +266,7 @@ impl Repository {
 
     /// Where the branches of remotes were when they were last seen: `origin/main`.
     pub fn remote_branches(&self, remote: Option<&str>) -> Result<Vec<TagInfo>, Error> {
-        crate::tag::tracking(&self.reader(), self.repository_name(), remote)
+        crate::refs::tag::tracking(&self.reader(), self.repository_name(), remote)
     }
 }
 

@@ -8,10 +8,11 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::adopt::Adoption;
-use crate::reflog::{Lost, RefChange, RefWhy};
+use crate::merge::base;
+use crate::merge::waiting::{self, Without};
+use crate::refs::reflog::{Lost, RefChange, RefWhy};
 use crate::state::BranchState;
-use crate::waiting::{self, Without};
-use crate::{conflict, history, merge_base};
+use crate::{conflict, history};
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{CommitId, Error, Outcome, Reader};
 
@@ -61,7 +62,7 @@ impl Repository {
     pub(crate) fn is_forward(&self, state: &BranchState, chunk: ChunkHash) -> Result<bool, Error> {
         let Some(head) = state.head_chunk() else { return Ok(true) };
         let store = self.frond().engine().store();
-        merge_base::is_ancestor(head, chunk, &mut |hash| history::load(&**store, hash))
+        base::is_ancestor(head, chunk, &mut |hash| history::load(&**store, hash))
     }
 
     /// Gives a merge up: what it did is taken back, what was written since stays. Where that

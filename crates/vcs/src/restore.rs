@@ -12,8 +12,8 @@ use frond_query::Code;
 
 use crate::adopt::Adoption;
 use crate::history;
-use crate::path_filter::PathFilter;
-use crate::reflog::{RefChange, RefWhy};
+use crate::history::path_filter::PathFilter;
+use crate::refs::reflog::{RefChange, RefWhy};
 use crate::state::{self, BranchState};
 use frond_db::inside::{
     CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope, refs,

@@ -6,6 +6,8 @@
 //! of that collection; on the database (`aggregate: 1`) of all, or of the one that its `collection`
 //! names. A field that a stage doesn't know is refused.
 
+pub(crate) mod explain;
+
 use crate::repository::Repository;
 use frond_doc::{Document, Value, ValueBuf};
 use frond_query::Code;

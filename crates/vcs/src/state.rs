@@ -20,7 +20,7 @@ use frond_tree::{Content, Edit, Tree, TreeError, Value};
 
 use crate::conflict::MergeState;
 use crate::history;
-use crate::reflog::{RefChange, RefWhy};
+use crate::refs::reflog::{RefChange, RefWhy};
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{
     BranchRef, CatalogEntry, Commit, CommitId, Error, Frond, LatchMode, LiveCollection, Outcome,

@@ -9,6 +9,9 @@
 //!    waits again.
 //! 3. The undoing is a change of its own, remembered with what it takes away.
 
+pub(crate) mod dropped;
+pub(crate) mod kept;
+
 use crate::repository::Repository;
 use frond_engine::Transaction;
 use frond_query::Code;
@@ -16,9 +19,10 @@ use frond_store::ChunkHash;
 use frond_tree::Tree;
 
 use crate::adopt::Adoption;
-use crate::reflog::{self, Lost, RefChange, RefChangeInfo, RefWhy};
+use crate::merge::waiting;
+use crate::refs::reflog::{self, Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::state::{self, BranchState};
-use crate::{conflict, history, waiting};
+use crate::{conflict, history};
 use frond_db::inside::{
     BranchRef, CatalogEntry, CommitId, Error, Outcome, Reader, WorkingEntry, definition, refs,
     system,

@@ -12,11 +12,12 @@ use frond_store::{Chunk, ChunkHash, Lifetime, Session};
 use frond_tree::{Tree, TreeFormat, Value as TreeValue};
 
 use crate::adopt::Adoption;
-use crate::reflog::{RefChange, RefWhy};
+use crate::history;
+use crate::refs::reflog::{RefChange, RefWhy};
+use crate::refs::tag;
 use crate::remote::mend::has_whole;
 use crate::remote::{RefUpdate, Remote, RemoteState, admit};
 use crate::state::BranchState;
-use crate::{history, tag};
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{
     BranchRef, Commit, Error, Frond, Outcome, Reader, RepositoryRecord, TreeRef, system,

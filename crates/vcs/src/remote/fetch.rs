@@ -15,12 +15,14 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use frond_tree::{TreeFormat, Value as TreeValue};
 
-use crate::reflog::{RefChange, RefWhy};
+use crate::refs::ref_name;
+use crate::refs::reflog::{RefChange, RefWhy};
+use crate::refs::tag;
 use crate::remote::data::{ensure_repository, other_lineage, register};
 use crate::remote::mend::has_whole;
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::remote::{ORIGIN, Remote, RemoteState, admit, remote_record};
-use crate::{MergeOutcome, MergeRequest, TagInfo, ref_name, tag};
+use crate::{MergeOutcome, MergeRequest, TagInfo};
 use frond_db::inside::refs::{self, format, shallow};
 use frond_db::inside::{
     BranchRef, Commit, CommitId, Error, LatchMode, Outcome, Reader, Scope, system,

@@ -12,12 +12,14 @@ use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 
+use crate::history::walk::Walk;
+use crate::merge::base;
+use crate::refs::tag;
 use crate::remote::data::{moved_on, other_lineage};
 use crate::remote::mend::mend;
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
-use crate::walk::Walk;
-use crate::{TagInfo, history, merge_base, tag};
+use crate::{TagInfo, history};
 use frond_db::inside::refs::{self, format, shallow};
 use frond_db::inside::{
     Commit, CommitId, Error, ErrorKind, LatchMode, Outcome, Reader, Scope, system,
@@ -125,7 +127,7 @@ impl Repository {
                 return Err(Error::invalid(Code::BadValue, message));
             }
         };
-        crate::ref_name::check_name(&branch)?;
+        crate::refs::ref_name::check_name(&branch)?;
         let state = remote.state()?;
         if state.as_ref().is_some_and(|state| state.salt != repository.salt) {
             return Err(other_lineage(self.repository_name()));
@@ -234,7 +236,7 @@ impl Repository {
         }
         let is_known = refs::commit_chunk(reader, name, &format::id_of(there))?.is_some();
         let mut load = |hash| history::load(&**reader.store(), hash);
-        if is_known && merge_base::is_ancestor(there, head, &mut load)? {
+        if is_known && base::is_ancestor(there, head, &mut load)? {
             return Ok(());
         }
         let message = format!(

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::ChunkHash;
 
-use crate::ref_name;
+use crate::refs::ref_name;
 use crate::remote::plain::format as refs;
 use crate::remote::{RefUpdate, RemoteState};
 use frond_db::inside::{Error, system};

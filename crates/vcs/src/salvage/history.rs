@@ -7,10 +7,11 @@ use frond_engine::{Durability, TreeId};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
+use crate::TagInfo;
+use crate::refs::tag;
 use crate::remote::{carry_commits, ensure_repository, register};
 use crate::salvage::source::Source;
 use crate::salvage::{SalvageReport, tell};
-use crate::{TagInfo, tag};
 use frond_db::inside::refs::{self, format, shallow};
 use frond_db::inside::{
     BranchRef, Commit, Error, ErrorKind, Frond, LatchMode, Outcome, RepositoryRecord, Scope,

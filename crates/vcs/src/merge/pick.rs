@@ -1,6 +1,6 @@
 //! Cherry-pick and revert: what one commit did, done again or undone, as a commit of its own.
 //!
-//! Both are a replay ([`super::replay`]) of one step on top of HEAD. Of a merge commit somebody
+//! Both are a replay ([`crate::merge::replay`]) of one step on top of HEAD. Of a merge commit somebody
 //! must say which parent it is compared with.
 
 use crate::repository::Repository;
@@ -11,7 +11,7 @@ use frond_query::Code;
 use frond_tree::Tree;
 
 use crate::conflict::MergeKind;
-use crate::replay::Replay;
+use crate::merge::replay::Replay;
 use crate::state::BranchState;
 use crate::{MergeOutcome, history};
 use frond_db::inside::merge_rules::MergeRules;

@@ -1,6 +1,6 @@
 //! Rebase: the commits that this branch has and another version hasn't, made again on top of that.
 //!
-//! It is a replay ([`super::replay`]) of these commits, the oldest first. A commit that would
+//! It is a replay ([`crate::merge::replay`]) of these commits, the oldest first. A commit that would
 //! change nothing is left out; merges are left out too, since what they brought is there or picked
 //! by itself. One that conflicts waits until it is resolved and continued, or skipped, or all is
 //! given up.
@@ -12,9 +12,9 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::conflict::MergeKind;
-use crate::replay::{Replay, Replayed};
+use crate::history::walk::Walk;
+use crate::merge::replay::{Replay, Replayed};
 use crate::state::BranchState;
-use crate::walk::Walk;
 use crate::{CommitInfo, history};
 use frond_db::inside::merge_rules::MergeRules;
 use frond_db::inside::refs::{self, format};

@@ -15,8 +15,8 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::fields::join;
-use crate::path_filter::{Found, PathFilter};
-use crate::walk::{Turn, turn_of};
+use crate::history::path_filter::{Found, PathFilter};
+use crate::history::walk::{Turn, turn_of};
 use crate::{CommitInfo, history};
 use frond_db::inside::Error;
 

@@ -20,8 +20,8 @@ use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat, Value};
 
 use crate::conflict::{self, MergeState, StoredConflict};
 use crate::diff::changed_collections;
-use crate::merge_catalogs::CatalogMerge;
-use crate::reflog::RememberedMerge;
+use crate::merge::catalogs::CatalogMerge;
+use crate::refs::reflog::RememberedMerge;
 use crate::state::BranchState;
 use frond_db::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
 use frond_db::inside::{Error, ErrorKind, Reader};

@@ -17,8 +17,8 @@ use frond_engine::TreeId;
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
 
-use crate::commit_policy::{self, CommitPolicy};
 use crate::policy::BranchPolicy;
+use crate::policy::commit_policy::{self, CommitPolicy};
 use crate::{CommitInfo, CommitRequest};
 use frond_db::inside::{Changed, Error, ErrorKind, Frond, Reader, TreeRef, system};
 

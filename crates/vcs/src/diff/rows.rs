@@ -12,8 +12,8 @@ use frond_doc::{DocumentBuf, ValueBuf, key};
 use frond_store::{ChunkStore, Session};
 use frond_tree::{Change, Tree};
 
+use crate::diff::fields::diff_documents;
 use crate::diff::{ChangedCollection, changed_collections};
-use crate::field_diff::diff_documents;
 use crate::{CollectionChange, FieldChange};
 use frond_db::inside::large::read_document;
 use frond_db::inside::{Error, Reader};

@@ -18,10 +18,12 @@ use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree, Value as TreeValue};
 
 use crate::adopt::Adoption;
-use crate::reflog::{RefChange, RefWhy};
+use crate::history::walk::Walk;
+use crate::policy::commit_policy;
+use crate::refs::reflog::{RefChange, RefWhy};
+use crate::refs::tag;
 use crate::state::BranchState;
-use crate::walk::Walk;
-use crate::{BranchPolicy, TagInfo, commit_policy, history, policy, tag};
+use crate::{BranchPolicy, TagInfo, history, policy};
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{
     BranchRef, CatalogEntry, CommitId, Error, LatchMode, Outcome, Reader, RepositoryRecord, Scope,

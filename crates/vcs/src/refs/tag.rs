@@ -4,8 +4,9 @@ use crate::repository::Repository;
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 
-use crate::reflog::{Lost, RefChange, RefChangeInfo, RefWhy};
-use crate::{history, ref_name};
+use crate::history;
+use crate::refs::ref_name;
+use crate::refs::reflog::{Lost, RefChange, RefChangeInfo, RefWhy};
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{CommitId, Error, LatchMode, Outcome, Reader, Scope, TreeRef, system};
 

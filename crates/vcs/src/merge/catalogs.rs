@@ -18,9 +18,10 @@ use frond_tree::{Edit, Tree, TreeError, TreeFormat};
 
 use crate::conflict::StoredConflict;
 use crate::diff::changed_collections;
-use crate::field_merge::Prefer;
-use crate::merge_collection::{CollectionMerge, MergedCollection};
-use crate::{history, merge_base, state};
+use crate::merge::base;
+use crate::merge::collection::{CollectionMerge, MergedCollection};
+use crate::merge::fields::Prefer;
+use crate::{history, state};
 use frond_db::inside::merge_rules::{MergeRules, MergeSide};
 use frond_db::inside::{Error, ErrorKind};
 
@@ -116,7 +117,7 @@ impl CatalogMerge<'_> {
         };
         let mut befores = Vec::new();
         for (done, other) in bases.iter().enumerate().skip(1) {
-            let before = merge_base::merge_bases(&bases[..done], *other, &mut load)?;
+            let before = base::merge_bases(&bases[..done], *other, &mut load)?;
             match known.get(&before) {
                 Some(before) => befores.push((*before, *other)),
                 None => return Ok(Err(before)),

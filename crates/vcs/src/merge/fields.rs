@@ -24,8 +24,8 @@
 use frond_doc::raw::RawElement;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
-use crate::field_rule;
 use crate::fields::{self, Fields, Label};
+use crate::merge::field_rule;
 use frond_db::inside::merge_rules::DocumentRules;
 
 /// Which side's value the result holds where both sides conflict.

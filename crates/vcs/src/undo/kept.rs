@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, TreeFormat};
 
-use crate::dropped;
+use crate::undo::dropped;
 use frond_db::inside::catalog_view::read_entry;
 use frond_db::inside::refs::repositories;
 use frond_db::inside::{CatalogEntry, Error, Frond, Reader, RepositoryRecord, TreeRef};

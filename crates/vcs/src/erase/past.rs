@@ -10,13 +10,13 @@ use frond_engine::TreeId;
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Tree};
 
-use crate::erase_rewrite::Rewrite;
-use crate::walk::Walk;
+use crate::erase::rewrite::Rewrite;
+use crate::history::walk::Walk;
 use frond_db::inside::{CatalogEntry, Error, ErrorKind, Reader, TreeRef, system};
 
 impl Repository {
     /// The chunks by which what can be undone holds the erased. What can't be read may hold it.
-    pub(super) fn past_holding(
+    pub(crate) fn past_holding(
         &self,
         reader: &Reader<'_>,
         rewrite: &mut Rewrite<'_>,

@@ -12,8 +12,8 @@ use crate::repository::Repository;
 use frond_doc::ValueBuf;
 use frond_store::ChunkHash;
 
-use crate::path_filter::PathFilter;
-use crate::walk::{Turn, Walk, turn_of};
+use crate::history::path_filter::PathFilter;
+use crate::history::walk::{Turn, Walk, turn_of};
 use crate::{CommitInfo, history};
 use frond_db::inside::{Commit, Error};
 

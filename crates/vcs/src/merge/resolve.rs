@@ -22,7 +22,7 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Filter};
 
 use crate::conflict::{self, MergeState, StoredConflict};
-use crate::field_merge::{Prefer, merge_by_rules};
+use crate::merge::fields::{Prefer, merge_by_rules};
 use crate::{ConflictKind, Resolution, history};
 use frond_db::inside::merge_rules::{DocumentRules, MergeSide};
 use frond_db::inside::{

@@ -20,8 +20,8 @@ use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value
 
 use crate::ConflictKind;
 use crate::conflict::StoredConflict;
-use crate::field_merge::{Prefer, merge_by_rules};
-use crate::merge_noted::Noted;
+use crate::merge::fields::{Prefer, merge_by_rules};
+use crate::merge::noted::Noted;
 use frond_db::inside::changed_entries::{self, Duplicate, Refused};
 use frond_db::inside::large::{read_document, value_of};
 use frond_db::inside::merge_rules::{DocumentRules, MergeRules, MergeSide};

@@ -14,11 +14,12 @@ use crate::repository::Repository;
 use frond_engine::Durability;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 
-use crate::commit_policy::{CommitPolicy, Tier};
-use crate::reflog::RefWhy;
+use crate::history;
+use crate::history::walk::Walk;
+use crate::policy::commit_policy::{CommitPolicy, Tier};
+use crate::refs::reflog::RefWhy;
+use crate::refs::tag;
 use crate::state::BranchState;
-use crate::walk::Walk;
-use crate::{history, tag};
 use frond_db::inside::{Commit, Error, LatchMode, Outcome, Reader, Scope, refs};
 
 /// More commits than this are not looked at.
@@ -50,7 +51,7 @@ impl Repository {
             // The database's latch is closed: no name of a commit comes or goes.
             let state = BranchState::validated(self.frond(), transaction, name, branch)?;
             let reader = Reader::now(engine);
-            if super::policy::read(&reader, name, branch)?.protected || state.merging.is_some() {
+            if crate::policy::read(&reader, name, branch)?.protected || state.merging.is_some() {
                 return Ok(Outcome::Discard(0));
             }
             let run = self.automatic_run(&reader, &state)?;
