@@ -40,6 +40,9 @@ pub fn for_insert(
 
 /// Checks what MongoDB demands of an `_id`: no array, no regex, no undefined; no field in it begins
 /// with a dollar. Returns the reason in MongoDB's words otherwise.
+///
+/// # Errors
+/// That reason.
 pub fn check_id(document: Document<'_>) -> Result<(), String> {
     match document.get("_id") {
         Some(Value::Array(_)) => Err("can't use an array for _id".to_owned()),

@@ -36,6 +36,9 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// Starts the threads.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if the system gives no thread.
     pub fn start(shared: &Arc<Shared>) -> Result<Threads, EngineError> {
         let threads = Threads { shared: Arc::clone(shared), handles: Mutex::new(Vec::new()) };
         if shared.options.fold_threads > 0 {
@@ -61,6 +64,11 @@ impl Threads {
     }
 
     /// Makes everything durable, refuses later writes and waits for the threads to end.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if a sync failed before or now, or a thread panicked;
+    /// [`EngineError::Store`] if the disk is full, or spare segments can't be removed. The threads
+    /// have ended all the same.
     pub fn close(&self) -> Result<(), EngineError> {
         let made_durable = self.shared.make_durable(Sequence(u64::MAX));
         self.shared.end("the engine was closed");

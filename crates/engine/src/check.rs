@@ -10,6 +10,11 @@ use crate::state::State;
 
 impl Shared {
     /// Writes all memtables out and empties the log.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine is; [`EngineError::Store`] and [`EngineError::Tree`]
+    /// if a run or tree can't be read or written. What was not written out stays in its memtable
+    /// and in the log.
     pub fn flush(&self) -> Result<(), EngineError> {
         let mut queue = self.queue();
         queue.check_open()?;
@@ -22,6 +27,9 @@ impl Shared {
     }
 
     /// Folds everything and empties the log.
+    ///
+    /// # Errors
+    /// As `flush`, and as `fold_whole`.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.flush()?;
         let trees = self.trees_with_runs();
@@ -34,6 +42,10 @@ impl Shared {
     }
 
     /// Checks the State, the published root, and every tree's base.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] with `Damaged` names the first invariant that doesn't hold; otherwise
+    /// as the reads that the check consists of.
     pub fn check(&self) -> Result<(), EngineError> {
         let (state, visible) = self.current();
         check_state(&state, visible).map_err(|what| damaged(&what))?;

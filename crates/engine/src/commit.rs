@@ -57,6 +57,9 @@ const NO_SEQUENCES: &str = "no Sequence is left: its clock was wrong for long; w
 
 impl Shared {
     /// Commits the writes of a transaction that was begun at `beginning`.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`](crate::Transaction::commit).
     pub fn commit(
         &self,
         beginning: TransactionStart,
@@ -268,6 +271,10 @@ impl Shared {
     }
 
     /// Makes durable what has a Sequence up to `upto`.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine was closed or poisoned before it was durable;
+    /// [`EngineError::Store`] if the disk is full.
     pub fn make_durable(&self, upto: Sequence) -> Result<(), EngineError> {
         let mut queue = self.queue();
         while queue.durable < upto.min(queue.last_live) {
@@ -283,6 +290,9 @@ impl Shared {
     }
 
     /// Waits until what has a Sequence up to `upto` is visible.
+    ///
+    /// # Errors
+    /// As `make_durable`.
     pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
         if self.queue().visible < upto { self.make_durable(upto) } else { Ok(()) }
     }

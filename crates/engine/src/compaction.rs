@@ -156,6 +156,9 @@ impl Shared {
     }
 
     /// Does the most urgent piece of work that nobody has in hand. Returns whether there was any.
+    ///
+    /// # Errors
+    /// What the piece of work failed with; it is put off before it is tried again.
     pub fn work_once(&self) -> Result<bool, EngineError> {
         loop {
             let (need, tree) = match self.most_urgent() {
@@ -192,6 +195,10 @@ impl Shared {
 
     /// Folds all runs step by step, each published before the next; counts `steps`. What a worker
     /// has in hand is left to it.
+    ///
+    /// # Errors
+    /// As a fold: a tree or run can't be read, its result can't be written or published. What was
+    /// published before stays.
     pub fn fold_in_steps(&self, steps: &mut u64) -> Result<(), EngineError> {
         for tree in self.trees_with_runs() {
             if !self.scheduler().busy.insert(tree) {
@@ -237,12 +244,18 @@ impl Shared {
     }
 
     /// Whether nothing is due or in hand, flushes included.
+    ///
+    /// # Errors
+    /// [`EngineError::Tree`] if the size of a tree can't be read.
     pub fn is_at_rest(&self) -> Result<bool, EngineError> {
         let flushed = self.current().0.sealed.is_empty() && !self.free_flushed();
         Ok(flushed && self.has_no_work()? && self.scheduler().failed.is_empty())
     }
 
     /// Whether nothing is in hand, and nothing is due but what has failed and is put off.
+    ///
+    /// # Errors
+    /// As `is_at_rest`.
     pub fn is_idle(&self) -> Result<bool, EngineError> {
         let flushed = self.current().0.sealed.is_empty() && !self.free_flushed();
         let fails = self.signals().flush_failure.is_some();

@@ -63,6 +63,10 @@ impl Difference {
 
     /// Finds what differs; `own` tells of the chunks that the transaction brought, `store` has all
     /// others.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] or [`EngineError::Tree`] if a chunk of one of the values can't be
+    /// read.
     pub fn find(
         store: &dyn ChunkStore,
         own: &dyn Fn(ChunkHash) -> Option<Chunk>,

@@ -71,6 +71,9 @@ impl Engine {
 
     /// Opens the engine whose log lies in `machine`'s disk and whose chunks lie in `store`. They
     /// belong together: a log is of no use with another store.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
     pub fn open_over(
         machine: &Machine,
         store: Arc<dyn ChunkStore>,
@@ -82,6 +85,9 @@ impl Engine {
     }
 
     /// Whether `store` is that of a data directory already.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if the root can't be read.
     pub fn is_in(store: &dyn ChunkStore) -> Result<bool, EngineError> {
         Ok(store.root(ROOT_NAME)?.is_some())
     }
@@ -125,17 +131,30 @@ impl Engine {
     /// Folds `trees` as they are at `snapshot` and returns, for each, the resulting tree; its
     /// chunks are durable. Writers go on. The cost follows what changed since the last fold: the
     /// result becomes the base.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine is, or the sync fails now; [`EngineError::NoTree`] if
+    /// the snapshot has no such tree; [`EngineError::SnapshotTooOld`]; [`EngineError::Store`] and
+    /// [`EngineError::Tree`] if a tree or run can't be read, or the result can't be written.
     pub fn fold(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
         self.shared.fold(snapshot, trees)
     }
 
     /// Writes what lies in memtables to runs and trees, and empties the log; runs stay as long as
     /// their share of a tree allows.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine is; [`EngineError::Store`] and [`EngineError::Tree`]
+    /// if a run or tree can't be read or written. What was not written out stays in its memtable
+    /// and in the log.
     pub fn flush(&self) -> Result<(), EngineError> {
         self.shared.flush()
     }
 
     /// Folds everything and empties the log; for tests and a clean shutdown.
+    ///
+    /// # Errors
+    /// As [`Engine::flush`] and [`Engine::fold`].
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.shared.checkpoint()
     }
@@ -162,8 +181,8 @@ impl Engine {
     /// and writers go on; closing the engine stops it.
     ///
     /// # Errors
-    /// [`EngineError::Store`]: something reachable is missing or damaged (nothing that can be read was
-    /// removed), or the disk is full.
+    /// [`EngineError::Store`]: something reachable is missing or damaged (nothing that can be read
+    /// was removed), or the disk is full.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<GcReport, EngineError> {
         self.shared.reclaim(options)
     }
@@ -212,6 +231,10 @@ impl Engine {
     }
 
     /// Checks every invariant that can be checked at rest.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] with `Damaged` names the first invariant that doesn't hold; otherwise
+    /// as the reads that the check consists of.
     pub fn check(&self) -> Result<(), EngineError> {
         self.shared.check()
     }
@@ -294,6 +317,10 @@ impl Engine {
     /// Syncs, stops the background threads and lets go of the directory. Later calls fail with
     /// [`EngineError::Closed`]; snapshots that are held can still be read, and keep the directory
     /// locked as long as they live.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if a sync failed before or now, or a thread panicked;
+    /// [`EngineError::Store`] if the disk is full. The engine is closed all the same.
     pub fn close(&self) -> Result<(), EngineError> {
         self.threads.close()
     }

@@ -38,6 +38,9 @@ const SHARED_COUNT_MIN: usize = 2;
 impl Shared {
     /// Flushes all sealed memtables, and bounds what readers keep of them. Returns whether there
     /// were any.
+    ///
+    /// # Errors
+    /// As [`Engine::flush`](crate::Engine::flush).
     pub fn flush_sealed(&self) -> Result<bool, EngineError> {
         let were_any = self.write_sealed()?;
         if were_any {

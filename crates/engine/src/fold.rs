@@ -24,6 +24,9 @@ const LOG_BYTES_AFTER_FOLD: u64 = 1 << 20;
 
 impl Shared {
     /// Folds `trees` as they are in `snapshot`, makes the results durable and makes them the bases.
+    ///
+    /// # Errors
+    /// As [`Engine::fold`](crate::Engine::fold).
     pub fn fold(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
         let _session = self.store.session();
         let (folded, outcomes) = self.fold_whole(snapshot, trees, Lifetime::Lasting)?;
@@ -43,6 +46,9 @@ impl Shared {
 
     /// Brings each of `trees` to what `snapshot` shows; new chunks are needed for `lifetime`. The
     /// second list has those that changed. The caller holds a session of the store.
+    ///
+    /// # Errors
+    /// As `fold`, but that nothing is synced.
     pub fn fold_whole(
         &self,
         snapshot: &Snapshot,

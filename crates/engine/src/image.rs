@@ -122,6 +122,9 @@ fn below(chunk: &Chunk, part: Part) -> Result<Vec<(ChunkHash, Part)>, TreeError>
 impl Shared {
     /// Makes an image of what is visible now; its chunks are durable. The cost is that of folding
     /// what lies over the trees.
+    ///
+    /// # Errors
+    /// As `fold`; [`EngineError::Store`] if the image's chunks can't be put.
     pub fn image(&self) -> Result<Image, EngineError> {
         let session = self.store.session();
         let snapshot = self.snapshot();

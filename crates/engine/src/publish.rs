@@ -51,6 +51,10 @@ pub(crate) struct Advance {
 
 impl Shared {
     /// Publishes what a fold or merge made.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if chunks or the root can't be written, [`EngineError::Closed`] if
+    /// they can't be synced: then nothing is published, and the state is as before.
     pub fn publish_work(&self, outcomes: &[Outcome]) -> Result<(), EngineError> {
         let mut publisher = self.publisher();
         let (state, _) = self.current();
@@ -76,6 +80,9 @@ impl Shared {
 
     /// Publishes what a flush made. Log segments below `advance.segment` are not needed any more
     /// then.
+    ///
+    /// # Errors
+    /// As `publish_work`.
     pub fn publish_flush(
         &self,
         outcomes: &[Outcome],
@@ -165,6 +172,9 @@ impl Shared {
 
     /// Gives up log segments that are not needed any more; where it fails, the next call goes on.
     /// One thread at a time.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] with the name of the segment that can't be renamed or removed.
     pub fn remove_segments(&self) -> Result<(), StoreError> {
         let (mut number, end) = {
             let publisher = self.publisher();

@@ -127,6 +127,9 @@ impl Queue {
     }
 
     /// Checks invariants 1 and 2.
+    ///
+    /// # Errors
+    /// Says which of them doesn't hold.
     pub fn check(&self) -> Result<(), String> {
         let in_order = self.visible <= self.last_live
             && self.last_live <= self.last
@@ -144,11 +147,17 @@ impl Queue {
     }
 
     /// As `check_open`, for what has its place in the log: nobody knows what became of it.
+    ///
+    /// # Errors
+    /// [`EngineError::Unknown`] if the engine is closed.
     pub fn check_known(&self) -> Result<(), EngineError> {
         self.closed.as_ref().map_or(Ok(()), |reason| Err(EngineError::Unknown(reason.clone())))
     }
 
     /// Fails if the engine is closed.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] then, with the reason.
     pub fn check_open(&self) -> Result<(), EngineError> {
         self.closed.as_ref().map_or(Ok(()), |reason| Err(EngineError::Closed(reason.clone())))
     }

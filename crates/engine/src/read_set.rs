@@ -119,6 +119,9 @@ impl ReadSet {
     }
 
     /// Whether everything in the list is at `after` what it was at `before`, which is older.
+    ///
+    /// # Errors
+    /// As a read of `after`, where flags or a range must be read again to tell.
     pub fn are_unchanged(&self, before: &Snapshot, after: &Snapshot) -> Result<bool, EngineError> {
         if self.is_incomplete {
             return Ok(false);

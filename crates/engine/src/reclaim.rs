@@ -63,6 +63,9 @@ pub struct ReclaimOptions {
 
 impl Shared {
     /// Removes what nobody needs; see the module.
+    ///
+    /// # Errors
+    /// As [`Engine::reclaim`](crate::Engine::reclaim).
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<GcReport, EngineError> {
         let _no_spares = match options.thorough || options.purge {
             true => Some(
@@ -123,6 +126,9 @@ impl Shared {
     }
 
     /// Finds out how much of the store is needed; changes nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if something reachable is missing or damaged.
     pub fn weigh(&self) -> Result<GcReport, EngineError> {
         let options = GcOptions { dry_run: true, ..Default::default() };
         let mut pacer = GcThrottle::new(self, None);
@@ -134,6 +140,9 @@ impl Shared {
     }
 
     /// What is needed beside the store's named roots.
+    ///
+    /// # Errors
+    /// As `PendingView::keep`: what is pending can't be packed.
     pub fn held_roots(&self) -> Result<Vec<ChunkHash>, StoreError> {
         let logged = self.logged_bases().clone();
         let mut roots: HashSet<ChunkHash> = logged.into_iter().map(|(_, root)| root).collect();

@@ -270,6 +270,9 @@ impl Shared {
 
     /// Passes on what the store answered to a sync. Any failure but a full disk poisons the engine:
     /// what is on the disk is unknown. Nothing of what needed the sync was written to the log.
+    ///
+    /// # Errors
+    /// The store's own error if the disk is full, [`EngineError::Closed`] for every other.
     pub fn store_synced(&self, result: Result<(), StoreError>) -> Result<(), EngineError> {
         result.map_err(|error| {
             if error.is_full() {

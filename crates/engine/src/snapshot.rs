@@ -52,17 +52,27 @@ impl Snapshot {
     }
 
     /// The format of a tree.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if the snapshot has no such tree.
     pub fn format(&self, tree: TreeId) -> Result<TreeFormat, EngineError> {
         Ok(self.base(tree)?.tree.format)
     }
 
     /// Returns the value of `key`.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if the snapshot has no such tree; [`EngineError::SnapshotTooOld`];
+    /// [`EngineError::Store`] and [`EngineError::Tree`] if a chunk can't be read or is damaged.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
         self.aged(|| self.find(tree, key))
     }
 
     /// As `get`, with the value's bytes lent to `look` wherever they lie. What it returns counts
     /// only if this does not fail.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn look<T>(
         &self,
         tree: TreeId,
@@ -113,6 +123,9 @@ impl Snapshot {
     }
 
     /// Returns the entries within `bounds`, in `direction`. The cursor owns what it needs.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if the snapshot has no such tree. Chunks are read by the cursor.
     pub fn range(
         &self,
         tree: TreeId,
@@ -144,6 +157,9 @@ impl Snapshot {
     }
 
     /// How many entries: O(log n) plus the overlay's entries of this tree, those in runs too.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
         self.aged(|| {
             let base = self.base(tree)?;
@@ -154,6 +170,9 @@ impl Snapshot {
     }
 
     /// How many entries lie in `bounds`: O(log n) plus the overlay's entries in it.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn count_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         self.aged(|| {
             let base = self.base(tree)?;
@@ -181,6 +200,9 @@ impl Snapshot {
     /// About how many entries lie in `bounds`, for choosing between ways to find them: O(log n).
     /// The overlay's share is an upper bound, or, beyond some entries, half of what it has of the
     /// tree.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         self.aged(|| {
             let base = self.base(tree)?;
@@ -208,6 +230,9 @@ impl Snapshot {
     }
 
     /// Bytes of all keys and values, those out of line too: costs as `count` does.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
         self.aged(|| {
             let base = self.base(tree)?;
@@ -225,6 +250,9 @@ impl Snapshot {
     }
 
     /// The OR of all entries' flags; may include those of entries deleted since the last fold.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
         self.aged(|| {
             let base = self.base(tree)?;
@@ -239,11 +267,18 @@ impl Snapshot {
     }
 
     /// Reads a value's bytes, wherever they lie.
+    ///
+    /// # Errors
+    /// [`EngineError::SnapshotTooOld`]; [`EngineError::Store`] and [`EngineError::Tree`] if a chunk
+    /// can't be read or is damaged.
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
         self.unless_expired(value.read(&*self.view.store).map_err(EngineError::from))
     }
 
     /// Returns the tree's base if the overlay holds nothing for it in this snapshot.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if the snapshot has no such tree; [`EngineError::SnapshotTooOld`].
     pub fn clean_base(&self, tree: TreeId) -> Result<Option<Tree>, EngineError> {
         let base = self.base(tree)?;
         let dirty = !base.runs.is_empty() || self.view.state.touches(tree, self.window(base));

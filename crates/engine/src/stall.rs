@@ -20,6 +20,10 @@ pub(crate) struct Delay(Option<Instant>);
 impl Shared {
     /// Lets a commit of `bytes` begin as soon as there is room for it; tells how long it is to
     /// take, as the pressure demands.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine is closed while the commit waits; without background
+    /// threads, what a flush or fold fails with. A tree that is damaged stops no commit.
     pub fn stall(&self, bytes: u64, watch: &mut Stopwatch) -> Result<Delay, EngineError> {
         if self.options.fold_threads == 0 {
             while self.flush_sealed()? {}

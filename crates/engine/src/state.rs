@@ -95,6 +95,9 @@ impl State {
     }
 
     /// The value of `key` at `upto`, in the tree whose base of then is given.
+    ///
+    /// # Errors
+    /// As [`Base::get`].
     pub fn find(
         &self,
         store: &dyn ChunkStore,

@@ -144,6 +144,9 @@ impl Transaction {
     }
 
     /// The format of a tree.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if there is none in the snapshot, or this transaction dropped it.
     pub fn format(&self, tree: TreeId) -> Result<TreeFormat, EngineError> {
         match self.own.base(tree) {
             Some(base) => base.map(|base| base.format).ok_or(EngineError::NoTree(tree)),
@@ -184,6 +187,11 @@ impl Transaction {
     }
 
     /// Returns the value of `key`, own writes included.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if there is no such tree in the snapshot, or this transaction
+    /// dropped it; [`EngineError::SnapshotTooOld`]; [`EngineError::Store`] and
+    /// [`EngineError::Tree`] if a chunk can't be read or is damaged.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
         if let Some(value) = self.own.get(tree, key) {
             return Ok(value);
@@ -200,6 +208,9 @@ impl Transaction {
     }
 
     /// Returns the entries within `bounds`, own writes included as they are now.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] as for [`Transaction::get`]. Chunks are read by the cursor.
     pub fn range(
         &self,
         tree: TreeId,
@@ -224,11 +235,17 @@ impl Transaction {
     }
 
     /// How many entries a tree has, own writes not counted.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
         self.count_range(tree, &Bounds::all())
     }
 
     /// How many entries lie within `bounds`, own writes not counted.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn count_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         self.note_read();
         self.reading(|reads| reads.whole_range(tree, bounds));
@@ -240,12 +257,18 @@ impl Transaction {
 
     /// About how many entries lie within `bounds`, for choosing between ways to find them; own
     /// writes not counted. No answer may depend on it: it doesn't keep the snapshot from moving.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         self.note_read();
         self.open.snapshot.estimate_range(tree, bounds)
     }
 
     /// Bytes of a tree's keys and values, own writes not counted.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn tree_bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
         self.note_read();
         self.reading(|reads| reads.whole_range(tree, &Bounds::all()));
@@ -253,6 +276,9 @@ impl Transaction {
     }
 
     /// The OR of the flags of a tree's entries, own writes not counted.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
     pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
         self.note_read();
         let flags = self.open.snapshot.flags(tree)?;
@@ -261,6 +287,9 @@ impl Transaction {
     }
 
     /// Reads a value's bytes, wherever they lie (chunks put by this transaction included).
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] and [`EngineError::Tree`] if a chunk can't be read or is damaged.
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
         // Whoever has a value that isn't its own has read already: the bytes follow from it.
         let store = &**self.open.snapshot.store();
@@ -274,12 +303,20 @@ impl Transaction {
     }
 
     /// Gives `key` a value. The highest of its flags is the engine's and must not be set.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if there is no such tree; [`EngineError::Conflict`] if another
+    /// transaction has claimed or changed the key; [`EngineError::TooLarge`]; [`EngineError::Tree`]
+    /// with `KeyTooLong`; [`EngineError::Store`] with `Damaged` if the value has the engine's flag.
     pub fn put(&mut self, tree: TreeId, key: Bytes, value: Value) -> Result<(), EngineError> {
         self.write(tree, key, Some(value))
     }
 
     /// As [`Transaction::put`], of a key that has a value which the new one is probably much like,
     /// and which the caller has read: where that is so, the log gets what differs.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`]; as [`Transaction::get`], since the old value is read.
     pub fn put_changed(
         &mut self,
         tree: TreeId,
@@ -294,6 +331,9 @@ impl Transaction {
     }
 
     /// Removes `key`.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
     pub fn delete(&mut self, tree: TreeId, key: Bytes) -> Result<(), EngineError> {
         self.write(tree, key, None)
     }
@@ -385,6 +425,9 @@ impl Transaction {
     }
 
     /// As [`Transaction::set_base`], of a base whose chunks are durable: the commit syncs none.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if the id wasn't reserved.
     pub fn set_synced_base(&mut self, tree: TreeId, base: Tree) -> Result<(), EngineError> {
         if !self.shared.is_reserved(tree) {
             return Err(EngineError::NoTree(tree));
@@ -396,6 +439,9 @@ impl Transaction {
     /// Makes `base` the whole content of `tree`, which begins to exist if it didn't. The base's
     /// chunks must have been put in the store; the commit syncs them. Conflicts with every
     /// concurrent write to the tree. Own writes to it made before are gone.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if the id wasn't reserved.
     pub fn set_base(&mut self, tree: TreeId, base: Tree) -> Result<(), EngineError> {
         if !self.shared.is_reserved(tree) {
             return Err(EngineError::NoTree(tree));
@@ -405,6 +451,9 @@ impl Transaction {
     }
 
     /// Removes a tree with all its content. Conflicts with every concurrent write to it.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTree`] if there is no such tree.
     ///
     /// # Panics
     /// If it is the system tree, which exists in every engine.

@@ -51,6 +51,10 @@ pub(crate) struct Decoded {
 impl Decoded {
     /// Reads a payload; keys and whole values share its bytes. The record has all values and chunks
     /// whole, without those that aren't needed any more.
+    ///
+    /// # Errors
+    /// [`DecodeError::Wrong`] if the bytes are no record, a patch doesn't fit what lies before, or
+    /// the whole is larger than a transaction may be; what `before` fails with.
     pub fn new(payload: &Bytes, before: &mut dyn Before) -> Result<Decoded, DecodeError> {
         let mut reader = Reader::new(payload.clone());
         let mut is_whole = true;
@@ -209,6 +213,9 @@ impl Reader {
     }
 
     /// A whole value.
+    ///
+    /// # Errors
+    /// Says what of the bytes is no value.
     pub fn value(&mut self) -> Result<Option<Value>, &'static str> {
         match self.u8()? {
             TAG_DELETION => Ok(None),

@@ -117,6 +117,9 @@ impl Patch {
     }
 
     /// The patch that `form` begins with, and how long it is.
+    ///
+    /// # Errors
+    /// Says what of the bytes is no patch.
     pub fn decode(form: &Bytes) -> Result<(Patch, usize), &'static str> {
         let mut reader = Reader { rest: form };
         reader.take(HEAD_BYTES - 1)?;
@@ -134,11 +137,17 @@ impl Patch {
     }
 
     /// The new bytes. The error says why these aren't the old ones.
+    ///
+    /// # Errors
+    /// Says why `old` isn't what the patch was made from, or which cut lies outside of it.
     pub fn apply(&self, old: &[u8]) -> Result<Vec<u8>, &'static str> {
         self.apply_marked(old, xxh3_64(old).to_le_bytes())
     }
 
     /// The same of an encoded chunk.
+    ///
+    /// # Errors
+    /// As `apply`.
     pub fn apply_to_chunk(&self, old: &Chunk) -> Result<Vec<u8>, &'static str> {
         self.apply_marked(old.encoded(), mark_of(old.hash()))
     }

@@ -65,6 +65,10 @@ impl RecycledSegments {
     }
 
     /// Removes all spares, and keeps none while the answer lives.
+    ///
+    /// # Errors
+    /// What the disk says when a spare is removed. The spares that are left are forgotten until the
+    /// next opening.
     pub fn none(&self) -> io::Result<NoSpares<'_>> {
         let mut kept = self.kept();
         kept.count_max = 0;
@@ -77,6 +81,9 @@ impl RecycledSegments {
     }
 
     /// Takes the file of a segment that no opening needs any more.
+    ///
+    /// # Errors
+    /// What the disk says when the file is renamed or removed. A file that isn't there is no error.
     pub fn give(&self, number: SegmentNumber) -> io::Result<()> {
         let (name, spare) = (number.file_name(), spare_name(number));
         let mut kept = self.kept();
@@ -94,6 +101,10 @@ impl RecycledSegments {
 
     /// Makes the file of segment `number`, durably, with `header` at its beginning. Behind it lies
     /// what lay there before. On a failure the file isn't there.
+    ///
+    /// # Errors
+    /// [`Failed::Unchanged`] if nothing of it is left on the disk; [`Failed::Unknown`] if that
+    /// can't be told.
     pub fn make(&self, number: SegmentNumber, header: &[u8]) -> Result<Arc<dyn DiskFile>, Failed> {
         let spare = self.kept().names.pop();
         let (name, created) = match spare {

@@ -133,6 +133,10 @@ impl Writer {
     }
 
     /// Writes all of `records`, in their order, with one write for each segment.
+    ///
+    /// # Errors
+    /// [`WriteError::Refused`] with the count of records written before it, if the disk took
+    /// nothing of the rest; [`WriteError::Unknown`] if what the segment holds now can't be told.
     pub fn write(&mut self, records: &[PendingRecord]) -> Result<(), WriteError> {
         let mut written = 0;
         for group in records.chunk_by(|left, right| left.segment == right.segment) {
@@ -148,6 +152,10 @@ impl Writer {
     }
 
     /// Makes everything written durable.
+    ///
+    /// # Errors
+    /// [`WriteError::Unknown`]: whether anything since the last sync is kept shows at the next
+    /// opening.
     pub fn sync(&mut self) -> Result<(), WriteError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.synced < open.end || open.cut {

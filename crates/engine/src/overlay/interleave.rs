@@ -132,6 +132,9 @@ impl Interleave {
     }
 
     /// The key that comes next.
+    ///
+    /// # Errors
+    /// What a source fails with at its first or next entry.
     pub fn peek_key(&mut self) -> Result<Option<Bytes>, TreeError> {
         self.begin()?;
         Ok(self.next_head().map(|(_, key)| key.clone()))

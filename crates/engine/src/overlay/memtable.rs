@@ -372,6 +372,9 @@ impl Memtable {
     }
 
     /// Checks invariant 2, and the order of the entries.
+    ///
+    /// # Errors
+    /// Says what doesn't hold.
     pub fn check(&self) -> Result<(), String> {
         for (TreeId(tree), table) in self.tables(&pin()) {
             let mut journalled = 0;

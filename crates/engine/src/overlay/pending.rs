@@ -92,6 +92,9 @@ impl PendingChunks {
     }
 
     /// Packs what `roots` reach here.
+    ///
+    /// # Errors
+    /// As the store's `put_many_for`; nothing is noted as packed then.
     pub fn pack(
         &self,
         store: &dyn ChunkStore,
@@ -130,6 +133,9 @@ impl PendingChunks {
 
     /// What is here at this time. What `store` has too is packed: something may have been told of
     /// it there.
+    ///
+    /// # Errors
+    /// As the store: it can't be asked what it has, or takes no chunks.
     pub fn view<'a>(&'a self, store: &'a dyn ChunkStore) -> Result<PendingView<'a>, StoreError> {
         let mut unpacked = HashMap::new();
         let mut kept = HashSet::new();
@@ -200,6 +206,9 @@ pub(crate) struct PendingView<'a> {
 
 impl PendingView<'_> {
     /// Keeps in packs what must be there so that all that `hash` reaches is here or there.
+    ///
+    /// # Errors
+    /// As `pack`.
     pub fn keep(&mut self, hash: ChunkHash) -> Result<(), StoreError> {
         if !self.unpacked.contains_key(&hash) && self.kept.insert(hash) {
             // It may have come here since: then packs get all of it.
@@ -248,6 +257,9 @@ pub(crate) struct NewChunks {
 impl NewChunks {
     /// What the memtable gets of a record, of which the log makes some chunks from `origins`. Many
     /// chunks are packed at once instead.
+    ///
+    /// # Errors
+    /// As the store's `put_many`, where there are many chunks.
     pub fn of(
         record: &Record,
         origins: Vec<ChunkHash>,
@@ -355,11 +367,17 @@ impl StoreWithPending {
     }
 
     /// What is born at this time, and packs that have the rest.
+    ///
+    /// # Errors
+    /// As the store: it can't be asked what it has, or takes no chunks.
     pub fn view(&self) -> Result<PendingView<'_>, StoreError> {
         self.pending.view(&*self.store)
     }
 
     /// Packs what `roots` reach of what is born.
+    ///
+    /// # Errors
+    /// As the store's `put_many_for`.
     pub fn pack(&self, roots: impl IntoIterator<Item = ChunkHash>) -> Result<(), StoreError> {
         self.pending.pack(&*self.store, Lifetime::Working, roots)
     }

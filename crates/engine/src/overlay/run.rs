@@ -88,6 +88,10 @@ impl Run {
 
     /// Puts a run over a base of `base_format`: of `entries`, whose keys ascend strictly; `None` if
     /// there are none. Chunks are put, not synced.
+    ///
+    /// # Errors
+    /// What `entries` fails with; [`TreeError::OutOfOrder`] if their keys don't ascend;
+    /// [`TreeError::Store`] if the store takes no chunks.
     pub fn build(
         store: &dyn ChunkStore,
         base_format: TreeFormat,
@@ -125,6 +129,9 @@ impl Run {
     }
 
     /// What the run says of `key`: nothing, a value, or that it was deleted.
+    ///
+    /// # Errors
+    /// [`TreeError::Store`] or [`TreeError::Damaged`] if the filter or a node can't be read.
     pub fn get(
         &self,
         store: &dyn ChunkStore,
@@ -152,11 +159,18 @@ impl Run {
     }
 
     /// The OR of the flags of all values.
+    ///
+    /// # Errors
+    /// [`TreeError::Store`] or [`TreeError::Damaged`] if the root can't be read.
     pub fn flags(&self, store: &dyn ChunkStore) -> Result<u8, TreeError> {
         Ok(self.tree.flags(store)? & !DELETION_FLAG)
     }
 
     /// Checks invariants 2 and 3, and what is counted.
+    ///
+    /// # Errors
+    /// [`TreeError::Damaged`] names what doesn't hold; [`TreeError::Store`] if a chunk can't be
+    /// read.
     pub fn check(&self, store: &Arc<dyn ChunkStore>) -> Result<(), TreeError> {
         self.tree.check(&**store)?;
         let damaged = |what: String| TreeError::Damaged { hash: self.tree.root, what };

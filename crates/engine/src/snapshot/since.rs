@@ -41,6 +41,9 @@ impl Snapshot {
     /// The keys of `tree` that were written after `before`, which is older; ascending. `None` if
     /// that isn't known any more: part of it was flushed, or the tree was replaced; and if these
     /// are more than `count_max` writes.
+    ///
+    /// # Errors
+    /// [`EngineError::SnapshotTooOld`].
     pub fn keys_written_since(
         &self,
         before: &Snapshot,

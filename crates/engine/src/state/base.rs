@@ -117,6 +117,9 @@ impl Base {
     }
 
     /// What the runs and the tree say of `key`.
+    ///
+    /// # Errors
+    /// [`TreeError::Store`] and [`TreeError::Damaged`] if a node or a run's filter can't be read.
     pub fn get(&self, store: &dyn ChunkStore, key: &[u8]) -> Result<Option<Value>, TreeError> {
         match self.find_in_runs(store, key)? {
             Some(written) => Ok(written),
@@ -125,6 +128,9 @@ impl Base {
     }
 
     /// What the runs say of `key`.
+    ///
+    /// # Errors
+    /// As [`Base::get`].
     pub fn find_in_runs(
         &self,
         store: &dyn ChunkStore,
@@ -200,6 +206,9 @@ impl Base {
     }
 
     /// Checks invariant 1.
+    ///
+    /// # Errors
+    /// Says which runs don't join.
     pub fn check(&self) -> Result<(), String> {
         if self.runs.first().is_some_and(|newest| newest.upto != self.folded_to) {
             return Err("the newest run doesn't end where the base does".to_owned());

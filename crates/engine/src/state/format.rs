@@ -70,6 +70,10 @@ impl EngineState {
     }
 
     /// Reads it back.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the chunk isn't the state of an engine; [`StoreError::Version`]
+    /// if it is of a version that this build doesn't read.
     pub fn decode(chunk: &Chunk) -> Result<EngineState, StoreError> {
         let (bases, horizon, run_count) = decode_prefix(chunk, TAG_STATE)?;
         check_shape(chunk, run_count == 0, STATE_BYTES, 1)?;

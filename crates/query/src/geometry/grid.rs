@@ -52,6 +52,10 @@ struct Square {
 
 impl Grid {
     /// A grid of `bits` halvings from `min` to `max` in both directions.
+    ///
+    /// # Errors
+    /// [`GridFault::Bits`] if `bits` isn't from 1 to 32; [`GridFault::Bounds`] if `min` and `max`
+    /// aren't finite or don't ascend.
     pub fn new(bits: f64, min: f64, max: f64) -> Result<Grid, GridFault> {
         if !(1.0..=f64::from(PLACE_BITS)).contains(&bits) {
             return Err(GridFault::Bits);

@@ -81,6 +81,9 @@ impl<'a> MapBuilder<'a> {
 
 impl Tree {
     /// Puts the empty leaf and returns the empty tree.
+    ///
+    /// # Errors
+    /// [`TreeError::Store`] if the store takes no chunks.
     pub fn empty(store: &dyn ChunkStore, format: TreeFormat) -> Result<Tree, TreeError> {
         Tree::build(store, format, &mut std::iter::empty())
     }

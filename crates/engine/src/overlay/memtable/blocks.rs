@@ -389,6 +389,9 @@ impl Eq for OwnedPlace {}
 
 impl Blocks {
     /// Checks invariant 1, and returns how many entries there are. For when nobody inserts.
+    ///
+    /// # Errors
+    /// Says that a block isn't in order.
     pub fn check(&self) -> Result<usize, String> {
         let (mut count, guard) = (0, pin());
         for block in self.blocks.iter(&guard) {
