@@ -49,6 +49,9 @@ pub enum Context {
 
 impl Database {
     /// Finds out what `name` names: a branch first, then a revision.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` (26) if there is no such branch or revision; as [`Reader::get`].
     #[doc(hidden)]
     pub fn resolve(frond: &Frond, name: DatabaseName, context: Context) -> Result<Database, Error> {
         let reader = match &context {
@@ -403,6 +406,10 @@ impl Frond {
     /// The version of a database that `name` (as it comes over the wire: `shop@feature`) names. A
     /// database that doesn't exist yet is empty and begins to exist with the first write; a branch
     /// or commit that doesn't exist is an error.
+    ///
+    /// # Errors
+    /// `InvalidNamespace` (73) if no database can have the name; `NamespaceNotFound` (26) if there
+    /// is no such branch or revision.
     pub fn database(&self, name: &str) -> Result<Database, Error> {
         let cache = self.catalog_cache();
         let moment = cache.moment();
@@ -420,6 +427,9 @@ impl Frond {
 impl Transaction {
     /// The version of a database that `name` names, as this transaction sees it; what is read and
     /// written through it is read and written in the transaction.
+    ///
+    /// # Errors
+    /// As [`Frond::database`]; `NoSuchTransaction` (251) if the transaction has ended.
     pub fn database(&self, name: &str) -> Result<Database, Error> {
         let frond = self.frond();
         let context = Context::Within(self.clone());

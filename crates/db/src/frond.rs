@@ -256,6 +256,9 @@ impl Frond {
     }
 
     /// Waits until all that has its place up to `time` is visible.
+    ///
+    /// # Errors
+    /// `Closed` if some of it never will be in this process; `Unavailable` if the disk is full.
     pub fn await_visible(&self, time: Timestamp) -> Result<(), Error> {
         Ok(self.inner.engine.await_visible(Sequence(time.0))?)
     }
@@ -289,6 +292,10 @@ impl Frond {
 
     /// Writes what is in memory to its files: what was committed is durable, also what wasn't to
     /// wait for it.
+    ///
+    /// # Errors
+    /// `Closed` if a sync failed; `Unavailable` if the disk is full or doesn't answer. What is in
+    /// memory stays there, and in the log.
     pub fn flush(&self) -> Result<(), Error> {
         Ok(self.inner.engine.flush()?)
     }
@@ -400,6 +407,9 @@ impl Frond {
 }
 
 /// The machine whose disk is `directory`, made where it is missing.
+///
+/// # Errors
+/// `BadValue` (2) with what the system says of the directory.
 pub fn open_machine(directory: &Path) -> Result<Machine, Error> {
     Machine::system(directory).map_err(|error| {
         let message = format!("data directory {}: {error}", directory.display());

@@ -41,6 +41,9 @@ pub(crate) fn set_cache_bytes(bytes: u64) {
 }
 
 /// The value that stands for a document in its collection's tree. Pieces are put into `store`.
+///
+/// # Errors
+/// [`TreeError::Store`] if the store takes no chunks.
 pub fn value_of(
     store: &dyn ChunkStore,
     format: TreeFormat,
@@ -51,6 +54,10 @@ pub fn value_of(
 }
 
 /// Reads a document from the value that a tree of documents has for it.
+///
+/// # Errors
+/// [`TreeError::Store`] if a chunk can't be read; [`TreeError::Damaged`] if it isn't what was
+/// written.
 pub fn read_document(store: &dyn ChunkStore, value: &Value) -> Result<DocumentBuf, TreeError> {
     // Every chunk is compared with its name when it is read; the bytes were validated when they
     // came in.

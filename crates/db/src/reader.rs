@@ -88,6 +88,9 @@ impl<'a> Reader<'a> {
     }
 
     /// The moment, without a transaction's own writes.
+    ///
+    /// # Errors
+    /// `NoSuchTransaction` (251) if the transaction has ended.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         Ok(match &self.source {
             Source::Snapshot(snapshot) => snapshot.clone(),
@@ -129,6 +132,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the value of `key`.
+    ///
+    /// # Errors
+    /// `Damaged` if a chunk isn't what was written; `Unavailable` if the disk doesn't answer;
+    /// `SnapshotTooOld` (239); `NoSuchTransaction` (251) if the transaction has ended.
     pub fn get(&self, tree: TreeRef, key: &[u8]) -> Result<Option<Value>, Error> {
         match (tree, &self.source) {
             (TreeRef::Committed(tree), _) => Ok(tree.get(&*self.store, key)?),
@@ -141,11 +148,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the bytes of the value of `key`, wherever they lie.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn get_bytes(&self, tree: TreeRef, key: &[u8]) -> Result<Option<Bytes>, Error> {
         self.get(tree, key)?.map(|value| self.read(&value)).transpose()
     }
 
     /// Returns the entries within `bounds`, in `direction`. They own what they need.
+    ///
+    /// # Errors
+    /// As [`Reader::get`]. Entries fail one by one.
     pub fn range(
         &self,
         tree: TreeRef,
@@ -169,6 +182,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a value's bytes, wherever they lie.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn read(&self, value: &Value) -> Result<Bytes, Error> {
         Ok(match &self.source {
             Source::Snapshot(snapshot) => snapshot.read(value)?,
@@ -178,11 +194,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a document. One that lies out of line finds its index under its hash.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn document(&self, value: &Value) -> Result<DocumentBuf, Error> {
         Ok(self.document_and_pieces(value)?.0)
     }
 
     /// As [`Reader::document`]; and the document's pieces, if it is large.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn document_and_pieces(
         &self,
         value: &Value,
@@ -201,11 +223,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads all of a large document.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn large_document(&self, large: &LargeDocument) -> Result<DocumentBuf, Error> {
         self.with_store(|store| Ok(large::read(store, large)?))
     }
 
     /// Some of a large document's outermost fields, or all of it: see [`large::read_in_part`].
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn document_in_part(
         &self,
         large: &LargeDocument,
@@ -215,6 +243,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads some of a large document's outermost fields.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn project(&self, large: &LargeDocument, names: &[&[u8]]) -> Result<DocumentBuf, Error> {
         self.with_store(|store| {
             let fields = large.project(store, names);
@@ -234,6 +265,9 @@ impl<'a> Reader<'a> {
     }
 
     /// How many entries, a transaction's own writes not counted.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn count(&self, tree: TreeRef) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
             TreeRef::Committed(tree) => Ok(tree.count(&*self.store)?),
@@ -242,6 +276,9 @@ impl<'a> Reader<'a> {
     }
 
     /// About how many entries lie within `bounds`, a transaction's own writes not counted.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn estimate_range(&self, tree: TreeRef, bounds: &Bounds) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
             TreeRef::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
@@ -252,6 +289,9 @@ impl<'a> Reader<'a> {
     }
 
     /// How many entries lie within `bounds`, a transaction's own writes not counted.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn count_range(&self, tree: TreeRef, bounds: &Bounds) -> Result<u64, Error> {
         if *bounds == Bounds::all() {
             return self.count(tree);
@@ -266,6 +306,9 @@ impl<'a> Reader<'a> {
 
     /// The tree that a snapshot shows as it is stored, if nothing lies over it: its entries can be
     /// found by their places.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn settled(&self, tree: TreeRef) -> Result<Option<Tree>, Error> {
         match (tree, &self.source) {
             (TreeRef::Committed(tree), _) => Ok(Some(tree)),
@@ -275,6 +318,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Bytes of all keys and values, a transaction's own writes not counted.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn bytes(&self, tree: TreeRef) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
             TreeRef::Committed(tree) => {
@@ -287,6 +333,9 @@ impl<'a> Reader<'a> {
 
     /// The OR of all entries' flags, own writes of a transaction of one request not counted; may
     /// include those of entries that are gone.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn flags(&self, tree: TreeRef) -> Result<u8, Error> {
         let own = match (&self.source, tree) {
             (Source::Shared(own), TreeRef::Live(id)) => own.made_flags(id),
@@ -312,6 +361,9 @@ pub enum Entries {
 
 impl Entries {
     /// Moves to the next entry; false if there is none. Nothing follows an error.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
     pub fn step(&mut self) -> Result<bool, Error> {
         Ok(match self {
             Entries::Live(cursor) => cursor.step()?,

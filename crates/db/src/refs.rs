@@ -24,6 +24,9 @@ use crate::schema::TreeRef;
 use crate::system::{self, BranchRef, RepositoryRecord};
 
 /// All repositories, by name.
+///
+/// # Errors
+/// `Damaged` if a record or its key isn't one; as [`Reader::get`].
 pub fn repositories(reader: &Reader<'_>) -> Result<Vec<(String, RepositoryRecord)>, Error> {
     let prefix = system::repositories_prefix();
     let place = TreeRef::Live(TreeId::SYSTEM);
@@ -37,6 +40,9 @@ pub fn repositories(reader: &Reader<'_>) -> Result<Vec<(String, RepositoryRecord
 }
 
 /// The repository record of `database`, if it exists.
+///
+/// # Errors
+/// `Damaged` if the record isn't one; as [`Reader::get`].
 pub fn repository(reader: &Reader<'_>, database: &str) -> Result<Option<RepositoryRecord>, Error> {
     let record =
         reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &system::repository_key(database))?;
@@ -50,6 +56,9 @@ pub fn missing(database: &str) -> Error {
 }
 
 /// The ref of `branch`, if there is such a branch.
+///
+/// # Errors
+/// `Damaged` if the ref isn't one; as [`Reader::get`].
 pub fn branch_ref(
     reader: &Reader<'_>,
     database: &str,
@@ -72,6 +81,9 @@ pub(crate) fn branches(reader: &Reader<'_>, database: &str) -> Result<Vec<String
 }
 
 /// The chunk of the commit `id`, if the repository knows it.
+///
+/// # Errors
+/// `Damaged` if its id leads to no chunk; as [`Reader::get`].
 pub fn commit_chunk(
     reader: &Reader<'_>,
     database: &str,

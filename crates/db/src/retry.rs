@@ -157,6 +157,9 @@ pub enum NumberState {
 
 impl Frond {
     /// What is remembered of a number of a session.
+    ///
+    /// # Errors
+    /// `Damaged` if the session's record isn't one; as [`Reader::get`].
     pub fn number_state(&self, key: RetryKey) -> Result<NumberState, Error> {
         let Some(record) = read(&Reader::now(self.engine()), key)? else {
             return Ok(NumberState::Unused);
@@ -171,6 +174,10 @@ impl Frond {
 
     /// Removes what is remembered of sessions that were not used since `before_millis`; tells how
     /// many.
+    ///
+    /// # Errors
+    /// `Damaged` if a record isn't one; as a commit, one for each batch: those before it stay
+    /// removed.
     pub fn forget_retries(&self, before_millis: i64) -> Result<u64, Error> {
         let reader = Reader::now(self.engine());
         let place = TreeRef::Live(TreeId::SYSTEM);

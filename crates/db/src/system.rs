@@ -247,6 +247,9 @@ pub fn all_policies_prefix() -> Bytes {
 }
 
 /// Database and branch of a policy's key.
+///
+/// # Errors
+/// `Damaged` if the key has another prefix or other parts.
 pub fn database_and_branch(prefix: &[u8], key: &[u8]) -> Result<(String, String), Error> {
     let damaged = || Error::damaged("a key of the system tree names no database and branch");
     let rest = key.strip_prefix(prefix).and_then(|rest| std::str::from_utf8(rest).ok());
@@ -309,6 +312,9 @@ fn access_letter(kind: AccessKind) -> u8 {
 }
 
 /// Cuts what follows `prefix` in a key that ends with a name and a Sequence.
+///
+/// # Errors
+/// `Damaged` if the key has another prefix or other parts.
 pub fn name_and_sequence(prefix: &[u8], key: &[u8]) -> Result<(String, u64), Error> {
     let damaged = || Error::damaged("a key of the system tree has no name and Sequence");
     let rest = key.strip_prefix(prefix).ok_or_else(damaged)?;
@@ -319,6 +325,9 @@ pub fn name_and_sequence(prefix: &[u8], key: &[u8]) -> Result<(String, u64), Err
 }
 
 /// The Sequence that ends a key.
+///
+/// # Errors
+/// `Damaged` if the key is shorter.
 pub fn sequence_at_end(key: &[u8]) -> Result<u64, Error> {
     let sequence = key.last_chunk::<8>();
     let sequence = sequence.ok_or_else(|| Error::damaged("a key ends with no Sequence"))?;
@@ -359,6 +368,9 @@ pub fn referring_value(
 }
 
 /// The chunks that such a value refers to.
+///
+/// # Errors
+/// `Damaged` if the chunk is absent; `Unavailable` if the store doesn't answer.
 pub fn references_of(
     store: &dyn frond_store::ChunkStore,
     value: &TreeValue,
@@ -370,12 +382,18 @@ pub fn references_of(
 }
 
 /// The name that ends a key which begins with `prefix`.
+///
+/// # Errors
+/// `Damaged` if it begins otherwise, or the name isn't UTF-8.
 pub fn name_after(prefix: &[u8], key: &[u8]) -> Result<String, Error> {
     let name = key.strip_prefix(prefix).and_then(|name| std::str::from_utf8(name).ok());
     name.map(str::to_owned).ok_or_else(|| Error::damaged("a key of the system tree has no name"))
 }
 
 /// Reads a stored record as a document.
+///
+/// # Errors
+/// `Damaged` if the bytes are no document.
 pub fn record(bytes: Bytes) -> Result<DocumentBuf, Error> {
     DocumentBuf::validated(bytes)
         .map_err(|error| Error::damaged(format!("a record of the system tree: {error}")))
@@ -398,6 +416,9 @@ impl RepositoryRecord {
     }
 
     /// Reads a stored record.
+    ///
+    /// # Errors
+    /// `Damaged` if a field is missing or of another type.
     pub fn decode(bytes: Bytes) -> Result<RepositoryRecord, Error> {
         let record = record(bytes)?;
         Ok(RepositoryRecord {
@@ -423,6 +444,9 @@ impl BranchRef {
     }
 
     /// Reads a stored record.
+    ///
+    /// # Errors
+    /// `Damaged` if a field is missing or of another type.
     pub fn decode(bytes: Bytes) -> Result<BranchRef, Error> {
         let record = record(bytes)?;
         if record.get("commit").is_none() {
@@ -440,6 +464,9 @@ pub fn commit_value(chunk: &Chunk) -> TreeValue {
 }
 
 /// The chunk that such a value leads to.
+///
+/// # Errors
+/// `Damaged` if it leads to none.
 pub fn commit_chunk(value: &TreeValue) -> Result<ChunkHash, Error> {
     match &value.content {
         Content::Chunk { hash, .. } => Ok(*hash),
@@ -472,6 +499,9 @@ impl WorkingEntry {
     }
 
     /// Reads a stored record.
+    ///
+    /// # Errors
+    /// `Damaged` if a field is missing or of another type.
     pub fn decode(bytes: Bytes) -> Result<WorkingEntry, Error> {
         let record = record(bytes)?;
         if record.get("dropped").is_some() {
@@ -504,6 +534,9 @@ pub fn append_bytes(builder: &mut DocumentBuilder, name: &str, subtype: u8, byte
 }
 
 /// The field `name` of a stored record, as what `read` makes of it.
+///
+/// # Errors
+/// `Damaged` if it is missing, or `read` makes nothing of it.
 pub fn field<'a, T>(
     record: &'a DocumentBuf,
     name: &str,

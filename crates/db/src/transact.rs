@@ -96,6 +96,9 @@ impl Frond {
     }
 
     /// As `transact`, for what concerns the trees of the scopes `more`, of the same database, too.
+    ///
+    /// # Errors
+    /// What `body` says; `Conflict` after many attempts; what the commit says.
     #[doc(hidden)]
     pub fn transact_over<T>(
         &self,

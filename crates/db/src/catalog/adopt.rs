@@ -25,6 +25,9 @@ use crate::system::{self, BranchRef, LiveCollection, LiveIndex, RepositoryRecord
 
 /// Finds the collection called `name` for a transaction that may write it, and validates the
 /// records by which it was found (invariant: also if it was not found).
+///
+/// # Errors
+/// As `CatalogView::collection`.
 pub fn find(
     transaction: &mut Transaction,
     database: &Database,
@@ -84,6 +87,10 @@ fn validate(
 }
 
 /// The working entry of a collection that `find` found: the one there is, or a new one by adopting.
+///
+/// # Errors
+/// As the transaction's `set_base` and `put`: what it wrote is too large, or another claimed the
+/// entry.
 pub fn adopt(
     transaction: &mut Transaction,
     database: &Database,
@@ -154,6 +161,9 @@ pub(crate) fn create(
 }
 
 /// Writes a working entry.
+///
+/// # Errors
+/// As the transaction's `put`.
 pub fn put_entry(
     transaction: &mut Transaction,
     database: &Database,

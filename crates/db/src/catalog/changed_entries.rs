@@ -82,6 +82,10 @@ struct Changing<'a> {
 
 /// Applies the changes of documents to the index `tree`. Returns the new tree and what a unique
 /// index refuses; the tree is the old one then.
+///
+/// # Errors
+/// What `changes` fails with; what a document can't be filed for, by MongoDB's codes; as a read and
+/// a write of the index's tree.
 pub fn apply(
     store: &Arc<dyn ChunkStore>,
     spec: &IndexSpec,
@@ -95,6 +99,9 @@ pub fn apply(
 
 /// Applies the changes of documents to `indexes`. Returns their new trees, in their order, and what
 /// unique ones refuse; the trees are the old ones then.
+///
+/// # Errors
+/// As `apply`.
 pub fn apply_all(
     store: &Arc<dyn ChunkStore>,
     indexes: &[(&IndexSpec, Tree)],

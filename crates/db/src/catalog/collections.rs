@@ -157,6 +157,10 @@ impl Database {
     }
 
     /// Drops a collection; tells whether it was there.
+    ///
+    /// # Errors
+    /// `UserWritesBlocked` if this is a commit; as a commit. That the disk is full is no reason:
+    /// what could be undone later is given up first.
     pub fn drop_collection(&self, name: &str) -> Result<bool, Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, name);
@@ -270,6 +274,9 @@ impl Database {
     }
 
     /// All collections, by name.
+    ///
+    /// # Errors
+    /// `Damaged` or `Unavailable` if the catalog can't be read.
     pub fn list_collections(&self) -> Result<Vec<CollectionInfo>, Error> {
         let reader = self.reader();
         let catalog = CatalogView::open(&reader, self)?;

@@ -21,6 +21,9 @@ pub struct DatabaseInfo {
 
 impl Frond {
     /// All databases, by name.
+    ///
+    /// # Errors
+    /// `Damaged` or `Unavailable` if a record or a catalog can't be read.
     pub fn list_databases(&self) -> Result<Vec<DatabaseInfo>, Error> {
         let reader = Reader::now(self.engine());
         let mut databases = Vec::new();

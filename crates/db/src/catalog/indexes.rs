@@ -92,6 +92,9 @@ impl Database {
     }
 
     /// As [`Database::create_indexes`]; `interrupt` may stop it.
+    ///
+    /// # Errors
+    /// As [`Database::create_indexes`]; what `interrupt` says.
     pub fn create_indexes_unless(
         &self,
         collection: &str,
@@ -281,16 +284,21 @@ impl Database {
         })
     }
 
-    /// The indexes of a collection, `_id`'s first. `NamespaceNotFound` (26) if there is none,
-    /// `CommandNotSupportedOnView` (166) if it is a view.
+    /// The indexes of a collection, `_id`'s first.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` (26) if there is none, `CommandNotSupportedOnView` (166) if it is a
+    /// view.
     pub fn list_indexes(&self, collection: &str) -> Result<Vec<IndexSpec>, Error> {
         let found = self.indexed(collection)?;
         let others = found.indexes.into_iter().map(|index| index.spec);
         Ok(std::iter::once(IndexSpec::of_id()).chain(others).collect())
     }
 
-    /// The indexes of a collection as `listIndexes` tells them. Fails as
-    /// [`Database::list_indexes`].
+    /// The indexes of a collection as `listIndexes` tells them.
+    ///
+    /// # Errors
+    /// As [`Database::list_indexes`].
     pub fn describe_indexes(&self, collection: &str) -> Result<Vec<DocumentBuf>, Error> {
         let found = self.indexed(collection)?;
         let id = clustered::id_index(found.options.view());
@@ -299,7 +307,10 @@ impl Database {
     }
 
     /// The indexes of a collection, and how often each was used since it was used first, or since
-    /// the data directory was opened. Fails as [`Database::list_indexes`].
+    /// the data directory was opened.
+    ///
+    /// # Errors
+    /// As [`Database::list_indexes`].
     pub fn index_uses(&self, collection: &str) -> Result<Vec<(IndexSpec, u64)>, Error> {
         let found = self.indexed(collection)?;
         let others = found.indexes.into_iter().map(|index| index.spec);

@@ -12,6 +12,9 @@ impl Database {
     ///
     /// Sizes are uncompressed. The documents lie in the tree of `_id`, so that index has no size of
     /// its own. A collection that doesn't exist has zeros; a view: `CommandNotSupportedOnView`.
+    ///
+    /// # Errors
+    /// `CommandNotSupportedOnView` (166) if it is a view.
     pub fn collection_stats(&self, collection: &str) -> Result<DocumentBuf, Error> {
         let reader = self.reader();
         let found = CatalogView::open(&reader, self)?.collection(collection)?;

@@ -24,12 +24,19 @@ pub struct CatalogView<'r> {
 
 impl<'r> CatalogView<'r> {
     /// Reads what of the catalog is always needed.
+    ///
+    /// # Errors
+    /// `Damaged` if the database's record is no record; as [`Reader::get`].
     pub fn open(reader: &'r Reader<'r>, database: &'r Database) -> Result<CatalogView<'r>, Error> {
         let repository = refs::repository(reader, database.repository_name())?;
         Ok(CatalogView { reader, database, repository })
     }
 
     /// The commit below the working entries, or the one that this version is.
+    ///
+    /// # Errors
+    /// `Damaged` if the branch's ref or the commit that it names can't be found; as
+    /// [`Reader::get`].
     pub fn head(&self) -> Result<Option<ChunkHash>, Error> {
         let name = self.database.repository_name();
         let branch = match self.database.target() {
@@ -45,6 +52,9 @@ impl<'r> CatalogView<'r> {
     }
 
     /// The working entry of `collection`, if this is a branch and there is one.
+    ///
+    /// # Errors
+    /// `Damaged` if it is no working entry; as [`Reader::get`].
     pub fn working_entry(&self, collection: &str) -> Result<Option<WorkingEntry>, Error> {
         let Some(branch) = self.database.branch() else {
             return Ok(None);
@@ -55,6 +65,9 @@ impl<'r> CatalogView<'r> {
     }
 
     /// All working entries of the branch, by name.
+    ///
+    /// # Errors
+    /// As [`CatalogView::working_entry`].
     pub fn working_entries(&self) -> Result<Vec<(String, WorkingEntry)>, Error> {
         match self.database.branch() {
             Some(branch) => {
@@ -66,6 +79,9 @@ impl<'r> CatalogView<'r> {
     }
 
     /// The collection called `name`.
+    ///
+    /// # Errors
+    /// `Damaged` if an entry, or what leads to it, isn't what was written; as [`Reader::get`].
     pub fn collection(&self, name: &str) -> Result<Option<Collection>, Error> {
         match self.working_entry(name)? {
             Some(WorkingEntry::Live(live)) => Ok(Some(Collection::live(&live))),
@@ -75,6 +91,9 @@ impl<'r> CatalogView<'r> {
     }
 
     /// The collection called `name` as HEAD has it.
+    ///
+    /// # Errors
+    /// As [`CatalogView::collection`].
     pub fn committed(&self, name: &str) -> Result<Option<Collection>, Error> {
         let (Some(repository), Some(head)) = (&self.repository, self.head()?) else {
             return Ok(None);
@@ -89,6 +108,9 @@ impl<'r> CatalogView<'r> {
     }
 
     /// The names of all collections, ascending.
+    ///
+    /// # Errors
+    /// As [`CatalogView::collection`].
     pub fn names(&self) -> Result<Vec<String>, Error> {
         let mut names = BTreeSet::new();
         if let (Some(repository), Some(head)) = (&self.repository, self.head()?) {
@@ -109,6 +131,9 @@ impl<'r> CatalogView<'r> {
 }
 
 /// The working entries whose keys begin with `prefix`, by what follows it.
+///
+/// # Errors
+/// As [`CatalogView::working_entry`].
 pub fn working_entries(
     reader: &Reader<'_>,
     prefix: &[u8],
@@ -137,6 +162,9 @@ pub(crate) fn committed_catalog(
 }
 
 /// Reads the catalog entry that a value of a catalog's tree names.
+///
+/// # Errors
+/// `Damaged` if the value names no chunk, or the chunk is no catalog entry.
 pub fn read_entry(store: &dyn ChunkStore, value: &Value) -> Result<CatalogEntry, Error> {
     match &value.content {
         Content::Chunk { hash, .. } => CatalogEntry::decode(&store.get(*hash)?),
@@ -145,6 +173,9 @@ pub fn read_entry(store: &dyn ChunkStore, value: &Value) -> Result<CatalogEntry,
 }
 
 /// The name in a key of a catalog's tree.
+///
+/// # Errors
+/// `Damaged` if it isn't UTF-8.
 pub fn collection_name(key: &[u8]) -> Result<String, Error> {
     let name = String::from_utf8(key.to_vec());
     name.map_err(|_| Error::damaged("a catalog names a collection in bytes that aren't UTF-8"))

@@ -51,6 +51,10 @@ struct Stages {
 
 impl Database {
     /// Runs a pipeline over a collection (`None`: `{aggregate: 1}`).
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) if the pipeline is no array; what a stage can't be, by MongoDB's codes;
+    /// `ExceededMemoryLimit` (146). Documents fail one by one, when the cursor reads them.
     pub fn aggregate(
         &self,
         collection: Option<&str>,

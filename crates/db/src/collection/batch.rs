@@ -96,6 +96,9 @@ impl Database {
     /// Runs `count` statements on a collection, each of which concerns one document. `prepare`
     /// makes those of the transaction that begins with the statement at a position, one at least;
     /// `run` runs one.
+    ///
+    /// # Errors
+    /// What concerns the request as a whole; what concerns a statement is in the report.
     #[doc(hidden)]
     pub fn run_statements<S>(
         &self,

@@ -42,6 +42,10 @@ pub struct CheckedIndex {
 impl Database {
     /// Reads a whole collection and compares its indexes with its documents. What is wrong is
     /// counted, unless it can't be read.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` (26); `CommandNotSupportedOnView` (166); what `interrupt` says;
+    /// `Damaged` or `Unavailable` at the first entry that can't be read.
     pub fn check_collection(&self, name: &str, interrupt: &Interrupt) -> Result<Checked, Error> {
         let reader = self.reader();
         let found = CatalogView::open(&reader, self)?.collection(name)?;

@@ -78,6 +78,9 @@ impl Cover {
     }
 
     /// What an entry tells of its document; `None` if the document has to be fetched.
+    ///
+    /// # Errors
+    /// `Damaged` if the key is none of this index.
     pub fn document(
         &self,
         index: &Index,

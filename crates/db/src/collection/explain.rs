@@ -55,11 +55,17 @@ struct Done {
 
 impl Database {
     /// How `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
+    ///
+    /// # Errors
+    /// As [`Database::find`], the reading of documents included.
     pub fn explain(&self, collection: &str, request: &FindRequest) -> Result<DocumentBuf, Error> {
         self.explain_as(collection, request, Purpose::Find, Effort::Run)
     }
 
     /// As [`Database::explain`], without running the query: `queryPlanner` only.
+    ///
+    /// # Errors
+    /// As [`Database::find`].
     pub fn explain_plan(
         &self,
         collection: &str,
@@ -69,6 +75,9 @@ impl Database {
     }
 
     /// How a command would go that finds what `request` says.
+    ///
+    /// # Errors
+    /// As [`Database::find`]; with [`Effort::Run`] the reading of documents included.
     pub fn explain_as(
         &self,
         collection: &str,

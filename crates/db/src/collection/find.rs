@@ -106,6 +106,11 @@ pub(crate) enum Detail {
 
 impl Database {
     /// Finds documents.
+    ///
+    /// # Errors
+    /// `BadValue` (2) and MongoDB's other codes for a filter, sort, projection or hint that can't
+    /// be; `Damaged` or `Unavailable` if the catalog can't be read. Documents fail one by one, when
+    /// the cursor reads them; a sort has read them all before this returns.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
         let reader = self.reader();
         if self.view(&reader, collection)?.is_some() {
@@ -336,6 +341,9 @@ impl Database {
     ///
     /// What the command evaluates is charged to one reservation, and stops when `interrupt` says
     /// so.
+    ///
+    /// # Errors
+    /// MongoDB's codes for a name that no variable can have, and for what an expression fails with.
     #[doc(hidden)]
     pub fn parse_variables(
         &self,

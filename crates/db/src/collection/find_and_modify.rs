@@ -34,6 +34,10 @@ struct Parsed {
 
 impl Database {
     /// Changes or removes one document and answers with it.
+    ///
+    /// # Errors
+    /// `UserWritesBlocked` if this is a commit; `InvalidNamespace` (73); as [`Database::find`];
+    /// what the update, a validator or a unique index refuses; as a commit.
     pub fn find_and_modify(
         &self,
         collection: &str,

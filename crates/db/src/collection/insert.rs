@@ -81,6 +81,9 @@ impl Database {
     }
 
     /// Refuses a document of more bytes than are taken here.
+    ///
+    /// # Errors
+    /// `BSONObjectTooLarge` (10334).
     #[doc(hidden)]
     pub fn check_size(&self, bytes: u64) -> Result<(), Error> {
         let max = self.frond().document_bytes_max();
@@ -103,6 +106,9 @@ fn batch_count(documents: &[DocumentBuf]) -> usize {
 }
 
 /// Checks a document's `_id`.
+///
+/// # Errors
+/// `InvalidIdField` (53), or `DollarPrefixedFieldName` (52) for a field within it.
 pub fn check_id(document: Document<'_>) -> Result<(), Error> {
     normalise::check_id(document).map_err(|why| {
         let code =

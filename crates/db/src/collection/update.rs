@@ -186,6 +186,10 @@ impl Database {
     }
 
     /// Parses an update and notes what it needs to know.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) for filters that are no array; MongoDB's codes for an operator, stage or
+    /// path that can't be; `ExceededMemoryLimit` (146).
     #[doc(hidden)]
     pub fn parse_update(
         &self,
@@ -311,6 +315,9 @@ impl ParsedUpdate {
     }
 
     /// The document that was found, changed; `None` if nothing changes.
+    ///
+    /// # Errors
+    /// What an operator can't do to this document, by MongoDB's codes.
     pub fn apply(&self, filter: &Filter, found: &Found) -> Result<Option<DocumentBuf>, Error> {
         let document = found.document.view();
         Ok(self.update.apply(document, &self.context_of(filter, document))?)

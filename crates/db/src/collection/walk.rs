@@ -94,6 +94,9 @@ impl Walk {
     }
 
     /// The next entry that all checks let through.
+    ///
+    /// # Errors
+    /// As [`Reader::range`]; `Damaged` if a key isn't one of the index.
     pub fn next(&mut self, reader: &Reader<'_>) -> Result<Option<Entry>, Error> {
         while let Some(entry) = self.step(reader)? {
             if self.index.is_some() {
@@ -114,6 +117,9 @@ impl Walk {
     }
 
     /// Goes on behind all keys that begin with `prefix`.
+    ///
+    /// # Errors
+    /// As [`Reader::range`].
     pub fn pass_over(&mut self, reader: &Reader<'_>, prefix: &[u8]) -> Result<(), Error> {
         self.seek(reader, prefix, None, self.direction == Direction::Descending)
     }

@@ -95,6 +95,9 @@ impl LiveTrees {
 
 impl<'t> CollectionWriter<'t> {
     /// Finds the collection called `name`.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::open_at`].
     pub fn open(
         transaction: &'t mut Transaction,
         database: &'t Database,
@@ -105,6 +108,11 @@ impl<'t> CollectionWriter<'t> {
     }
 
     /// As `open`, in a transaction that has written nothing and began after `moment` was noted.
+    ///
+    /// # Errors
+    /// `CommandNotSupportedOnView` (166) if it is a view; `OperationNotSupportedInTransaction`
+    /// (263) if it is capped and the transaction is of several requests; as
+    /// `CatalogView::collection`.
     pub fn open_at(
         moment: Option<CatalogEpoch>,
         transaction: &'t mut Transaction,
@@ -172,12 +180,19 @@ impl<'t> CollectionWriter<'t> {
     }
 
     /// Makes sure that the collection is there, empty if it wasn't.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
     pub fn ensure(&mut self) -> Result<(), Error> {
         self.live().map(|_| ())
     }
 
     /// Finds the documents that pass `filter`, at most `limit`; nothing if there is no collection.
     /// They are all read before the caller changes one, so none is met twice.
+    ///
+    /// # Errors
+    /// `BadValue` (2) for a hint on an index that it hasn't; as the scan and, for a sort, its
+    /// memory.
     pub fn matching(
         &self,
         filter: &Filter,
@@ -206,6 +221,9 @@ impl<'t> CollectionWriter<'t> {
 
     /// As [`CollectionWriter::matching`], but where the order doesn't matter large documents are
     /// found in part: with the fields that the filter asks for.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::matching`].
     pub fn matching_in_part(
         &self,
         filter: &Filter,
@@ -228,6 +246,9 @@ impl<'t> CollectionWriter<'t> {
     /// The documents that pass `filter`, large ones in part; `None` if they are more than a part
     /// takes ([`crate::collection::parts`]). In a transaction of several requests they are charged,
     /// and never too many.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::matching`]; `ExceededMemoryLimit` (146); what interrupts the request.
     pub fn matching_few(
         &self,
         filter: &Filter,
@@ -254,6 +275,9 @@ impl<'t> CollectionWriter<'t> {
 
     /// The document of a row that was found at an older snapshot, as it is now; `None` if it is
     /// gone, or doesn't pass `filter` any more.
+    ///
+    /// # Errors
+    /// As [`Reader::get`]; what the filter's expressions fail with.
     pub fn as_it_is_now(&self, row: &Row, filter: &Filter) -> Result<Option<Row>, Error> {
         let Some(documents) = self.documents() else { return Ok(None) };
         let reader = self.reader();
@@ -348,6 +372,10 @@ impl<'t> CollectionWriter<'t> {
     }
 
     /// Inserts a document, normalised before.
+    ///
+    /// # Errors
+    /// `DuplicateKey` (11000); `DocumentValidationFailure` (121); what an index can't file the
+    /// document for; as the transaction's `put`. What it wrote is undone then.
     pub fn insert(&mut self, document: &DocumentBuf) -> Result<(), Error> {
         self.check_valid(None, document.view())?;
         self.ensure()?;
@@ -367,6 +395,10 @@ impl<'t> CollectionWriter<'t> {
     }
 
     /// Puts `after` in the place of the document that was found.
+    ///
+    /// # Errors
+    /// `BSONObjectTooLarge` (10334); otherwise as [`CollectionWriter::insert`], for other indexes
+    /// than `_id`'s.
     pub fn replace(&mut self, found: &Found, after: &DocumentBuf) -> Result<(), Error> {
         self.check_result(after.as_bytes().len() as u64)?;
         self.check_valid(Some(found.document.view()), after.view())?;
@@ -382,12 +414,18 @@ impl<'t> CollectionWriter<'t> {
     }
 
     /// Removes the document that was found.
+    ///
+    /// # Errors
+    /// As the transaction's `delete`.
     pub fn remove(&mut self, found: &Found) -> Result<(), Error> {
         self.remove_under(&found.id_key, found.document.view())
     }
 
     /// As [`CollectionWriter::remove`]. Of a large document no more is read than its entries in
     /// indexes depend on.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::remove`]; `Damaged` if the document can't be read.
     pub fn remove_row(&mut self, row: Row) -> Result<(), Error> {
         match &row.large {
             Some(large) => {

@@ -106,6 +106,10 @@ impl IndexSpec {
 
     /// Parses one element of `createIndexes`' `indexes`; options and index types that aren't
     /// supported are refused by name.
+    ///
+    /// # Errors
+    /// `InvalidIndexSpecificationOption` (197), `FailedToParse` (9), `TypeMismatch` (14),
+    /// `CannotCreateIndex` (67), each naming the option.
     pub fn parse(spec: Document<'_>) -> Result<IndexSpec, Error> {
         let mut parsed = IndexSpec::plain(String::new(), DocumentBuf::empty());
         let mut has_key = false;
@@ -457,6 +461,9 @@ fn is_same_document(left: &Option<DocumentBuf>, right: &Option<DocumentBuf>) -> 
 }
 
 /// Reads `expireAfterSeconds`.
+///
+/// # Errors
+/// `TypeMismatch` (14) if it is no number; `CannotCreateIndex` (67) if it is out of range.
 pub fn expire_after(value: Value<'_>) -> Result<i64, Error> {
     let Some(seconds) = number(value) else {
         return Err(wrong_type("expireAfterSeconds", value, "numeric"));

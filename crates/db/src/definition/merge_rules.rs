@@ -93,6 +93,9 @@ fn text<'a>(document: Document<'a>, name: &str) -> Result<Option<&'a str>, Error
 
 impl Granularity {
     /// Reads `field` or `document`.
+    ///
+    /// # Errors
+    /// `BadValue` (2) for any other text.
     pub fn parse(text: &str) -> Result<Granularity, Error> {
         match text {
             "field" => Ok(Granularity::Field),
@@ -104,6 +107,9 @@ impl Granularity {
 
 impl EqualChanges {
     /// Reads `agree` or `conflict`.
+    ///
+    /// # Errors
+    /// `BadValue` (2) for any other text.
     pub fn parse(text: &str) -> Result<EqualChanges, Error> {
         match text {
             "agree" => Ok(EqualChanges::Agree),
@@ -134,6 +140,9 @@ impl FieldRule {
 
 impl MergeSide {
     /// Reads `ours` or `theirs`.
+    ///
+    /// # Errors
+    /// `BadValue` (2) for any other text.
     pub fn parse(text: &str) -> Result<MergeSide, Error> {
         match text {
             "ours" => Ok(MergeSide::Ours),
@@ -152,6 +161,9 @@ impl MergeSide {
 }
 
 /// Reads `{path: rule}`.
+///
+/// # Errors
+/// `BadValue` (2) for what is no rule.
 pub fn parse_field_rules(rules: Document<'_>) -> Result<BTreeMap<String, FieldRule>, Error> {
     rules.iter().map(|(path, rule)| Ok((path.to_owned(), FieldRule::parse(rule)?))).collect()
 }
@@ -201,6 +213,9 @@ impl DocumentRules {
 
 impl MergeRules {
     /// The rules for a collection with these options.
+    ///
+    /// # Errors
+    /// As [`DocumentRules::parse`], of the collection's own.
     pub fn of_collection(
         &self,
         collection: &str,
@@ -245,6 +260,9 @@ impl MergeRules {
     }
 
     /// Reads that form.
+    ///
+    /// # Errors
+    /// `BadValue` (2) for what it can't be.
     pub fn from_document(rules: Document<'_>) -> Result<MergeRules, Error> {
         let mut fields = BTreeMap::new();
         if let Some(Value::Document(collections)) = rules.get("fields") {

@@ -62,6 +62,9 @@ impl InOrder {
     }
 
     /// The places of the values that are pushed, ascending; `None` if the array isn't in order.
+    ///
+    /// # Errors
+    /// As a read of the document's pieces.
     pub fn places(
         &self,
         store: &dyn ChunkStore,

@@ -22,6 +22,9 @@ pub struct Replaced {
 }
 
 /// Which commits took the place of which.
+///
+/// # Errors
+/// `Damaged` if a record isn't one; as [`Reader::get`].
 pub fn replaced(reader: &Reader<'_>, database: &str) -> Result<Vec<Replaced>, Error> {
     in_range(reader, database, Bounds::prefix(&system::erased_key(database, &[])))
 }

@@ -22,6 +22,9 @@ pub const NOTHING: &str = "NOTHING";
 pub const WORKING: &str = "WORKING";
 
 /// Reads the commit in the chunk `hash`. Parents that a shallow clone lacks are left out.
+///
+/// # Errors
+/// `Damaged` if the chunk is absent or no commit; `Unavailable` if the store doesn't answer.
 pub fn load(store: &dyn ChunkStore, hash: ChunkHash) -> Result<Commit, Error> {
     let mut commit = Commit::decode(&store.get(hash)?)?;
     let absent = shallow::absent(store, &commit.parents)?;

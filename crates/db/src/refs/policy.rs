@@ -48,6 +48,9 @@ impl BranchPolicy {
     }
 
     /// Reads a stored record.
+    ///
+    /// # Errors
+    /// `Damaged` if it is none.
     pub fn decode(bytes: Bytes) -> Result<BranchPolicy, Error> {
         let record = system::record(bytes)?;
         let flag = |value: Value<'_>| match value {
@@ -82,6 +85,9 @@ pub fn refuse_protected(policy: &BranchPolicy, branch: &str, what: &str) -> Resu
 }
 
 /// The policy of a branch.
+///
+/// # Errors
+/// As [`BranchPolicy::decode`]; as [`Reader::get`].
 pub fn read(reader: &Reader<'_>, database: &str, branch: &str) -> Result<BranchPolicy, Error> {
     let key = system::policy_key(database, branch);
     let record = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;

@@ -22,6 +22,9 @@ const ROOT_NAME: &str = "shallow";
 const HASH_BYTES: usize = frond_store::chunk::HASH_BYTES;
 
 /// The names in the list, ascending.
+///
+/// # Errors
+/// [`StoreError::Missing`] if the list's root names no chunk; as the store.
 pub fn listed(store: &dyn ChunkStore) -> Result<BTreeSet<ChunkHash>, StoreError> {
     let Some(root) = store.root(ROOT_NAME)? else { return Ok(BTreeSet::new()) };
     let list = store.get(root)?;
@@ -34,6 +37,9 @@ pub fn listed(store: &dyn ChunkStore) -> Result<BTreeSet<ChunkHash>, StoreError>
 }
 
 /// Of `parents`, those that are known not to be here.
+///
+/// # Errors
+/// As [`listed`].
 pub fn absent(store: &dyn ChunkStore, parents: &[ChunkHash]) -> Result<Vec<ChunkHash>, StoreError> {
     if parents.is_empty() || store.root(ROOT_NAME)?.is_none() {
         return Ok(Vec::new());
@@ -47,6 +53,9 @@ pub fn absent(store: &dyn ChunkStore, parents: &[ChunkHash]) -> Result<Vec<Chunk
 
 /// Lists commits that will not be here, before a commit comes that names one as its parent. Those
 /// that are here by now leave the list.
+///
+/// # Errors
+/// As [`listed`]; `Unavailable` if the list can't be written.
 pub fn list(store: &dyn ChunkStore, commits: &HashSet<ChunkHash>) -> Result<(), Error> {
     // Somebody else may list others meanwhile.
     loop {
@@ -72,6 +81,9 @@ pub fn list(store: &dyn ChunkStore, commits: &HashSet<ChunkHash>) -> Result<(), 
 }
 
 /// Refuses what needs the parents of a commit whose parents aren't here.
+///
+/// # Errors
+/// `IllegalOperation` (20) then; `Damaged` if the chunk is absent or no commit.
 pub fn refuse(store: &dyn ChunkStore, commit: ChunkHash, what: &str) -> Result<(), Error> {
     let parents = Commit::decode(&store.get(commit)?)?.parents;
     if absent(store, &parents)?.is_empty() {

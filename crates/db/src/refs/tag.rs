@@ -53,6 +53,9 @@ impl TagInfo {
     }
 
     /// The tag `name` as its record tells it.
+    ///
+    /// # Errors
+    /// `Damaged` if a field is missing or of another type.
     pub fn from_record(name: String, record: &DocumentBuf) -> Result<TagInfo, Error> {
         let time = |value: Value<'_>| match value {
             Value::DateTime(millis) => Some(millis),
@@ -68,12 +71,18 @@ impl TagInfo {
     }
 
     /// Writes the tag.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
     pub fn put(&self, transaction: &mut Transaction, database: &str) -> Result<(), Error> {
         let key = system::tag_key(database, &self.name);
         Ok(transaction.put(TreeId::SYSTEM, key, TreeValue::inline(self.encode()))?)
     }
 
     /// Writes where a remote's branch was.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
     pub fn put_tracking(&self, transaction: &mut Transaction, database: &str) -> Result<(), Error> {
         let key = system::tracking_key(database, &self.name);
         Ok(transaction.put(TreeId::SYSTEM, key, TreeValue::inline(self.encode()))?)
@@ -81,6 +90,9 @@ impl TagInfo {
 }
 
 /// The commit that a tag names, or where a remote's branch (`origin/main`) was.
+///
+/// # Errors
+/// `Damaged` if a record isn't one; as [`Reader::get`].
 pub fn target(reader: &Reader<'_>, database: &str, name: &str) -> Result<Option<CommitId>, Error> {
     let place = TreeRef::Live(TreeId::SYSTEM);
     for key in [system::tag_key(database, name), system::tracking_key(database, name)] {
@@ -92,6 +104,9 @@ pub fn target(reader: &Reader<'_>, database: &str, name: &str) -> Result<Option<
 }
 
 /// The tag `name`.
+///
+/// # Errors
+/// `Damaged` if its record isn't one; as [`Reader::get`].
 pub fn find(reader: &Reader<'_>, database: &str, name: &str) -> Result<Option<TagInfo>, Error> {
     let key = system::tag_key(database, name);
     let bytes = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
@@ -111,11 +126,17 @@ fn list(reader: &Reader<'_>, prefix: &[u8]) -> Result<Vec<TagInfo>, Error> {
 }
 
 /// All tags of a database, by name.
+///
+/// # Errors
+/// `Damaged` if a record isn't one; as [`Reader::get`].
 pub fn of_database(reader: &Reader<'_>, database: &str) -> Result<Vec<TagInfo>, Error> {
     list(reader, &system::tag_key(database, ""))
 }
 
 /// Where the branches of remotes were, by name; of one `remote`, or of all.
+///
+/// # Errors
+/// As [`TagInfo::of_database`].
 pub fn tracking(
     reader: &Reader<'_>,
     database: &str,

@@ -80,6 +80,9 @@ impl Memory<'_> {
     }
 
     /// Remembers, with the transaction, what was added.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
     pub fn store(&self, transaction: &mut Transaction) -> Result<(), Error> {
         if self.parts.iter().all(|(part, of)| !of.changed || is_empty_session(*part, of)) {
             return Ok(());

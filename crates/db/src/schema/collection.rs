@@ -72,6 +72,9 @@ impl Index {
     }
 
     /// Cuts the parts of a key of this index off its front.
+    ///
+    /// # Errors
+    /// `Damaged` if `rest` doesn't begin with a key of this index.
     pub fn skip_key(&self, rest: &mut &[u8]) -> Result<(), Error> {
         for descending in self.shape.parts() {
             key::skip(rest, *descending)
@@ -151,6 +154,9 @@ impl Collection {
     }
 
     /// How strings compare where a request doesn't say.
+    ///
+    /// # Errors
+    /// `BadValue` (2) if the stored one is none that this build knows.
     pub fn collation(&self) -> Result<Collation, Error> {
         match self.options.get("collation") {
             Some(BsonValue::Document(specification)) => Ok(Collation::parse(specification)?),

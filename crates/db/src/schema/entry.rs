@@ -52,6 +52,10 @@ impl CatalogEntry {
     }
 
     /// Reads a stored chunk.
+    ///
+    /// # Errors
+    /// `Damaged` if the chunk is of another kind, or its payload and references don't fit each
+    /// other.
     pub fn decode(chunk: &Chunk) -> Result<CatalogEntry, Error> {
         let damaged =
             |what: &str| Error::damaged(format!("catalog entry {}: {what}", chunk.hash()));

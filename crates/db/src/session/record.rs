@@ -68,6 +68,9 @@ impl Record {
     }
 
     /// The number of a stored record, without reading the rest of it.
+    ///
+    /// # Errors
+    /// `Damaged` if the record has no number.
     pub fn number_of(stored: &Bytes) -> Result<i64, Error> {
         integer(&system::record(stored.clone())?, "number")
     }
@@ -126,6 +129,9 @@ impl Record {
     }
 
     /// Reads a stored record.
+    ///
+    /// # Errors
+    /// `Damaged` if a field is missing or of another type.
     pub fn decode(bytes: Bytes) -> Result<Record, Error> {
         let record = system::record(bytes)?;
         let what = if record.get("committed").is_some() {

@@ -20,6 +20,9 @@ impl Database {
     /// How the search of a pipeline over `collection` would go, as [`Database::explain_as`] tells
     /// it, and the stages that its documents go through; `stages` are those of `request`. A view is
     /// no collection here.
+    ///
+    /// # Errors
+    /// As [`Database::aggregate`]; with [`Effort::Run`] the reading of documents included.
     pub fn explain_aggregate(
         &self,
         collection: &str,

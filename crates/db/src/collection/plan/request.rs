@@ -108,6 +108,9 @@ pub struct OwnFacts {
 
 impl Order {
     /// Parses a `sort`; an empty one asks for nothing.
+    ///
+    /// # Errors
+    /// `BadValue` (2) and MongoDB's other codes for what no sort can be.
     pub fn parse(sort: Option<Document<'_>>) -> Result<Order, Error> {
         if let Some(sort) = sort.filter(|sort| sort.get("$natural").is_none()) {
             SortPattern::parse(sort)?;
@@ -116,6 +119,9 @@ impl Order {
     }
 
     /// As [`Order::parse`], by what a search knows of documents, too.
+    ///
+    /// # Errors
+    /// As [`Order::parse`].
     pub fn parse_search(sort: Option<Document<'_>>) -> Result<Order, Error> {
         let Some(sort) = sort.filter(|sort| !sort.is_empty()) else {
             return Ok(Order::Any);
@@ -172,6 +178,10 @@ fn natural_direction(value: Value<'_>) -> Result<Direction, Error> {
 
 impl Hint {
     /// Finds what `hint`, a name or a key, stands for.
+    ///
+    /// # Errors
+    /// `BadValue` (2) if there is no such index, or it is hidden; `FailedToParse` (9) for another
+    /// type.
     pub fn parse(hint: &ValueBuf, collection: &Collection) -> Result<Option<Hint>, Error> {
         let wrong = || {
             let message = "error processing query: planner returned error :: caused by :: bad \

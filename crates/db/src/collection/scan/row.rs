@@ -83,6 +83,9 @@ impl Row {
     /// The document with all its fields: read now, from the tree of `documents`, unless it was
     /// before. What the search left in what it read ([`Row::take_metadata`]) is not in what is read
     /// now.
+    ///
+    /// # Errors
+    /// `Damaged` if the document isn't there or isn't what was written; as [`Reader::get`].
     pub fn into_whole(self, reader: &Reader<'_>, documents: TreeRef) -> Result<Found, Error> {
         let Row { id_key, large, read } = self;
         let (document, large) = match (read, large) {
@@ -97,6 +100,9 @@ impl Row {
     }
 
     /// Whether its document is what `value` holds.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
     pub fn is_of(&self, reader: &Reader<'_>, value: &Value) -> Result<bool, Error> {
         match (large::head(value), &self.large, &self.read) {
             (Some(now), Some(before), _) => Ok(now == *before),

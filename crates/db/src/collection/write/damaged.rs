@@ -40,6 +40,9 @@ pub enum Met {
 
 impl Met {
     /// The document that `value` is. Of a large one nothing is read.
+    ///
+    /// # Errors
+    /// As [`Reader::document`], but for `Damaged`.
     pub fn of(id_key: Bytes, value: &Value, reader: &Reader<'_>) -> Result<Met, Error> {
         if let Some(large) = large::head(value) {
             return Ok(Met::Row(Row::part(id_key, DocumentBuf::empty(), Some(large))));
@@ -54,6 +57,9 @@ impl Met {
 impl CollectionWriter<'_> {
     /// As [`CollectionWriter::matching_in_part`], for who deletes or replaces what is found: what
     /// can't be read is found, too, if the filter asks for its `_id` only.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::matching_in_part`].
     pub fn matching_or_damaged(
         &self,
         filter: &Filter,
@@ -111,6 +117,9 @@ impl CollectionWriter<'_> {
     }
 
     /// Removes what was met.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::remove`].
     pub fn remove_met(&mut self, met: Met) -> Result<(), Error> {
         let id_key = match met {
             Met::Damaged(id_key) => id_key,
@@ -132,6 +141,9 @@ impl CollectionWriter<'_> {
     }
 
     /// Puts the replacement that `update` is in the place of a document that can't be read.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::replace`]; what the update fails with.
     pub fn replace_damaged(&mut self, id_key: &Bytes, update: &ParsedUpdate) -> Result<(), Error> {
         let before = self.id_of_damaged(id_key, update)?;
         let after = update.update.apply(before.view(), &update.context)?.unwrap_or(before);

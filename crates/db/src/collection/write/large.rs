@@ -58,6 +58,10 @@ impl CollectionWriter<'_> {
     }
 
     /// Inserts a large document whose chunks are durable; `id` is it with no field but `_id`.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::insert`]; `Damaged` if the document can't be read where a validator
+    /// or an index asks for it.
     pub fn insert_stored(&mut self, large: &LargeDocument, id: Document<'_>) -> Result<(), Error> {
         if self.validator.is_some() {
             let whole = large::read(&self.transaction.store(), large)?;
@@ -81,6 +85,9 @@ impl CollectionWriter<'_> {
 
     /// Updates a large document piece by piece, and tells whether it changed; `None` if it isn't
     /// large, or the update, or a validator, needs the whole document.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::replace`]; what the update fails with; what interrupts the request.
     pub fn update_large(
         &mut self,
         found: &Row,
@@ -127,6 +134,9 @@ impl CollectionWriter<'_> {
     }
 
     /// The document with all its fields.
+    ///
+    /// # Errors
+    /// `Damaged` if the document isn't there or can't be read; what interrupts the wait for memory.
     pub fn whole(&self, row: Row) -> Result<Found, Error> {
         self.make_room(row.large.map_or(0, |large| large.bytes()))?;
         match self.documents() {
