@@ -68,7 +68,8 @@ impl Frond {
     /// ```
     /// use fronddb::{Document, Merge, doc};
     /// # let data = tempfile::tempdir()?;
-    /// # let [mine, yours, shared] = ["mine", "yours", "shared"].map(|name| data.path().join(name));
+    /// # let place = |name| data.path().join(name);
+    /// # let [mine, yours, shared] = ["mine", "yours", "shared"].map(place);
     ///
     /// let shop = fronddb::open(&mine)?.database("shop")?;
     /// shop.collection::<Document>("items").insert_one(doc! { "_id": 1 })?;

@@ -45,6 +45,10 @@ pub(crate) struct Adoption {
 
 impl BranchState {
     /// Makes the working state of this branch `adoption.after`.
+    ///
+    /// # Errors
+    /// `NamespaceExists` (48) if a collection that isn't versioned stands in the way of one of
+    /// `after`; as the transaction's `set_base` and `put`; `Damaged` if a catalog can't be read.
     pub fn adopt(
         &self,
         engine: &Engine,
@@ -94,6 +98,9 @@ impl BranchState {
 
     /// Keeps the working state as it is while HEAD's catalog becomes another one: what had no
     /// entry, because it was HEAD's, gets one where the two differ.
+    ///
+    /// # Errors
+    /// As [`BranchState::adopt`].
     pub fn keep(
         &self,
         engine: &Engine,
@@ -132,6 +139,9 @@ impl BranchState {
     }
 
     /// Gives a live collection the trees of `after`.
+    ///
+    /// # Errors
+    /// As the transaction's `set_base` and `put`.
     pub fn rebase(
         &self,
         engine: &Engine,
@@ -187,6 +197,9 @@ impl BranchState {
 
     /// Gives a collection that has no trees of the engine those of `after`, and a capped one its
     /// `order`.
+    ///
+    /// # Errors
+    /// As the transaction's `set_base` and `put`.
     pub fn go_live(
         &self,
         engine: &Engine,
@@ -252,6 +265,9 @@ impl BranchState {
     }
 
     /// Removes a working entry.
+    ///
+    /// # Errors
+    /// As the transaction's `delete`.
     pub fn delete_entry(&self, transaction: &mut Transaction, name: &str) -> Result<(), Error> {
         Ok(transaction.delete(TreeId::SYSTEM, self.entry_key(name))?)
     }

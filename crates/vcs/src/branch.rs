@@ -21,6 +21,9 @@ use frond_db::inside::{BranchRef, Error, LatchMode, Outcome, Reader, Scope, Tree
 
 impl Repository {
     /// The branches, by name.
+    ///
+    /// # Errors
+    /// `Damaged` if a ref or its key isn't one; `Unavailable` if the disk doesn't answer.
     pub fn list_branches(&self) -> Result<Vec<BranchInfo>, Error> {
         let reader = self.reader();
         let prefix = system::branches_prefix(self.repository_name());

@@ -264,6 +264,9 @@ fn make(
 
 impl BranchState {
     /// Moves the branch to a commit that was just made, and registers its id.
+    ///
+    /// # Errors
+    /// As the transaction's `put`: another may have moved the branch.
     pub fn record(
         &self,
         transaction: &mut Transaction,
@@ -276,12 +279,18 @@ impl BranchState {
     }
 
     /// Registers the id of a commit.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
     pub fn register(&self, transaction: &mut Transaction, chunk: &Chunk) -> Result<(), Error> {
         let key = system::commit_key(&self.database, &format::id_of(chunk.hash()).0);
         Ok(transaction.put(TreeId::SYSTEM, key, system::commit_value(chunk))?)
     }
 
     /// Removes the marks of dropped collections: the new HEAD doesn't have them.
+    ///
+    /// # Errors
+    /// As the transaction's `delete`.
     pub fn forget_dropped(&self, transaction: &mut Transaction) -> Result<(), Error> {
         for (name, entry) in &self.entries {
             if *entry == WorkingEntry::Dropped {

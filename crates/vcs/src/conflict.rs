@@ -171,6 +171,9 @@ impl MergeState {
     }
 
     /// Reads a stored record.
+    ///
+    /// # Errors
+    /// `Damaged` if a field is missing or of another type.
     pub fn decode(bytes: Bytes) -> Result<MergeState, Error> {
         let record = system::record(bytes)?;
         let id = |name: &str| match record.get(name) {
@@ -236,6 +239,9 @@ impl MergeState {
     }
 
     /// Writes the record.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
     pub fn put(
         &self,
         transaction: &mut Transaction,
@@ -356,6 +362,9 @@ impl StoredConflict {
     }
 
     /// Removes it.
+    ///
+    /// # Errors
+    /// As the transaction's `delete`.
     pub fn remove(
         &self,
         transaction: &mut Transaction,

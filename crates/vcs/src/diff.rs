@@ -157,6 +157,9 @@ impl ChangedCollection {
     }
 
     /// The documents that differ, by key.
+    ///
+    /// # Errors
+    /// `Unavailable` if the store takes no empty tree. Changes fail one by one.
     pub fn documents(
         &self,
         store: &Arc<dyn ChunkStore>,

@@ -132,12 +132,18 @@ impl Repository {
 
     /// How many chunks that led to what was erased are still stored: more than none after a purge
     /// means that a cursor or a transaction holds them.
+    ///
+    /// # Errors
+    /// `Unavailable` if the disk doesn't answer.
     pub fn erased_left(&self, erased: &Erased) -> Result<u64, Error> {
         let found = self.frond().engine().store().has_many(&erased.held)?;
         Ok(found.iter().filter(|found| **found).count() as u64)
     }
 
     /// Which commits took the place of which, by the old ones' ids.
+    ///
+    /// # Errors
+    /// `Damaged` if a record isn't one; `Unavailable` if the disk doesn't answer.
     pub fn erased_commits(&self) -> Result<Vec<Replaced>, Error> {
         replaced(&self.reader(), self.repository_name())
     }

@@ -39,6 +39,9 @@ impl BranchState {
 
     /// Refuses a push into a branch that changes by merges only; conflicts with who closes it
     /// meanwhile.
+    ///
+    /// # Errors
+    /// `UserWritesBlocked` (371) then; `Damaged` if the branch's policy can't be read.
     pub fn refuse_push_to_closed(
         &self,
         transaction: &mut Transaction,
@@ -132,6 +135,9 @@ impl Repository {
 
     /// Deletes the branches whose time to live is over, with what they have not committed: the
     /// reflog still has it. Returns their names; none while the clock is doubted.
+    ///
+    /// # Errors
+    /// As [`Repository::delete_branch`], of the first that can't be deleted: those before it are.
     pub fn remove_expired_branches(&self) -> Result<Vec<String>, Error> {
         let mut removed = Vec::new();
         let Some(now) = self.frond().expiry_millis() else { return Ok(removed) };

@@ -139,6 +139,10 @@ pub struct RemoteInfo {
 
 /// Opens what `url` names: a data directory (with the database after a `#`, or `database`), or any
 /// other directory as a plain remote. One that is missing becomes a plain one with the first push.
+///
+/// # Errors
+/// `BadValue` (2) if `url` is no directory, or names a database where there is no data directory;
+/// as opening the directory.
 pub fn open(url: &str, database: &str) -> Result<Box<dyn Remote>, Error> {
     let (directory, named) = match url.rsplit_once('#') {
         Some((directory, named)) => (directory, Some(named)),
@@ -167,6 +171,9 @@ pub fn is_data_directory(directory: &Path) -> bool {
 
 impl Repository {
     /// The remotes, by name.
+    ///
+    /// # Errors
+    /// `Damaged` if a record isn't one; `Unavailable` if the disk doesn't answer.
     pub fn list_remotes(&self) -> Result<Vec<RemoteInfo>, Error> {
         let reader = self.reader();
         let prefix = system::remote_key(self.repository_name(), "");
@@ -265,6 +272,9 @@ impl Repository {
     }
 
     /// Where the branches of remotes were when they were last seen: `origin/main`.
+    ///
+    /// # Errors
+    /// `Damaged` if a record isn't one; `Unavailable` if the disk doesn't answer.
     pub fn remote_branches(&self, remote: Option<&str>) -> Result<Vec<TagInfo>, Error> {
         crate::refs::tag::tracking(&self.reader(), self.repository_name(), remote)
     }

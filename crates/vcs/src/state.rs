@@ -72,6 +72,9 @@ impl BranchState {
     }
 
     /// As `read`, in a transaction that conflicts if anything of it changes before it commits.
+    ///
+    /// # Errors
+    /// As [`BranchState::read`].
     pub fn validated(
         frond: &Frond,
         transaction: &mut Transaction,
@@ -99,6 +102,9 @@ impl BranchState {
     }
 
     /// The catalog of HEAD: empty before the first commit.
+    ///
+    /// # Errors
+    /// `Unavailable` if the store takes no empty tree.
     pub fn head_catalog(&self, store: &dyn ChunkStore) -> Result<Tree, Error> {
         match &self.head {
             Some((_, commit)) => Ok(commit.catalog),
@@ -108,6 +114,9 @@ impl BranchState {
 
     /// The catalog of the working state at `snapshot`, the moment in which this was read. Folds
     /// the live trees: the cost follows what changed since they were last folded.
+    ///
+    /// # Errors
+    /// As the engine's `fold`; `Unavailable` if the store takes no chunks.
     pub fn working_catalog(&self, engine: &Engine, snapshot: &Snapshot) -> Result<Tree, Error> {
         let store = PutFor { store: &**engine.store(), lifetime: Lifetime::Lasting };
         let head = self.head_catalog(&store)?;
@@ -170,6 +179,9 @@ impl BranchState {
     }
 
     /// Moves the branch to the commit in `chunk`, and remembers why.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
     pub fn move_ref(
         &self,
         transaction: &mut Transaction,
@@ -180,6 +192,9 @@ impl BranchState {
     }
 
     /// Moves the branch to a commit, or to before the first one, and remembers why.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
     pub fn move_ref_to(
         &self,
         transaction: &mut Transaction,

@@ -267,6 +267,10 @@ fn is_undoable(change: &RefChangeInfo) -> bool {
 impl BranchState {
     /// The chunk of a collection's entry as the working state has it at `snapshot`, and the order
     /// of a capped one; only its trees are folded.
+    ///
+    /// # Errors
+    /// As the engine's `fold`; `Unavailable` if the store takes no chunks; `Damaged` if HEAD's
+    /// catalog can't be read.
     pub fn entry_now(
         &self,
         engine: &frond_engine::Engine,

@@ -30,6 +30,9 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Checks a request's head; says why it is refused.
+    ///
+    /// # Errors
+    /// The status and the words to answer with.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         if let Some(name) = OF_PAGES.iter().find(|name| headers.contains_key(**name)) {
             let message = format!("web pages may not use this server (the request has '{name}')");

@@ -38,6 +38,9 @@ impl Leases {
     }
 
     /// Gives a lease of the database `name`.
+    ///
+    /// # Errors
+    /// `Unavailable` if too many are held; as [`DataRemote::new`].
     pub fn of_database(&self, frond: &Frond, name: &str) -> Result<(String, Arc<Lease>), Error> {
         self.check_room()?;
         let remote = DataRemote::new(frond.clone(), name)?;
@@ -45,6 +48,9 @@ impl Leases {
     }
 
     /// Gives a lease of everything.
+    ///
+    /// # Errors
+    /// `Unavailable` if too many are held; as [`DataImage::take`].
     pub fn of_image(&self, frond: &Frond) -> Result<(String, Arc<Lease>), Error> {
         self.check_room()?;
         Ok(self.add(Held::Image(DataImage::take(frond)?)))

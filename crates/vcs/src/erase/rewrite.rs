@@ -45,6 +45,9 @@ pub(crate) struct Rewrite<'a> {
 impl Rewrite<'_> {
     /// A catalog without the erased; `before` is one that was rewritten already, and what it
     /// became.
+    ///
+    /// # Errors
+    /// `Damaged` if something of it can't be read; `Unavailable` if the store takes no chunks.
     pub fn catalog(&mut self, old: Tree, before: Option<(Tree, Tree)>) -> Result<Tree, Error> {
         let Some(entry) = state::catalog_entry(self.store, &old, self.collection)? else {
             return Ok(old);
@@ -63,6 +66,9 @@ impl Rewrite<'_> {
     }
 
     /// A collection without the erased.
+    ///
+    /// # Errors
+    /// As [`Rewrite::catalog`].
     pub fn entry(
         &mut self,
         entry: &CatalogEntry,

@@ -61,6 +61,10 @@ pub struct Log {
 impl Repository {
     /// The commits reachable from this version, newest first, at most `limit`; with `path`
     /// (a collection, and a document's `_id` in it) those that changed it.
+    ///
+    /// # Errors
+    /// `Damaged` if a commit, or what lies at `path` in one, can't be read; as
+    /// [`Repository::log_of`].
     pub fn log(
         &self,
         limit: Option<u64>,

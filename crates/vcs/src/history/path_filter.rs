@@ -28,6 +28,9 @@ pub(crate) enum Found {
 
 impl Found {
     /// The document, read, if there is one.
+    ///
+    /// # Errors
+    /// `Damaged` if it can't be read.
     pub fn document(&self, store: &dyn ChunkStore) -> Result<Option<DocumentBuf>, Error> {
         match self {
             Found::Document(value) => Ok(Some(read_document(store, value)?)),
@@ -63,6 +66,9 @@ impl PathFilter {
 
     /// Whether the commit differs at the path from each of its parents; the first one: from
     /// nothing.
+    ///
+    /// # Errors
+    /// `Damaged` if a commit, a catalog or the document's tree can't be read.
     pub fn changed(&mut self, hash: ChunkHash, commit: &Commit) -> Result<bool, Error> {
         self.catalogs.insert(hash, commit.catalog);
         if commit.parents.is_empty() {
@@ -80,6 +86,9 @@ impl PathFilter {
     }
 
     /// What lies at the path in the commit `hash`.
+    ///
+    /// # Errors
+    /// As [`PathFilter::changed`].
     pub fn find_in(&mut self, hash: ChunkHash) -> Result<Found, Error> {
         let catalog = self.catalog_of(hash)?;
         self.find(&catalog)
@@ -95,6 +104,9 @@ impl PathFilter {
     }
 
     /// What lies at the path below a catalog.
+    ///
+    /// # Errors
+    /// `Damaged` if the catalog or the document's tree can't be read.
     pub fn find(&mut self, catalog: &Tree) -> Result<Found, Error> {
         if let Some(found) = self.by_catalog.get(&catalog.root) {
             return Ok(found.clone());

@@ -40,6 +40,9 @@ pub(crate) struct Walk {
 impl Walk {
     /// Visits what `tips` reach and `without` don't; with `first_parent` merges are followed to
     /// their first parent only.
+    ///
+    /// # Errors
+    /// `Damaged` if a tip is absent or no commit.
     pub fn begin(
         store: &Arc<dyn ChunkStore>,
         tips: &[ChunkHash],
@@ -79,6 +82,9 @@ impl Walk {
     }
 
     /// The next commit; the parents of the one before are looked at only now.
+    ///
+    /// # Errors
+    /// `Damaged` if a parent is absent, not known to be, or no commit.
     pub fn next(&mut self) -> Result<Option<(ChunkHash, Commit)>, Error> {
         while self.wanted > 0 {
             let Some(((_, _, Reverse(hash)), commit)) = self.waiting.pop_last() else { break };

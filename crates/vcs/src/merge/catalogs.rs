@@ -83,6 +83,10 @@ impl CatalogMerge<'_> {
     /// for the side that took the other. What was before them may be several again, down to where
     /// the branches last had a single best one: a merge for each round in which both merged each
     /// other.
+    ///
+    /// # Errors
+    /// `Damaged` if a commit or a catalog can't be read; `Unavailable` if the store takes no
+    /// chunks.
     pub fn base_catalog(
         &self,
         store: &Arc<dyn ChunkStore>,

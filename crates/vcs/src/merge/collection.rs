@@ -88,6 +88,9 @@ impl MergedCollection {
 
 impl CollectionMerge<'_> {
     /// Merges; the inner error says in words why that is refused.
+    ///
+    /// # Errors
+    /// `Damaged` if a tree can't be read; `Unavailable` if the store takes no chunks.
     pub fn run(&self) -> Result<Result<MergedCollection, String>, Error> {
         let mut schema = Vec::new();
         let looks_at_equal = match self.ours {

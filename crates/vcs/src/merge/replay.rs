@@ -78,6 +78,9 @@ pub(crate) enum Replayed {
 
 impl Replayed {
     /// As the outcome of a merge.
+    ///
+    /// # Errors
+    /// `Internal` if it neither made a commit nor found one.
     pub fn outcome(self) -> Result<MergeOutcome, Error> {
         match self {
             Replayed::Waits { counts, .. } => Ok(MergeOutcome::Conflicts { counts }),
@@ -92,6 +95,9 @@ impl Replayed {
 
 impl Replay<'_> {
     /// Does the steps, the first one with `decisions` about the schema.
+    ///
+    /// # Errors
+    /// As a merge, and as a commit, of each step; `Damaged` if a commit or a catalog can't be read.
     pub fn run(
         mut self,
         transaction: &mut Transaction,
@@ -163,6 +169,10 @@ impl Replay<'_> {
     }
 
     /// Makes the commit of a step: the next tip.
+    ///
+    /// # Errors
+    /// `BadValue` (2) if a name or message can be none; what the commit policy refuses; as the
+    /// transaction's `put`.
     pub fn add(
         &mut self,
         transaction: &mut Transaction,

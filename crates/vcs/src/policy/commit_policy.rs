@@ -347,6 +347,9 @@ pub(crate) fn stored(reader: &Reader<'_>, database: &str) -> Result<Option<Docum
 
 impl Repository {
     /// When and how commits of this database are made, if there is a policy.
+    ///
+    /// # Errors
+    /// `Damaged` if the record of it isn't one; `Unavailable` if the disk doesn't answer.
     pub fn commit_policy(&self) -> Result<Option<CommitPolicy>, Error> {
         read(&self.reader(), self.repository_name(), self.frond().now_millis())
     }

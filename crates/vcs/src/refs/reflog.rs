@@ -126,6 +126,9 @@ impl<'a> RefWhy<'a> {
 
 impl RefChange<'_> {
     /// Remembers the change with the transaction that makes it.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
     pub fn log(
         &self,
         transaction: &mut Transaction,
@@ -267,6 +270,9 @@ impl Repository {
 
     /// Forgets what was remembered before `before_millis`, and with it what only that kept alive:
     /// it can't be undone any more, and its chunks can be collected. Returns how many.
+    ///
+    /// # Errors
+    /// `Damaged` if a record isn't one; as a commit of a transaction: then nothing is forgotten.
     pub fn expire_reflog(&self, before_millis: i64) -> Result<u64, Error> {
         use frond_db::inside::Outcome;
         use frond_db::inside::{LatchMode, Scope};

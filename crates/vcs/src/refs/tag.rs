@@ -15,6 +15,9 @@ pub(crate) use frond_db::inside::refs::tag::{find, of_database, target, tracking
 
 impl Repository {
     /// The tags, by name.
+    ///
+    /// # Errors
+    /// `Damaged` if a record isn't one; `Unavailable` if the disk doesn't answer.
     pub fn list_tags(&self) -> Result<Vec<TagInfo>, Error> {
         of_database(&self.reader(), self.repository_name())
     }

@@ -36,6 +36,9 @@ pub struct DataRemote {
 
 impl DataRemote {
     /// The database `name` of `frond`; it may not exist yet.
+    ///
+    /// # Errors
+    /// As [`Repository::open`]; `UserWritesBlocked` (371) if `name` names a commit.
     pub fn new(frond: Frond, name: &str) -> Result<DataRemote, Error> {
         let database = Repository::open(&frond, name)?;
         database.writable_branch()?;

@@ -110,6 +110,10 @@ pub struct RestoreRequest {
 
 impl DataImage {
     /// Takes an image of what is visible now.
+    ///
+    /// # Errors
+    /// As the engine's `image`: what lies over the trees can't be folded; `Damaged` if a record
+    /// isn't one.
     pub fn take(frond: &Frond) -> Result<DataImage, Error> {
         let image = frond.engine().image()?;
         let reader = Reader::at(frond.engine(), image.snapshot().clone());
@@ -140,6 +144,10 @@ impl DataImage {
     }
 
     /// See [`ImageSource::get_many`].
+    ///
+    /// # Errors
+    /// `Damaged` if one is absent or isn't what was written; `Unavailable` if the disk doesn't
+    /// answer.
     pub fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
         Ok(self.frond.engine().store().get_many(hashes)?)
     }

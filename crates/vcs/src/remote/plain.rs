@@ -158,6 +158,9 @@ impl PlainRemote {
     }
 
     /// The backups that lie there, the oldest first.
+    ///
+    /// # Errors
+    /// As the place; `Damaged` if what lies there isn't a plain remote's.
     pub fn backups(&self) -> Result<Vec<BackupInfo>, Error> {
         Ok(self.refresh()?.backups)
     }

@@ -126,6 +126,9 @@ impl<'a> Transfer<'a> {
 
     /// Moves commits that the other side lacks, the oldest first. Their chunks are `chunks`; those
     /// of their parents that are neither among these nor on both sides are `absent`.
+    ///
+    /// # Errors
+    /// `Damaged` if a chunk is no commit; as [`Transfer::tree`].
     pub fn commits(&mut self, chunks: &[Chunk], absent: &HashSet<ChunkHash>) -> Result<(), Error> {
         self.moved.commits = chunks.len() as u64;
         for group in chunks.chunks(GROUP) {
@@ -152,6 +155,10 @@ impl<'a> Transfer<'a> {
     }
 
     /// Moves what is below `roots`, and isn't below one of `before`.
+    ///
+    /// # Errors
+    /// `Damaged` if a chunk isn't what its name says, or the trees are deeper than any can be; as
+    /// the side that is read, and the side that is written.
     pub fn tree(&mut self, roots: Vec<ChunkHash>, before: Vec<ChunkHash>) -> Result<(), Error> {
         let (mut fresh, mut old) = (unique(roots), unique(before));
         let mut known: HashSet<ChunkHash> = HashSet::new();

@@ -70,6 +70,10 @@ pub(super) struct Source {
 
 impl Source {
     /// Brings what can be read of `from` to `left`, an empty disk, and opens it.
+    ///
+    /// # Errors
+    /// `Damaged` with the first reason if no root can be opened; `Unavailable` if a disk doesn't
+    /// answer.
     pub fn open(
         from: &Machine,
         left: &Machine,
@@ -96,6 +100,9 @@ impl Source {
 
     /// Opens the backup `backup` of `place`, of which only what is asked for is read; `left` is an
     /// empty disk for what an open directory writes.
+    ///
+    /// # Errors
+    /// As `place`, and as opening the engine.
     pub fn open_backup(
         place: PlainRemote,
         backup: &BackupInfo,
@@ -113,6 +120,9 @@ impl Source {
     }
 
     /// Opens a damaged directory as it is, to be looked at. What that writes is kept in memory.
+    ///
+    /// # Errors
+    /// `Damaged` if it can't be opened even so; `Unavailable` if a disk doesn't answer.
     pub fn look_at(machine: &Machine, report: &mut SalvageReport) -> Result<Source, Error> {
         let scratch = ScratchDisk::over(&machine.disk).map_err(|error| io(".", error))?;
         let machine = Machine { disk: Arc::new(scratch), ..machine.clone() };

@@ -226,6 +226,9 @@ fn documents<'a>(
 
 impl Repository {
     /// Whether the database exists: something was written to it, and it wasn't dropped since.
+    ///
+    /// # Errors
+    /// `Damaged` if its record isn't one; `Unavailable` if the disk doesn't answer.
     pub fn exists(&self) -> Result<bool, Error> {
         Ok(refs::repository(&self.reader(), self.repository_name())?.is_some())
     }
@@ -239,6 +242,9 @@ impl Repository {
     }
 
     /// The databases of this data directory that were dropped and can come back, newest first.
+    ///
+    /// # Errors
+    /// `Damaged` if a record isn't one; `Unavailable` if the disk doesn't answer.
     pub fn dropped_databases(&self) -> Result<Vec<DroppedDatabase>, Error> {
         let reader = self.reader();
         let prefix = system::all_dropped_prefix();
@@ -353,6 +359,9 @@ impl Repository {
 
     /// Forgets databases that were dropped before `before_millis`: they can't come back any more,
     /// and their chunks can be collected. Returns how many.
+    ///
+    /// # Errors
+    /// As [`Repository::dropped_databases`]; as a commit of a transaction: then none is forgotten.
     pub fn expire_dropped(&self, before_millis: i64) -> Result<u64, Error> {
         let scope = Scope::branch(self.repository_name(), "");
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {

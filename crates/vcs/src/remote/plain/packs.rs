@@ -71,6 +71,9 @@ impl Packs {
     }
 
     /// Looks for packs that came since; those that are `doomed` count for nothing.
+    ///
+    /// # Errors
+    /// As the place. A pack whose index can't be read is noted as damaged.
     pub fn refresh(&self, doomed: &[String]) -> Result<(), Error> {
         let mut found = self.place.list(PACK_PREFIX)?;
         found.retain(|(name, _)| !doomed.contains(name));
@@ -177,6 +180,9 @@ impl Packs {
     }
 
     /// As `get_many`, with nothing in the place of a chunk that isn't there or can't be read.
+    ///
+    /// # Errors
+    /// As the place, and as [`Packs::flush`]; what is damaged is noted instead.
     pub fn get_found(&self, hashes: &[ChunkHash]) -> Result<Option<Vec<Option<Chunk>>>, Error> {
         if hashes.iter().any(|hash| self.state().pending.chunks.contains(hash)) {
             self.flush()?;
@@ -338,6 +344,9 @@ impl Packs {
     }
 
     /// Adds chunks that are not there yet.
+    ///
+    /// # Errors
+    /// As [`Packs::flush`], where a pack has become full.
     pub fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
         let mut absent: Vec<Chunk> = {
             let state = self.state();
@@ -349,6 +358,9 @@ impl Packs {
     }
 
     /// Adds chunks, also if they are there.
+    ///
+    /// # Errors
+    /// As [`Packs::flush`], where a pack has become full.
     pub fn put_again(&self, chunks: Vec<Chunk>) -> Result<(), Error> {
         let full = if bytes_of(&chunks) < FRAME_BYTES_TARGET {
             // Few: they share a frame with what comes next.
@@ -372,6 +384,9 @@ impl Packs {
     }
 
     /// Makes all that was put durable.
+    ///
+    /// # Errors
+    /// As the place: the pack can't be put there. Its chunks count as absent then.
     pub fn flush(&self) -> Result<(), Error> {
         let pending = {
             let mut state = self.state();

@@ -26,6 +26,9 @@ pub(crate) fn name_of_pack(id: &PackId) -> String {
 
 impl Packs {
     /// The packs that are known, by name, and their lengths now.
+    ///
+    /// # Errors
+    /// As the place.
     pub fn list(&self) -> Result<Vec<(String, u64)>, Error> {
         let mut found = self.place.list(PACK_PREFIX)?;
         let state = self.state();
@@ -36,6 +39,9 @@ impl Packs {
 
     /// Reads a whole pack and compares it with its index; what isn't what it should be counts as
     /// not being there from now on. `seen` is told of every chunk that is whole.
+    ///
+    /// # Errors
+    /// As the place; what is damaged is noted instead.
     pub fn check(&self, name: &str, bytes: u64, seen: &mut dyn FnMut(&Chunk)) -> Result<(), Error> {
         let Some(mut bad) = self.check_once(name, bytes, seen)? else { return Ok(()) };
         if !bad.is_empty() {
@@ -122,6 +128,9 @@ impl Packs {
 
     /// Packs with damage of which nothing is lost: what else is in them is put again, so that they
     /// are needed no more. Returns their names.
+    ///
+    /// # Errors
+    /// As the place. Nothing was removed then.
     pub fn rewrite_damaged(&self) -> Result<Vec<String>, Error> {
         let damages = self.damages();
         let lost: HashSet<ChunkHash> = self.lost().into_iter().collect();
