@@ -67,6 +67,9 @@ pub struct Client {
 
 impl Client {
     /// Connects to `address` (`HOST:PORT`).
+    ///
+    /// # Errors
+    /// [`ClientError::Connection`] with what the last of its addresses answered.
     pub fn connect(address: &str) -> Result<Client, ClientError> {
         let failed = |source| ClientError::Connection { address: address.to_owned(), source };
         let mut last = io::Error::from(io::ErrorKind::NotFound);
@@ -145,6 +148,9 @@ impl Client {
     }
 
     /// As [`Client::command`], with documents beside the command: the fast way to insert many.
+    ///
+    /// # Errors
+    /// As [`Client::command`].
     pub fn command_with(
         &mut self,
         database: &str,
@@ -174,6 +180,9 @@ impl Client {
     }
 
     /// Runs a command that answers with a cursor and returns all documents of all its batches.
+    ///
+    /// # Errors
+    /// As [`Client::command`], of the first batch that fails.
     pub fn documents(
         &mut self,
         database: &str,

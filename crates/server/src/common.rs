@@ -167,6 +167,9 @@ impl Default for Common {
 
 impl Common {
     /// Reads the common fields of a command.
+    ///
+    /// # Errors
+    /// What one of them can't be, by MongoDB's codes; those that don't go together.
     pub fn read(command: Document<'_>) -> Result<Common, Error> {
         let mut common = Common::default();
         let mut part = PartFields::default();
@@ -293,6 +296,9 @@ fn read_moment(fields: &mut Fields<'_>, name: &str) -> Result<Option<Timestamp>,
 }
 
 /// Reads an `lsid`: `{id: UUID}`.
+///
+/// # Errors
+/// `TypeMismatch` (14), or a field missing or unknown.
 pub fn read_session(value: Value<'_>) -> Result<SessionId, Error> {
     let document = part("lsid", value)?;
     let mut fields = Fields::of_part("OperationSessionInfo.lsid", document)?;

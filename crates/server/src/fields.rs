@@ -62,6 +62,9 @@ struct Field<'a> {
 
 impl<'a> Fields<'a> {
     /// The fields of a command; the first is its name and counts as taken.
+    ///
+    /// # Errors
+    /// 40413 if a field stands there twice; 40415 if there are too many.
     pub fn of_command(path: &'a str, document: Document<'a>) -> Result<Fields<'a>, Error> {
         let mut fields = Fields::new(path, document)?;
         fields.is_command = true;
@@ -72,6 +75,9 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of a document inside a command.
+    ///
+    /// # Errors
+    /// As [`Fields::of_command`].
     pub fn of_part(path: &'a str, document: Document<'a>) -> Result<Fields<'a>, Error> {
         Fields::new(path, document)
     }
@@ -110,6 +116,9 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a document.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) if it is of another type.
     pub fn document(&mut self, name: &str) -> Result<Option<Document<'a>>, Error> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let document = value.as_document();
@@ -117,33 +126,51 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a document that must be there.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14); 40414 if it is missing.
     pub fn required_document(&mut self, name: &str) -> Result<Document<'a>, Error> {
         self.document(name)?.ok_or_else(|| self.missing(name))
     }
 
     /// Takes an array.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) if it is of another type.
     pub fn array(&mut self, name: &str) -> Result<Option<Array<'a>>, Error> {
         let Some(value) = self.value(name) else { return Ok(None) };
         value.as_array().map(Some).ok_or_else(|| self.wrong_type(name, value, "type 'array'"))
     }
 
     /// Takes a string.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) if it is of another type.
     pub fn string(&mut self, name: &str) -> Result<Option<&'a str>, Error> {
         let Some(value) = self.value(name) else { return Ok(None) };
         value.as_str().map(Some).ok_or_else(|| self.wrong_type(name, value, "type 'string'"))
     }
 
     /// Takes a string that must be there.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14); 40414 if it is missing.
     pub fn required_string(&mut self, name: &str) -> Result<&'a str, Error> {
         self.string(name)?.ok_or_else(|| self.missing(name))
     }
 
     /// Takes a boolean or a number; absent is false.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) if it is neither.
     pub fn boolean(&mut self, name: &str) -> Result<bool, Error> {
         Ok(self.optional_boolean(name)?.unwrap_or(false))
     }
 
     /// Takes a boolean or a number.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) if it is neither.
     pub fn optional_boolean(&mut self, name: &str) -> Result<Option<bool>, Error> {
         let Some(value) = self.value(name) else { return Ok(None) };
         if !value.is_number() && !matches!(value, Value::Boolean(_)) {
@@ -153,12 +180,18 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a number of any type as an integer; fractions are cut off.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) if it is no number.
     pub fn integer(&mut self, name: &str) -> Result<Option<i64>, Error> {
         let Some(value) = self.value(name) else { return Ok(None) };
         integer_of(value).map(Some).ok_or_else(|| self.wrong_type(name, value, INTEGER_TYPES))
     }
 
     /// Takes an integer that isn't negative.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14); 51024 if it is below zero.
     pub fn count(&mut self, name: &str) -> Result<Option<u64>, Error> {
         let Some(number) = self.integer(name)? else { return Ok(None) };
         let count = u64::try_from(number).map_err(|_| {
@@ -178,6 +211,9 @@ impl<'a> Fields<'a> {
 
     /// Refuses a field that is known but not supported, unless it is absent or says no: null,
     /// false, zero or an empty document or array.
+    ///
+    /// # Errors
+    /// `CommandNotSupported` (115) then.
     pub fn refuse(&mut self, name: &str) -> Result<(), Error> {
         let Some(value) = self.value(name) else { return Ok(()) };
         let says_no = match value {
@@ -193,11 +229,17 @@ impl<'a> Fields<'a> {
     }
 
     /// Refuses each of `names` as [`Fields::refuse`] does.
+    ///
+    /// # Errors
+    /// `CommandNotSupported` (115) for the first that is there.
     pub fn refuse_all(&mut self, names: &[&str]) -> Result<(), Error> {
         names.iter().try_for_each(|name| self.refuse(name))
     }
 
     /// Takes `collation`; an empty one, as drivers send it, asks for nothing.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14); what no collation can be.
     pub fn collation(&mut self) -> Result<Option<Collation>, Error> {
         match self.document("collation")? {
             Some(specification) if !specification.is_empty() => {
@@ -208,6 +250,9 @@ impl<'a> Fields<'a> {
     }
 
     /// Refuses whatever was not taken.
+    ///
+    /// # Errors
+    /// 40415 that names the first of them.
     pub fn finish(self) -> Result<(), Error> {
         for field in &self.fields {
             let is_common = self.is_command && COMMON.binary_search(&field.name).is_ok();
@@ -246,7 +291,7 @@ fn duplicate(path: &str, name: &str) -> Error {
 /// of each reader.
 ///
 /// # Errors
-/// `Location40413`.
+/// 40413 then.
 pub fn refuse_duplicates(path: &str, document: Document<'_>) -> Result<(), Error> {
     let mut names: Vec<&str> = document.iter().map(|(name, _)| name).collect();
     names.sort_unstable();

@@ -271,11 +271,17 @@ impl Server {
     }
 
     /// Serves until its [`Stopper`] stops it, then closes the databases.
+    ///
+    /// # Errors
+    /// `ServerError` if the runtime can't be made, or the databases can't be closed.
     pub fn run(self) -> Result<(), ServerError> {
         self.run_on_runtime(false)
     }
 
     /// As [`Server::run`], and stops on SIGINT and SIGTERM too.
+    ///
+    /// # Errors
+    /// As [`Server::run`]; if the signals can't be waited for.
     pub fn run_until_signal(self) -> Result<(), ServerError> {
         self.run_on_runtime(true)
     }

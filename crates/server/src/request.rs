@@ -58,11 +58,17 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// The command's fields, to be taken one by one.
+    ///
+    /// # Errors
+    /// As [`Fields::of_command`].
     pub fn fields(&self) -> Result<Fields<'a>, Error> {
         Fields::of_command(self.name, self.body)
     }
 
     /// The fields of a command that has none of its own, checked.
+    ///
+    /// # Errors
+    /// As [`Fields::finish`].
     pub fn no_fields(&self) -> Result<(), Error> {
         self.fields()?.finish()
     }
@@ -80,11 +86,17 @@ impl<'a> Request<'a> {
     }
 
     /// The database that the command is for.
+    ///
+    /// # Errors
+    /// `InvalidNamespace` (73); `NamespaceNotFound` (26) if there is no such branch or revision.
     pub fn database(&self) -> Result<Repository, Error> {
         self.database_named(self.database_name)
     }
 
     /// The database of a command that tells of its versions: it must exist.
+    ///
+    /// # Errors
+    /// As [`Request::database`]; `NamespaceNotFound` (26) if the database doesn't exist.
     pub fn existing_database(&self) -> Result<Repository, Error> {
         let database = self.database()?;
         database.check_exists()?;
@@ -109,6 +121,9 @@ impl<'a> Request<'a> {
 
     /// The database for a write: if the client may send it again, what its statements do is
     /// remembered under these names.
+    ///
+    /// # Errors
+    /// As [`Request::database`].
     pub fn database_for_write(&self, statements: StatementIds) -> Result<Database, Error> {
         Ok(self.for_write(&*self.database()?, statements))
     }
@@ -141,11 +156,17 @@ impl<'a> Request<'a> {
     }
 
     /// The collection that the command names.
+    ///
+    /// # Errors
+    /// As [`collection_name`].
     pub fn collection(&self) -> Result<&'a str, Error> {
         collection_name(self.database_name, self.argument())
     }
 
     /// The collection that a command names which makes or changes it.
+    ///
+    /// # Errors
+    /// As [`collection_name`] and [`check_writable`].
     pub fn writable_collection(&self) -> Result<&'a str, Error> {
         let name = self.collection()?;
         check_writable(self.database_name, name)?;
@@ -159,6 +180,9 @@ impl<'a> Request<'a> {
 
     /// Takes the documents of a write: from the sequence beside the command, or else from its array
     /// field `name`.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) for what is no array of documents; 40414 if there are none.
     pub fn documents(
         &self,
         fields: &mut Fields<'a>,
@@ -218,6 +242,9 @@ fn documents_of<'a>(
 }
 
 /// A collection's name from a command's field.
+///
+/// # Errors
+/// `InvalidNamespace` (73) if it is no string, or no name.
 pub fn collection_name<'a>(database: &str, value: Value<'a>) -> Result<&'a str, Error> {
     let Some(name) = value.as_str() else {
         let found = value.element_type().alias();
@@ -229,6 +256,9 @@ pub fn collection_name<'a>(database: &str, value: Value<'a>) -> Result<&'a str, 
 }
 
 /// Checks a collection's name by MongoDB's rules.
+///
+/// # Errors
+/// `InvalidNamespace` (73).
 pub fn check_collection_name(database: &str, name: &str) -> Result<(), Error> {
     if name.is_empty() || name.starts_with('.') || name.contains(['\0', '$']) {
         let message = format!("Invalid namespace specified '{database}.{name}'");
@@ -238,6 +268,9 @@ pub fn check_collection_name(database: &str, name: &str) -> Result<(), Error> {
 }
 
 /// Refuses writes to names that MongoDB keeps for itself.
+///
+/// # Errors
+/// `InvalidNamespace` (73).
 pub fn check_writable(database: &str, name: &str) -> Result<(), Error> {
     if name.starts_with("system.") {
         let message = format!("Invalid system namespace: {database}.{name}");

@@ -25,6 +25,10 @@ pub struct Current {
 
 /// Runs a command in its transaction, which ends if the command fails: `work` tells its answer, and
 /// whether that tells of a failure.
+///
+/// # Errors
+/// `NoSuchTransaction` (251) and MongoDB's other codes if the session's transaction isn't this one,
+/// or has ended; what `work` fails with.
 pub fn run_statement<T>(
     server: &Shared,
     (session, number): (SessionId, i64),
@@ -106,6 +110,10 @@ fn begin(
 }
 
 /// Notes a write that may be sent again. It ends the transaction before it in its session.
+///
+/// # Errors
+/// `TransactionTooOld` (225) if the session has used a higher number; `InvalidOptions` (72) if the
+/// number is that of its transaction.
 pub fn note_write(server: &Shared, session: SessionId, number: i64) -> Result<(), Error> {
     let before = server.sessions.note_write(session, number, Instant::now())?;
     before.iter().for_each(|before| abort_slot(server, before));
@@ -182,6 +190,9 @@ fn find_outcome(server: &Shared, slot: &Arc<Slot>, state: &mut State) -> Result<
 }
 
 /// Aborts a transaction.
+///
+/// # Errors
+/// `NoSuchTransaction` (251); `TransactionCommitted` (256) if it was committed.
 pub fn abort(server: &Shared, session: SessionId, number: i64) -> Result<(), Error> {
     let slot = server.sessions.find(session, number, Instant::now())?;
     let slot = slot.ok_or_else(|| no_transaction(number))?;

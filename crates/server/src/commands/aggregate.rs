@@ -51,6 +51,9 @@ pub fn run(request: &Request<'_>) -> Answer {
 }
 
 /// The collection that is read; `None` for `aggregate: 1`.
+///
+/// # Errors
+/// `FailedToParse` (9) for another number; `InvalidNamespace` (73).
 pub fn target<'a>(database: &str, argument: Value<'a>) -> Result<Option<&'a str>, Error> {
     if argument.as_integer() == Some(1) {
         return Ok(None);
@@ -64,6 +67,9 @@ pub fn target<'a>(database: &str, argument: Value<'a>) -> Result<Option<&'a str>
 }
 
 /// Reads the fields of an `aggregate`, the collection's name apart.
+///
+/// # Errors
+/// What a field can't be, by MongoDB's codes; a field that there is none of.
 pub fn read(mut fields: Fields<'_>) -> Result<AggregateCommand, Error> {
     let pipeline = fields.array("pipeline")?.ok_or_else(|| fields.missing("pipeline"))?;
     let cursor = fields.document("cursor")?;

@@ -25,6 +25,9 @@ pub fn run(request: &Request<'_>) -> Answer {
 }
 
 /// Reads one element of `deletes`; `variables` are the command's `let`.
+///
+/// # Errors
+/// What a field can't be, by MongoDB's codes; `FailedToParse` (9) for a limit above 1.
 pub fn read_statement(
     document: Document<'_>,
     variables: &Option<DocumentBuf>,

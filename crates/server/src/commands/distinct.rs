@@ -36,6 +36,9 @@ pub struct Distinct<'a> {
 }
 
 /// Reads the fields of a `distinct`, the collection's name apart.
+///
+/// # Errors
+/// What a field can't be, by MongoDB's codes; a field that there is none of.
 pub fn read(mut fields: Fields<'_>) -> Result<Distinct<'_>, Error> {
     let path = fields.required_string("key")?;
     let filter = fields.document("query")?;

@@ -192,6 +192,9 @@ fn check_update(update: &ValueBuf, array_filters: Option<&ValueBuf>) -> Result<(
 }
 
 /// Explains a pipeline: what reads the collection, then the stages.
+///
+/// # Errors
+/// As the pipeline itself: what can't be parsed or, unless it is only planned, run.
 pub fn aggregate(
     database: &Database,
     collection: Option<&str>,

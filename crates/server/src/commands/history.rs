@@ -48,6 +48,9 @@ pub fn commit(request: &Request<'_>) -> Answer {
 }
 
 /// Takes a date, as milliseconds since 1970.
+///
+/// # Errors
+/// `TypeMismatch` (14) if it is of another type.
 pub fn date(fields: &mut Fields<'_>, name: &str) -> Result<Option<i64>, Error> {
     match fields.value(name) {
         None => Ok(None),

@@ -69,6 +69,9 @@ pub fn aborted(database: &Repository) -> Answer {
 }
 
 /// Takes the fields that say how documents are merged.
+///
+/// # Errors
+/// `TypeMismatch` (14); `BadValue` (2) for a rule or side that there is none of.
 pub fn rules(fields: &mut Fields<'_>) -> Result<MergeRules, Error> {
     let mut rules = MergeRules {
         granularity: fields.string("granularity")?.map(Granularity::parse).transpose()?,

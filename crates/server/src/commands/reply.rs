@@ -105,6 +105,9 @@ pub fn long(count: u64) -> i64 {
 }
 
 /// Reads the batch size from a command's `cursor: {batchSize}`.
+///
+/// # Errors
+/// `TypeMismatch` (14); a size below zero; any field beside it.
 pub fn cursor_batch_size(
     path: &str,
     cursor: Option<frond_doc::Document<'_>>,

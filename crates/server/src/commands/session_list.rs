@@ -16,6 +16,9 @@ use crate::fields::Fields;
 use crate::request::Request;
 
 /// `$listLocalSessions`
+///
+/// # Errors
+/// `InvalidNamespace` (73) on a collection; what an option can't be.
 pub fn local(
     request: &Request<'_>,
     collection: Option<&str>,
@@ -30,6 +33,9 @@ pub fn local(
 }
 
 /// `$listSessions`
+///
+/// # Errors
+/// `InvalidNamespace` (73) on any other collection; what an option can't be.
 pub fn all(
     request: &Request<'_>,
     collection: Option<&str>,

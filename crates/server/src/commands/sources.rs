@@ -48,6 +48,9 @@ pub fn complete(stages: &mut Vec<Feature>) {
 }
 
 /// Replaces a first stage of this kind; `None` if there is none.
+///
+/// # Errors
+/// What the stage is refused for.
 pub fn rewrite(
     request: &Request<'_>,
     collection: Option<&str>,

@@ -23,6 +23,9 @@ pub fn coll_stats(request: &Request<'_>) -> Answer {
 }
 
 /// Appends a collection's statistics, sizes divided by `scale`.
+///
+/// # Errors
+/// As [`Database::collection_stats`].
 pub fn append_stats(
     answer: &mut DocumentBuilder,
     database: &Database,
@@ -186,6 +189,9 @@ fn size_between(
 }
 
 /// Reads `scale`, by which sizes are divided.
+///
+/// # Errors
+/// `TypeMismatch` (14); 51024 if it is below 1.
 pub fn read_scale(fields: &mut Fields<'_>) -> Result<i64, Error> {
     let scale = fields.integer("scale")?.unwrap_or(1);
     if scale < 1 {

@@ -28,6 +28,9 @@ pub struct Written<S> {
 
 /// Reads an `update` or a `delete`, whose statements lie under `name`; `read` reads one, with the
 /// command's `let`.
+///
+/// # Errors
+/// What a field of the command, or of the first statement that is wrong, can't be.
 pub fn read<S>(
     request: &Request<'_>,
     name: &'static str,
@@ -44,6 +47,9 @@ pub fn read<S>(
 }
 
 /// Takes the fields that all writes have.
+///
+/// # Errors
+/// `TypeMismatch` (14); `InvalidOptions` (72) if both `stmtId` and `stmtIds` are given.
 pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
     let is_ordered = fields.optional_boolean("ordered")?.unwrap_or(true);
     // They are read by `database`.
@@ -77,6 +83,9 @@ fn statement_id(id: i64) -> Result<i32, Error> {
 
 /// Checks that each of `count` statements has a name of its own: otherwise one would count as done
 /// when another was.
+///
+/// # Errors
+/// `BadValue` (2) if they are not as many, or two are the same.
 pub fn check_statements(statements: &StatementIds, count: usize) -> Result<(), Error> {
     match statements {
         StatementIds::From(first) => {
@@ -119,6 +128,9 @@ pub fn append_retried(answer: &mut DocumentBuilder, retried: &[i32]) {
 }
 
 /// The database to write to, with what a repetition of the command would have to know.
+///
+/// # Errors
+/// As [`Request::database_for_write`].
 pub fn database(request: &Request<'_>, statements: StatementIds) -> Result<Database, Error> {
     Ok(as_validated(request, request.database_for_write(statements)?))
 }

@@ -7,6 +7,9 @@ use crate::commands::Command;
 use crate::common::{Common, Part};
 
 /// Checks that a command may be what it says it is.
+///
+/// # Errors
+/// `NotARetryableWriteCommand` (50768), or what can't be part of a transaction, by MongoDB's codes.
 pub fn check(command: &Command, database: &str, common: &Common) -> Result<(), Error> {
     match common.part {
         None => Ok(()),

@@ -37,6 +37,9 @@ macro_rules! either {
 impl Socket {
     /// Has it block: a read for as long as a client may be silent, a write for as long as it may
     /// take nothing.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn block(&self, quiet: Duration, stalled: Duration) -> io::Result<()> {
         either!(Socket, self, stream => {
             stream.set_nonblocking(false)?;
@@ -46,16 +49,25 @@ impl Socket {
     }
 
     /// Has it not block any more.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn unblock(&self) -> io::Result<()> {
         either!(Socket, self, stream => stream.set_nonblocking(true))
     }
 
     /// Ends one way, or both.
+    ///
+    /// # Errors
+    /// What the system says; `NotConnected` if the client has gone already.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         either!(Socket, self, stream => stream.shutdown(how))
     }
 
     /// The socket, to be waited for. It doesn't block.
+    ///
+    /// # Errors
+    /// What the runtime says when it is to watch the socket.
     pub fn into_idle(self) -> io::Result<IdleSocket> {
         Ok(match self {
             Socket::Tcp(stream) => IdleSocket::Tcp(stream.try_into()?),
@@ -118,6 +130,9 @@ impl IdleSocket {
     }
 
     /// The socket, to be lent to a thread. It doesn't block yet.
+    ///
+    /// # Errors
+    /// What the system says when it is to be watched no more.
     pub fn into_lent(self) -> io::Result<Socket> {
         Ok(match self {
             IdleSocket::Tcp(stream) => Socket::Tcp(stream.into_std()?),

@@ -63,6 +63,9 @@ impl Session {
     }
 
     /// Takes bytes that are to be sent: as many as there is room for.
+    ///
+    /// # Errors
+    /// What the TLS session says: its buffers fail for no other reason.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.connection.writer().write(bytes)
     }

@@ -85,6 +85,10 @@ impl OpenCursor {
     /// Reads at most so many documents and about 16 MB (one document at least) into the array that
     /// is open in `answer`; tells whether the cursor has no more. Looks one document ahead, so that
     /// the last batch says that it is the last.
+    ///
+    /// # Errors
+    /// What the documents fail with; what ends the operation; that the answer is larger than there
+    /// is memory for.
     pub fn next_batch(
         &mut self,
         answer: &mut DocumentBuilder,

@@ -33,6 +33,9 @@ pub struct LegacyReply {
 
 impl LegacyQuery {
     /// Reads a whole message, its header included (which was decoded before).
+    ///
+    /// # Errors
+    /// `WireError` names the field that isn't there or isn't what it must be.
     pub fn decode(mut message: Bytes) -> Result<LegacyQuery, WireError> {
         let mut reader = skip_header(&mut message)?;
         reader.i32("the query's flags")?;
@@ -72,6 +75,9 @@ impl LegacyQuery {
 
 impl LegacyReply {
     /// Reads a whole message, its header included (which was decoded before).
+    ///
+    /// # Errors
+    /// `WireError` names the field that isn't there or isn't what it must be.
     pub fn decode(mut message: Bytes) -> Result<LegacyReply, WireError> {
         let mut reader = skip_header(&mut message)?;
         reader.i32("the reply's flags")?;

@@ -117,12 +117,18 @@ impl Message {
     }
 
     /// Reads a whole message, its header included (which was decoded before).
+    ///
+    /// # Errors
+    /// `WireError` names the section or field that isn't there or isn't what it must be.
     pub fn decode(message: Bytes) -> Result<Message, WireError> {
         Message::decode_as(message, false)
     }
 
     /// As [`Message::decode`], of an answer: the documents in it are as deep as any, and lie
     /// deeper.
+    ///
+    /// # Errors
+    /// As [`Message::decode`].
     pub fn decode_answer(message: Bytes) -> Result<Message, WireError> {
         Message::decode_as(message, true)
     }

@@ -35,6 +35,9 @@ impl Reader {
     }
 
     /// Cuts `count` bytes off the front.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] if there are fewer.
     pub fn take(&mut self, count: usize, field: &'static str) -> Result<Bytes, WireError> {
         if count > self.rest.len() {
             return Err(WireError::Truncated { end: self.end, field });
@@ -43,29 +46,44 @@ impl Reader {
     }
 
     /// Cuts a part of `count` bytes off the front, to be read on its own.
+    ///
+    /// # Errors
+    /// As [`Reader::take`].
     pub fn part(&mut self, count: usize, field: &'static str) -> Result<Reader, WireError> {
         let before = self.end - self.rest.len();
         Ok(Reader::new(self.take(count, field)?, before).of_answer(self.is_answer))
     }
 
     /// Reads one byte.
+    ///
+    /// # Errors
+    /// As [`Reader::take`].
     pub fn u8(&mut self, field: &'static str) -> Result<u8, WireError> {
         Ok(self.take(1, field)?[0])
     }
 
     /// Reads four bytes, little-endian.
+    ///
+    /// # Errors
+    /// As [`Reader::take`].
     pub fn i32(&mut self, field: &'static str) -> Result<i32, WireError> {
         let bytes = self.take(size_of::<i32>(), field)?;
         Ok(i32::from_le_bytes(bytes[..].try_into().expect("four bytes were cut")))
     }
 
     /// Reads eight bytes, little-endian.
+    ///
+    /// # Errors
+    /// As [`Reader::take`].
     pub fn i64(&mut self, field: &'static str) -> Result<i64, WireError> {
         let bytes = self.take(size_of::<i64>(), field)?;
         Ok(i64::from_le_bytes(bytes[..].try_into().expect("eight bytes were cut")))
     }
 
     /// Reads a name that a zero byte ends.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] if none ends it; [`WireError::Utf8`].
     pub fn name(&mut self, field: &'static str) -> Result<String, WireError> {
         let zero = self.rest.iter().position(|byte| *byte == 0);
         let Some(length) = zero else {
@@ -77,6 +95,9 @@ impl Reader {
     }
 
     /// Reads one document and validates it. Its bytes are shared with the message's.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] if it is cut short; what makes it no document.
     pub fn document(&mut self, field: &'static str) -> Result<DocumentBuf, WireError> {
         let prefix = self.rest.get(..size_of::<i32>());
         let Some(prefix) = prefix else {
