@@ -30,12 +30,19 @@ impl Target {
     }
 
     /// Opens what must be there already.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if it isn't there, another process has the directory, or the server
+    /// can't be reached.
     pub fn open(&self) -> Result<Box<dyn Backend>, Failure> {
         self.check_there()?;
         self.open_or_make()
     }
 
     /// As [`Target::open`], to pass over a collection once.
+    ///
+    /// # Errors
+    /// As [`Target::open`].
     pub fn open_to_stream(&self) -> Result<Box<dyn Backend>, Failure> {
         self.check_there()?;
         self.open_or_make_to_stream()
@@ -53,6 +60,9 @@ impl Target {
     }
 
     /// As [`Target::open_or_make`], to fill a collection.
+    ///
+    /// # Errors
+    /// As [`Target::open`], but that the directory may be missing.
     pub fn open_or_make_to_stream(&self) -> Result<Box<dyn Backend>, Failure> {
         match &self.uri {
             Some(_) => self.open_or_make(),
@@ -61,6 +71,9 @@ impl Target {
     }
 
     /// Opens it; makes the data directory where there is none.
+    ///
+    /// # Errors
+    /// As [`Target::open`], but that the directory may be missing.
     pub fn open_or_make(&self) -> Result<Box<dyn Backend>, Failure> {
         match &self.uri {
             Some(uri) => Ok(Box::new(backend::Remote::connect(&server_of(uri)?)?)),
@@ -70,6 +83,9 @@ impl Target {
 }
 
 /// The server that was given as `--uri`.
+///
+/// # Errors
+/// [`Failure::Usage`] if it is no such URI.
 pub fn server_of(uri: &str) -> Result<ServerUri, Failure> {
     ServerUri::parse(uri, std::env::var("FROND_PASSWORD").ok())
 }

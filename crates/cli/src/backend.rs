@@ -36,6 +36,10 @@ pub trait Backend {
 
 impl dyn Backend + '_ {
     /// Runs a command on a database.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] with the database's answer; [`Failure::Failed`] if the server can't be
+    /// reached any more.
     pub fn execute(
         &mut self,
         database: &str,
@@ -46,6 +50,9 @@ impl dyn Backend + '_ {
 
     /// Runs a command that answers with a cursor and shows each document of all its batches to
     /// `visit`, in their order. Holds one batch at a time.
+    ///
+    /// # Errors
+    /// As `execute`, of the first batch that fails; what `visit` fails with.
     pub fn for_each_document(
         &mut self,
         database: &str,
@@ -98,11 +105,18 @@ pub struct Embedded {
 impl Embedded {
     /// Opens a data directory, making it where it is missing; `in_use` is what to do where a server
     /// runs on it.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if it can't be made or read, or another process has it (`in_use` is in
+    /// the message then).
     pub fn open(directory: &Path, in_use: &str) -> Result<Embedded, Failure> {
         Embedded::open_with(directory, FrondOptions::default(), in_use)
     }
 
     /// As [`Embedded::open`], for whoever passes over a collection once: with a small cache.
+    ///
+    /// # Errors
+    /// As [`Embedded::open`].
     pub fn open_to_stream(directory: &Path, in_use: &str) -> Result<Embedded, Failure> {
         refuse_huge_pages();
         let mut options = FrondOptions::default();
@@ -214,6 +228,9 @@ pub struct UserLogin {
 
 impl Remote {
     /// Connects to a server, and logs in if there is a user.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if nothing answers there, or the login is refused.
     pub fn connect(server: &ServerUri) -> Result<Remote, Failure> {
         let address = &server.address;
         match Client::connect(address) {

@@ -86,6 +86,10 @@ pub enum Format {
 }
 
 /// Reads `reader` as `format`; `name` is its file's name, where it has one.
+///
+/// # Errors
+/// [`Failure::Failed`] if it can't be read, or its format can't be told; what the format's head is
+/// refused for.
 pub fn open(
     reader: impl Read + Send + 'static,
     name: Option<&str>,

@@ -23,6 +23,9 @@ pub struct WholeFile {
 
 impl WholeFile {
     /// Begins to write the file `path`.
+    ///
+    /// # Errors
+    /// What the system says: the file, or its sibling that becomes it, can't be opened.
     pub fn begin(path: &Path) -> io::Result<WholeFile> {
         // What a link leads to is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -43,6 +46,10 @@ impl WholeFile {
     }
 
     /// All is written: the file is there.
+    ///
+    /// # Errors
+    /// What the system says; that other bytes are there than were written. The file is as it was
+    /// then.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()?;
         let Some((partial, path)) = &self.renaming else { return Ok(()) };

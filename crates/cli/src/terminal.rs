@@ -62,6 +62,9 @@ impl Terminal {
     }
 
     /// Writes what is buffered.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn finish(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)
     }

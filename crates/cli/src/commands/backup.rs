@@ -81,6 +81,11 @@ pub struct Backup {
 
 impl Backup {
     /// Does one of the four.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a name that doesn't go with the rest; [`Failure::Failed`] if the place
+    /// or the directory can't be opened, read or written, or not all could be backed up or verified;
+    /// [`Failure::Warned`] if the place was damaged and is whole again.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let place = absolute(&self.place)?;
         if self.list || self.verify || self.remove.is_some() {
@@ -176,6 +181,9 @@ impl Backup {
 }
 
 /// Tells what is damaged in a place, the first of it.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
 pub fn tell_damages(terminal: &mut Terminal, damages: &[StorageDamage]) -> Result<(), Failure> {
     for damage in damages.iter().take(SHOWN_MAX) {
         let what = terminal.paint(Style::Removed, plain(&damage.what));
@@ -269,6 +277,9 @@ fn tell_lacking(terminal: &mut Terminal, place: &str, backup: &str) -> Result<()
 }
 
 /// Makes `directory` a data directory as a backup at `place` has it.
+///
+/// # Errors
+/// [`Failure::Failed`] if the directory isn't empty, or the backup can't be read.
 pub fn restore(
     terminal: &mut Terminal,
     place: &str,
@@ -314,6 +325,10 @@ const SERVED: &str = "stop it first, or back it up while it serves: frond serve 
                       then frond backup PLACE --from http://HOST:PORT";
 
 /// Makes a database, or a collection, in `directory` what a backup at `place` has of it.
+///
+/// # Errors
+/// [`Failure::Failed`] if the directory or the backup can't be opened, or the backup lacks what is
+/// asked for.
 pub fn restore_part(
     terminal: &mut Terminal,
     place: &str,

@@ -42,6 +42,9 @@ pub struct Blame {
 
 impl Blame {
     /// Shows the fields.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such collection or document.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondBlame", Value::Int32(1));

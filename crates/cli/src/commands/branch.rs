@@ -76,6 +76,10 @@ pub struct Branch {
 
 impl Branch {
     /// Does one of the three.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if the branch is missing, taken, protected or not
+    /// committed.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondBranch", Value::Int32(1));

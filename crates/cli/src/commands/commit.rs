@@ -55,6 +55,10 @@ pub struct Commit {
 
 impl Commit {
     /// Makes the commit and tells its id.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if nothing has changed, a merge waits or a policy
+    /// says no.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let command = self.command()?;
         let mut backend = self.target.open()?;
@@ -98,6 +102,9 @@ pub fn command(message: &str, author: &str) -> DocumentBuf {
 }
 
 /// Tells a commit that was made: `[main 3k2j9q…] first items`.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
 pub fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     let answer = answer.view();
     let id = terminal.paint(Style::Changed, text_of(answer, "commitId"));

@@ -39,6 +39,9 @@ pub struct Conflicts {
 
 impl Conflicts {
     /// Lists them.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such database.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondConflicts", Value::Int32(1));
@@ -67,6 +70,9 @@ impl Conflicts {
 }
 
 /// Prints one conflict: its id, its document, and each path as the three versions have it.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
 pub fn tell(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Result<(), Failure> {
     let id = terminal.paint(Style::Changed, text_of(conflict, "id"));
     let collection = plain(text_of(conflict, "collection"));

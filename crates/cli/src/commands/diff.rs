@@ -66,6 +66,9 @@ pub struct Diff {
 
 impl Diff {
     /// Shows the difference.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such version or collection.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut backend = self.target.open()?;
         let shown = Shown {
@@ -97,6 +100,9 @@ pub struct Shown {
 }
 
 /// Shows how two versions differ.
+///
+/// # Errors
+/// As [`Backend::for_each_document`](crate::backend::Backend).
 pub fn show(
     backend: &mut dyn Backend,
     terminal: &mut Terminal,
@@ -168,6 +174,9 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints one row.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn row(&mut self, row: Document<'_>) -> Result<(), Failure> {
         let collection = text_of(row, "collection");
         let change = text_of(row, "change");
@@ -203,6 +212,9 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints what is left to say.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.tell_passed_over()
     }
@@ -247,6 +259,9 @@ impl<'a> Printer<'a> {
 }
 
 /// Prints the `changes` of a row, a field on each line.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
 pub fn tell_fields(
     terminal: &mut Terminal,
     row: Document<'_>,

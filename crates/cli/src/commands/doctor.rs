@@ -77,6 +77,9 @@ pub struct Doctor {
 
 impl Doctor {
     /// Looks at everything.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if something is wrong, or it can't be looked at.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         if let Some(store) = &self.store {
             return look_at_store(terminal, store);

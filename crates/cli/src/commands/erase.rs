@@ -59,6 +59,9 @@ pub struct Erase {
 
 impl Erase {
     /// Asks, and erases.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is nothing to erase, or a merge waits.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut backend = self.target.open()?;
         if self.commits {

@@ -76,6 +76,10 @@ pub struct Export {
 
 impl Export {
     /// Writes the documents as they come, a batch at a time.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for CSV without columns; as [`Target::open`]; [`Failure::Failed`] if the
+    /// file can't be written.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         self.target.prepare_to_stream();
         if self.format == Format::Csv && self.fields.is_empty() {

@@ -33,6 +33,9 @@ pub struct Fsck {
 
 impl Fsck {
     /// Checks it.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the directory can't be opened, or is damaged.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let directory = self.data.display();
         check_there(&self.data, ": name one with --data")?;

@@ -58,6 +58,9 @@ pub struct Gc {
 
 impl Gc {
     /// Collects.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if something reachable can't be read.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         if let Some(place) = &self.place {
             return collect_place(terminal, place);

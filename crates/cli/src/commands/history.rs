@@ -50,6 +50,9 @@ pub struct History {
 
 impl History {
     /// Shows the versions.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such collection.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut backend = self.target.open()?;
         let mut is_first = true;

@@ -93,6 +93,10 @@ pub struct Import {
 
 impl Import {
     /// Imports the file.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]; [`Failure::Failed`] if the file can't be read, or documents were
+    /// refused.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         self.target.prepare_to_stream();
         let (source, progress) = self.open_source()?;

@@ -89,6 +89,9 @@ pub struct Log {
 
 impl Log {
     /// Lists the commits.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such version or collection.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let command = self.command()?;
         let mut backend = self.target.open()?;
@@ -178,6 +181,9 @@ fn draw(terminal: &mut Terminal, graph: &mut Graph, commit: Document<'_>) -> Res
 }
 
 /// A date as milliseconds since 1970: a day (its beginning in UTC), or a moment as RFC 3339 has it.
+///
+/// # Errors
+/// [`Failure::Usage`] if it is none.
 pub fn parse_date(text: &str) -> Result<i64, Failure> {
     // A date parses from a moment, too, and would lose its time.
     let day = text.parse::<Date>().ok().filter(|_| !text.contains([':', 'T', ' ']));
@@ -194,6 +200,9 @@ pub fn parse_date(text: &str) -> Result<i64, Failure> {
 }
 
 /// A commit on one line: the beginning of its id, and the first line of its message.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
 pub fn one_line(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failure> {
     let id: String = text_of(commit, "commitId").chars().take(SHORT_ID_LETTERS).collect();
     let message = plain(text_of(commit, "message"));
@@ -202,6 +211,9 @@ pub fn one_line(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Fai
 }
 
 /// A commit as a paragraph: its id, author and date, and its message.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
 pub fn whole(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failure> {
     let heading = format!("commit {}", text_of(commit, "commitId"));
     writeln!(terminal, "{}", terminal.paint(Style::Changed, heading))?;

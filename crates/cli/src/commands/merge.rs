@@ -77,6 +77,10 @@ const OPERATION_FAILED: i64 = 96;
 
 impl Merge {
     /// Merges, continues or aborts.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] for all other
+    /// reasons.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let command = self.command()?;
         run(self.target.open()?, terminal, &self.database, &command)
@@ -131,6 +135,9 @@ pub struct Rules {
 
 impl Rules {
     /// Appends them to a command.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a rule that isn't `COLLECTION.PATH=RULE`.
     pub fn append_to(&self, command: &mut DocumentBuilder) -> Result<(), Failure> {
         for (name, text) in [
             ("onConflict", &self.on_conflict),
@@ -170,6 +177,9 @@ impl Rules {
 }
 
 /// Runs a command that merges, and tells how it ended; the exit code is 1 if conflicts wait.
+///
+/// # Errors
+/// As [`run_and_tell`].
 pub fn run(
     backend: Box<dyn Backend>,
     terminal: &mut Terminal,
@@ -180,6 +190,9 @@ pub fn run(
 }
 
 /// The same for a command whose success is told by `tell`.
+///
+/// # Errors
+/// [`Failure::Told`] if conflicts wait; [`Failure::Refused`] for all other reasons.
 pub fn run_and_tell(
     mut backend: Box<dyn Backend>,
     terminal: &mut Terminal,

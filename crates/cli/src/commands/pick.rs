@@ -65,6 +65,10 @@ struct Pick {
 
 impl CherryPick {
     /// Makes the commit, or tells what conflicts.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] if there is
+    /// no such commit.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         // The author stays who made the changes, unless one is named.
         self.pick.run("frondCherryPick", self.pick.author.given(), terminal)
@@ -73,6 +77,10 @@ impl CherryPick {
 
 impl Revert {
     /// Makes the commit, or tells what conflicts.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] if there is
+    /// no such commit.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         self.pick.run("frondRevert", Some(&self.pick.author.name()), terminal)
     }

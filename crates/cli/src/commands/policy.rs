@@ -50,6 +50,10 @@ pub struct Policy {
 
 impl Policy {
     /// Does one of the four.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if `--set` is no document; as [`Target::open`]; [`Failure::Refused`] for
+    /// what no policy can say.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondPolicy", Value::Int32(1));

@@ -55,6 +55,10 @@ pub struct Rebase {
 
 impl Rebase {
     /// Rebases the branch.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] if something
+    /// isn't committed.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondRebase", Value::Int32(1));

@@ -58,6 +58,10 @@ pub struct Reflog {
 
 impl Reflog {
     /// Lists the changes.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for what is no date; as [`Target::open`]; [`Failure::Refused`] if there
+    /// is no such branch.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondReflog", Value::Int32(1));

@@ -106,6 +106,9 @@ enum RemoteCommand {
 
 impl Remotes {
     /// Does one of the three.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if there is no such database or remote, or the directory is in use.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
@@ -155,6 +158,9 @@ pub struct Clone {
 
 impl Clone {
     /// Clones.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the place can't be read, or the database exists.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let place = absolute(&self.place)?;
         check_place(&place)?;
@@ -200,6 +206,9 @@ pub struct Fetch {
 
 impl Fetch {
     /// Fetches.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the remote is not known or can't be read.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
@@ -242,6 +251,9 @@ pub struct Pull {
 
 impl Pull {
     /// Pulls; the exit code is 1 if conflicts wait.
+    ///
+    /// # Errors
+    /// As `fetch`; [`Failure::Told`] if conflicts wait.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
@@ -306,6 +318,10 @@ pub struct Push {
 
 impl Push {
     /// Pushes.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the remote is not known, can't be written, or has commits that are
+    /// not here.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;

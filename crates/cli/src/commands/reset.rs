@@ -42,6 +42,10 @@ pub struct Reset {
 
 impl Reset {
     /// Moves the branch.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such version, or the branch is
+    /// protected.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondReset", Value::Int32(1));

@@ -67,6 +67,9 @@ pub struct Resolve {
 
 impl Resolve {
     /// Resolves the conflict and tells how many are left.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such conflict.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let command = self.command()?;
         let mut backend = self.target.open()?;

@@ -80,6 +80,10 @@ pub struct Restore {
 
 impl Restore {
     /// Restores it.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if a name is missing; as [`Target::open`]; [`Failure::Refused`] if the
+    /// version lacks what is asked for.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         if let Some(place) = &self.backup {
             if let Some(database) = &self.of_database {

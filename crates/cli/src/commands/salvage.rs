@@ -44,6 +44,9 @@ pub struct Salvage {
 
 impl Salvage {
     /// Salvages.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if one of the directories can't be used, or something is lost.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let (from, to) = (self.data.display(), self.to.display());
         // It may lack its manifest.
@@ -70,6 +73,9 @@ impl Salvage {
 }
 
 /// Tells what was saved and what is lost.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
 pub fn tell(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
     show(terminal, "damaged: ", &report.damages)?;
     for collection in &report.collections {
@@ -82,6 +88,9 @@ pub fn tell(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failu
 }
 
 /// Tells what is lost.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
 pub fn tell_lost(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
     for SalvagedCollection { database, name, documents, lost, .. } in &report.collections {
         let strong = terminal.paint(Style::Strong, format!("{}.{}", plain(database), plain(name)));

@@ -180,6 +180,9 @@ fn parse_parameter(text: &str) -> Result<bool, String> {
 
 /// Reads a number of bytes, `64MB` or the like; units are binary, as everywhere where memory is
 /// meant.
+///
+/// # Errors
+/// Says what of it is no size.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let shift = match text[digits.len()..].trim().to_ascii_uppercase().as_str() {
@@ -218,6 +221,10 @@ fn check_free(listen: &str) -> Result<(), Failure> {
 
 impl Serve {
     /// Runs until a signal.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]; [`Failure::Failed`] if the directory, an address or a certificate can't
+    /// be used.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let (listen, unix_socket) = (self.network.address()?, self.network.unix_socket()?);
         let tls = self.network.tls()?;

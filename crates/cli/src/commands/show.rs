@@ -45,6 +45,9 @@ pub struct Show {
 
 impl Show {
     /// Shows the commit.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such version.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondShow", Value::Int32(1));

@@ -39,6 +39,9 @@ pub struct Status {
 
 impl Status {
     /// Shows the status.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such database or branch.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let documents = i64::from(self.documents);
         let command = document! { "frondStatus": 1_i32, "documents": documents };

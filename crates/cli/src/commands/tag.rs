@@ -53,6 +53,10 @@ pub struct Tag {
 
 impl Tag {
     /// Does one of the three.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if the tag is missing or taken, or there is no
+    /// such version.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondTag", Value::Int32(1));

@@ -44,6 +44,9 @@ pub struct Tour {
 
 impl Tour {
     /// Walks through all steps.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the directory can't be made, isn't empty or can't be written.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let directory = match &self.keep {
             Some(directory) => empty_directory(directory)?,

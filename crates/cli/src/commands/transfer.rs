@@ -30,6 +30,9 @@ pub struct Connection {
 
 impl Connection {
     /// What the arguments and the environment say.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the token's file can't be read or is empty.
     pub fn options(&self) -> Result<HttpOptions, Failure> {
         let token = match &self.token_file {
             Some(file) => {
@@ -45,6 +48,9 @@ impl Connection {
     }
 
     /// Opens the remote `name` of `database`.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if there is no such remote; as [`Connection::open`].
     pub fn open_named(
         &self,
         name: &str,
@@ -54,6 +60,9 @@ impl Connection {
     }
 
     /// As [`Connection::open_named`], to read from it.
+    ///
+    /// # Errors
+    /// As [`Connection::open_named`]; [`Failure::Failed`] if its directory isn't there.
     pub fn open_to_read(
         &self,
         name: &str,
@@ -64,6 +73,9 @@ impl Connection {
     }
 
     /// Opens the repository at `place`, for `database`.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the place doesn't answer, or is in use by another process.
     pub fn open(&self, place: &str, database: &Repository) -> Result<Box<dyn Remote>, Failure> {
         let opened = frond_remote::open(place, &database.name().name, &self.options()?);
         opened.map_err(|error| {
@@ -80,12 +92,18 @@ impl Connection {
 }
 
 /// The text of the file `file`, which `serve` or another command was told to use.
+///
+/// # Errors
+/// [`Failure::Failed`] with the file's name and what the system says.
 pub fn read_text(file: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(file)
         .map_err(|error| Failure::failed(format!("{}: {}", file.display(), describe(&error))))
 }
 
 /// The place with its directory made absolute, so that it is found from anywhere.
+///
+/// # Errors
+/// [`Failure::Failed`] if no remote can have that form.
 pub fn absolute(place: &str) -> Result<String, Failure> {
     let RemoteUrl::Directory(place) = RemoteUrl::parse(place).map_err(failure)? else {
         return Ok(place.to_owned());
@@ -102,6 +120,9 @@ pub fn absolute(place: &str) -> Result<String, Failure> {
 }
 
 /// Refuses a directory that isn't there: opening it to write would make it.
+///
+/// # Errors
+/// [`Failure::Failed`] then, and if no remote can have that form.
 pub fn check_place(place: &str) -> Result<(), Failure> {
     let RemoteUrl::Directory(place) = RemoteUrl::parse(place).map_err(failure)? else {
         return Ok(());

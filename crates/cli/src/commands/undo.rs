@@ -46,6 +46,10 @@ pub struct Undo {
 
 impl Undo {
     /// Undoes a change.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; [`Failure::Refused`] if there is no such change, or the branch has
+    /// moved on.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondUndo", Value::Int32(1));

@@ -1,9 +1,9 @@
 //! docs/walkthrough.md is run: each command that it shows must give the output that it shows.
 //!
 //! - A block ` ```json NAME ` is a file NAME in the directory where the commands run.
-//! - In a block ` ```console `, a line `$ frond
-//!   ...` is a command, and the lines up to the next one are what it prints, standard output first, then errors. `$
-//!   echo '...' | frond ...` gives it its input.
+//! - In a block ` ```console `, a line `$ frond ...` is a command, and the lines up to the next one
+//!   are what it prints, standard output first, then errors. `$ echo '...' | frond ...` gives it its
+//!   input.
 //! - `…` stands for any text within a line: ids and dates are others each time.
 
 use super::Directory;

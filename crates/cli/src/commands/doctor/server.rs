@@ -8,6 +8,9 @@ use crate::output::counted;
 
 impl Report<'_> {
     /// Tells how a server is, by its `serverStatus`.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn server(&mut self, status: Document<'_>) -> Result<(), Failure> {
         let part = |parent: Document<'_>, name: &str| {
             parent

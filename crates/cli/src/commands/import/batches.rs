@@ -41,6 +41,9 @@ pub struct Batch {
 }
 
 /// Reads `source` to its end and gives each batch to `write`, until that says `false`.
+///
+/// # Errors
+/// What the source says where it can't be read; what `write` fails with.
 pub fn read_batches(
     source: Source,
     limits: BatchLimits,

@@ -75,6 +75,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a batch; `lines` are its documents' lines.
+    ///
+    /// # Errors
+    /// As [`Backend::execute`](crate::backend::Backend); documents that are refused are counted.
     pub fn write(
         &mut self,
         backend: &mut dyn Backend,
@@ -113,6 +116,9 @@ impl<'a> Writer<'a> {
 
     /// Writes a document that is too long to be held, if it can be put into the database as it
     /// comes; otherwise it is held all the same, up to a limit.
+    ///
+    /// # Errors
+    /// As [`Writer::write`]; [`Failure::Failed`] if the source can't be read.
     pub fn stream(
         &mut self,
         backend: &mut dyn Backend,
@@ -182,6 +188,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Removes the documents of the collection that the file didn't hold.
+    ///
+    /// # Errors
+    /// As [`Writer::write`].
     pub fn remove_others(&mut self, backend: &mut dyn Backend) -> Result<(), Failure> {
         let mut find = DocumentBuilder::new();
         find.append("find", Value::String(self.collection));

@@ -65,6 +65,9 @@ const UNIX: &str = "unix:";
 
 impl NetworkArguments {
     /// The address to listen on.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if there are two.
     pub fn address(&self) -> Result<String, Failure> {
         let mut addresses = self.listen.iter().filter(|listen| !listen.starts_with(UNIX));
         let address = addresses.next().map_or(ADDRESS_DEFAULT, String::as_str);
@@ -79,6 +82,9 @@ impl NetworkArguments {
     }
 
     /// The socket of the Unix domain to listen on.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if there are two, or one has no path.
     pub fn unix_socket(&self) -> Result<Option<UnixSocketOptions>, Failure> {
         let mut paths = self.listen.iter().filter_map(|listen| listen.strip_prefix(UNIX));
         let Some(path) = paths.next() else { return Ok(None) };
@@ -95,6 +101,9 @@ impl NetworkArguments {
     }
 
     /// How to speak TLS, if at all.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if mode and files don't go together.
     pub fn tls(&self) -> Result<Option<TlsOptions>, Failure> {
         let mode = match self.tls_mode {
             Mode::Disabled => match &self.tls_certificate_key_file {

@@ -34,6 +34,9 @@ pub struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     /// A stage on an empty directory.
+    ///
+    /// # Errors
+    /// As [`Embedded::open`].
     pub fn open(directory: &Path, terminal: &'a mut Terminal) -> Result<Stage<'a>, Failure> {
         let backend = Box::new(Embedded::open(directory, STOP_IT)?);
         let (_, counters) = backend.frond().counters();
@@ -48,6 +51,9 @@ impl<'a> Stage<'a> {
     }
 
     /// Runs a command, given as JSON, and counts its time into the step's.
+    ///
+    /// # Errors
+    /// As [`Stage::look`].
     pub fn run(&mut self, database: &str, command: &str) -> Result<DocumentBuf, Failure> {
         let begun = Instant::now();
         let answer = self.look(database, command);
@@ -56,6 +62,9 @@ impl<'a> Stage<'a> {
     }
 
     /// Runs a command that only looks at what a step did: its time doesn't count.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] or [`Failure::Failed`] if the command, or one of its writes, fails.
     pub fn look(&mut self, database: &str, command: &str) -> Result<DocumentBuf, Failure> {
         let command = extended_json::parse(command)
             .map_err(|error| Failure::failed(format!("{error} in {command}")))?;
@@ -65,6 +74,9 @@ impl<'a> Stage<'a> {
     }
 
     /// Ends a step's commands: prints its heading, with what they cost.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn heading(&mut self, title: &str) -> Result<(), Failure> {
         self.step += 1;
         let cost = self.cost()?;
@@ -94,6 +106,9 @@ impl<'a> Stage<'a> {
     }
 
     /// Bytes of all files in the data directory.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if a directory can't be read.
     pub fn disk_bytes(&self) -> Result<u64, Failure> {
         let told = |error| Failure::file(&self.directory.display().to_string(), &error);
         let mut total = 0;
@@ -113,12 +128,18 @@ impl<'a> Stage<'a> {
     }
 
     /// Prints a line of text.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn text(&mut self, line: &str) -> Result<(), Failure> {
         Ok(writeln!(self.terminal, "{INDENT}{line}")?)
     }
 
     /// Prints what one would type in mongosh, where the prompt is the database's name, or `...`
     /// on a line that goes on.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn typed(&mut self, database: &str, command: &str) -> Result<(), Failure> {
         let mark = if database == "..." { "" } else { ">" };
         let prompt = self.terminal.paint(Style::Quiet, format!("{database}{mark}"));
@@ -127,6 +148,9 @@ impl<'a> Stage<'a> {
     }
 
     /// Closes the database.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if not all could be made durable.
     pub fn close(self) -> Result<(), Failure> {
         self.backend.close()
     }
