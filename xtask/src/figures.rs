@@ -3,20 +3,19 @@
 
 use std::path::Path;
 
-use crate::walls;
+use crate::{documentation, walls};
 
 pub fn print(root: &Path) -> Result<(), String> {
     let (mut lines, mut longest, mut functions, mut assertions) =
         (Vec::new(), (0, String::new()), 0, 0);
     let (mut fallible, mut with_errors, mut examples) = (0, 0, 0);
     for path in crate::tracked(root, ".rs")? {
-        let shown = path.display().to_string();
-        if !shown.starts_with("crates/") || !shown.contains("/src/") || shown.ends_with("tests.rs")
-        {
+        if !documentation::is_source(&path) {
             continue;
         }
+        let shown = path.display().to_string();
         let text = crate::read(root, &path)?;
-        let code = text.split("#[cfg(test)]\nmod").next().unwrap_or_default();
+        let code = documentation::of_product(&text);
         lines.push(code.lines().count());
         for (name, length) in functions_of(code) {
             if length > longest.0 {
@@ -31,10 +30,10 @@ pub fn print(root: &Path) -> Result<(), String> {
             };
             assertions += code.lines().filter(asserting).count();
         }
-        let (all, told) = results(code);
-        fallible += all;
-        with_errors += told;
-        examples += code.lines().filter(|line| is_example(line.trim_start())).count();
+        let found = documentation::fallible(code);
+        fallible += found.len();
+        with_errors += found.iter().filter(|found| found.is_told).count();
+        examples += examples_of(code);
     }
     lines.sort_unstable();
     let at = |share: usize| lines.get(lines.len() * share / 100).copied().unwrap_or_default();
@@ -84,33 +83,16 @@ fn is_declaration(before: &str) -> bool {
     })
 }
 
-/// How many public functions return a `Result`, and how many of them say when they fail.
-fn results(code: &str) -> (usize, usize) {
-    let lines: Vec<&str> = code.lines().collect();
-    let (mut all, mut told) = (0, 0);
-    for (at, line) in lines.iter().enumerate() {
-        if !line.trim_start().starts_with("pub fn ") {
-            continue;
-        }
-        let head: String = lines[at..].iter().take(12).copied().collect::<Vec<_>>().join(" ");
-        let head = head.split([';', '{']).next().unwrap_or_default();
-        if !head.contains("-> Result<") && !head.contains("-> io::Result<") {
-            continue;
-        }
-        all += 1;
-        let above = lines[..at].iter().rev();
-        let mut above = above.take_while(|line| {
-            line.trim_start().starts_with("///") || line.trim_start().starts_with("#[")
-        });
-        told += usize::from(above.any(|line| line.contains("# Errors")));
+/// How many examples of a file rustdoc runs: blocks that are Rust, as they are unless they say
+/// otherwise, and neither text nor ignored.
+fn examples_of(code: &str) -> usize {
+    let (mut count, mut is_open) = (0, false);
+    for line in code.lines().map(str::trim_start) {
+        let fence = line.strip_prefix("//! ```").or_else(|| line.strip_prefix("/// ```"));
+        let Some(language) = fence else { continue };
+        is_open = !is_open;
+        let is_rust = language.is_empty() || ["rust", "no_run", "should_panic"].contains(&language);
+        count += usize::from(is_open && is_rust);
     }
-    (all, told)
-}
-
-/// Whether a line opens an example that rustdoc runs.
-fn is_example(line: &str) -> bool {
-    let Some(fence) = line.strip_prefix("//! ```").or_else(|| line.strip_prefix("/// ```")) else {
-        return false;
-    };
-    fence.starts_with("rust") || fence.starts_with("no_run")
+    count
 }

@@ -2,11 +2,12 @@
 //!
 //! Checked by `tidy`: imports between crates go one way only ([`layers`]), and those between the
 //! rooms of a crate but for what is counted there ([`walls`]); files stay short, and nothing that
-//! was left open or belongs to one machine stands in them ([`lines`]); a `format` module that
-//! changed has its document changed with it ([`formats`]); COMPATIBILITY.md has the tables that the
-//! code has ([`compatibility`]).
+//! was left open or belongs to one machine stands in them ([`lines`]); functions say when they fail,
+//! and no link is dead ([`documentation`]); a `format` module that changed has its document changed
+//! with it ([`formats`]); COMPATIBILITY.md has the tables that the code has ([`compatibility`]).
 
 mod compatibility;
+mod documentation;
 mod figures;
 mod formats;
 mod fuzz;
@@ -26,7 +27,8 @@ use std::time::Instant;
 
 const USAGE: &str = "usage: cargo xtask tidy | ci | long | bless | compatibility | figures | fuzz | mutants
 
-  tidy   checks layers, walls inside crates, file lengths, marks left in the code, format documents
+  tidy   checks layers, walls inside crates, file lengths, marks left in the code, documentation, links,
+         format documents
   ci     everything: format, lints as errors, tests, documentation, tidy, a release build, then
          the drivers and tools of others (installed under target/) against a running server, a
           real S3-compatible store where Go can build it, a hundred kills of a server under load,
@@ -90,6 +92,7 @@ fn tidy(root: &Path) -> Result<(), String> {
     faults.extend(walls::check(root)?);
     faults.extend(words::check(root)?);
     faults.extend(lines::check(root)?);
+    faults.extend(documentation::check(root)?);
     faults.extend(formats::check(root)?);
     faults.extend(compatibility::check(root)?);
     if faults.is_empty() {

@@ -1,0 +1,200 @@
+//! What documentation must have: comments end where code does, a public function that may fail says
+//! with what, and no link between the pages is dead.
+//!
+//! All three are read off the text: what counts as public is `pub fn`, in a private module too, and
+//! what may fail is what returns a `Result`. Functions of tests, and of traits, don't count.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Where rustfmt ends lines of code; it leaves comments alone.
+const COLUMNS: usize = 100;
+
+/// Returns a line for each comment that is too long, each function that doesn't say when it fails
+/// and each link that leads nowhere.
+pub fn check(root: &Path) -> Result<Vec<String>, String> {
+    let mut faults = Vec::new();
+    for path in crate::tracked(root, ".rs")? {
+        let text = crate::read(root, &path)?;
+        for (position, line) in text.lines().enumerate() {
+            if is_long_comment(line) {
+                let place = format!("{}:{}", path.display(), position + 1);
+                faults.push(format!("{place}: a comment of more than {COLUMNS} columns"));
+            }
+        }
+        if is_source(&path) {
+            let untold = fallible(of_product(&text)).into_iter().filter(|found| !found.is_told);
+            faults.extend(untold.map(|Fallible { line, name, .. }| {
+                format!("{}:{line}: {name} may fail: say when, under `# Errors`", path.display())
+            }));
+        }
+    }
+    faults.extend(dead_links(root)?);
+    Ok(faults)
+}
+
+/// Whether functions of this file count.
+pub fn is_source(path: &Path) -> bool {
+    let shown = path.display().to_string();
+    shown.starts_with("crates/") && shown.contains("/src/") && !shown.ends_with("tests.rs")
+}
+
+/// What stands before a file's own tests.
+pub fn of_product(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod").next().unwrap_or_default()
+}
+
+/// A table's line and what has no space to break at may be longer.
+fn is_long_comment(line: &str) -> bool {
+    let inner = line.trim_start();
+    let is_comment = inner.starts_with("//");
+    let text = inner.trim_start_matches(['/', '!']).trim();
+    is_comment
+        && COLUMNS < line.chars().count()
+        && !text.starts_with('|')
+        && text.trim_start_matches(['-', '<', '[', '*']).trim().contains(' ')
+}
+
+/// A public function that returns a `Result`.
+pub struct Fallible {
+    line: usize,
+    name: String,
+    /// Whether its documentation says when it fails.
+    pub is_told: bool,
+}
+
+/// The public functions of a file that return a `Result`.
+pub fn fallible(code: &str) -> Vec<Fallible> {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(rest) = line.trim_start().strip_prefix("pub fn ") else { continue };
+        let head: String = lines[at..].iter().take(16).copied().collect::<Vec<_>>().join(" ");
+        let head = head.split([';', '{']).next().unwrap_or_default();
+        // What a parameter returns stands before.
+        let returned = head.rsplit_once(") -> ").map_or("", |(_, returned)| returned);
+        if !["Result<", "io::Result<"].iter().any(|result| returned.starts_with(result)) {
+            continue;
+        }
+        let above = lines[..at].iter().rev();
+        let mut above = above.take_while(|line| {
+            line.trim_start().starts_with("///") || line.trim_start().starts_with("#[")
+        });
+        found.push(Fallible {
+            line: at + 1,
+            name: rest.split(['(', '<']).next().unwrap_or_default().to_owned(),
+            is_told: above.any(|line| line.contains("# Errors")),
+        });
+    }
+    found
+}
+
+/// A line for each link of a page to a file or a heading that isn't there.
+fn dead_links(root: &Path) -> Result<Vec<String>, String> {
+    let mut faults = Vec::new();
+    let mut known: HashMap<PathBuf, HashSet<String>> = HashMap::new();
+    for path in crate::tracked(root, ".md")? {
+        let text = crate::read(root, &path)?;
+        for (line, target) in links(&text) {
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let directory = path.parent().unwrap_or(Path::new(""));
+            let to = if file.is_empty() { path.clone() } else { directory.join(file) };
+            let is_page = to.extension().is_some_and(|extension| extension == "md");
+            let is_there = root.join(&to).exists();
+            if is_there && is_page && !heading.is_empty() && !known.contains_key(&to) {
+                known.insert(to.clone(), headings(&crate::read(root, &to)?));
+            }
+            let leads =
+                heading.is_empty() || known.get(&to).is_none_or(|all| all.contains(heading));
+            if !is_there || !leads {
+                faults.push(format!("{}:{line}: the link to {target} is dead", path.display()));
+            }
+        }
+    }
+    Ok(faults)
+}
+
+/// The links of a page that lead to others of ours, with their lines.
+fn links(page: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    for (position, line) in outside_code(page) {
+        for rest in line.split("](").skip(1) {
+            let target = rest.split([')', ' ']).next().unwrap_or_default();
+            let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
+            if !is_elsewhere && !target.is_empty() {
+                found.push((position + 1, target));
+            }
+        }
+    }
+    found
+}
+
+/// What headings are called in links: small letters, no punctuation, hyphens for spaces; the
+/// second of a name has `-1` behind it.
+fn headings(page: &str) -> HashSet<String> {
+    let mut found: HashSet<String> = HashSet::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for (_, line) in outside_code(page) {
+        let Some(title) = line.strip_prefix('#').map(|rest| rest.trim_start_matches('#')) else {
+            continue;
+        };
+        let kept = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
+        let name: String = title.trim().to_lowercase().chars().filter(kept).collect();
+        let name = name.replace(' ', "-");
+        let count = counts.entry(name.clone()).or_default();
+        found.insert(if *count == 0 { name } else { format!("{name}-{count}") });
+        *count += 1;
+    }
+    found
+}
+
+/// The lines of a page that aren't in a fenced block of code, with their positions.
+fn outside_code(page: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    page.lines().enumerate().filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_ends_where_code_does() {
+        let long = "word ".repeat(30);
+        for (line, is_long) in [
+            (format!("/// {long}"), true),
+            (format!("    // {long}"), true),
+            (format!("//! | {long} |"), false),
+            (format!("    let text = \"{long}\";"), false),
+            (format!("/// <https://example.org/{}>", "x".repeat(100)), false),
+            ("/// Short.".to_owned(), false),
+        ] {
+            assert_eq!(is_long_comment(&line), is_long, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_may_fail_says_so() {
+        let code = "/// Told.\n///\n/// # Errors\n/// Then.\n#[must_use]\npub fn one() -> Result<(), E> {}\n\
+                    /// Not.\npub fn two(\n    a: u8,\n) -> io::Result<u8> {}\n\
+                    /// Can't fail.\npub fn three(f: impl Fn() -> Result<(), E>) -> Three {}\n\
+                    pub fn four<T>(f: impl Fn() -> Option<T>) -> Result<T> {}\n";
+        let found = fallible(code);
+        let found: Vec<_> =
+            found.iter().map(|it| (it.name.as_str(), it.line, it.is_told)).collect();
+        assert_eq!(found, [("one", 6, true), ("two", 8, false), ("four", 13, false)]);
+    }
+
+    #[test]
+    fn links_and_headings_are_found() {
+        let page = "# A `b`: c\n[x](other.md#what) and [y](#a-b-c), [z](https://example.org)\n\
+                    ```\n[no](no.md)\n# no\n```\n## A b c\n";
+        assert_eq!(links(page), [(2, "other.md#what"), (2, "#a-b-c")]);
+        let names: HashSet<String> = ["a-b-c", "a-b-c-1"].map(str::to_owned).into();
+        assert_eq!(headings(page), names);
+    }
+}
