@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use frond_db::name::percent_decode;
 
 use crate::backend::{self, Backend, ServerUri, UserLogin};
 use crate::directory::check_there;
@@ -136,20 +137,6 @@ impl ServerUri {
         };
         Ok(ServerUri { address, login })
     }
-}
-
-/// Replaces each `%` and two hexadecimal digits by their byte; `None` if that isn't possible.
-fn percent_decode(text: &str) -> Option<String> {
-    let mut decoded = Vec::new();
-    let mut parts = text.split('%');
-    decoded.extend_from_slice(parts.next()?.as_bytes());
-    for part in parts {
-        let digits =
-            part.get(..2).filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()))?;
-        decoded.push(u8::from_str_radix(digits, 16).ok()?);
-        decoded.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(decoded).ok()
 }
 
 /// What of a database is asked about: everything, a collection, or one document in it.

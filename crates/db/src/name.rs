@@ -5,11 +5,12 @@
 //! an ancestor `~n` or `^n`) is read only. The first `@` separates, so a branch's name may hold
 //! one.
 
-use frond_store::ChunkHash;
 use std::fmt;
 use std::sync::Arc;
 
 use frond_query::Code;
+use frond_store::ChunkHash;
+use percent_encoding::percent_decode_str;
 
 use crate::commit_id::CommitId;
 use crate::error::Error;
@@ -128,19 +129,17 @@ pub fn check_collection(database: &str, collection: &str) -> Result<(), Error> {
 
 /// Replaces each `%` and two hexadecimal digits by their byte; `None` if a `%` is followed by
 /// something else or the bytes aren't UTF-8.
-fn percent_decode(text: &str) -> Option<String> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut parts = text.split('%');
-    decoded.extend_from_slice(parts.next()?.as_bytes());
-    for part in parts {
-        let digits = part.get(..2)?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        decoded.push(u8::from_str_radix(digits, 16).ok()?);
-        decoded.extend_from_slice(&part.as_bytes()[2..]);
+pub fn percent_decode(text: &str) -> Option<String> {
+    let is_escape = |after: &str| match after.as_bytes() {
+        [high, low, ..] => high.is_ascii_hexdigit() && low.is_ascii_hexdigit(),
+        _ => false,
+    };
+    // The crate leaves as it is what is no escape.
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    String::from_utf8(decoded).ok()
+    let decoded = percent_decode_str(text).decode_utf8().ok()?;
+    Some(decoded.into_owned())
 }
 
 #[cfg(test)]

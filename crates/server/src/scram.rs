@@ -21,6 +21,7 @@ mod exchange;
 
 use std::num::NonZeroU32;
 
+use data_encoding::HEXLOWER;
 use frond_db::Error;
 use frond_doc::extended_json::base64;
 use frond_doc::{Document, DocumentBuilder, Value};
@@ -149,8 +150,7 @@ impl Mechanism {
 
 /// What MongoDB's clients hash by `SCRAM-SHA-1` instead of the password.
 fn md5_password(user: &str, password: &str) -> String {
-    let hash = Md5::digest(format!("{user}:mongo:{password}").as_bytes());
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Md5::digest(format!("{user}:mongo:{password}").as_bytes()))
 }
 
 /// Random bytes that nobody can guess.

@@ -1,60 +1,53 @@
-//! Base64 with the standard alphabet and padding.
+//! Base64: with the standard alphabet and padding, as most have it, or with that of addresses.
+//!
+//! What is decoded may leave its padding out, and the bits that its last letter has too many may be
+//! anything: MongoDB and its tools take both.
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+use std::sync::LazyLock;
+
+use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL_NOPAD, Encoding};
+
+static STANDARD: LazyLock<Encoding> = LazyLock::new(|| forgiving(&BASE64_NOPAD));
+static OF_ADDRESSES: LazyLock<Encoding> = LazyLock::new(|| forgiving(&BASE64URL_NOPAD));
+
+fn forgiving(encoding: &Encoding) -> Encoding {
+    let mut specification = encoding.specification();
+    specification.check_trailing_bits = false;
+    specification.encoding().expect("a known encoding that checks less is one")
+}
 
 /// `bytes` in base64.
 pub fn encode(bytes: &[u8]) -> String {
-    let mut encoded = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    append(bytes, &mut encoded);
-    encoded
+    BASE64.encode(bytes)
+}
+
+/// `bytes` in base64 of addresses, which has `-` and `_` for `+` and `/`, and no padding.
+pub fn encode_for_address(bytes: &[u8]) -> String {
+    BASE64URL_NOPAD.encode(bytes)
 }
 
 /// Appends `bytes` in base64.
 pub(super) fn append(bytes: &[u8], out: &mut String) {
-    for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte));
-        let group = group << (8 * (3 - chunk.len()));
-        for position in 0..4 {
-            if position <= chunk.len() {
-                let sextet = group >> (18 - 6 * position) & 0x3f;
-                out.push(char::from(ALPHABET[sextet as usize]));
-            } else {
-                out.push('=');
-            }
-        }
-    }
+    BASE64.encode_append(bytes, out);
 }
 
 /// Decodes base64; the padding may be left out. `None` for any other character or length.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
-    let unpadded = text.strip_suffix("==").or(text.strip_suffix('=')).unwrap_or(text);
+    let unpadded = unpadded(text);
     if unpadded.len() < text.len() && !text.len().is_multiple_of(4) {
         return None;
     }
-    let mut bytes = Vec::with_capacity(unpadded.len() * 3 / 4);
-    for chunk in unpadded.as_bytes().chunks(4) {
-        if chunk.len() == 1 {
-            return None;
-        }
-        let mut group = 0_u32;
-        for character in chunk {
-            group = group << 6 | sextet(*character)?;
-        }
-        let group = group << (6 * (4 - chunk.len()));
-        bytes.extend_from_slice(&group.to_be_bytes()[1..chunk.len()]);
-    }
-    Some(bytes)
+    STANDARD.decode(unpadded.as_bytes()).ok()
 }
 
-fn sextet(character: u8) -> Option<u32> {
-    Some(u32::from(match character {
-        b'A'..=b'Z' => character - b'A',
-        b'a'..=b'z' => character - b'a' + 26,
-        b'0'..=b'9' => character - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
+/// Decodes base64 of addresses; one or two `=` at its end are ignored. `None` for any other
+/// character or length.
+pub fn decode_of_address(text: &str) -> Option<Vec<u8>> {
+    OF_ADDRESSES.decode(unpadded(text).as_bytes()).ok()
+}
+
+fn unpadded(text: &str) -> &str {
+    text.strip_suffix("==").or(text.strip_suffix('=')).unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -72,11 +65,29 @@ mod tests {
             (&[0xff, 0xfe, 0xfb], "//77"),
         ] {
             assert_eq!(encode(bytes), text);
+            let mut appended = "x".to_owned();
+            append(bytes, &mut appended);
+            assert_eq!(appended, format!("x{text}"));
             assert_eq!(decode(text).as_deref(), Some(bytes));
-            assert_eq!(decode(text.trim_end_matches('=')).as_deref(), Some(bytes));
+            let unpadded = text.trim_end_matches('=');
+            assert_eq!(decode(unpadded).as_deref(), Some(bytes));
+            let in_address = unpadded.replace('/', "_");
+            assert_eq!(encode_for_address(bytes), in_address);
+            assert_eq!(decode_of_address(&in_address).as_deref(), Some(bytes));
         }
-        for text in ["Z", "Zg=", "Z===", "Zm9v=", "Z g=", "Zg-="] {
+        for text in ["Z", "Zg=", "Z===", "Zm9v=", "Z g=", "Zg-=", "=", "=="] {
             assert_eq!(decode(text), None, "{text}");
         }
+        for text in ["Z", "Z===", "Z+==", "Z/"] {
+            assert_eq!(decode_of_address(text), None, "{text}");
+        }
+    }
+
+    /// The last letter of `Zh` has four bits too many, of which one is set.
+    #[test]
+    fn bits_that_count_for_nothing_may_be_set() {
+        assert_eq!(decode("Zh==").as_deref(), Some(&b"f"[..]));
+        assert_eq!(decode("Zm9=").as_deref(), Some(&b"fo"[..]));
+        assert_eq!(decode_of_address("Zh").as_deref(), Some(&b"f"[..]));
     }
 }

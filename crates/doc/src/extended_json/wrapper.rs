@@ -1,5 +1,7 @@
 //! Objects that stand for a value of a type that JSON doesn't have.
 
+use data_encoding::HEXLOWER_PERMISSIVE;
+
 use super::base64;
 use crate::decimal;
 use crate::document::Document;
@@ -255,11 +257,5 @@ fn db_pointer(document: Document<'_>) -> Converted {
 }
 
 fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
-    if !digits.len().is_multiple_of(2) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    (0..digits.len())
-        .step_by(2)
-        .map(|start| u8::from_str_radix(&digits[start..start + 2], 16).ok())
-        .collect()
+    HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()
 }

@@ -6,6 +6,7 @@
 //! hold).
 
 use frond_doc::{Document, DocumentBuilder, Value, decimal};
+use md5::{Digest, Md5};
 
 use super::evaluated::Evaluated;
 use super::node::{Answer, Node};
@@ -31,7 +32,7 @@ fn of_value(argument: Evaluated<'_>) -> Answer<'_> {
 pub(crate) fn hashed_key(value: Value<'_>) -> i64 {
     let mut bytes = 0_i32.to_le_bytes().to_vec();
     append(&mut bytes, None, value);
-    let [a, b, c, d, e, f, g, h, ..] = md5(&bytes);
+    let [a, b, c, d, e, f, g, h, ..] = Md5::digest(&bytes).into();
     i64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
@@ -107,60 +108,19 @@ fn whole(number: Number) -> i64 {
     }
 }
 
-/// The shifts of each round's four kinds of steps.
-const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
-
-/// MD5, for a layout that is given and no secret.
-fn md5(message: &[u8]) -> [u8; 16] {
-    let mut padded = message.to_vec();
-    padded.push(0x80);
-    while padded.len() % 64 != 56 {
-        padded.push(0);
-    }
-    padded.extend_from_slice(&(message.len() as u64 * 8).to_le_bytes());
-    let mut state = [0x6745_2301_u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
-    for block in padded.chunks_exact(64) {
-        let mut words = [0_u32; 16];
-        for (word, bytes) in words.iter_mut().zip(block.chunks_exact(4)) {
-            *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
-        }
-        let [mut a, mut b, mut c, mut d] = state;
-        for step in 0..64 {
-            let (mixed, position) = match step / 16 {
-                0 => ((b & c) | (!b & d), step),
-                1 => ((d & b) | (!d & c), (5 * step + 1) % 16),
-                2 => (b ^ c ^ d, (3 * step + 5) % 16),
-                _ => (c ^ (b | !d), (7 * step) % 16),
-            };
-            // The constants are the fractions of sines.
-            let sine = (((step + 1) as f64).sin().abs() * 4_294_967_296.0) as u32;
-            let sum = a.wrapping_add(mixed).wrapping_add(sine).wrapping_add(words[position]);
-            (a, d, c) = (d, c, b);
-            b = b.wrapping_add(sum.rotate_left(SHIFTS[step / 16][step % 4]));
-        }
-        for (part, more) in state.iter_mut().zip([a, b, c, d]) {
-            *part = part.wrapping_add(more);
-        }
-    }
-    let mut digest = [0; 16];
-    for (bytes, part) in digest.chunks_exact_mut(4).zip(state) {
-        bytes.copy_from_slice(&part.to_le_bytes());
-    }
-    digest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What MongoDB's `convertShardKeyToHashed` answers.
     #[test]
-    fn digests_are_those_of_the_standard() {
-        let hex = |text: &str| {
-            md5(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
-        };
-        assert_eq!(hex(""), "d41d8cd98f00b204e9800998ecf8427e");
-        assert_eq!(hex("message digest"), "f96b697d7cb7938d525a2f31aaf161d0");
-        let eighty = "1234567890".repeat(8);
-        assert_eq!(hex(&eighty), "57edf4a22be3c955ac49da2e2107b67a");
+    fn keys_are_those_of_hashed_indexes() {
+        for (value, key) in [
+            (Value::Int32(1), 5_902_408_780_260_971_510),
+            (Value::Double(1.5), 5_902_408_780_260_971_510),
+            (Value::Null, 2_338_878_944_348_059_895),
+        ] {
+            assert_eq!(hashed_key(value), key, "{value:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use frond_db::name::percent_decode;
 use frond_db::{Error, ErrorKind, Frond};
 use frond_doc::{Binary, DocumentBuilder, Value};
 use frond_store::{Chunk, ChunkHash};
@@ -145,19 +146,7 @@ impl Task {
 
 /// A part of a path without its escapes; `None` if it can't be a name.
 fn percent_decoded(part: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(part.len());
-    let mut rest = part.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'%' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
+    percent_decode(part).filter(|name| !name.is_empty())
 }
 
 impl Service {

@@ -1,6 +1,8 @@
 //! Conversions between binary data and strings or numbers: `$convert` with `format`, `subtype` and
 //! `byteOrder`, and `$toUUID`.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE, HEXUPPER};
+use frond_doc::extended_json::base64;
 use frond_doc::{Binary, ElementType, Value};
 
 use super::super::evaluated::Evaluated;
@@ -105,8 +107,9 @@ pub(super) fn from_string(
         Format::Utf8 => Some(text.as_bytes().to_vec()),
         Format::Hex => from_hex(text),
         Format::Uuid => from_uuid(text),
-        Format::Base64Url => from_base64(text, b"-_", false),
-        Format::Base64 => from_base64(text, b"+/", true),
+        Format::Base64Url => base64::decode_of_address(text),
+        // The padding must be there.
+        Format::Base64 => base64::decode(text).filter(|_| text.len().is_multiple_of(4)),
         // What a string may be isn't guessed.
         Format::Auto => None,
     };
@@ -127,9 +130,9 @@ pub(super) fn to_string(
         Format::Utf8 => std::str::from_utf8(value.bytes)
             .map_err(|_| refuse("BinData does not represent a valid UTF-8 string"))?
             .to_owned(),
-        Format::Hex => hex(value.bytes).to_uppercase(),
+        Format::Hex => HEXUPPER.encode(value.bytes),
         Format::Uuid if is_uuid(value) => {
-            let digits = hex(value.bytes);
+            let digits = HEXLOWER.encode(value.bytes);
             let (a, rest) = digits.split_at(8);
             let (b, rest) = rest.split_at(4);
             let (c, rest) = rest.split_at(4);
@@ -137,8 +140,8 @@ pub(super) fn to_string(
             format!("{a}-{b}-{c}-{d}-{e}")
         }
         Format::Uuid => return Err(refuse("BinData is not a UUID")),
-        Format::Base64Url => to_base64(value.bytes, b"-_", false),
-        _ => to_base64(value.bytes, b"+/", true),
+        Format::Base64Url => base64::encode_for_address(value.bytes),
+        _ => base64::encode(value.bytes),
     };
     Evaluated::string(&text, memory)
 }
@@ -201,22 +204,8 @@ pub(super) fn to_number(value: Binary<'_>, to: ElementType, order: ByteOrder) ->
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    let pairs = text.as_bytes().chunks_exact(2);
-    if !pairs.remainder().is_empty() {
-        return None;
-    }
-    pairs
-        .map(|pair| match pair {
-            [high, low] => Some((digit(high)? * 16 + digit(low)?) as u8),
-            _ => None,
-        })
-        .collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
 }
 
 /// Eight digits, three times four, twelve, between dashes.
@@ -226,59 +215,4 @@ fn from_uuid(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     from_hex(&text.replace('-', ""))
-}
-
-/// The letters of base64; the last two differ between the forms.
-fn letter(sextet: u32, last: &[u8; 2]) -> char {
-    char::from(match sextet {
-        0..26 => b'A' + sextet as u8,
-        26..52 => b'a' + (sextet - 26) as u8,
-        52..62 => b'0' + (sextet - 52) as u8,
-        62 => last[0],
-        _ => last[1],
-    })
-}
-
-fn to_base64(bytes: &[u8], last: &[u8; 2], is_padded: bool) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte));
-        let group = group << (8 * (3 - chunk.len()));
-        for position in 0..4 {
-            if position <= chunk.len() {
-                text.push(letter(group >> (18 - 6 * position) & 0x3f, last));
-            } else if is_padded {
-                text.push('=');
-            }
-        }
-    }
-    text
-}
-
-fn from_base64(text: &str, last: &[u8; 2], is_padded: bool) -> Option<Vec<u8>> {
-    if is_padded && !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let digits = text.strip_suffix("==").or(text.strip_suffix('=')).unwrap_or(text);
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    for chunk in digits.as_bytes().chunks(4) {
-        if chunk.len() == 1 {
-            return None;
-        }
-        let mut group = 0_u32;
-        for byte in chunk {
-            let sextet = match byte {
-                b'A'..=b'Z' => byte - b'A',
-                b'a'..=b'z' => byte - b'a' + 26,
-                b'0'..=b'9' => byte - b'0' + 52,
-                other if *other == last[0] => 62,
-                other if *other == last[1] => 63,
-                _ => return None,
-            };
-            group = group << 6 | u32::from(sextet);
-        }
-        let group = group << (6 * (4 - chunk.len()));
-        bytes.extend_from_slice(&group.to_be_bytes()[1..chunk.len()]);
-    }
-    Some(bytes)
 }
