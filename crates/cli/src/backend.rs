@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use frond_db::{Error, ErrorKind, Frond, FrondOptions};
+use frond_db::{Code, Error, ErrorKind, Frond, FrondOptions};
 use frond_doc::{Document, DocumentBuf, document};
 use frond_server::wire::DocumentSequence;
 use frond_server::{Client, ClientError, InProcess};
@@ -17,6 +17,10 @@ use crate::failure::{Failure, when_full};
 pub trait Backend {
     /// Runs a command on a database; `sequences` are documents that stand beside it, the fast way
     /// to send many. Errors of single documents (`writeErrors`) stand in the answer.
+    ///
+    /// # Errors
+    /// `Failure::Refused` with the database's answer; `Failure::Failed` if it can't be reached any
+    /// more.
     fn execute_with(
         &mut self,
         database: &str,
@@ -31,6 +35,9 @@ pub trait Backend {
     }
 
     /// Writes what is in memory, and lets go.
+    ///
+    /// # Errors
+    /// `Failure::Failed` if not everything could be made durable.
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }
 
@@ -152,9 +159,9 @@ pub fn refuse_huge_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// Whether another process has it open: not if its lock can't be opened for another reason.
+/// Whether another process has the data directory open.
 pub fn is_in_use(error: &Error) -> bool {
-    error.message.contains("LOCK") && !error.message.contains("os error")
+    error.code == Code::DBPathInUse
 }
 
 /// Says why a data directory can't be opened and what to do about it; `in_use` is what to do where

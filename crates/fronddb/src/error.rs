@@ -82,8 +82,8 @@ impl Error {
     /// A value of the application that isn't BSON, or the other way round.
     pub(crate) fn of_bson(what: &str, error: bson::error::Error) -> Error {
         let message = format!("{what}: {error}");
-        let error = frond_db::Error::invalid(Code::FailedToParse, message);
-        Error(Box::new(Inner { error, position: None, source: None }))
+        let refused = frond_db::Error::invalid(Code::FailedToParse, message);
+        Error(Box::new(Inner { error: refused, position: None, source: Some(Box::new(error)) }))
     }
 }
 

@@ -70,7 +70,7 @@ impl Frond {
     /// Opens `directory`, making it where it is missing.
     ///
     /// # Errors
-    /// If another process has it open; if it can't be read or written;
+    /// `DBPathInUse` if another process has it open; if it can't be read or written;
     /// [`Damaged`](crate::ErrorKind::Damaged).
     pub fn open(directory: impl AsRef<Path>) -> Result<Frond> {
         Frond::open_with(directory, Options::default())

@@ -86,6 +86,7 @@ codes! {
     NetworkTimeout = 89,
     ShutdownInProgress = 91,
     OperationFailed = 96,
+    DBPathInUse = 98,
     DocumentValidationFailure = 121,
     CappedPositionLost = 136,
     CannotConvertIndexToUnique = 359,

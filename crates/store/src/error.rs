@@ -28,7 +28,7 @@ pub enum StoreError {
         /// The version that this build reads.
         readable: u16,
     },
-    /// A root was changed by somebody else.
+    /// A root was changed by another caller.
     #[error("root {name} is {found:?}, expected {expected:?}")]
     RootChanged {
         /// The root's name.
@@ -41,6 +41,9 @@ pub enum StoreError {
     /// An earlier sync failed: the state of the disk is unknown until it is opened again.
     #[error("closed: an earlier sync failed, open the data directory again")]
     Poisoned,
+    /// Another process, or another part of this one, has the data directory open.
+    #[error("LOCK: the data directory is in use")]
+    InUse,
     /// The disk answered with an error.
     #[error("{file}: {source}")]
     Io {
@@ -62,6 +65,14 @@ impl StoreError {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         let StoreError::Io { source, .. } = self else { return false };
         matches!(source.kind(), StorageFull | QuotaExceeded)
+    }
+
+    /// What a [`Disk`](crate::Disk) said that was to be locked.
+    pub(crate) fn of_lock(error: std::io::Error) -> StoreError {
+        match error.kind() {
+            std::io::ErrorKind::WouldBlock => StoreError::InUse,
+            _ => StoreError::io("LOCK", error),
+        }
     }
 
     /// Says that `file` is damaged at `offset`.

@@ -204,3 +204,30 @@ fn a_replacement_is_no_update() {
     things.update_one_with(doc! { "_id": 1 }, set, upsert).expect("upserted");
     assert_eq!(things.get(1).expect("read"), Some(doc! { "_id": 1, "n": 1 }));
 }
+
+#[test]
+fn a_directory_in_use_is_known_by_its_code() {
+    let (data, _frond) = opened();
+    let error = fronddb::open(&data).err().expect("it is open already");
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Unavailable, Code::DBPathInUse));
+    let nowhere = data.path().join("file");
+    std::fs::write(&nowhere, "no directory").expect("written");
+    let error = fronddb::open(&nowhere).err().expect("it is no directory");
+    assert_ne!(error.code(), Code::DBPathInUse, "{error}");
+}
+
+#[test]
+fn what_serde_says_is_kept() {
+    let (_data, frond) = opened();
+    things(&frond).insert_one(doc! { "_id": "one" }).expect("inserted");
+    let numbered = things(&frond).with_type::<Numbered>();
+    let error = numbered.get("one").expect_err("a number is expected");
+    let source = std::error::Error::source(&error).expect("it has a cause");
+    assert!(source.is::<bson::error::Error>(), "{source}");
+}
+
+#[derive(Debug, Deserialize)]
+struct Numbered {
+    #[serde(rename = "_id")]
+    _id: i32,
+}

@@ -44,7 +44,7 @@ struct Examiner<'a> {
 /// the manifest.
 pub fn examine(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<Examined, StoreError> {
     let disk = &*machine.disk;
-    disk.lock().map_err(|error| StoreError::io("LOCK", error))?;
+    disk.lock().map_err(StoreError::of_lock)?;
     let found = HashSet::default();
     let damages = Vec::new();
     let mut examiner = Examiner { disk, rescue: None, roots: None, progress, found, damages };
@@ -73,7 +73,7 @@ pub fn rescue(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Rescued, StoreError> {
     let disk = &*machine.disk;
-    disk.lock().map_err(|error| StoreError::io("LOCK", error))?;
+    disk.lock().map_err(StoreError::of_lock)?;
     let (found, damages) = (HashSet::default(), Vec::new());
     let mut examiner = Examiner { disk, rescue: Some(take), roots: None, progress, found, damages };
     let result = examiner.directory();

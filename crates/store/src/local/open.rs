@@ -69,7 +69,7 @@ const FRAME_BYTES_MAX: usize = 32 << 10;
 
 pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStore, StoreError> {
     let disk = Arc::clone(&machine.disk);
-    disk.lock().map_err(|error| StoreError::io("LOCK", error))?;
+    disk.lock().map_err(StoreError::of_lock)?;
     let lock = DirectoryLock(Arc::clone(&disk));
     let (manifest, next_number) = read_manifest_and_clean(&*disk)?;
     let counters = Counters::default();
