@@ -143,6 +143,7 @@ impl BranchState {
                 _ => {}
             }
         }
+        assert!(folded.next().is_none(), "each tree that was folded belongs to a collection");
         store.put_many(&chunks)?;
         Ok(head.apply(&store, &mut edits.into_iter())?)
     }

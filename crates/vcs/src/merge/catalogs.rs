@@ -19,7 +19,7 @@ use frond_tree::{Edit, Tree, TreeError, TreeFormat};
 use crate::conflict::StoredConflict;
 use crate::diff::changed_collections;
 use crate::merge::base;
-use crate::merge::collection::{CollectionMerge, MergedCollection};
+use crate::merge::collection::{CollectionMerge, MergeFault, MergedCollection};
 use crate::merge::fields::Prefer;
 use crate::{history, state};
 use frond_db::inside::merge_rules::{MergeRules, MergeSide};
@@ -167,12 +167,13 @@ impl CatalogMerge<'_> {
                 by_rules: self.by_rules,
                 now_millis: self.database.frond().now_millis(),
             };
-            let MergedCollection { entry, conflicts: more, schema: own } = match merge.run()? {
+            let MergedCollection { entry, conflicts: more, schema: own } = match merge.run() {
                 Ok(merged) => merged,
-                Err(why) => {
+                Err(MergeFault::Refused(why)) => {
                     refused.push(why);
                     continue;
                 }
+                Err(MergeFault::Failed(error)) => return Err(error),
             };
             conflicts.extend(more);
             schema.extend(own);

@@ -62,6 +62,26 @@ pub(crate) struct CollectionMerge<'a> {
     pub now_millis: i64,
 }
 
+/// Why a collection isn't merged.
+pub(crate) enum MergeFault {
+    /// The merge as a whole is refused, for this reason.
+    Refused(String),
+    /// It can't be told: something can't be read or written.
+    Failed(Error),
+}
+
+impl From<Error> for MergeFault {
+    fn from(error: Error) -> MergeFault {
+        MergeFault::Failed(error)
+    }
+}
+
+impl From<TreeError> for MergeFault {
+    fn from(error: TreeError) -> MergeFault {
+        MergeFault::Failed(error.into())
+    }
+}
+
 /// What a merge of the documents gives.
 struct MergedDocuments {
     sides: Sides,
@@ -87,21 +107,23 @@ impl MergedCollection {
 }
 
 impl CollectionMerge<'_> {
-    /// Merges; the inner error says in words why that is refused.
+    /// Merges.
     ///
     /// # Errors
-    /// `Damaged` if a tree can't be read; `Unavailable` if the store takes no chunks.
-    pub fn run(&self) -> Result<Result<MergedCollection, String>, Error> {
+    /// [`MergeFault::Refused`] if the result would break a limit, or an index that was decided for
+    /// can't have the documents; [`MergeFault::Failed`] if a tree can't be read, or the store takes
+    /// no chunks.
+    pub fn run(&self) -> Result<MergedCollection, MergeFault> {
         let mut schema = Vec::new();
         let looks_at_equal = match self.ours {
             Some(ours) => self.document_rules(&ours.options)?.looks_at_equal_changes(),
             None => false,
         };
         if self.theirs == self.base || (self.ours == self.theirs && !looks_at_equal) {
-            return Ok(Ok(MergedCollection::whole(self.ours, schema)));
+            return Ok(MergedCollection::whole(self.ours, schema));
         }
         if self.ours == self.base {
-            return Ok(Ok(MergedCollection::whole(self.theirs, schema)));
+            return Ok(MergedCollection::whole(self.theirs, schema));
         }
         let (Some(ours), Some(theirs)) = (self.ours, self.theirs) else {
             let entries = [self.base, self.ours, self.theirs];
@@ -117,26 +139,19 @@ impl CollectionMerge<'_> {
             if chosen == THEIRS && !self.by_rules {
                 merged.conflicts.push(lost);
             }
-            return Ok(Ok(merged));
+            return Ok(merged);
         };
         let options = self.merge_options(ours, theirs, &mut schema);
-        let specs = match self.merge_specs(ours, theirs, &mut schema) {
-            Ok(specs) => specs,
-            Err(why) => return Ok(Err(why)),
-        };
+        let mut specs = self.merge_specs(ours, theirs, &mut schema).map_err(MergeFault::Refused)?;
         if !schema.is_empty() {
             // Nothing is merged before that is decided.
-            return Ok(Ok(MergedCollection::whole(self.ours, schema)));
+            return Ok(MergedCollection::whole(self.ours, schema));
         }
         let rules = self.document_rules(&options)?;
-        let merged = match self.merge_documents(ours, theirs, &rules)? {
-            Ok(merged) => merged,
-            Err(why) => return Ok(Err(why)),
-        };
-        let MergedDocuments { mut sides, mut conflicts, both } = merged;
+        let MergedDocuments { mut sides, mut conflicts, both } =
+            self.merge_documents(ours, theirs, &rules)?;
         let entries = [ours, theirs];
         self.hold_back_invalid(&mut sides, &options, entries, both, &mut conflicts)?;
-        let mut specs = specs;
         let trees = loop {
             let duplicates =
                 match self.merge_indexes(&mut sides, &specs, entries, &mut conflicts)? {
@@ -144,16 +159,17 @@ impl CollectionMerge<'_> {
                     Err(duplicates) => duplicates,
                 };
             if let Some(why) = self.leave_out(&mut specs, duplicates, &mut schema) {
-                return Ok(Err(why));
+                return Err(MergeFault::Refused(why));
             }
             if !schema.is_empty() {
-                return Ok(Ok(MergedCollection::whole(self.ours, schema)));
+                return Ok(MergedCollection::whole(self.ours, schema));
             }
         };
+        assert_eq!(trees.len(), specs.len(), "each index of what is merged has its tree");
         let roots = trees.iter().map(|tree| tree.root);
         let indexes = specs.into_iter().zip(roots).collect();
         let entry = Some(CatalogEntry::new(options, sides.merged.root, indexes));
-        Ok(Ok(MergedCollection { entry, conflicts, schema }))
+        Ok(MergedCollection { entry, conflicts, schema })
     }
 
     fn document_rules(&self, options: &DocumentBuf) -> Result<DocumentRules, Error> {
@@ -290,14 +306,14 @@ impl CollectionMerge<'_> {
         }
     }
 
-    /// Merges the documents; the preferred side's stays where both conflict. The inner error says
-    /// in words that a document would become too large to be one.
+    /// Merges the documents; the preferred side's stays where both conflict. Refused if a document
+    /// would become too large to be one.
     fn merge_documents(
         &self,
         ours: &CatalogEntry,
         theirs: &CatalogEntry,
         rules: &DocumentRules,
-    ) -> Result<Result<MergedDocuments, String>, Error> {
+    ) -> Result<MergedDocuments, MergeFault> {
         let base = match self.base {
             Some(base) => base.documents_tree(self.format),
             None => Tree::empty(&**self.store, self.format)?,
@@ -329,17 +345,14 @@ impl CollectionMerge<'_> {
         let merged = Tree::merge_noting(self.store, sides, &mut resolve, &mut note)?;
         noted.finish(&ours, &merged);
         let merged = merged.apply(&**self.store, &mut summed.into_iter().map(Ok))?;
-        Ok(match too_large {
-            None => {
-                let sides = Sides { base, ours, theirs, merged, noted };
-                Ok(MergedDocuments { sides, conflicts, both })
-            }
-            Some(bytes) => Err(format!(
-                "a document of collection {} would have {bytes} bytes, at most \
-                 {} are allowed",
+        if let Some(bytes) = too_large {
+            return Err(MergeFault::Refused(format!(
+                "a document of collection {} would have {bytes} bytes, at most {} are allowed",
                 self.namespace, self.document_bytes_max
-            )),
-        })
+            )));
+        }
+        let sides = Sides { base, ours, theirs, merged, noted };
+        Ok(MergedDocuments { sides, conflicts, both })
     }
 
     /// Merges documents that both sides changed to the same, which the trees' merge passes over:
@@ -375,6 +388,7 @@ impl CollectionMerge<'_> {
                 }
             }
         }
+        debug_assert!(edits.is_sorted_by(|left, right| left.0 < right.0), "a diff is in order");
         Ok(edits)
     }
 
@@ -436,6 +450,7 @@ impl CollectionMerge<'_> {
                 changed_entries::apply_all(self.store, &indexes, changes, &self.namespace)?;
             let named = |duplicate: Duplicate| (indexes[duplicate.index].0.clone(), duplicate);
             duplicates.extend(refused.into_iter().map(named));
+            assert_eq!(changed.len(), found.len(), "each index has its tree");
             for ((position, ..), tree) in found.iter().zip(changed) {
                 trees[*position] = Some(tree);
             }
