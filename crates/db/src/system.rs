@@ -123,6 +123,13 @@ impl LiveCollection {
         let indexes = self.indexes.iter().map(|index| index.tree);
         std::iter::once(self.documents).chain(indexes).chain(self.order).collect()
     }
+
+    /// Whether no two of its trees are the same.
+    pub fn has_trees_of_its_own(&self) -> bool {
+        let mut trees = self.trees();
+        trees.sort_unstable();
+        trees.is_sorted_by(|left, right| left < right)
+    }
 }
 
 fn key(kind: u8, parts: &[&[u8]]) -> Bytes {

@@ -114,17 +114,17 @@ pub fn adopt(
         let tree = live(transaction, index.tree)?;
         indexes.push(LiveIndex { spec: index.spec.clone(), tree });
     }
-    let live = LiveCollection {
-        uuid: collection.uuid,
-        options: collection.options.clone(),
-        documents,
-        indexes,
-        // A capped collection is in no commit: it has no trees but the engine's.
-        order: match collection.order {
-            Some(TreeRef::Live(order)) => Some(order),
-            _ => None,
-        },
+    let order = match collection.order {
+        Some(TreeRef::Live(order)) => Some(order),
+        _ => None,
     };
+    assert_eq!(
+        order.is_some(),
+        collection.order.is_some(),
+        "a capped collection is in no commit: it has no trees but the engine's"
+    );
+    let (uuid, options) = (collection.uuid, collection.options.clone());
+    let live = LiveCollection { uuid, options, documents, indexes, order };
     if adopted {
         put_entry(transaction, database, branch, name, &WorkingEntry::Live(live.clone()))?;
     }
@@ -171,6 +171,10 @@ pub fn put_entry(
     name: &str,
     entry: &WorkingEntry,
 ) -> Result<(), Error> {
+    if let WorkingEntry::Live(live) = entry {
+        assert!(live.has_trees_of_its_own(), "no two of a collection's trees are the same");
+        assert!(!live.trees().contains(&TreeId::SYSTEM), "a collection isn't the system tree");
+    }
     let key = system::working_key(database.repository_name(), branch, name);
     Ok(transaction.put(TreeId::SYSTEM, key, Value::inline(entry.encode()))?)
 }

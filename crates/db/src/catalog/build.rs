@@ -91,6 +91,7 @@ impl Builder<'_> {
             }
             let (key, packed) = entry?;
             let value = unpacked(&packed)?;
+            debug_assert!(before.as_ref() <= Some(&key), "a sorter gives keys in their order");
             if index.spec.unique && before.as_ref() == Some(&key) {
                 return Err(self.duplicate(index, &key, &value, find));
             }

@@ -115,9 +115,12 @@ pub fn apply_all(
     if !duplicates.is_empty() {
         return Ok((indexes.iter().map(|(_, tree)| *tree).collect(), duplicates));
     }
+    assert_eq!(edited.len(), indexes.len(), "each index has its edits");
     let changed = indexes.iter().zip(edited);
     let changed = changed.map(|((_, tree), edited)| (*tree, as_edits(edited))).collect();
-    Ok((Tree::apply_many(&**store, changed)?, duplicates))
+    let trees = Tree::apply_many(&**store, changed)?;
+    assert_eq!(trees.len(), indexes.len(), "each index has its tree");
+    Ok((trees, duplicates))
 }
 
 /// What the changes of documents change in each of `indexes`, in their order, and what unique ones
@@ -228,6 +231,7 @@ impl Changing<'_> {
         let found = self.tree.get_many(&**store, &keys)?;
         let below = below.into_iter().zip(found).map(|((key, by), found)| (key, by, found));
         for (key, by, taken) in over.chain(below) {
+            debug_assert!(self.index.spec.unique, "only a unique index refuses what is taken");
             let Some(taken) = taken else { continue };
             duplicates.push(Duplicate {
                 index: self.position,

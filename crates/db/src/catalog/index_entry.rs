@@ -85,6 +85,12 @@ pub(crate) fn entries(
             content.extend_from_slice(&filed.bits);
         }
         let key = checked_key(filed.key.into(), namespace, &index.spec.name)?;
+        let content = Bytes::from(content);
+        debug_assert_eq!(
+            id_key_of(index, &key, &content).ok().as_ref(),
+            Some(id_key),
+            "an entry leads back to its document"
+        );
         entries.insert(key, Value { flags: found.flags, ..Value::inline(content) });
     }
     Ok(entries)

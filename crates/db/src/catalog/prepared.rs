@@ -80,6 +80,11 @@ impl Prepared {
         self.indexes.iter().find(|growing| growing.spec == *spec)
     }
 
+    /// Whether a crash leaves what was built, as it must before a transaction names it.
+    pub fn is_durable(&self) -> bool {
+        self.is_synced
+    }
+
     /// Whether these are the indexes `wanted` of `collection`.
     pub fn is_of(&self, collection: &Collection, wanted: &[IndexSpec]) -> bool {
         self.uuid == collection.uuid && wanted.iter().all(|spec| self.index(spec).is_some())
@@ -250,6 +255,7 @@ impl Database {
         if let Some(duplicate) = duplicates.into_iter().next() {
             return Err(duplicate.error);
         }
+        assert_eq!(edited.len(), prepared.indexes.len(), "each index has its edits");
         for (growing, edited) in prepared.indexes.iter_mut().zip(edited) {
             growing.over.extend(edited);
         }
@@ -267,6 +273,7 @@ impl Database {
                 (growing.tree, changed_entries::as_edits(over))
             });
             let trees = Tree::apply_many(&**store, changed.collect())?;
+            assert_eq!(trees.len(), prepared.indexes.len(), "each index has its tree");
             for (growing, tree) in prepared.indexes.iter_mut().zip(trees) {
                 growing.tree = tree;
             }

@@ -132,6 +132,7 @@ impl Database {
         while begun < count && (!options.ordered || report.errors.is_empty()) {
             if batch.is_empty() {
                 batch = VecDeque::from(prepare(begun));
+                assert!(!batch.is_empty(), "a transaction has a statement");
             }
             let body = |transaction: &mut Transaction, moment: Option<CatalogEpoch>| {
                 let positions = begun..begun + batch.len();
@@ -171,6 +172,8 @@ impl Database {
                 Ok(Outcome::commit_if(changed, done))
             };
             let done = self.transact_noted(scope, options.durability, body)?;
+            assert!(0 < done.count || done.is_many, "a transaction does a statement");
+            assert!(done.count <= batch.len(), "a transaction does no statement but its own");
             report.append(done.report);
             begun += done.count;
             batch.drain(..done.count);

@@ -403,6 +403,8 @@ impl<'t> CollectionWriter<'t> {
         self.check_result(after.as_bytes().len() as u64)?;
         self.check_valid(Some(found.document.view()), after.view())?;
         self.ensure()?;
+        let id_key = key::of_value(after.get("_id").unwrap_or(BsonValue::Null));
+        assert!(found.id_key == id_key, "an update keeps the key of its document");
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             let value = writer.store_document(after, found.large.as_ref())?;
@@ -544,7 +546,10 @@ impl<'t> CollectionWriter<'t> {
             });
             self.now = Some(now);
         }
-        Ok(self.live.as_ref().expect("it was just made where it was absent"))
+        let live = self.live.as_ref().expect("it was just made where it was absent");
+        let is_now = self.now.as_ref().is_some_and(|now| Arc::ptr_eq(now, &live.collection));
+        debug_assert!(is_now, "invariants 1 and 2");
+        Ok(live)
     }
 
     fn change_indexes(
@@ -555,6 +560,8 @@ impl<'t> CollectionWriter<'t> {
     ) -> Result<(), Error> {
         let namespace = &self.namespace;
         let live = self.live.as_ref().expect("the collection was adopted before the write");
+        assert_eq!(live.collection.indexes.len(), live.indexes.len(), "invariant 2");
+        assert_eq!(live.indexes.len(), self.own.flags.len(), "each index has its flags");
         let indexes = live.collection.indexes.iter().zip(&live.indexes);
         for (position, (index, tree)) in indexes.enumerate() {
             let old = before.map(|document| entries(index, id_key, document, namespace));

@@ -94,6 +94,7 @@ impl InOrder {
             }
             places.push((from, value));
         }
+        debug_assert!(places.is_sorted_by_key(|(place, _)| *place), "what is pushed is in order");
         Ok(Some(places))
     }
 

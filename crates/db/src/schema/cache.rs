@@ -77,7 +77,8 @@ impl CatalogCache {
     /// To be called before a transaction that changes the catalog is committed, and kept until it
     /// is.
     pub fn begin_change(&self) -> Change<'_> {
-        self.changes.fetch_add((1 << COUNT_SHIFT) + 1, Ordering::SeqCst);
+        let before = self.changes.fetch_add((1 << COUNT_SHIFT) + 1, Ordering::SeqCst);
+        assert!(before & UNDER_WAY < UNDER_WAY, "fewer changes are under way than can be counted");
         Change(self)
     }
 
@@ -109,7 +110,8 @@ impl CatalogCache {
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
-        self.0.changes.fetch_add((1 << COUNT_SHIFT) - 1, Ordering::SeqCst);
+        let before = self.0.changes.fetch_add((1 << COUNT_SHIFT) - 1, Ordering::SeqCst);
+        debug_assert!(0 < before & UNDER_WAY, "what ends was under way");
     }
 }
 

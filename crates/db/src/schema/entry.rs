@@ -37,6 +37,7 @@ impl CatalogEntry {
 
     /// The chunk to store.
     pub fn encode(&self) -> Chunk {
+        assert!(self.is_in_order(), "a catalog's indexes stand in the order of their names");
         let mut builder = DocumentBuilder::new();
         builder.append("options", Value::from(&self.options));
         builder.begin_array("indexes");
@@ -76,11 +77,62 @@ impl CatalogEntry {
             let root = references.next().ok_or_else(|| damaged("an index has no tree"))?;
             indexes.push((IndexSpec::decode_stored(spec)?, root));
         }
-        Ok(CatalogEntry { options: options.to_buf(), documents, indexes })
+        if references.next().is_some() {
+            return Err(damaged("references more trees than it has indexes"));
+        }
+        let entry = CatalogEntry { options: options.to_buf(), documents, indexes };
+        match entry.is_in_order() {
+            true => Ok(entry),
+            false => Err(damaged("has indexes that aren't in the order of their names")),
+        }
+    }
+
+    /// Whether the indexes stand in the order of their names, no two of which are the same.
+    fn is_in_order(&self) -> bool {
+        self.indexes.is_sorted_by(|(left, _), (right, _)| left.name < right.name)
     }
 
     /// The documents' tree.
     pub fn documents_tree(&self, format: TreeFormat) -> Tree {
         Tree { root: self.documents, format }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::document;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn index(name: &str) -> (IndexSpec, ChunkHash) {
+        let mut key = DocumentBuilder::new();
+        key.append(name, Value::Int32(1));
+        let spec = document! { "key": &key.build(), "name": name };
+        (IndexSpec::parse(spec.view()).expect("an index"), ChunkHash([1; 32]))
+    }
+
+    /// Its chunk may come from elsewhere, by a push: what no build writes isn't believed.
+    #[test]
+    fn what_is_in_another_order_or_has_more_trees_is_damaged() {
+        let indexes = vec![index("b"), index("a")];
+        let entry = CatalogEntry::new(DocumentBuf::empty(), ChunkHash([2; 32]), indexes);
+        let chunk = entry.encode();
+        assert_eq!(CatalogEntry::decode(&chunk).expect("as it was written"), entry);
+
+        let references: Vec<ChunkHash> = chunk.references().collect();
+        let named = |from: u8, to: u8| {
+            let mut payload = chunk.payload().to_vec();
+            let name = [2, 0, 0, 0, from, 0];
+            let at = payload.windows(name.len()).position(|found| found == name);
+            payload[at.expect("the name") + 4] = to;
+            Chunk::new(ChunkKind::CatalogEntry, &references, &payload)
+        };
+        let more = [&references[..], &[ChunkHash([3; 32])]].concat();
+        let more = Chunk::new(ChunkKind::CatalogEntry, &more, chunk.payload());
+        for wrong in [named(b'a', b'c'), named(b'a', b'b'), more] {
+            let error = CatalogEntry::decode(&wrong).expect_err("it is damaged");
+            assert_eq!(error.kind, ErrorKind::Damaged, "{error}");
+        }
     }
 }

@@ -89,6 +89,7 @@ impl Record {
 
     /// Adds what the statement `id`, which is not in the record, did.
     pub fn add(&mut self, id: i32, done: &StatementDone) {
+        debug_assert!(self.statement(id).is_none(), "a statement is remembered once");
         let Remembered::Statements(runs) = &mut self.what else { return };
         if let Some((_, (last, before))) = runs.range_mut(..id).next_back()
             && last.checked_add(1) == Some(id)
@@ -114,6 +115,7 @@ impl Record {
             Remembered::Statements(runs) => {
                 builder.begin_array("statements");
                 for (first, (last, done)) in runs {
+                    assert!(first <= last, "a run of statements ends where it begins, or later");
                     builder.push_begin_document();
                     builder.append("first", Value::Int32(*first));
                     builder.append("last", Value::Int32(*last));

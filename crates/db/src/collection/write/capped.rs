@@ -126,6 +126,7 @@ impl CollectionWriter<'_> {
     }
 
     fn put_sums(&mut self, order: TreeId, sums: Sums) -> Result<(), Error> {
+        debug_assert!(sums.documents <= sums.next, "each document had a place of its own");
         let record = document! {
             "next": signed(sums.next),
             "documents": signed(sums.documents),
