@@ -183,6 +183,20 @@ impl<T> Collection<T> {
 
     /// Changes all documents that match.
     ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_many([doc! { "_id": 1, "price": 30 }, doc! { "_id": 2, "price": 240 }])?;
+    /// let cheap = doc! { "price": { "$lt": 100 } };
+    /// let result = items.update_many(cheap, doc! { "$mul": { "price": 2 } })?;
+    /// assert_eq!((result.matched_count, result.modified_count), (1, 1));
+    /// assert_eq!(items.get(1)?, Some(doc! { "_id": 1, "price": 60 }));
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Collection::update_one`]; what was changed before one that fails stays.
     pub fn update_many(&self, filter: Document, update: impl Into<Bson>) -> Result<UpdateResult> {
@@ -225,6 +239,17 @@ impl<T> Collection<T> {
     }
 
     /// Deletes all documents that match; answers how many.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_many([doc! { "sold": true }, doc! { "sold": false }, doc! { "sold": true }])?;
+    /// assert_eq!(items.delete_many(doc! { "sold": true })?, 2);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the filter is wrong.
@@ -292,6 +317,18 @@ impl<T: Serialize> Collection<T> {
     /// Inserts documents in their order and answers with their `_id`s. Many are several
     /// transactions: any number can be inserted, from an iterator that makes them as they are asked
     /// for.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let squares = (0..2_500).map(|root| doc! { "_id": root, "square": root * root });
+    /// let numbers = shop.collection::<Document>("numbers");
+    /// numbers.insert_many(squares)?;
+    /// assert_eq!(numbers.get(50)?, Some(doc! { "_id": 50, "square": 2_500 }));
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Collection::insert_one`]; [`Error::position`] says which one failed. Those before it
@@ -379,6 +416,20 @@ impl<T: DeserializeOwned> Collection<T> {
     }
 
     /// Changes the first document that matches and answers with it as it was before.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let jobs = shop.collection::<Document>("jobs");
+    /// jobs.insert_one(doc! { "_id": 1, "state": "waits" })?;
+    /// let start = doc! { "$set": { "state": "runs" } };
+    /// let job = jobs.find_one_and_update(doc! { "state": "waits" }, start)?;
+    /// assert_eq!(job, Some(doc! { "_id": 1, "state": "waits" }));
+    /// assert_eq!(jobs.get(1)?, Some(doc! { "_id": 1, "state": "runs" }));
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Collection::update_one`]; if the document isn't a `T`.

@@ -187,6 +187,20 @@ impl Database {
     /// Moves the branch to `version`, its working state too. `"HEAD"` throws away what isn't
     /// committed. It can be [undone](Database::undo).
     ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1 })?;
+    /// shop.commit("first items")?;
+    /// items.insert_one(doc! { "_id": 2 })?;
+    /// shop.reset("HEAD")?;
+    /// assert_eq!(items.count(doc! {})?, 1);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `BadValue` if the version names nothing; `UserWritesBlocked` if this one can only be read.
     pub fn reset(&self, version: impl fmt::Display) -> Result<CommitId> {
@@ -224,6 +238,21 @@ impl Database {
     }
 
     /// Names the last commit of this version; it can be read as `shop@name` from then on.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1 })?;
+    /// shop.commit("first items")?;
+    /// shop.tag("v1")?;
+    /// items.delete_many(doc! {})?;
+    /// let then = shop.checkout("v1")?.collection::<Document>("items");
+    /// assert_eq!(then.count(doc! {})?, 1);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `NamespaceExists` if there is a tag or a branch of that name; `BadValue` if there is no

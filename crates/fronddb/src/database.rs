@@ -71,6 +71,18 @@ impl Database {
     /// Makes a collection or a view with the options of MongoDB's `create`: `validator`, `capped`,
     /// `viewOn` and so on.
     ///
+    /// ```
+    /// use fronddb::{Code, Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// shop.create_collection_with("items", doc! { "validator": { "price": { "$gt": 0 } } })?;
+    /// let items = shop.collection::<Document>("items");
+    /// let error = items.insert_one(doc! { "price": -1 }).unwrap_err();
+    /// assert_eq!(error.code(), Code::DocumentValidationFailure);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `NamespaceExists` if it is there with others; options that aren't supported, by name.
     pub fn create_collection_with(&self, name: &str, options: Document) -> Result<()> {

@@ -42,6 +42,20 @@ impl<T> Collection<T> {
     /// Makes the document with this `_id` what `version` has, which may be nothing. Answers whether
     /// anything changed.
     ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1, "price": 30 })?;
+    /// shop.commit("first items")?;
+    /// items.delete_many(doc! {})?;
+    /// assert!(items.restore_document(1, "HEAD")?);
+    /// assert_eq!(items.get(1)?, Some(doc! { "_id": 1, "price": 30 }));
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `BadValue` if there is no such version; `DuplicateKey` if a unique index refuses the
     /// document.
