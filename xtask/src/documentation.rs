@@ -2,7 +2,8 @@
 //! with what, and no link between the pages is dead.
 //!
 //! All three are read off the text: what counts as public is `pub fn`, in a private module too, and
-//! what may fail is what returns a `Result`. Functions of tests, and of traits, don't count.
+//! a trait's functions; what may fail is what returns a `Result`. What implements a trait doesn't
+//! count, and neither do tests.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -66,9 +67,13 @@ pub struct Fallible {
 /// The public functions of a file that return a `Result`.
 pub fn fallible(code: &str) -> Vec<Fallible> {
     let lines: Vec<&str> = code.lines().collect();
-    let mut found = Vec::new();
+    let (mut found, mut is_trait) = (Vec::new(), false);
     for (at, line) in lines.iter().enumerate() {
-        let Some(rest) = line.trim_start().strip_prefix("pub fn ") else { continue };
+        is_trait |= line.starts_with("pub trait ") || line.starts_with("pub(crate) trait ");
+        is_trait &= *line != "}";
+        let inner = line.trim_start();
+        let of_trait = || inner.strip_prefix("fn ").filter(|_| is_trait);
+        let Some(rest) = inner.strip_prefix("pub fn ").or_else(of_trait) else { continue };
         let head: String = lines[at..].iter().take(16).copied().collect::<Vec<_>>().join(" ");
         let head = head.split([';', '{']).next().unwrap_or_default();
         // What a parameter returns stands before.
@@ -182,11 +187,15 @@ mod tests {
         let code = "/// Told.\n///\n/// # Errors\n/// Then.\n#[must_use]\npub fn one() -> Result<(), E> {}\n\
                     /// Not.\npub fn two(\n    a: u8,\n) -> io::Result<u8> {}\n\
                     /// Can't fail.\npub fn three(f: impl Fn() -> Result<(), E>) -> Three {}\n\
-                    pub fn four<T>(f: impl Fn() -> Option<T>) -> Result<T> {}\n";
+                    pub fn four<T>(f: impl Fn() -> Option<T>) -> Result<T> {}\n\
+                    pub trait Five {\n    fn six(&self) -> Result<()>;\n}\n\
+                    impl Five for u8 {\n    fn six(&self) -> Result<()> {}\n}\n";
         let found = fallible(code);
         let found: Vec<_> =
             found.iter().map(|it| (it.name.as_str(), it.line, it.is_told)).collect();
-        assert_eq!(found, [("one", 6, true), ("two", 8, false), ("four", 13, false)]);
+        let wanted =
+            [("one", 6, true), ("two", 8, false), ("four", 13, false), ("six", 15, false)];
+        assert_eq!(found, wanted);
     }
 
     #[test]

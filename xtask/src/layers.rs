@@ -20,10 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// What only some crates may name: (words, crates that may).
 const RESERVED: &[(&[&str], &[&str])] = &[
-    (
-        &["std::fs", "std::time::SystemTime", "std::time::Instant"],
-        &["store", "cli", "remote", "server"],
-    ),
+    (&["std::fs"], &["store", "cli", "remote", "server"]),
     (&["tokio", "std::net"], &["server", "remote", "cli"]),
     (&["frond_db::inside"], &["vcs"]),
 ];

@@ -99,7 +99,7 @@ impl fmt::Display for Failure {
                 f.write_str(if *code == OUT_OF_DISK_SPACE { FULL } else { "" })
             }
             Failure::Told => f.write_str("failed"),
-            Failure::ReaderGone => f.write_str("nobody reads the output"),
+            Failure::ReaderGone => f.write_str("the output is closed"),
         }
     }
 }

@@ -29,6 +29,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use frond_store::io::pause;
+
 /// Collections share latches by chance: this many make it rare.
 const STRIPES: usize = 64;
 /// The least and the most that a writer waits for an index build that can't catch up.
@@ -193,7 +195,7 @@ impl Contention {
     pub fn slow_down(&self, stripes: impl Iterator<Item = usize>) {
         let micros = stripes.map(|stripe| self.delays[stripe].load(Ordering::Relaxed)).max();
         if let Some(micros) = micros.filter(|micros| *micros > 0) {
-            std::thread::sleep(Duration::from_micros(micros));
+            pause(Duration::from_micros(micros));
         }
     }
 

@@ -11,6 +11,8 @@
 //! `open`, `inside` (what versions get of all this). Blocking and batched; knows no wire and no
 //! socket.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub mod access;
 pub mod catalog;
 mod clock;

@@ -14,9 +14,10 @@
 //! *Latches* ([`crate::contention`]) are taken for each attempt, before its transaction begins, and
 //! kept until it has ended.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use frond_engine::{Durability, LockMode, Transaction, Wait};
+use frond_store::io::{pause, steady_now};
 
 use crate::contention::{LatchMode, Scope};
 use crate::error::{Error, ErrorKind};
@@ -41,7 +42,7 @@ const WAIT_MILLIS_MAX: u64 = 300_000;
 /// # Errors
 /// What `interrupt` says.
 pub(crate) fn wait(wait: &Wait, millis_max: u64, interrupt: &Interrupt) -> Result<bool, Error> {
-    let (begun, most) = (Instant::now(), Duration::from_millis(millis_max));
+    let (begun, most) = (steady_now(), Duration::from_millis(millis_max));
     loop {
         let left = most.saturating_sub(begun.elapsed());
         if wait.wait(WAIT_STEP.min(left)) {
@@ -162,7 +163,7 @@ impl Frond {
                         continue;
                     }
                     drop(transaction);
-                    std::thread::sleep(self.wait(attempt));
+                    pause(self.wait(attempt));
                     continue;
                 }
                 Err(error) => Err(error),
@@ -173,7 +174,7 @@ impl Frond {
                     // Whoever was first may have to be synced yet: what is claimed now waits for
                     // that.
                     if attempt > 0 {
-                        std::thread::sleep(self.wait(attempt));
+                        pause(self.wait(attempt));
                     }
                 }
                 result => return result,

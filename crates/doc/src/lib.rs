@@ -4,6 +4,8 @@
 //! [`builder`] (making documents), [`validate`] (bytes from outside), [`order`] (how MongoDB
 //! compares), [`key`] (bytes that sort the same way). This crate knows no queries and no log.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub mod builder;
 pub mod decimal;
 pub mod document;

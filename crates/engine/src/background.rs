@@ -53,6 +53,7 @@ impl Threads {
         Ok(threads)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "these outlive the call: `close` joins them")]
     fn spawn(&self, name: &str, run: fn(&Shared)) -> Result<(), EngineError> {
         let shared = Arc::clone(&self.shared);
         let handle = std::thread::Builder::new()

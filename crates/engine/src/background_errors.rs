@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+use frond_store::io::steady_now;
+
 use crate::error::EngineError;
 
 /// After its first failure work is tried again so soon.
@@ -125,12 +127,12 @@ impl Backoff {
     /// After a failure, `before` being the pause before it: twice as long, `at_most` though.
     pub fn after(before: Option<Backoff>, at_most: Duration) -> Backoff {
         let length = before.map_or(PAUSE_MIN, |before| (before.length * 2).min(at_most));
-        Backoff { length, end: Instant::now() + length }
+        Backoff { length, end: steady_now() + length }
     }
 
     /// What is left of it; nothing once it is over.
     pub fn left(&self) -> Option<Duration> {
-        let left = self.end.saturating_duration_since(Instant::now());
+        let left = self.end.saturating_duration_since(steady_now());
         (!left.is_zero()).then_some(left)
     }
 

@@ -15,6 +15,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use frond_store::io::steady_now;
+
 /// With so many sealed memtables writers stop until one is flushed.
 pub(crate) const SEALED_COUNT_MAX: usize = 3;
 /// The share of the allowance from which commits are delayed, in thousandths: a memtable that fills
@@ -90,7 +92,7 @@ impl Backpressure {
 
     /// Takes a place in the line; returns when it ends.
     pub fn line_up(&self, delay: Duration) -> Instant {
-        let now = Instant::now();
+        let now = steady_now();
         let mut line = self.line.lock().expect("no panic while the lock is held");
         let start = line.filter(|end| now < *end).unwrap_or(now);
         let end = (start + delay).min(now + DELAY_MAX);

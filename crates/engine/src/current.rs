@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use frond_store::ChunkStore;
+use frond_store::io::steady_now;
 use frond_store::stripe::{STRIPE_COUNT, Stripe, stripe};
 
 use crate::ids::Sequence;
@@ -95,7 +96,7 @@ impl Current {
         }
         latest.held.retain(|(state, _)| state.strong_count() > 0);
         if let Some((_, replaced)) = latest.held.last_mut() {
-            replaced.get_or_insert_with(Instant::now);
+            replaced.get_or_insert_with(steady_now);
         }
         latest.held.push((Arc::downgrade(&state), None));
         latest.state = state;

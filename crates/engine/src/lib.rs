@@ -16,6 +16,8 @@
 //! `recovery`, `image` (all of it as a chunk), [`engine`]. This crate doesn't know what keys and
 //! values mean.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod background;
 mod background_errors;
 mod backpressure;

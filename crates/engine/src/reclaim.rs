@@ -24,6 +24,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use frond_store::io::steady_now;
 use frond_store::{ChunkHash, GarbageCollection, GcOptions, GcReport, Headroom, StoreError};
 use frond_tree::Content;
 
@@ -191,13 +192,7 @@ pub(crate) struct GcThrottle<'a> {
 
 impl<'a> GcThrottle<'a> {
     pub fn new(shared: &'a Shared, bytes_a_second: Option<u64>) -> GcThrottle<'a> {
-        GcThrottle {
-            shared,
-            bytes_a_second,
-            begun: Instant::now(),
-            bytes: 0,
-            urgent_from: u64::MAX,
-        }
+        GcThrottle { shared, bytes_a_second, begun: steady_now(), bytes: 0, urgent_from: u64::MAX }
     }
 
     pub fn throttle(&mut self, bytes: u64) -> ControlFlow<()> {

@@ -9,7 +9,9 @@
 //!    put of the same content.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use frond_store::io::steady_now;
 
 use crate::reclaim::GcThrottle;
 use crate::shared::Shared;
@@ -26,7 +28,7 @@ const BYTES_A_SECOND_MIN: u64 = 64 << 10;
 pub(crate) fn scrub_until_stopped(shared: &Shared) {
     shared.throttle.begin();
     for pass in 0u64.. {
-        let begun = Instant::now();
+        let begun = steady_now();
         if let Some(most) = shared.options.scrub_bytes_a_second {
             let stored = shared.store.counters().bytes_stored;
             let rate = (stored / PASS.as_secs()).max(BYTES_A_SECOND_MIN).min(most);

@@ -12,9 +12,9 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use frond_store::io::Machine;
+use frond_store::io::{Machine, steady_now};
 use frond_store::{ChunkHash, ChunkStore, StoreError};
 use frond_tree::{TreeError, TreeFormat};
 
@@ -291,7 +291,7 @@ pub(crate) fn wait(
     at_most: Option<Duration>,
     wanted: impl Fn(&mut Signals) -> bool,
 ) -> bool {
-    let end = at_most.map(|at_most| Instant::now() + at_most);
+    let end = at_most.map(|at_most| steady_now() + at_most);
     let mut signals = shared.signals();
     loop {
         if signals.stop {
@@ -301,7 +301,7 @@ pub(crate) fn wait(
             return true;
         }
         let lock = "no panic while the lock is held";
-        signals = match end.map(|end| end.saturating_duration_since(Instant::now())) {
+        signals = match end.map(|end| end.saturating_duration_since(steady_now())) {
             None => shared.signalled.wait(signals).expect(lock),
             Some(Duration::ZERO) => return true,
             Some(left) => shared.signalled.wait_timeout(signals, left).expect(lock).0,

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use frond_store::io::steady_now;
+
 /// How many are kept.
 const KEPT_COUNT: usize = 16;
 
@@ -92,13 +94,13 @@ pub(crate) struct Stopwatch {
 
 impl Stopwatch {
     pub fn start() -> Stopwatch {
-        let now = Instant::now();
+        let now = steady_now();
         Stopwatch { begun: now, last: now, stages: Default::default() }
     }
 
     /// Counts the time since the last call, or the start, for `stage`.
     pub fn lap(&mut self, stage: Stage) -> Duration {
-        let now = Instant::now();
+        let now = steady_now();
         let lap = now - self.last;
         self.stages[stage as usize] += lap;
         self.last = now;
@@ -116,7 +118,7 @@ pub(crate) struct Slowest {
 
 impl Default for Slowest {
     fn default() -> Slowest {
-        Slowest { opened: Instant::now(), least: AtomicU64::new(0), kept: Mutex::default() }
+        Slowest { opened: steady_now(), least: AtomicU64::new(0), kept: Mutex::default() }
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use frond_store::io::{pause, steady_now};
+
 use crate::backpressure::{FOLD_PRESSURE_URGENT, PRESSURE_URGENT, SEALED_COUNT_MAX};
 use crate::error::EngineError;
 use crate::shared::Shared;
@@ -61,9 +63,9 @@ impl Shared {
     /// Waits for the end of a commit's turn, which it has come to by itself.
     pub fn delay(&self, turn: Delay, watch: &mut Stopwatch) {
         let Delay(Some(end)) = turn else { return };
-        let left = end.saturating_duration_since(Instant::now());
+        let left = end.saturating_duration_since(steady_now());
         if DELAY_MIN <= left {
-            std::thread::sleep(left);
+            pause(left);
         }
         self.counters.delay_micros.add(micros(watch.lap(Stage::Delay)));
     }

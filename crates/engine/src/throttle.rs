@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use frond_store::io::steady_now;
+
 /// A processor is kept for so long. Less costs throughput, more costs those who wait.
 const KEPT_FOR: Duration = Duration::from_micros(250);
 /// After so many entries a thread looks how late it is: some 50 µs where they are simply copied.
@@ -50,7 +52,7 @@ impl Throttle {
 
     /// Makes the calling thread a background thread.
     pub fn begin(self: &Arc<Throttle>) {
-        OWN.set(Some(Own { throttle: Arc::clone(self), last: Instant::now() }));
+        OWN.set(Some(Own { throttle: Arc::clone(self), last: steady_now() }));
     }
 }
 
@@ -68,7 +70,7 @@ pub(crate) fn yield_now() {
     OWN.with_borrow_mut(|own| {
         if let Some(own) = own.as_mut().filter(|own| KEPT_FOR <= own.last.elapsed()) {
             thread::yield_now();
-            own.last = Instant::now();
+            own.last = steady_now();
         }
     });
 }

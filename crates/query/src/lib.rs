@@ -4,6 +4,8 @@
 //! This crate knows no disk: documents come from iterators, collections through
 //! [`pipeline::Collections`].
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod accumulator;
 pub mod code;
 pub mod collation;

@@ -93,6 +93,10 @@ const RESULT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 pub trait Collections: Send + Sync {
     /// The documents of `collection` (in database `database`, where given) that pass `filter`; an
     /// absent collection has none. May use an index.
+    ///
+    /// # Errors
+    /// As the stage says it: the collection, or what its search asks for, isn't there or can't be
+    /// read.
     fn find(
         &self,
         database: Option<&str>,
@@ -101,6 +105,10 @@ pub trait Collections: Send + Sync {
     ) -> Result<Documents<'static>, QueryError>;
 
     /// Replaces `collection` by `documents`: `$out`.
+    ///
+    /// # Errors
+    /// What a document or the collection is refused for, by MongoDB's codes; what `documents` fails
+    /// with.
     fn replace(
         &self,
         database: Option<&str>,
@@ -109,6 +117,9 @@ pub trait Collections: Send + Sync {
     ) -> Result<(), QueryError>;
 
     /// Writes `documents` into `collection` as `merge` says: `$merge`.
+    ///
+    /// # Errors
+    /// What a document is refused for, by MongoDB's codes; what `documents` fails with.
     fn merge(
         &self,
         database: Option<&str>,

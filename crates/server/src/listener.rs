@@ -146,8 +146,8 @@ pub enum ServerError {
     /// The address can be reached from other machines.
     #[error(
         "refused to listen on {address}: {resolved} is not a loopback address, and without --auth \
-         whoever reaches it could read and change everything; start it with --auth, or listen on \
-         127.0.0.1 or [::1]"
+         any client that reaches it could read and change everything; start it with --auth, or \
+         listen on 127.0.0.1 or [::1]"
     )]
     NotLoopback {
         /// As given.

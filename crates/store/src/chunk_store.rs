@@ -60,6 +60,9 @@ pub trait ChunkStore: Send + Sync {
     fn keep_entry(&self, _hash: ChunkHash, _part: EntryName, _pieces: &[&[u8]]) {}
 
     /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
+    ///
+    /// # Errors
+    /// As `get`, of the first that can't be read.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
         hashes.iter().map(|hash| self.get(*hash)).collect()
     }
@@ -98,6 +101,9 @@ pub trait ChunkStore: Send + Sync {
 
     /// Tells for each of `hashes` whether its chunk is stored. That says nothing of the chunks that
     /// it refers to: it may be garbage, of which a part is gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the disk doesn't answer.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError>;
 
     /// As `has_many`, of chunks whose stored bytes were read again and are what was written. What
@@ -123,14 +129,24 @@ pub trait ChunkStore: Send + Sync {
     }
 
     /// Adds chunks. Those already present and [whole](ChunkStore::has_whole) are not written again.
+    ///
+    /// # Errors
+    /// As `put_many_for`.
     fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
         self.put_many_for(Lifetime::Working, chunks)
     }
 
     /// As `put_many`, with a hint about how long they will be needed.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the disk doesn't answer or is full; [`StoreError::Poisoned`].
     fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError>;
 
     /// Makes every chunk put before this call durable.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the disk doesn't answer or is full; [`StoreError::Poisoned`] from then
+    /// on, unless it was full.
     fn sync(&self) -> Result<(), StoreError>;
 
     /// Makes the chunks named `hashes` durable: as `sync`, unless all of them are. With a chunk
@@ -148,6 +164,9 @@ pub trait ChunkStore: Send + Sync {
     }
 
     /// Returns the chunk that the root `name` names, if there is such a root.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the disk doesn't answer.
     fn root(&self, name: &str) -> Result<Option<ChunkHash>, StoreError>;
 
     /// Replaces the root `name` if it is `expected` now; `None` stands for an absent root.

@@ -3,12 +3,17 @@
 //! Nothing outside this module opens a file, asks the time or rolls dice, so that a simulated disk,
 //! a set clock and a seed replay a whole run. Handed in at construction, never global.
 
+// Here, and nowhere else below the server.
+#![allow(clippy::disallowed_methods)]
+
 mod direct;
 mod scratch;
 mod system;
+mod waiting;
 
 pub use scratch::ScratchDisk;
 pub use system::{SystemChance, SystemClock, SystemDisk};
+pub use waiting::{pause, steady_now};
 
 use std::io;
 use std::ops::Range;
@@ -20,25 +25,56 @@ use std::sync::Arc;
 /// name is durable after [`Disk::sync_directory`]. Anything else may be lost, torn or reordered by
 /// a crash.
 pub trait Disk: Send + Sync {
-    /// Creates an empty file; fails with `AlreadyExists` if the name is taken.
+    /// Creates an empty file.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is taken; what the system says.
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
-    /// Opens a file for reading and writing; fails with `NotFound`.
+
+    /// Opens a file for reading and writing.
+    ///
+    /// # Errors
+    /// `NotFound`; what the system says.
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+
     /// The names of all files, sorted.
+    ///
+    /// # Errors
+    /// What the system says.
     fn list(&self) -> io::Result<Vec<String>>;
+
     /// Renames a file, replacing `to` if it exists.
+    ///
+    /// # Errors
+    /// `NotFound`; what the system says.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
     /// Removes a file.
+    ///
+    /// # Errors
+    /// `NotFound`; what the system says.
     fn remove(&self, name: &str) -> io::Result<()>;
+
     /// How much room there is; `None` if the disk doesn't tell.
+    ///
+    /// # Errors
+    /// What the system says.
     fn space(&self) -> io::Result<Option<DiskSpace>> {
         Ok(None)
     }
+
     /// Makes names durable.
+    ///
+    /// # Errors
+    /// What the system says: which names are durable is unknown then.
     fn sync_directory(&self) -> io::Result<()>;
-    /// Takes the directory until `unlock` or until the disk is dropped; fails with `WouldBlock` if
-    /// it is taken, by whomever.
+
+    /// Takes the directory until `unlock` or until the disk is dropped.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it is taken, by this process or another; what the system says.
     fn lock(&self) -> io::Result<()>;
+
     /// Lets go of what `lock` took.
     fn unlock(&self);
 }
@@ -57,10 +93,17 @@ const ALLOCATED_BYTES: usize = 1 << 20;
 
 /// An open file. Offsets and lengths are in bytes. Methods may be called from many threads at once.
 pub trait DiskFile: Send + Sync {
-    /// Fills `buffer` from `offset`; fails with `UnexpectedEof` if the file is shorter.
+    /// Fills `buffer` from `offset`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file is shorter; what the system says.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
     /// As `read_exact_at`, of `bytes` bytes. Returns where in `buffer`, which grows where it is too
     /// short, they are.
+    ///
+    /// # Errors
+    /// As `read_exact_at`.
     fn read_into(
         &self,
         offset: u64,
@@ -73,8 +116,12 @@ pub trait DiskFile: Send + Sync {
         self.read_exact_at(offset, &mut buffer[..bytes])?;
         Ok(0..bytes)
     }
+
     /// As `read_into`, past the system's cache if the disk can do that: for who keeps what it
     /// reads.
+    ///
+    /// # Errors
+    /// As `read_exact_at`.
     fn read_past_cache(
         &self,
         offset: u64,
@@ -83,13 +130,29 @@ pub trait DiskFile: Send + Sync {
     ) -> io::Result<Range<usize>> {
         self.read_into(offset, bytes, buffer)
     }
+
     /// Writes all of `bytes` at `offset`, extending the file.
+    ///
+    /// # Errors
+    /// What the system says: part of it may be written.
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
     /// Makes everything written to this file durable.
+    ///
+    /// # Errors
+    /// What the system says: what of it is durable is unknown then.
     fn sync(&self) -> io::Result<()>;
+
     /// Cuts or extends the file.
+    ///
+    /// # Errors
+    /// What the system says.
     fn set_bytes(&self, bytes: u64) -> io::Result<()>;
+
     /// Makes the file so long, of zeros that really take their space, durably.
+    ///
+    /// # Errors
+    /// As `write_all_at` and `sync`.
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         let zeros = vec![0; ALLOCATED_BYTES];
         let mut offset = 0;
@@ -100,7 +163,11 @@ pub trait DiskFile: Send + Sync {
         }
         self.sync()
     }
+
     /// The file's length.
+    ///
+    /// # Errors
+    /// What the system says.
     fn bytes(&self) -> io::Result<u64>;
 }
 
@@ -108,6 +175,7 @@ pub trait DiskFile: Send + Sync {
 pub trait Clock: Send + Sync {
     /// Microseconds since 1970, UTC. May go backwards, and may be wrong by centuries: any number.
     fn now_micros(&self) -> i64;
+
     /// Microseconds since a moment that only this process knows. Never goes back or leaps, and goes
     /// on while the machine sleeps where the system can tell.
     fn steady_micros(&self) -> i64;

@@ -38,6 +38,9 @@ pub(crate) trait NodeWriter {
     /// The name of a child.
     fn child_hash(child: &Self::Child) -> ChunkHash;
     /// The child of an interior node that has exactly one.
+    ///
+    /// # Errors
+    /// [`TreeError::Damaged`] if the chunk is no node.
     fn only_child(chunk: Chunk) -> Result<Option<ChunkHash>, TreeError>;
 }
 

@@ -6,6 +6,8 @@
 //! lie in a [`ChunkStore`](frond_store::ChunkStore). This crate doesn't know what keys and values
 //! mean, and knows no log, no transaction and no disk.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub mod error;
 pub mod format;
 

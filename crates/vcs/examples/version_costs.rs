@@ -9,6 +9,8 @@
 //! of the chunks that it read, fetched from files and wrote, which don't depend on what else the
 //! machine does.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::path::PathBuf;
 
 use frond_db::catalog::IndexSpec;

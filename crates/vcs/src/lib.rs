@@ -16,6 +16,8 @@
 //! too, once its changes are folded. The same content has the same root, so comparing costs what
 //! differs.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod fields;
 mod repository;
 

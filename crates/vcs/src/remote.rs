@@ -97,17 +97,29 @@ pub struct RefUpdate {
 /// *Thread safety*: a transfer asks for several batches of chunks at once, from as many threads.
 pub trait Remote: Send + Sync {
     /// The refs; `None` if there is no repository yet.
+    ///
+    /// # Errors
+    /// `Unavailable` if it doesn't answer; `Damaged` if what it holds is no repository.
     fn state(&self) -> Result<Option<RemoteState>, Error>;
 
     /// Tells for each of `hashes` whether its chunk is there, and whole: it is read, since what
     /// isn't sent to it can't be mended.
+    ///
+    /// # Errors
+    /// `Unavailable` if it doesn't answer.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
 
     /// Returns the chunks named by `hashes`, in their order. Each was hashed and compared with its
     /// name.
+    ///
+    /// # Errors
+    /// `Damaged` if one is absent or isn't what was written; `Unavailable` if it doesn't answer.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
 
     /// Adds chunks. They stay if what they were sent for is cut.
+    ///
+    /// # Errors
+    /// `Unavailable` if it doesn't answer or takes no more.
     fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error>;
 
     /// Makes all that was put durable, then changes the refs, if they are what is expected.
@@ -118,6 +130,9 @@ pub trait Remote: Send + Sync {
 
     /// Reads a share of what lies there again, where nobody else does that: a server looks after
     /// its own.
+    ///
+    /// # Errors
+    /// `Unavailable` if it doesn't answer.
     fn reread(&self) -> Result<(), Error> {
         Ok(())
     }

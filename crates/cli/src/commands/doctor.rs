@@ -128,7 +128,7 @@ fn look_at_store(terminal: &mut Terminal, store: &str) -> Result<(), Failure> {
     let rounds = counted(raced.rounds, "round");
     writeln!(terminal, "conditional put: {rounds} in which writers raced")?;
     if raced.nobody_won > 0 {
-        writeln!(terminal, "nobody won {} of them: that is slow, but safe", raced.nobody_won)?;
+        writeln!(terminal, "{} of them had no winner: that is slow, but safe", raced.nobody_won)?;
     }
     if raced.is_safe() {
         writeln!(terminal, "one won each, as it must: the store can hold a remote")?;

@@ -89,7 +89,7 @@ impl Erase {
             left => {
                 let left = counted(left, "chunk");
                 let hint = terminal.paint(Style::Accent, "frond gc --purge");
-                writeln!(terminal, "{left} are still read by somebody; later run  {hint}")?;
+                writeln!(terminal, "{left} are still read by a client; later run  {hint}")?;
             }
         }
         backend.close()

@@ -247,7 +247,7 @@ impl Export {
 fn cut_short(failure: Failure) -> Failure {
     match failure {
         Failure::ReaderGone => {
-            Failure::failed("output: nobody reads it any more: the export is not complete")
+            Failure::failed("output: its reader is gone: the export is not complete")
         }
         other => other,
     }

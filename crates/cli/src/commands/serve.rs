@@ -38,9 +38,9 @@ Examples:
 A file of tokens holds one a line, of 16 letters or more, and what it allows: read (clone, fetch), write
 (push, too) or nothing (everything, backups too).
 
-Without --auth whoever reaches the server may do everything, so only loopback addresses (127.0.0.1,
-[::1], localhost) are listened on then. SIGINT (Ctrl-C) and SIGTERM stop the server: commands that
-run are answered first. After a crash or a power cut, start it again: what was acknowledged is
+Without --auth any client that reaches the server may do everything, so only loopback addresses
+(127.0.0.1, [::1], localhost) are listened on then. SIGINT (Ctrl-C) and SIGTERM stop the server:
+commands that run are answered first. After a crash or a power cut, start it again: what was acknowledged is
 there.";
 
 /// Serve a data directory to MongoDB's drivers, mongosh and Compass
@@ -60,8 +60,8 @@ pub struct Serve {
     #[arg(long)]
     auth: bool,
 
-    /// Listen beyond loopback without --auth: whoever reaches the address can then read, change and
-    /// drop everything
+    /// Listen beyond loopback without --auth: any client that reaches the address can then read,
+    /// change and drop everything
     #[arg(long, conflicts_with = "auth")]
     insecure_no_auth: bool,
 

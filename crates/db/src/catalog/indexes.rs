@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use frond_doc::{DocumentBuf, Value};
 use frond_engine::{Durability, Transaction};
 use frond_query::{Code, Collation, text};
+use frond_store::io::{pause, steady_now};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::prepared::{Prepared, in_collection};
@@ -73,8 +74,8 @@ impl Patience {
     }
 
     fn wait(&mut self) {
-        self.begun.get_or_insert_with(Instant::now);
-        std::thread::sleep(PATIENCE_STEP);
+        self.begun.get_or_insert_with(steady_now);
+        pause(PATIENCE_STEP);
     }
 }
 
@@ -168,6 +169,7 @@ impl Database {
         if !self.last_round(name, prepared, &snapshot, found.documents)? {
             return Ok(Outcome::Discard(Published::Behind));
         }
+        assert!(prepared.is_durable(), "an index is durable before a transaction names it");
         let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
         // Whoever writes a document after this snapshot and before the commit doesn't know the
         // indexes.
@@ -184,6 +186,7 @@ impl Database {
             }
             live.indexes.push(LiveIndex { spec, tree: id });
         }
+        assert!(live.indexes.len() < INDEXES_MAX, "too many are refused before they are built");
         adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
         Ok(Outcome::Commit(Published::Done(answer)))
     }
@@ -246,6 +249,7 @@ impl Database {
             transaction.set_base(id, Tree::empty(&**engine.store(), format)?)?;
             live.indexes.push(LiveIndex { spec, tree: id });
         }
+        assert!(live.indexes.len() < INDEXES_MAX, "too many are refused before they are made");
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Tests of the embedded database, on a simulated disk.
 
+#![allow(clippy::disallowed_methods)]
+
 mod aggregate;
 mod catalog;
 mod clock;

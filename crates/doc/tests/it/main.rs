@@ -1,5 +1,7 @@
 //! Properties of documents, for random documents of all types.
 
+#![allow(clippy::disallowed_methods)]
+
 mod field_index;
 mod generate;
 mod keys;

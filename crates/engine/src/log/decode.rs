@@ -21,9 +21,15 @@ use crate::log::TRANSACTION_BYTES_MAX;
 /// What was there before the transaction of a record.
 pub(crate) trait Before {
     /// The bytes of the value that `key` had; `None`: what it got isn't needed any more.
+    ///
+    /// # Errors
+    /// [`DecodeError::Before`] if it can't be read.
     fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError>;
 
     /// The chunk `old`, of which another is made.
+    ///
+    /// # Errors
+    /// [`DecodeError::Before`] if it can't be read.
     fn chunk(&mut self, old: ChunkHash) -> Result<Chunk, DecodeError>;
 }
 

@@ -39,6 +39,10 @@ pub(crate) trait Replay {
     fn expect(&mut self, sequence: Sequence, payload: &Bytes);
 
     /// Takes the next record.
+    ///
+    /// # Errors
+    /// [`DecodeError::Wrong`] if the payload is no record; [`DecodeError::Before`] if what it needs
+    /// can't be read.
     fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError>;
 }
 

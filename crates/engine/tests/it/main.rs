@@ -1,5 +1,7 @@
 //! The engine from outside: over the store in memory and over the simulated disk.
 
+#![allow(clippy::disallowed_methods)]
+
 mod basics;
 mod born;
 mod concurrency;

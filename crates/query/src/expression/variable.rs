@@ -101,6 +101,7 @@ pub(crate) fn random_share() -> f64 {
 
 /// The next of a process's sequence of random numbers, for `$rand` and `$sample`: good enough to
 /// choose by, no secret. The process's start is the hash map's random seed.
+#[expect(clippy::disallowed_methods, reason = "a query has no `Chance`, and nothing is stored")]
 pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     use std::sync::OnceLock;

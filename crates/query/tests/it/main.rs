@@ -1,5 +1,7 @@
 //! The query language against naive models.
 
+#![allow(clippy::disallowed_methods)]
+
 mod filters;
 mod forward;
 mod hostile;

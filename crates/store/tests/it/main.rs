@@ -2,6 +2,8 @@
 //! suffer: crashes, damage, a full disk, failing syncs, other versions, random bytes. At last, the
 //! bytes themselves, against the documents of the format.
 
+#![allow(clippy::disallowed_methods)]
+
 mod ahead;
 mod collect;
 mod contract;

@@ -1,5 +1,7 @@
 //! Tests of trees against naive models, of what they cost in chunks, and of their stored form.
 
+#![allow(clippy::disallowed_methods)]
+
 mod cost;
 mod golden;
 mod hostile;

@@ -63,6 +63,9 @@ pub trait ImageSource: Send + Sync {
     /// Commits that shallow clones in it lack.
     fn absent(&self) -> &[ChunkHash];
     /// Returns chunks of the image, in the order of `hashes`. Each was compared with its name.
+    ///
+    /// # Errors
+    /// `Damaged` if one is absent or isn't what was written; `Unavailable` if it doesn't answer.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
 }
 

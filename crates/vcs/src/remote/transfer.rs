@@ -65,12 +65,24 @@ pub struct Moved {
 pub(crate) trait Endpoint: Sync {
     /// Tells for each of `hashes` whether the place that chunks are sent to has it, whole: it was
     /// read.
+    ///
+    /// # Errors
+    /// As the store or remote that it is.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error>;
     /// Gets chunks from the place that they are sent from.
+    ///
+    /// # Errors
+    /// As the store or remote that it is.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
     /// Puts chunks where they are sent to.
+    ///
+    /// # Errors
+    /// As the store or remote that it is.
     fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error>;
     /// Reads chunks that both places have, where that costs least.
+    ///
+    /// # Errors
+    /// As the store or remote that it is.
     fn read_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
 }
 

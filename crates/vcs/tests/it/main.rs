@@ -1,5 +1,7 @@
 //! History: what commits, branches, diffs and merges promise. Here is what the tests share.
 
+#![allow(clippy::disallowed_methods)]
+
 mod basics;
 mod concurrency;
 mod cost;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_query::Code;
-use frond_store::io::{Chance, Disk, DiskFile, Machine};
+use frond_store::io::{Chance, Disk, DiskFile, Machine, pause};
 use frond_store::{ChunkHash, StoreError};
 
 use super::format::hash_of;
@@ -42,26 +42,47 @@ pub struct FilePart {
 /// *Thread safety*: every method may be called from any number of threads at once.
 pub trait PlainStorage: Send + Sync {
     /// The files whose names begin with `prefix`, and their lengths.
+    ///
+    /// # Errors
+    /// `Unavailable` if the place doesn't answer.
     fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error>;
 
     /// Reads parts of files that `create` made, in their order; `None` if one of the files is gone.
+    ///
+    /// # Errors
+    /// `Unavailable` if the place doesn't answer.
     fn read_many(&self, parts: &[FilePart]) -> Result<Option<Vec<Bytes>>, Error>;
 
     /// Makes a file of a name that was never used, as a whole or not at all.
+    ///
+    /// # Errors
+    /// `Unavailable` if the place doesn't answer or takes no more.
     fn create(&self, name: &str, bytes: Bytes) -> Result<(), Error>;
 
     /// Removes a file; it may be gone already.
+    ///
+    /// # Errors
+    /// `Unavailable` if the place doesn't answer.
     fn remove(&self, name: &str) -> Result<(), Error>;
 
     /// Reads a whole file of at most `bytes_max`, if it is there, and what it is now.
+    ///
+    /// # Errors
+    /// `Unavailable` if the place doesn't answer; `Damaged` if the file is longer.
     fn load(&self, name: &str, bytes_max: usize) -> Result<Option<(Bytes, FileVersion)>, Error>;
 
     /// Replaces a file if it is `expected` now (`None`: if there is none). Returns whether it was.
     /// Of any number that try this at once with the same expectation, one wins.
+    ///
+    /// # Errors
+    /// `Unavailable` if the place doesn't answer, or another process holds its lock for long.
     fn swap(&self, name: &str, expected: Option<&FileVersion>, bytes: Bytes)
     -> Result<bool, Error>;
 
     /// Removes what was being written when somebody was cut, where that can be left.
+    ///
+    /// # Errors
+    /// `Unavailable` if the place doesn't answer.
     fn sweep(&self) -> Result<(), Error>;
 }
 
@@ -131,12 +152,12 @@ impl DirectoryStorage {
             match self.disk.lock() {
                 Ok(()) => return Ok(Locked(&*self.disk)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(Duration::from_millis(LOCK_WAIT_MILLIS));
+                    pause(Duration::from_millis(LOCK_WAIT_MILLIS));
                 }
                 Err(error) => return Err(failed("LOCK", error)),
             }
         }
-        let message = "the remote's refs are being changed by somebody else: try again";
+        let message = "another client is changing the remote's refs: try again";
         Err(Error { kind: ErrorKind::Unavailable, ..Error::invalid(LOCK_BUSY, message) })
     }
 }
