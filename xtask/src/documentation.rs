@@ -193,8 +193,7 @@ mod tests {
         let found = fallible(code);
         let found: Vec<_> =
             found.iter().map(|it| (it.name.as_str(), it.line, it.is_told)).collect();
-        let wanted =
-            [("one", 6, true), ("two", 8, false), ("four", 13, false), ("six", 15, false)];
+        let wanted = [("one", 6, true), ("two", 8, false), ("four", 13, false), ("six", 15, false)];
         assert_eq!(found, wanted);
     }
 

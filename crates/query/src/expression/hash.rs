@@ -32,7 +32,8 @@ fn of_value(argument: Evaluated<'_>) -> Answer<'_> {
 pub(crate) fn hashed_key(value: Value<'_>) -> i64 {
     let mut bytes = 0_i32.to_le_bytes().to_vec();
     append(&mut bytes, None, value);
-    let [a, b, c, d, e, f, g, h, ..] = Md5::digest(&bytes).into();
+    let digest: [u8; 16] = Md5::digest(&bytes).into();
+    let [a, b, c, d, e, f, g, h, ..] = digest;
     i64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 

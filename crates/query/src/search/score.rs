@@ -4,7 +4,7 @@
 //! stands c times in it gets
 //!
 //! > w · (1 + 1/2 + 1/4 + ... , c summands) · (1/2 + c / 2n) · (1.1 if the text is but this term,
-//! else 1)
+//! > else 1)
 //!
 //! so that repetition counts less each time, and a term counts more where it is a larger share of
 //! the text. The document's score for a term is the sum over its texts; for a search, the sum over

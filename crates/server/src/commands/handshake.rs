@@ -31,11 +31,17 @@ const ELECTION: ObjectId = ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0
 pub const FROND_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// `hello`.
+///
+/// # Errors
+/// What a field can't be, by MongoDB's codes.
 pub fn hello(request: &Request<'_>) -> Answer {
     greet(request, "isWritablePrimary")
 }
 
 /// `isMaster`, its old name.
+///
+/// # Errors
+/// As [`hello`].
 pub fn is_master(request: &Request<'_>) -> Answer {
     greet(request, "ismaster")
 }
@@ -184,12 +190,18 @@ fn document_bytes_max(server: &Shared) -> i32 {
 }
 
 /// `ping`.
+///
+/// # Errors
+/// 40415 for any field.
 pub fn ping(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     Ok(DocumentBuilder::new())
 }
 
 /// `buildInfo`.
+///
+/// # Errors
+/// 40415 for any field.
 pub fn build_info(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     let mut answer = DocumentBuilder::new();
@@ -221,6 +233,9 @@ pub fn build_info(request: &Request<'_>) -> Answer {
 }
 
 /// `whatsmyuri`: the client's address as the server sees it.
+///
+/// # Errors
+/// 40415 for any field.
 pub fn whatsmyuri(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     let mut answer = DocumentBuilder::new();

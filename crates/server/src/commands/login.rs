@@ -26,6 +26,9 @@ struct Step {
 }
 
 /// `saslStart`
+///
+/// # Errors
+/// What a field can't be; `AuthenticationFailed` (18); `MechanismUnavailable` (334).
 pub fn start(request: &Request<'_>) -> Answer {
     let begun = begin(request, request.fields()?, request.database_name)?;
     Ok(answer(&begun.step))
@@ -85,6 +88,9 @@ fn credentials(
 }
 
 /// `saslContinue`
+///
+/// # Errors
+/// What a field can't be; `AuthenticationFailed` (18).
 pub fn go_on(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let id = fields.integer("conversationId")?;
@@ -210,6 +216,9 @@ pub fn append_mechanisms(
 }
 
 /// `logout`
+///
+/// # Errors
+/// 40415 for any field.
 pub fn log_out(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     request.peer.log_out();
@@ -217,6 +226,9 @@ pub fn log_out(request: &Request<'_>) -> Answer {
 }
 
 /// `connectionStatus`: who has logged in, and what they may do.
+///
+/// # Errors
+/// 40415 for any other field; `TypeMismatch` (14).
 pub fn connection_status(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let shows_privileges = fields.boolean("showPrivileges")?;

@@ -104,11 +104,17 @@ impl Write for &Socket {
 
 impl IdleSocket {
     /// Waits until it can be read, or written.
+    ///
+    /// # Errors
+    /// What the runtime says.
     pub async fn ready(&self, interest: Interest) -> io::Result<()> {
         either!(IdleSocket, self, stream => stream.ready(interest).await.map(drop))
     }
 
     /// Waits for bytes and reads the first of them, which stay to be read again. 0 if no more come.
+    ///
+    /// # Errors
+    /// What the system says.
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             self.ready(Interest::READABLE).await?;
