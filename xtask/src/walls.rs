@@ -105,7 +105,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "server",
-        rooms: "errors wire tls unix_socket limits outgoing fields common scram fail_points access peer sessions \
+        rooms: "errors wire tls unix_socket limits outgoing tables fields common scram fail_points access peer sessions \
                 workers message_memory machine_memory process_counts usage operations answer_memory remote_opener cursors \
                 log drain shared authorization transactions sweep governor request commands reference \
                 concerns dispatch in_process connection listener client",

@@ -168,7 +168,7 @@ impl<'a> Asked<'a> {
     /// # Errors
     /// `Location40413` if a name stands twice.
     pub fn fields(&self) -> Result<Fields<'a>, Error> {
-        Fields::of_command(self.name, self.body)
+        Fields::of_part(self.name, self.body)
     }
 
     /// Whether a field says yes.

@@ -17,6 +17,7 @@ use frond_query::Code;
 
 pub use self::part::{Part, PartFields};
 use crate::fields::Fields;
+use crate::tables;
 
 /// The SHA-256 of a user's full name, `user@database`; of no bytes for nobody.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -166,10 +167,10 @@ impl Default for Common {
 }
 
 impl Common {
-    /// Reads the common fields of a command.
+    /// Reads the common fields of a command, which [`crate::tables::check`] has let through.
     ///
     /// # Errors
-    /// What one of them can't be, by MongoDB's codes; those that don't go together.
+    /// `InvalidOptions` for fields that don't go together; what a write concern or an API can't be.
     pub fn read(command: Document<'_>) -> Result<Common, Error> {
         let mut common = Common::default();
         let mut part = PartFields::default();
@@ -179,17 +180,18 @@ impl Common {
             }
             match name {
                 "lsid" => common.session = Some(read_session(value)?),
-                "maxTimeMS" => common.time_max = read_time_max(value)?,
+                "maxTimeMS" => common.time_max = read_time_max(value),
                 "writeConcern" => common.read_write_concern(value)?,
                 "readConcern" => common.read_read_concern(value)?,
                 "apiVersion" => check_api_version(value)?,
                 "apiStrict" => common.api_strict = value.is_truthy(),
-                "txnNumber" => part.number = Some(read_number(value)?),
-                "autocommit" => part.autocommit = Some(read_boolean(name, value)?),
-                "startTransaction" => part.starts = Some(read_boolean(name, value)?),
+                "txnNumber" => part.number = tables::integer(value),
+                "autocommit" => part.autocommit = Some(value.is_truthy()),
+                "startTransaction" => part.starts = Some(value.is_truthy()),
                 _ => {}
             }
         }
+        check_api(command)?;
         common.part = part.read(common.session)?;
         Ok(common)
     }
@@ -212,7 +214,7 @@ impl Common {
     }
 
     fn read_write_concern(&mut self, value: Value<'_>) -> Result<(), Error> {
-        let concern = part("writeConcern", value)?;
+        let concern = value.as_document().unwrap_or(Document::empty());
         self.has_write_concern = !concern.is_empty();
         let mut fields = Fields::of_part("writeConcern", concern)?;
         match fields.value("w") {
@@ -249,17 +251,12 @@ impl Common {
     }
 
     fn read_read_concern(&mut self, value: Value<'_>) -> Result<(), Error> {
-        let concern = part("readConcern", value)?;
+        let concern = value.as_document().unwrap_or(Document::empty());
         self.has_read_concern = !concern.is_empty();
         let mut fields = Fields::of_part("readConcern", concern)?;
         let level = fields.string("level")?.unwrap_or("local");
         let known = Level::ALL.into_iter().find(|known| known.name() == level);
-        self.level = known.ok_or_else(|| {
-            let message = format!(
-                "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
-            );
-            Error::invalid(Code::BadValue, message)
-        })?;
+        self.level = known.ok_or_else(|| Error::internal(format!("read concern '{level}'")))?;
         self.after_time = read_moment(&mut fields, "afterClusterTime")?;
         self.is_at_time = read_moment(&mut fields, "atClusterTime")?.is_some();
         let refuse = |message: &str| Err(Error::invalid(Code::InvalidOptions, message));
@@ -300,67 +297,45 @@ fn read_moment(fields: &mut Fields<'_>, name: &str) -> Result<Option<Timestamp>,
 /// # Errors
 /// `TypeMismatch` (14), or a field missing or unknown.
 pub fn read_session(value: Value<'_>) -> Result<SessionId, Error> {
-    let document = part("lsid", value)?;
-    let mut fields = Fields::of_part("OperationSessionInfo.lsid", document)?;
-    let id = fields.value("id").ok_or_else(|| fields.missing("id"))?;
-    let uid = match fields.value("uid") {
-        Some(Value::Binary(binary)) => binary.bytes.try_into().ok().map(UserDigest),
+    let document = value.as_document().unwrap_or(Document::empty());
+    tables::check_part("OperationSessionInfo.lsid", tables::LSID, document)?;
+    let bytes = |name| match document.get(name) {
+        Some(Value::Binary(binary)) => Some(binary.bytes),
         _ => None,
     };
-    fields.ignore(&["txnNumber", "txnUUID"]);
-    let bytes = match id {
-        Value::Binary(binary) if binary.subtype == UUID_SUBTYPE => binary.bytes.try_into().ok(),
-        _ => None,
-    };
-    let Some(bytes) = bytes else {
-        return Err(fields.wrong_type("id", id, "type 'UUID'"));
-    };
-    fields.finish()?;
-    Ok(SessionId { id: bytes, user: uid.unwrap_or(UserDigest::NOBODY) })
+    let id = bytes("id").and_then(|bytes| bytes.try_into().ok());
+    let id = id.ok_or_else(|| Error::internal("an lsid without sixteen bytes"))?;
+    let user = bytes("uid").and_then(|bytes| bytes.try_into().ok());
+    Ok(SessionId { id, user: user.map_or(UserDigest::NOBODY, UserDigest) })
 }
 
-fn read_time_max(value: Value<'_>) -> Result<Option<Duration>, Error> {
-    let number = value.as_integer().filter(|number| (0..=i64::from(i32::MAX)).contains(number));
-    let Some(number) = number else {
-        let message = "maxTimeMS must be a whole number of milliseconds from 0 to 2147483647";
-        let code = if value.is_number() { Code::BadValue } else { Code::TypeMismatch };
-        return Err(Error::invalid(code, message));
-    };
-    let millis = u64::try_from(number).expect("checked to lie between 0 and i32::MAX");
-    Ok((millis > 0).then(|| Duration::from_millis(millis)))
-}
-
-fn read_number(value: Value<'_>) -> Result<i64, Error> {
-    value.as_integer().ok_or_else(|| wrong_type("txnNumber", value, "long"))
-}
-
-fn read_boolean(name: &str, value: Value<'_>) -> Result<bool, Error> {
-    match value {
-        Value::Boolean(is) => Ok(is),
-        other => Err(wrong_type(name, other, "bool")),
-    }
-}
-
-fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> Error {
-    let found = value.element_type().alias();
-    let message =
-        format!("BSON field '{name}' is the wrong type '{found}', expected type '{expected}'");
-    Error::invalid(Code::TypeMismatch, message)
+/// How long a command may run; no limit for 0.
+fn read_time_max(value: Value<'_>) -> Option<Duration> {
+    let millis = tables::integer(value).and_then(|millis| u64::try_from(millis).ok());
+    millis.filter(|millis| *millis > 0).map(Duration::from_millis)
 }
 
 fn check_api_version(value: Value<'_>) -> Result<(), Error> {
-    match value {
-        Value::String("1") => Ok(()),
-        Value::String(other) => {
+    match value.as_str() {
+        Some("1") => Ok(()),
+        other => {
+            let other = other.unwrap_or_default();
             let message = format!("API version must be \"1\", found \"{other}\"");
             Err(Error::invalid(Code::Location(322), message))
         }
-        _ => Err(Error::invalid(Code::TypeMismatch, "apiVersion must be a string")),
     }
 }
 
-fn part<'a>(name: &str, value: Value<'a>) -> Result<Document<'a>, Error> {
-    value.as_document().ok_or_else(|| wrong_type(name, value, "object"))
+/// Checks that what is said of an API says which.
+fn check_api(command: Document<'_>) -> Result<(), Error> {
+    let says = |name| {
+        command.get(name).is_some_and(|value| !matches!(value, Value::Null | Value::Undefined))
+    };
+    if !says("apiVersion") && (says("apiStrict") || says("apiDeprecationErrors")) {
+        let message = "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
+        return Err(Error::invalid(Code::Location(4_886_600), message));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -368,12 +343,16 @@ mod tests {
     use frond_doc::{Binary, DocumentBuf, document};
 
     use super::*;
+    use crate::tables::Checked;
 
     fn read(name: &str, value: Value<'_>) -> Result<Common, i32> {
         let mut builder = frond_doc::DocumentBuilder::new();
         builder.append("ping", Value::Int32(1)).append(name, value);
         let document = builder.build();
-        Common::read(document.view()).map_err(|error| error.code.number())
+        let ping = tables::find("ping").expect("a table");
+        tables::check(ping, document.view(), &[], Checked::Usually)
+            .and_then(|()| Common::read(document.view()))
+            .map_err(|error| error.code.number())
     }
 
     fn write_concern(concern: DocumentBuf) -> Result<(bool, bool), i32> {
@@ -394,6 +373,8 @@ mod tests {
             (document! { "w": "elsewhere" }, Ok((true, true))),
             (document! { "w": -1_i32 }, Err(9)),
             (document! { "w": true }, Err(9)),
+            (document! { "wtimeout": 1_i64 << 31 }, Err(9)),
+            (document! { "wtimeout": "x" }, Err(14)),
             (document! { "j": "yes" }, Err(14)),
             (document! { "x": 1_i32 }, Err(40415)),
         ] {
@@ -424,7 +405,7 @@ mod tests {
         let time = |value| read("maxTimeMS", value).map(|common| common.time_max);
         assert_eq!(time(Value::Int32(0)), Ok(None));
         assert_eq!(time(Value::Int64(20)), Ok(Some(Duration::from_millis(20))));
-        assert_eq!(time(Value::Double(0.5)), Err(2));
+        assert_eq!(time(Value::Double(0.5)), Err(9));
         assert_eq!(time(Value::Int32(-1)), Err(2));
         assert_eq!(time(Value::String("1")), Err(14));
     }
@@ -445,5 +426,7 @@ mod tests {
         assert_eq!(read("autocommit", Value::Int32(0)).map(|_| ()), Err(14));
         assert_eq!(read("apiVersion", Value::String("2")).map(|_| ()), Err(322));
         assert_eq!(read("apiVersion", Value::String("1")).map(|_| ()), Ok(()));
+        assert_eq!(read("apiVersion", Value::Int32(1)).map(|_| ()), Err(14));
+        assert_eq!(read("apiStrict", Value::Boolean(true)).map(|_| ()), Err(4_886_600));
     }
 }

@@ -13,66 +13,27 @@
 pub mod transactions;
 
 use frond_db::Error;
-use frond_doc::Timestamp;
+use frond_doc::{Document, Timestamp};
 use frond_query::Code;
 
 use crate::commands::{Command, Run};
 use crate::common::Part;
 use crate::common::{Common, Level};
 use crate::shared::Shared;
-
-/// Commands that take every level but `snapshot`; the others take `local` alone.
-const WITH_LEVEL: &[&str] = &["aggregate", "count", "distinct", "explain", "find"];
-/// Commands that MongoDB lets read at a moment.
-const WITH_SNAPSHOT: &[&str] = &["aggregate", "distinct", "find"];
-/// Commands that take a write concern, beside those of versions. `aggregate` takes one whether it
-/// writes or not: drivers send a collection's with every pipeline.
-const WITH_WRITE_CONCERN: &[&str] = &[
-    "abortTransaction",
-    "aggregate",
-    "bulkWrite",
-    "cloneCollectionAsCapped",
-    "collMod",
-    "commitTransaction",
-    "convertToCapped",
-    "create",
-    "createIndexes",
-    "createRole",
-    "createUser",
-    "delete",
-    "drop",
-    "dropAllRolesFromDatabase",
-    "dropAllUsersFromDatabase",
-    "dropDatabase",
-    "dropIndexes",
-    "dropRole",
-    "dropUser",
-    "findAndModify",
-    "grantPrivilegesToRole",
-    "grantRolesToRole",
-    "grantRolesToUser",
-    "insert",
-    "renameCollection",
-    "revokePrivilegesFromRole",
-    "revokeRolesFromRole",
-    "revokeRolesFromUser",
-    "update",
-    "updateRole",
-    "updateUser",
-];
+use crate::tables::{self, Reads, Writes};
 
 /// Checks the concerns of a command.
 ///
 /// # Errors
 /// `InvalidOptions` where it doesn't take one; `SnapshotUnavailable` where the snapshot isn't kept.
-pub fn check(command: &Command, common: &Common) -> Result<(), Error> {
+pub fn check(command: &Command, body: Document<'_>, common: &Common) -> Result<(), Error> {
     if matches!(command.run, Run::Refused(_)) {
         return Ok(()); // It says why itself.
     }
     // What a transaction's commands take is told in `transactions`.
     if !matches!(common.part, Some(Part::Statement { .. })) {
-        check_level(command.name, common)?;
-        if common.has_write_concern && !takes_write_concern(command.name) {
+        check_level(command.name, body, common)?;
+        if common.has_write_concern && !takes_write_concern(command.name, body) {
             let message = format!("Command {} does not support writeConcern", command.name);
             return Err(Error::invalid(Code::InvalidOptions, message));
         }
@@ -84,18 +45,23 @@ pub fn check(command: &Command, common: &Common) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_level(name: &str, common: &Common) -> Result<(), Error> {
+fn check_level(name: &str, body: Document<'_>, common: &Common) -> Result<(), Error> {
+    let reads = tables::find(name).map_or(Reads::Local, |table| table.reads);
     let takes = match common.level {
         Level::Local => return Ok(()),
-        Level::Snapshot => WITH_SNAPSHOT,
-        Level::Available | Level::Majority | Level::Linearizable => WITH_LEVEL,
+        Level::Snapshot => reads == Reads::Moments,
+        Level::Available | Level::Majority | Level::Linearizable => reads != Reads::Local,
     };
-    if !takes.contains(&name) {
+    if !takes {
         let message = format!(
             "Command {name} does not support {{ readConcern: {{ level: \"{}\" }} }} :: caused by \
              :: read concern not supported",
             common.level.name()
         );
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
+    if common.level == Level::Linearizable && name == "aggregate" && writes_output(body) {
+        let message = "$out and $merge cannot be used with a 'linearizable' read concern level";
         return Err(Error::invalid(Code::InvalidOptions, message));
     }
     if common.level == Level::Snapshot {
@@ -107,8 +73,20 @@ fn check_level(name: &str, common: &Common) -> Result<(), Error> {
     Ok(())
 }
 
-fn takes_write_concern(name: &str) -> bool {
-    WITH_WRITE_CONCERN.binary_search(&name).is_ok() || name.starts_with("frond")
+fn takes_write_concern(name: &str, body: Document<'_>) -> bool {
+    match tables::find(name).map_or(Writes::Never, |table| table.writes) {
+        Writes::Never => false,
+        Writes::WithOutput => writes_output(body),
+        Writes::Always => true,
+    }
+}
+
+/// Whether the pipeline of an `aggregate` ends in a collection.
+fn writes_output(body: Document<'_>) -> bool {
+    let stages = body.get("pipeline").and_then(|stages| stages.as_array());
+    let last = stages.and_then(|stages| stages.iter().last());
+    let last = last.and_then(|stage| stage.as_document()).and_then(|stage| stage.iter().next());
+    last.is_some_and(|(name, _)| ["$merge", "$out"].contains(&name))
 }
 
 /// Waits until what lies before `after` is visible.
@@ -148,7 +126,7 @@ mod tests {
         };
         let (name, _) = command.iter().next().expect("a name");
         let command_of = commands::find(name).expect("a command");
-        super::check(command_of, &common).err().map(|error| error.code.number())
+        super::check(command_of, command.view(), &common).err().map(|error| error.code.number())
     }
 
     fn command_with(name: &str, concern: &str, value: DocumentBuf) -> DocumentBuf {
@@ -159,15 +137,20 @@ mod tests {
 
     #[test]
     fn every_command_takes_local_and_only_some_take_more() {
-        assert!(WITH_WRITE_CONCERN.is_sorted());
         for command in commands::COMMANDS.iter().filter(|it| matches!(it.run, Run::Handler(_))) {
             for level in ["local", "available", "majority", "linearizable", "snapshot"] {
                 let sent = command_with(command.name, "readConcern", document! { "level": level });
                 let expected = match level {
                     "local" => None,
-                    "snapshot" if WITH_SNAPSHOT.contains(&command.name) => Some(246),
+                    "snapshot" if ["aggregate", "distinct", "find"].contains(&command.name) => {
+                        Some(246)
+                    }
                     "snapshot" => Some(72),
-                    _ if WITH_LEVEL.contains(&command.name) => None,
+                    _ if ["aggregate", "count", "distinct", "explain", "find"]
+                        .contains(&command.name) =>
+                    {
+                        None
+                    }
                     _ => Some(72),
                 };
                 assert_eq!(check(&sent), expected, "{} {level}", command.name);
@@ -200,7 +183,7 @@ mod tests {
             ("find", Some(72)),
             ("count", Some(72)),
             ("ping", Some(72)),
-            ("aggregate", None),
+            ("aggregate", Some(72)),
             ("insert", None),
             ("dropIndexes", None),
             ("frondCommit", None),

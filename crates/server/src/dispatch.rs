@@ -2,7 +2,7 @@
 //!
 //! 1. Decode the message. Where only a document in it is broken, answer with the error; where its
 //!    frame is, answer and close the connection, since nobody knows where the next message begins.
-//! 2. Find the command in the table, check the fields that all commands have, run the handler.
+//! 2. Find the command in the table, check its fields by their table, run the handler.
 //! 3. A panic in a handler ends its request with `InternalError`; the server goes on.
 
 mod faults;
@@ -32,6 +32,7 @@ use crate::outgoing::Outgoing;
 use crate::peer::Peer;
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Shared};
+use crate::tables::{self, Checked};
 use crate::transactions;
 use crate::usage::{Class, Failed};
 use crate::wire::message::{Flags, answer_head};
@@ -353,11 +354,15 @@ fn try_run(
         let labels = transactions::labels(part(), command.ends_transaction, &error);
         Failure::new(error, labels)
     })?;
+    check_sequences(command, sequences)?;
+    let is_strict = body.get("apiStrict").is_some_and(|strict| strict.is_truthy());
+    let how = if is_strict { Checked::AsStable } else { Checked::Usually };
+    let table = tables::find(command.name).unwrap_or(&tables::UNSUPPORTED);
+    tables::check(table, body, sequences, how)?;
     let mut common = Common::read(body)?;
     common.own(peer.digest())?;
     check_allowed(command, database_name, &common)?;
-    concerns::check(command, &common)?;
-    check_sequences(command, sequences)?;
+    concerns::check(command, body, &common)?;
     let asked = (database_name, body, sequences);
     let rights = authorization::check(server, peer, (command.name, command.needs), asked)?;
     let running = server.operations.begin(peer, command.name, database_name, &common);

@@ -1,56 +1,30 @@
 //! Reads the fields of a command, or of a statement inside one, with MongoDB's type errors.
 //!
-//! A command takes each field that it knows, in any order, and then calls [`Fields::finish`], which
-//! refuses what nobody took. So a field that isn't supported can never be ignored by accident.
-//! Null and undefined count as absent, and numbers are taken where a boolean is wanted, as MongoDB
-//! does.
+//! A command's fields were checked at the door, by its table ([`crate::tables`]): here they are
+//! only read. A command takes each field that it knows, in any order, and then calls
+//! [`Fields::finish`], which refuses what nobody took. So a field that isn't supported can never be
+//! ignored by accident. Null and undefined count as absent.
 
 use frond_db::Error;
-use frond_doc::{Array, Decimal128, Document, Value, decimal};
+use frond_doc::{Array, Document, Value};
 use frond_query::{Code, Collation};
 
 use crate::limits::FIELDS_MAX;
+use crate::tables::{self, Table};
 
-/// Codes that have no name in the table of codes.
 const FIELD_UNKNOWN: Code = Code::Location(40415);
-const FIELD_MISSING: Code = Code::Location(40414);
 const FIELD_DUPLICATE: Code = Code::Location(40413);
-const FIELD_NEGATIVE: Code = Code::Location(51024);
 
 /// The types that MongoDB takes for a boolean and for an integer, as its messages list them.
 const BOOLEAN_TYPES: &str = "types '[bool, long, int, decimal, double]'";
 const INTEGER_TYPES: &str = "types '[long, int, decimal, double]'";
 
-/// Fields that every command takes; [`crate::common`] reads them.
-const COMMON: &[&str] = &[
-    "$audit",
-    "$clusterTime",
-    "$configServerState",
-    "$db",
-    "$queryOptions",
-    "$readPreference",
-    "$replData",
-    "apiDeprecationErrors",
-    "apiStrict",
-    "apiVersion",
-    "autocommit",
-    "comment",
-    "lsid",
-    "maxTimeMS",
-    "maxTimeMSOpOnly",
-    "readConcern",
-    "serialization",
-    "startTransaction",
-    "txnNumber",
-    "writeConcern",
-];
-
 /// The fields of one document, each taken at most once.
 pub struct Fields<'a> {
     /// What messages put before a field's name: `find`, `update.updates`.
     path: &'a str,
-    /// Whether the fields of every command are allowed here.
-    is_command: bool,
+    /// The command's table, where these are a command's fields: the door has checked them by it.
+    table: Option<&'static Table>,
     fields: Vec<Field<'a>>,
 }
 
@@ -67,7 +41,7 @@ impl<'a> Fields<'a> {
     /// 40413 if a field stands there twice; 40415 if there are too many.
     pub fn of_command(path: &'a str, document: Document<'a>) -> Result<Fields<'a>, Error> {
         let mut fields = Fields::new(path, document)?;
-        fields.is_command = true;
+        fields.table = tables::find(path);
         if let Some(first) = fields.fields.first_mut() {
             first.taken = true;
         }
@@ -94,7 +68,7 @@ impl<'a> Fields<'a> {
             }
             fields.push(Field { name, value, taken: false });
         }
-        Ok(Fields { path, is_command: false, fields })
+        Ok(Fields { path, table: None, fields })
     }
 
     /// Takes a field of any type. `None` if it is absent, null or undefined.
@@ -110,6 +84,11 @@ impl<'a> Fields<'a> {
 
     /// Takes a field of any type, where null is a value of its own.
     pub fn value_or_null(&mut self, name: &str) -> Option<Value<'a>> {
+        debug_assert!(
+            self.table.is_none_or(|table| table.has(name)),
+            "the table of {} has no field {name}",
+            self.path
+        );
         let field = self.fields.iter_mut().find(|field| field.name == name)?;
         field.taken = true;
         Some(field.value)
@@ -185,7 +164,7 @@ impl<'a> Fields<'a> {
     /// `TypeMismatch` (14) if it is no number.
     pub fn integer(&mut self, name: &str) -> Result<Option<i64>, Error> {
         let Some(value) = self.value(name) else { return Ok(None) };
-        integer_of(value).map(Some).ok_or_else(|| self.wrong_type(name, value, INTEGER_TYPES))
+        tables::integer(value).map(Some).ok_or_else(|| self.wrong_type(name, value, INTEGER_TYPES))
     }
 
     /// Takes an integer that isn't negative.
@@ -194,11 +173,8 @@ impl<'a> Fields<'a> {
     /// `TypeMismatch` (14); 51024 if it is below zero.
     pub fn count(&mut self, name: &str) -> Result<Option<u64>, Error> {
         let Some(number) = self.integer(name)? else { return Ok(None) };
-        let count = u64::try_from(number).map_err(|_| {
-            let message =
-                format!("BSON field '{name}' value must be >= 0, actual value '{number}'");
-            Error::invalid(FIELD_NEGATIVE, message)
-        })?;
+        let count =
+            u64::try_from(number).map_err(|_| tables::out_of_range(name, ">=", 0, number))?;
         Ok(Some(count))
     }
 
@@ -255,11 +231,8 @@ impl<'a> Fields<'a> {
     /// 40415 that names the first of them.
     pub fn finish(self) -> Result<(), Error> {
         for field in &self.fields {
-            let is_common = self.is_command && COMMON.binary_search(&field.name).is_ok();
-            if !field.taken && !is_common {
-                let message =
-                    format!("BSON field '{}.{}' is an unknown field.", self.path, field.name);
-                return Err(Error::invalid(FIELD_UNKNOWN, message));
+            if !field.taken && !self.table.is_some_and(|table| table.passes_over(field.name)) {
+                return Err(tables::unknown(self.told_path(), field.name));
             }
         }
         Ok(())
@@ -267,18 +240,17 @@ impl<'a> Fields<'a> {
 
     /// The error of a field that must be there.
     pub fn missing(&self, name: &str) -> Error {
-        let message = format!("BSON field '{}.{name}' is missing but a required field", self.path);
-        Error::invalid(FIELD_MISSING, message)
+        tables::missing_field(self.told_path(), name)
     }
 
     /// The error of a field of the wrong type; `expected` is `type 'object'` or so.
     pub fn wrong_type(&self, name: &str, found: Value<'_>, expected: &str) -> Error {
-        let found = found.element_type().alias();
-        let message = format!(
-            "BSON field '{}.{name}' is the wrong type '{found}', expected {expected}",
-            self.path
-        );
-        Error::invalid(Code::TypeMismatch, message)
+        tables::wrong_type(&format!("{}.{name}", self.told_path()), found, expected)
+    }
+
+    /// What messages put before a field's name.
+    fn told_path(&self) -> &'a str {
+        self.table.map_or(self.path, |table| table.path)
     }
 }
 
@@ -301,33 +273,6 @@ pub fn refuse_duplicates(path: &str, document: Document<'_>) -> Result<(), Error
     }
 }
 
-/// A number of any type as an integer, fractions cut off, too large ones brought to the nearest.
-fn integer_of(value: Value<'_>) -> Option<i64> {
-    match value {
-        Value::Int32(number) => Some(i64::from(number)),
-        Value::Int64(number) => Some(number),
-        // `as` cuts fractions off, saturates, and takes NaN for 0, which is what is wanted.
-        Value::Double(number) => Some(number as i64),
-        Value::Decimal128(number) => Some(integer_of_decimal(number)),
-        _ => None,
-    }
-}
-
-fn integer_of_decimal(number: Decimal128) -> i64 {
-    // Not by way of a double, which would lose digits. A coefficient has at most 34 digits, so 40
-    // steps bring it to zero or past every integer.
-    let decimal::Parts::Finite { negative, coefficient, exponent } = decimal::parts(number) else {
-        return 0;
-    };
-    let mut magnitude = coefficient;
-    for _ in 0..exponent.unsigned_abs().min(40) {
-        let next = if exponent < 0 { Some(magnitude / 10) } else { magnitude.checked_mul(10) };
-        magnitude = next.unwrap_or(u128::MAX);
-    }
-    let magnitude = i64::try_from(magnitude).unwrap_or(i64::MAX);
-    if negative { -magnitude } else { magnitude }
-}
-
 #[cfg(test)]
 mod tests {
     use frond_doc::{DocumentBuf, ValueBuf, document};
@@ -341,20 +286,20 @@ mod tests {
 
     fn sample() -> DocumentBuf {
         document! {
-            "find": "things", "filter": "x", "limit": -1_i32, "skip": 2.9, "singleBatch": 1_i32,
-            "sort": Value::Null, "projection": Value::Undefined, "foo": true, "$db": "test",
+            "filter": "x", "limit": -1_i32, "skip": 2.9, "singleBatch": 1_i32,
+            "sort": Value::Null, "projection": Value::Undefined, "foo": true,
         }
     }
 
     #[test]
     fn types_are_checked_and_absent_means_null_too() {
         let document = sample();
-        let mut fields = Fields::of_command("find", document.view()).expect("no duplicates");
+        let mut fields = Fields::of_part("find", document.view()).expect("no duplicates");
         let expected = "BSON field 'find.filter' is the wrong type 'string', expected type \
                         'object'";
         assert_eq!(message(fields.document("filter")), (14, expected.to_owned()));
         let expected = "BSON field 'limit' value must be >= 0, actual value '-1'";
-        assert_eq!(message(fields.count("limit")), (51024, expected.to_owned()));
+        assert_eq!(message(fields.count("limit")), (2, expected.to_owned()));
         assert_eq!(fields.count("skip").expect("a number"), Some(2));
         assert!(fields.boolean("singleBatch").expect("a number is a boolean"));
         assert_eq!(fields.document("sort").expect("null is absent"), None);
@@ -375,7 +320,6 @@ mod tests {
         let fields = Fields::of_part("update.updates", document.view()).expect("no duplicates");
         let expected = "BSON field 'update.updates.$db' is an unknown field.";
         assert_eq!(message(fields.finish()), (40415, expected.to_owned()));
-        assert!(COMMON.is_sorted());
     }
 
     #[test]
@@ -422,23 +366,8 @@ mod tests {
         ] {
             let value = ValueBuf::from(value);
             let document = document! { "find": "a", "tailable": &value };
-            let mut fields = Fields::of_command("find", document.view()).expect("no duplicates");
+            let mut fields = Fields::of_part("find", document.view()).expect("no duplicates");
             assert_eq!(fields.refuse("tailable").is_ok(), passes, "{value:?}");
-        }
-    }
-
-    #[test]
-    fn decimals_are_integers_too() {
-        for (negative, coefficient, exponent, expected) in [
-            (false, 12, 0, 12),
-            (true, 125, -1, -12),
-            (false, 3, 2, 300),
-            (false, 1, 6000, i64::MAX),
-            (true, u128::from(u64::MAX), 0, -i64::MAX),
-            (false, 0, 6000, 0),
-        ] {
-            let number = decimal::from_parts(negative, coefficient, exponent);
-            assert_eq!(integer_of(Value::Decimal128(number)), Some(expected));
         }
     }
 }

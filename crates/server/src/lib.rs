@@ -1,8 +1,8 @@
 //! Frond's server: MongoDB's wire protocol over the embedded database.
 //!
 //! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
-//! [`dispatch`] (a message to its answer), [`request`], [`fields`] and [`common`] (what a handler
-//! works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
+//! [`dispatch`] (a message to its answer), [`tables`] (what each command takes), [`request`],
+//! [`fields`] and [`common`] (what a handler works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
 //! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`],
 //! [`remote_opener`] (other repositories). [`client`] is the other side; [`in_process`] runs
 //! commands without a socket.
@@ -43,6 +43,7 @@ pub mod scram;
 pub mod sessions;
 pub mod shared;
 pub mod sweep;
+pub mod tables;
 pub mod tls;
 pub mod transactions;
 pub mod unix_socket;

@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 
 use frond_query::reference::{Family, Feature, STAGES, Standing};
 
-use crate::commands::{COMMANDS, Run, options, sources};
+use crate::commands::{COMMANDS, Run, sources};
+use crate::tables;
 
-/// Every family: commands, their options, the query language, indexes.
+/// Every family: commands, their fields, the query language, indexes.
 pub fn families() -> Vec<Family> {
     let commands = COMMANDS.iter().filter(|command| !command.name.starts_with("frond"));
     let commands = commands.map(|command| match command.run {
@@ -17,7 +18,7 @@ pub fn families() -> Vec<Family> {
         Run::Refused(_) => Feature::new(command.name, Standing::Refused("115")),
     });
     let mut families = vec![Family::new("Commands", commands)];
-    families.extend(options::families());
+    families.push(tables::family());
     families.extend(frond_query::reference::families());
     families.extend(frond_db::catalog::reference::families());
     for family in &mut families {
@@ -52,19 +53,14 @@ pub fn parts() -> Vec<(String, String)> {
     let tenths = works * 1_000 / documented.max(1);
     let _ = writeln!(
         summary,
-        "Of {documented} operators, stages, accumulators, variables, kinds and options of indexes, and options \
+        "Of {documented} operators, stages, accumulators, variables, kinds and options of indexes, and fields \
          of commands that MongoDB 8.0 Community documents, {works} work: {}.{} %.",
         tenths / 10,
         tenths % 10
     );
     let mut parts = vec![("share".to_owned(), summary)];
-    let options = families.iter().filter(|family| family.title.starts_with('`'));
-    let mut table = String::from("| options of | work | otherwise |\n|---|---|---|\n");
-    for family in options {
-        let _ = writeln!(table, "| {} | {} | {} |", family.title, names(family), others(family));
-    }
-    parts.push(("options".to_owned(), table));
-    for family in families.iter().filter(|family| !family.title.starts_with('`')) {
+    parts.push(("fields".to_owned(), tables::page()));
+    for family in families.iter().filter(|family| family.title != tables::FIELDS) {
         parts.push((slug(family.title), page_table(family)));
     }
     parts
@@ -107,24 +103,6 @@ fn named(family: &Family, is: impl Fn(Standing) -> bool) -> Vec<&'static str> {
 /// What works, as code.
 fn names(family: &Family) -> String {
     quoted(&named(family, |standing| matches!(standing, Standing::Works | Standing::Differs(_))))
-}
-
-/// What differs, is refused, or is Frond's own, in one cell.
-fn others(family: &Family) -> String {
-    let mut parts = Vec::new();
-    for feature in &family.features {
-        if let Standing::Differs(how) = feature.standing {
-            parts.push(format!("`{}`: {how}", feature.name));
-        }
-    }
-    for (code, names) in grouped(family, refused) {
-        parts.push(format!("refused, {code}: {}", quoted(&names)));
-    }
-    let own = named(family, |standing| standing == Standing::Own);
-    if !own.is_empty() {
-        parts.push(format!("Frond's own: {}", quoted(&own)));
-    }
-    parts.join("; ")
 }
 
 fn refused(standing: Standing) -> Option<&'static str> {

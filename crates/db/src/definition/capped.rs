@@ -64,7 +64,7 @@ pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
         let message = format!(
             "BSON field 'size' value must be >= 1 and <= {BYTES_MAX}, actual value '{size}'"
         );
-        return Err(Error::invalid(Code::Location(51024), message));
+        return Err(Error::invalid(Code::BadValue, message));
     }
     match max.and_then(whole) {
         Some(max) if max >= 1 << 31 => {
@@ -102,7 +102,7 @@ mod tests {
             (document! { "capped": true }, 72),
             (document! { "size": 1_i32 }, 72),
             (document! { "capped": false, "max": 1_i32 }, 72),
-            (document! { "capped": true, "size": 0_i32 }, 51024),
+            (document! { "capped": true, "size": 0_i32 }, 2),
             (document! { "capped": true, "size": 1_i32, "max": 1_i64 << 31 }, 2),
             (document! { "capped": true, "size": 1_i32, "viewOn": "a" }, 72),
             (document! { "capped": true, "size": 1_i32, "versioned": true }, 72),

@@ -33,7 +33,14 @@ pub fn rename(request: &Request<'_>) -> Answer {
         return Err(fields.wrong_type("renameCollection", request.argument(), expected));
     };
     let to = fields.required_string("to")?;
-    let drops_target = fields.boolean("dropTarget")?;
+    let drops_target = match fields.value("dropTarget") {
+        Some(Value::Binary(_)) => {
+            let message = "'dropTarget' as a UUID, which servers say to one another, is not \
+                           supported by Frond";
+            return Err(Error::invalid(Code::CommandNotSupported, message));
+        }
+        drops => drops.is_some_and(|drops| drops.is_truthy()),
+    };
     fields.boolean("stayTemp")?;
     fields.finish()?;
     let (from_database, from) = split_namespace(from)?;

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
 
 use crate::access::Action;
 use crate::commands::reply;
@@ -28,6 +29,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     };
     // A batch size of 0 means "no limit" here.
     let size = fields.count("batchSize")?.filter(|size| *size > 0);
+    let is_timed = fields.value("maxTimeMS").is_some();
     fields.ignore(&["term", "lastKnownCommittedOpTime"]);
     fields.finish()?;
     let namespace = request.namespace(collection);
@@ -40,6 +42,11 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         session,
         transaction,
     )?;
+    if is_timed && checked_out.cursor().following != Following::EndAwaited {
+        checked_out.check_in(Instant::now());
+        let message = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
     request.server.fail_points.on_get_more()?;
     checked_out.cursor().current.set(&request.operation);
     let mut answer = reply::begin_batch("nextBatch");

@@ -1,13 +1,14 @@
 //! `delete`.
 
 use frond_db::{DeleteStatement, Error};
-use frond_doc::{Document, DocumentBuf, DocumentBuilder};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, order};
 use frond_query::Code;
 
 use crate::commands::{find, reply, write};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
+use crate::tables;
 
 /// Runs a `delete`.
 pub fn run(request: &Request<'_>) -> Answer {
@@ -34,15 +35,28 @@ pub fn read_statement(
 ) -> Result<DeleteStatement, Error> {
     let mut fields = Fields::of_part("delete.deletes", document)?;
     let filter = fields.required_document("q")?.to_buf();
-    let limit = fields.integer("limit")?.ok_or_else(|| fields.missing("limit"))?;
-    if !(0..=1).contains(&limit) {
-        let message = format!("The limit field in delete objects must be 0 or 1. Got {limit}");
-        return Err(Error::invalid(Code::FailedToParse, message));
-    }
+    let only_first = read_limit(fields.value_or_null("limit"))?;
     let hint = fields.value("hint").map(|hint| hint.to_buf());
     let hint = hint.filter(|hint| !find::is_empty_hint(hint));
     let collation = fields.collation()?;
     fields.finish()?;
     let variables = variables.clone();
-    Ok(DeleteStatement { filter, only_first: limit == 1, hint, variables, collation })
+    Ok(DeleteStatement { filter, only_first, hint, variables, collation })
+}
+
+/// Whether only the first is meant. What is no number means all, as MongoDB has it.
+fn read_limit(limit: Option<Value<'_>>) -> Result<bool, Error> {
+    match limit.filter(|limit| limit.is_number()) {
+        None => Ok(false),
+        Some(limit) if order::equal(limit, Value::Int32(0)) => Ok(false),
+        Some(limit) if order::equal(limit, Value::Int32(1)) => Ok(true),
+        Some(limit) => {
+            let number = match limit {
+                Value::Double(number) => number.to_string(),
+                other => tables::integer(other).unwrap_or(0).to_string(),
+            };
+            let message = format!("The limit field in delete objects must be 0 or 1. Got {number}");
+            Err(Error::invalid(Code::FailedToParse, message))
+        }
+    }
 }

@@ -82,7 +82,8 @@ pub fn rules(fields: &mut Fields<'_>) -> Result<MergeRules, Error> {
     if let Some(collections) = fields.document("mergeRules")? {
         for (collection, paths) in collections.iter() {
             let Value::Document(paths) = paths else {
-                return Err(fields.wrong_type("mergeRules", paths, "type 'object' by collection"));
+                let name = format!("mergeRules.{collection}");
+                return Err(fields.wrong_type(&name, paths, "type 'object'"));
             };
             rules.fields.insert(collection.to_owned(), parse_field_rules(paths)?);
         }

@@ -31,7 +31,6 @@ pub mod login;
 mod maintenance;
 mod merge;
 mod operation;
-pub mod options;
 mod parameters;
 mod pick;
 mod plan_cache;
@@ -67,6 +66,7 @@ use crate::authorization::Needs::{self, *};
 use crate::authorization::{pipelines, users as rights_of_users, versions, writes};
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
+use crate::tables;
 
 /// How a command is answered.
 #[derive(Clone, Copy)]
@@ -309,36 +309,6 @@ pub static COMMANDS: &[Command] = &[
     Command::new("whatsmyuri", Nothing, handshake::whatsmyuri),
 ];
 
-/// Commands of MongoDB's stable API, version 1: what `apiStrict` lets through.
-const STABLE_API: &[&str] = &[
-    "abortTransaction",
-    "aggregate",
-    "bulkWrite",
-    "collMod",
-    "commitTransaction",
-    "count",
-    "create",
-    "createIndexes",
-    "delete",
-    "drop",
-    "dropDatabase",
-    "dropIndexes",
-    "endSessions",
-    "explain",
-    "find",
-    "findAndModify",
-    "getMore",
-    "hello",
-    "insert",
-    "killCursors",
-    "listCollections",
-    "listDatabases",
-    "listIndexes",
-    "ping",
-    "refreshSessions",
-    "update",
-];
-
 /// The command that a client calls `name`.
 pub fn find(name: &str) -> Option<&'static Command> {
     static BY_NAME: OnceLock<HashMap<&'static str, &'static Command>> = OnceLock::new();
@@ -354,7 +324,7 @@ pub fn find(name: &str) -> Option<&'static Command> {
 
 /// Whether a command belongs to MongoDB's stable API.
 pub fn is_in_stable_api(command: &Command) -> bool {
-    STABLE_API.binary_search(&command.name).is_ok()
+    tables::find(command.name).is_some_and(|table| table.is_stable)
 }
 
 #[cfg(test)]
@@ -367,7 +337,6 @@ mod tests {
         let mut sorted = names.clone();
         sorted.sort_unstable();
         assert_eq!(names, sorted);
-        assert!(STABLE_API.is_sorted());
         let mut all: Vec<&str> = names.clone();
         all.extend(COMMANDS.iter().flat_map(|command| command.aliases));
         let count = all.len();

@@ -8,6 +8,7 @@ use crate::commands::reply;
 use crate::fields::Fields;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request, check_collection_name, split_namespace};
+use crate::tables;
 
 /// Statistics of a collection.
 pub fn coll_stats(request: &Request<'_>) -> Answer {
@@ -195,8 +196,7 @@ fn size_between(
 pub fn read_scale(fields: &mut Fields<'_>) -> Result<i64, Error> {
     let scale = fields.integer("scale")?.unwrap_or(1);
     if scale < 1 {
-        let message = format!("BSON field 'scale' value must be >= 1, actual value '{scale}'");
-        return Err(Error::invalid(Code::Location(51024), message));
+        return Err(tables::out_of_range("scale", ">=", 1, scale));
     }
     Ok(scale)
 }

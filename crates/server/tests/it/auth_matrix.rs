@@ -85,8 +85,11 @@ pub fn body(name: &str) -> String {
         "killAllSessions" | "killSessions" | "endSessions" | "refreshSessions" => r#""NAME": []"#,
         "listDatabases" => r#""listDatabases": 1, "authorizedDatabases": false"#,
         "renameCollection" => r#""renameCollection": "shop.nothing", "to": "shop.something""#,
-        // Refused for its field, by whom it wouldn't be refused for lack of rights.
-        "shutdown" => r#""shutdown": 1, "nothing": 1"#,
+        // Refused as part of a transaction, by whom it wouldn't be refused for lack of rights.
+        "shutdown" => {
+            r#""shutdown": 1, "txnNumber": {"$numberLong": "1"},
+               "lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}}"#
+        }
         "update" => {
             r#""update": "things", "updates": [{"q": {"_id": 0}, "u": {"$set": {"a": 1}}}]"#
         }

@@ -1,0 +1,22 @@
+//! `getMore` and `killCursors`.
+
+use frond_doc::ElementType;
+
+use super::kind::{LONG, NUMERIC, TEXT};
+use super::{Field, Kind, Table};
+
+pub static GET_MORE: Table = Table::of(
+    "getMore",
+    &[
+        Field::new("collection", TEXT).required(),
+        Field::new("batchSize", NUMERIC).at_least(0),
+        Field::new("lastKnownCommittedOpTime", Kind::Any).internal(),
+        Field::new("term", NUMERIC).internal(),
+    ],
+)
+.taking(LONG)
+.stable();
+
+pub static KILL_CURSORS: Table =
+    Table::of("killCursors", &[Field::new("cursors", Kind::EachOf(ElementType::Int64)).required()])
+        .stable();

@@ -1,0 +1,89 @@
+//! Fields of every command: session, transaction, deadline, concerns, stable API, and what servers
+//! of a cluster say to one another.
+
+use frond_query::Code;
+
+use super::kind::{BOOL, BYTES, FLAG, LONG, MOMENT, NUMERIC, OBJECT, TEXT};
+use super::{Field, Kind};
+
+const fn field(name: &'static str, kind: Kind) -> Field {
+    Field::new(name, kind)
+}
+
+/// Between servers, or from old drivers: taken, and nothing to anybody here.
+const fn internal(name: &'static str) -> Field {
+    Field::new(name, Kind::Any).internal()
+}
+
+/// What messages name the API's fields by.
+const API: &str = "APIParametersFromClient";
+const SESSION: &str = "OperationSessionInfo";
+
+/// Sorted by name.
+pub static EVERY: &[Field] = &[
+    internal("$audit"),
+    internal("$client"),
+    field("$clusterTime", OBJECT),
+    internal("$configServerState"),
+    internal("$configTime"),
+    internal("$db"),
+    internal("$oplogQueryData"),
+    internal("$queryOptions"),
+    field("$readPreference", OBJECT).idle(),
+    internal("$replData"),
+    internal("$topologyTime"),
+    field("apiDeprecationErrors", BOOL).called(API).idle(),
+    field("apiStrict", BOOL).called(API),
+    field("apiVersion", TEXT).called(API),
+    field("autocommit", BOOL).called(SESSION),
+    field("clientOperationKey", Kind::Uuid).internal(),
+    field("comment", Kind::Any).idle(),
+    internal("coordinator"),
+    internal("databaseVersion"),
+    field("lsid", Kind::Part(LSID)).called("OperationSessionInfo.lsid"),
+    field("maxTimeMS", Kind::Whole).at_least(0).at_most(i32::MAX as i64),
+    field("maxTimeMSOpOnly", Kind::Whole).at_least(0).internal(),
+    internal("mayBypassWriteBlocking"),
+    field("readConcern", Kind::Part(READ_CONCERN)).called("readConcern"),
+    internal("serialization"),
+    internal("shardVersion"),
+    field("startTransaction", BOOL).called(SESSION),
+    internal("stmtId"),
+    internal("tracking_info"),
+    field("txnNumber", LONG).called(SESSION),
+    internal("txnRetryCounter"),
+    field("writeConcern", Kind::Part(WRITE_CONCERN)).called("writeConcern"),
+];
+
+/// Of a session's id.
+pub static LSID: &[Field] = &[
+    field("id", Kind::Uuid).required(),
+    field("txnNumber", LONG).internal(),
+    field("txnUUID", Kind::Uuid).internal(),
+    field("uid", BYTES).internal(),
+];
+
+static READ_CONCERN: &[Field] = &[
+    field("afterClusterTime", MOMENT),
+    internal("afterOpTime"),
+    field("atClusterTime", MOMENT),
+    field("level", Kind::Word(&["local", "available", "majority", "linearizable", "snapshot"])),
+    field("provenance", TEXT).internal(),
+];
+
+static WRITE_CONCERN: &[Field] = &[
+    field("fsync", FLAG).internal(),
+    field("j", FLAG),
+    field("provenance", TEXT).internal(),
+    field("w", Kind::Any),
+    field("wtimeout", NUMERIC)
+        .at_least(i32::MIN as i64)
+        .at_most(i32::MAX as i64)
+        .range_worded(Code::FailedToParse, "wtimeout must be a 32-bit integer"),
+];
+
+/// A field of every command.
+pub fn find(name: &str) -> Option<&'static Field> {
+    let position = EVERY.binary_search_by(|field| field.name.cmp(name)).ok()?;
+    EVERY.get(position)
+}

@@ -1,0 +1,140 @@
+//! The server: its state, its parameters, its log, its care.
+
+use super::kind::{FLAG, NUMERIC, OBJECT, TEXT};
+use super::{Field, Kind, Table};
+
+const fn field(name: &'static str, kind: Kind) -> Field {
+    Field::new(name, kind)
+}
+
+/// A command without fields of its own.
+const fn bare(command: &'static str) -> Table {
+    Table::of(command, &[])
+}
+
+/// By it sizes are divided.
+const SCALE: Field = Field::new("scale", NUMERIC).at_least(1);
+
+pub static BUILD_INFO: Table = bare("buildInfo");
+
+pub static COLL_STATS: Table =
+    Table::of("collStats", &[SCALE, field("verbose", Kind::Any).internal()]);
+
+pub static COMPACT: Table = Table::of(
+    "compact",
+    &[
+        field("dryRun", FLAG).refused(),
+        field("force", FLAG).idle(),
+        field("freeSpaceTargetMB", NUMERIC).at_least(1).idle(),
+    ],
+);
+
+/// What `data` holds is the fail point's business.
+pub static CONFIGURE_FAIL_POINT: Table =
+    Table::of("configureFailPoint", &[field("mode", Kind::Any).required(), field("data", OBJECT)])
+        .taking(TEXT);
+
+pub static CONN_POOL_STATS: Table = bare("connPoolStats").lenient();
+
+/// Its fields are a filter.
+pub static CURRENT_OP: Table =
+    Table::of("currentOp", &[field("$all", Kind::Any), field("$ownOps", Kind::Any)]).open();
+
+pub static DATA_SIZE: Table = Table::of(
+    "dataSize",
+    &[
+        field("estimate", FLAG).idle(),
+        field("keyPattern", OBJECT),
+        field("max", OBJECT),
+        field("min", OBJECT),
+    ],
+)
+.taking(TEXT);
+
+pub static DB_STATS: Table = Table::of("dbStats", &[field("freeStorage", NUMERIC).idle(), SCALE]);
+
+pub static FSYNC: Table = Table::of(
+    "fsync",
+    &[
+        field("async", Kind::Any).internal(),
+        field("fsyncLockAcquisitionTimeoutMillis", NUMERIC).internal(),
+        field("lock", FLAG).refused(),
+    ],
+);
+
+pub static FSYNC_UNLOCK: Table = bare("fsyncUnlock").lenient();
+pub static GET_CMD_LINE_OPTS: Table = bare("getCmdLineOpts").lenient();
+
+pub static GET_DEFAULT_RW_CONCERN: Table =
+    Table::of("getDefaultRWConcern", &[field("inMemory", FLAG).idle()]).lenient();
+
+pub static GET_LOG: Table = bare("getLog").taking(TEXT).lenient();
+
+/// Its fields are the names of parameters.
+pub static GET_PARAMETER: Table = bare("getParameter").open();
+
+pub static HOST_INFO: Table = bare("hostInfo").lenient();
+
+pub static KILL_OP: Table = Table::of("killOp", &[field("op", NUMERIC).required()]).lenient();
+
+pub static LIST_COMMANDS: Table = bare("listCommands").lenient();
+
+pub static LOG_ROTATE: Table = Table::of("logRotate", &[field("comment", TEXT).internal()]);
+
+pub static PING: Table = bare("ping").stable();
+
+/// A shape of queries.
+static SHAPE: &[Field] = &[
+    field("collation", OBJECT).idle(),
+    field("projection", OBJECT).idle(),
+    field("query", OBJECT).idle(),
+    field("sort", OBJECT).idle(),
+];
+
+pub static PLAN_CACHE_CLEAR: Table = Table::of("planCacheClear", SHAPE).lenient();
+pub static PLAN_CACHE_CLEAR_FILTERS: Table = Table::of("planCacheClearFilters", SHAPE).lenient();
+pub static PLAN_CACHE_LIST_FILTERS: Table = bare("planCacheListFilters").lenient();
+
+pub static PROFILE: Table = Table::of(
+    "profile",
+    &[field("filter", Kind::Any).refused(), field("sampleRate", NUMERIC), field("slowms", NUMERIC)],
+)
+.taking(NUMERIC)
+.lenient();
+
+pub static RE_INDEX: Table = bare("reIndex").lenient();
+
+pub static REPL_SET_GET_CONFIG: Table =
+    Table::of("replSetGetConfig", &[field("commitmentStatus", Kind::Any).idle()]).lenient();
+pub static REPL_SET_GET_STATUS: Table =
+    Table::of("replSetGetStatus", &[field("initialSync", Kind::Any).idle()]).lenient();
+pub static REPL_SET_INITIATE: Table = bare("replSetInitiate").lenient();
+
+pub static ROTATE_CERTIFICATES: Table = Table::of("rotateCertificates", &[field("message", TEXT)]);
+
+/// Its fields are the names of sections.
+pub static SERVER_STATUS: Table = bare("serverStatus").open();
+
+/// Its fields are the names of parameters.
+pub static SET_PARAMETER: Table = bare("setParameter").open();
+
+pub static SHUTDOWN: Table =
+    Table::of("shutdown", &[field("force", FLAG), field("timeoutSecs", NUMERIC).at_least(0)]);
+
+pub static TOP: Table = bare("top").lenient();
+
+pub static VALIDATE: Table = Table::of(
+    "validate",
+    &[
+        field("background", FLAG).idle(),
+        field("checkBSONConformance", FLAG).idle(),
+        field("enforceFastCount", FLAG).internal(),
+        field("fixMultikey", FLAG).refused(),
+        field("full", FLAG).idle(),
+        field("metadata", FLAG).idle(),
+        field("repair", FLAG).refused(),
+        // PyMongo sends it, as servers of long ago wanted.
+        field("scandata", FLAG).internal(),
+    ],
+)
+.lenient();

@@ -1,0 +1,75 @@
+//! Handshake, login, sessions, transactions.
+
+use super::every::LSID;
+use super::kind::{ARRAY, BYTES, FLAG, NUMERIC, OBJECT, TEXT};
+use super::{Field, Kind, Table};
+
+const fn field(name: &'static str, kind: Kind) -> Field {
+    Field::new(name, kind)
+}
+
+const RECOVERY: Field = Field::new("recoveryToken", OBJECT).internal();
+
+pub static ABORT_TRANSACTION: Table = Table::of("abortTransaction", &[RECOVERY]).writing().stable();
+
+pub static COMMIT_TRANSACTION: Table =
+    Table::of("commitTransaction", &[RECOVERY]).writing().stable();
+
+pub static CONNECTION_STATUS: Table =
+    Table::of("connectionStatus", &[field("showPrivileges", FLAG)]);
+
+/// Sessions, by their ids.
+const SESSIONS: Kind = Kind::Each(LSID);
+
+pub static END_SESSIONS: Table = Table::of("endSessions", &[]).taking(SESSIONS).stable();
+
+pub static KILL_SESSIONS: Table = Table::of("killSessions", &[]).taking(SESSIONS);
+
+pub static REFRESH_SESSIONS: Table = Table::of("refreshSessions", &[]).taking(SESSIONS).stable();
+
+pub static KILL_ALL_SESSIONS: Table = Table::of("killAllSessions", &[]).taking(ARRAY).lenient();
+
+pub static START_SESSION: Table = Table::of("startSession", &[]).lenient();
+
+pub static WHATSMYURI: Table = Table::of("whatsmyuri", &[]).lenient();
+
+/// A newer driver may offer what an older server has never heard of. What isn't in the answer isn't
+/// agreed on.
+static GREETING: &[Field] = &[
+    field("client", OBJECT).internal(),
+    field("compression", ARRAY).internal(),
+    field("helloOk", FLAG).internal(),
+    field("hostInfo", Kind::Any).internal(),
+    field("loadBalanced", FLAG).internal(),
+    field("maxAwaitTimeMS", NUMERIC).internal(),
+    field("saslSupportedMechs", TEXT),
+    field("speculativeAuthenticate", OBJECT).internal(),
+    field("topologyVersion", OBJECT).internal(),
+];
+
+pub static HELLO: Table = Table::of("hello", GREETING).lenient().stable();
+
+pub static IS_MASTER: Table = Table::of("isMaster", GREETING).lenient();
+
+pub static LOGOUT: Table = Table::of("logout", &[]);
+
+static SASL_OPTIONS: &[Field] = &[field("skipEmptyExchange", FLAG)];
+
+/// `speculativeAuthenticate` of a greeting is one, too.
+pub static SASL_START: Table = Table::of(
+    "saslStart",
+    &[
+        field("mechanism", TEXT).required(),
+        field("payload", PAYLOAD).required(),
+        field("autoAuthorize", Kind::Any).internal(),
+        field("db", Kind::Any).internal(),
+        field("options", Kind::Part(SASL_OPTIONS)),
+    ],
+);
+
+pub static SASL_CONTINUE: Table = Table::of(
+    "saslContinue",
+    &[field("conversationId", NUMERIC).required(), field("payload", PAYLOAD).required()],
+);
+
+const PAYLOAD: Kind = BYTES;
