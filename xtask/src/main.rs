@@ -2,9 +2,10 @@
 //!
 //! Checked by `tidy`: imports between crates go one way only ([`layers`]), and those between the
 //! rooms of a crate but for what is counted there ([`walls`]); files stay short, and nothing that
-//! was left open or belongs to one machine stands in them ([`lines`]); functions say when they fail,
-//! and no link is dead ([`documentation`]); a `format` module that changed has its document changed
-//! with it ([`formats`]); COMPATIBILITY.md has the tables that the code has ([`compatibility`]).
+//! was left open or belongs to one machine stands in them ([`lines`]); functions say when they
+//! fail, and no link is dead ([`documentation`]); a `format` module that changed has its document
+//! changed with it ([`formats`]); COMPATIBILITY.md has the tables that the code has
+//! ([`compatibility`]).
 
 mod compatibility;
 mod documentation;

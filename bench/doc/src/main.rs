@@ -1,8 +1,8 @@
 //! Measures documents: how fast a field is found, how much an update of a large document costs.
 //!
 //! `cargo run --release -p frond-bench-doc -- WORKLOAD`, which is one of `fields`, `filters`,
-//! `updates`, `ordered`, `copies`, `pieces`, `sets` and `stream`. Without a word all but the last run,
-//! which measures the memory of its process.
+//! `updates`, `ordered`, `copies`, `pieces`, `sets` and `stream`. Without a word all but the last
+//! run, which measures the memory of its process.
 //! `flat [10KB|50KB|1MB|15MB|64MB|1GB]...` measures updates of documents of these sizes in turns.
 //! Every figure is the median of several runs; tables are printed as they stand in
 //! docs/notes/2026-11-22-documents.md.

@@ -83,9 +83,9 @@ impl Backup {
     /// Does one of the four.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for a name that doesn't go with the rest; [`Failure::Failed`] if the place
-    /// or the directory can't be opened, read or written, or not all could be backed up or verified;
-    /// [`Failure::Warned`] if the place was damaged and is whole again.
+    /// [`Failure::Usage`] for a name that doesn't go with the rest; [`Failure::Failed`] if the
+    /// place or the directory can't be opened, read or written, or not all could be backed up or
+    /// verified; [`Failure::Warned`] if the place was damaged and is whole again.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let place = absolute(&self.place)?;
         if self.list || self.verify || self.remove.is_some() {

@@ -2,8 +2,8 @@
 //!
 //! - A block ` ```json NAME ` is a file NAME in the directory where the commands run.
 //! - In a block ` ```console `, a line `$ frond ...` is a command, and the lines up to the next one
-//!   are what it prints, standard output first, then errors. `$ echo '...' | frond ...` gives it its
-//!   input.
+//!   are what it prints, standard output first, then errors. `$ echo '...' | frond ...` gives it
+//!   its input.
 //! - `…` stands for any text within a line: ids and dates are others each time.
 
 use super::Directory;

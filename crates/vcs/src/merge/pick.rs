@@ -1,7 +1,7 @@
 //! Cherry-pick and revert: what one commit did, done again or undone, as a commit of its own.
 //!
-//! Both are a replay ([`crate::merge::replay`]) of one step on top of HEAD. Of a merge commit somebody
-//! must say which parent it is compared with.
+//! Both are a replay ([`crate::merge::replay`]) of one step on top of HEAD. Of a merge commit the
+//! caller must say which parent it is compared with.
 
 use crate::repository::Repository;
 use std::collections::BTreeMap;

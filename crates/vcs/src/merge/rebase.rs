@@ -1,9 +1,9 @@
 //! Rebase: the commits that this branch has and another version hasn't, made again on top of that.
 //!
-//! It is a replay ([`crate::merge::replay`]) of these commits, the oldest first. A commit that would
-//! change nothing is left out; merges are left out too, since what they brought is there or picked
-//! by itself. One that conflicts waits until it is resolved and continued, or skipped, or all is
-//! given up.
+//! It is a replay ([`crate::merge::replay`]) of these commits, the oldest first. A commit that
+//! would change nothing is left out; merges are left out too, since what they brought is there or
+//! picked by itself. One that conflicts waits until it is resolved and continued, or skipped, or
+//! all is given up.
 
 use crate::repository::Repository;
 use std::collections::BTreeMap;
