@@ -52,9 +52,9 @@ const CRATES: &[Walls] = &[
         name: "engine",
         rooms: "ids reach entry error space background_errors backpressure options \
                 compaction_progress fingerprint key_locks log compaction_scheduler throttle \
-                throttled_store overlay fault state current conflicts cursor group queue slow \
+                throttled_store overlay fault state held_states current conflicts cursor group queue slow \
                 snapshot read_set difference write_memory write_set statistics open_transactions shared \
-                held_locks publish reclaim flush stall growth scrub fold compaction transaction \
+                held_locks moments publish reclaim flush stall growth scrub fold compaction transaction \
                 check image recovery commit background expiry engine",
         gate: None,
         upward: 0,
@@ -81,7 +81,7 @@ const CRATES: &[Walls] = &[
         name: "db",
         rooms: "spill error commit_id interrupt name definition large system session schema clock \
                 written contention frond transact transaction reader pressure access refs retry time \
-                database hook \
+                database moment hook \
                 catalog collection expire open inside golden",
         gate: None,
         upward: 0,
@@ -105,9 +105,9 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "server",
-        rooms: "errors wire tls unix_socket limits outgoing tables fields common scram fail_points access peer sessions \
+        rooms: "errors wire tls unix_socket limits outgoing tables fields stable_api common scram fail_points access peer sessions \
                 workers message_memory machine_memory process_counts usage operations answer_memory remote_opener cursors \
-                log drain shared authorization transactions sweep governor request commands reference \
+                log drain snapshot_window shared authorization transactions sweep governor request commands reference \
                 concerns dispatch in_process connection listener client",
         gate: None,
         upward: 0,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frond_engine::{Durability, TreeId};
+use frond_engine::{Durability, Snapshot, TreeId};
 use frond_query::Code;
 
 use crate::contention::{LatchMode, Scope};
@@ -45,6 +45,8 @@ pub enum Context {
     Within(Transaction),
     /// Nothing, but what the next write does is remembered, in case it is sent again.
     Retryable(RetryableWrite),
+    /// A moment that has gone by, which is only read.
+    At(Snapshot),
 }
 
 impl Database {
@@ -56,6 +58,7 @@ impl Database {
     pub fn resolve(frond: &Frond, name: DatabaseName, context: Context) -> Result<Database, Error> {
         let reader = match &context {
             Context::Within(transaction) => Reader::shared(transaction.clone()),
+            Context::At(snapshot) => Reader::at(frond.engine(), snapshot.clone()),
             _ => Reader::now(frond.engine()),
         };
         let repository = repository(&reader, &name.name)?;
@@ -204,6 +207,10 @@ impl Database {
     pub(crate) fn sibling(&self, name: &str) -> Result<Database, Error> {
         let sibling = match &self.context {
             Context::Within(transaction) => transaction.database(name),
+            Context::At(snapshot) => {
+                let context = Context::At(snapshot.clone());
+                Database::resolve(&self.frond, DatabaseName::parse(name)?, context)
+            }
             _ => self.frond.database(name),
         }?;
         Ok(Database { validates: self.validates, ..sibling })
@@ -215,6 +222,20 @@ impl Database {
             Context::Within(transaction) => Some(transaction),
             _ => None,
         }
+    }
+
+    /// Whether it is read as it was at a moment that has gone by.
+    pub(crate) fn is_past(&self) -> bool {
+        matches!(self.context, Context::At(_))
+    }
+
+    /// Refuses to write at a moment that has gone by.
+    fn refuse_past(&self) -> Result<(), Error> {
+        if !self.is_past() {
+            return Ok(());
+        }
+        let message = format!("{} is read at a moment that has gone by", self.name);
+        Err(Error::invalid(Code::IllegalOperation, message))
     }
 
     /// What is to be remembered of the next write.
@@ -230,6 +251,7 @@ impl Database {
     pub fn reader(&self) -> Reader<'static> {
         match &self.context {
             Context::Within(transaction) => Reader::shared(transaction.clone()),
+            Context::At(snapshot) => Reader::at(self.frond.engine(), snapshot.clone()),
             _ => {
                 // Noted first: see the cache.
                 let moment = self.frond.catalog_cache().moment();
@@ -247,6 +269,7 @@ impl Database {
         durability: Durability,
         mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
+        self.refuse_past()?;
         let mut bytes = 0;
         let body = |transaction: &mut frond_engine::Transaction| {
             self.directly(transaction, &mut bytes, &mut body)
@@ -303,6 +326,7 @@ impl Database {
         body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         self.refuse_in_transaction("a command of versions")?;
+        self.refuse_past()?;
         self.frond.transact(scope, mode, durability, body)
     }
 
@@ -381,6 +405,7 @@ impl Database {
             Option<CatalogEpoch>,
         ) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
+        self.refuse_past()?;
         let mut bytes = 0;
         let answer = match &self.context {
             Context::Within(within) => {

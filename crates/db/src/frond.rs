@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use frond_doc::{ObjectId, Timestamp};
-use frond_engine::{Engine, EngineCounters, EngineError, Failure, Fault, Sequence};
+use frond_engine::{Engine, EngineCounters, EngineError, Failure, Fault};
 use frond_query::memory::REQUEST_BYTES_MAX;
 use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
 use frond_query::{Code, QueryError};
@@ -253,14 +253,6 @@ impl Frond {
     /// The moment of the last transaction that is visible: seconds since 1970 and a counter.
     pub fn operation_time(&self) -> Timestamp {
         Timestamp(self.inner.engine.visible().0)
-    }
-
-    /// Waits until all that has its place up to `time` is visible.
-    ///
-    /// # Errors
-    /// `Closed` if some of it never will be in this process; `Unavailable` if the disk is full.
-    pub fn await_visible(&self, time: Timestamp) -> Result<(), Error> {
-        Ok(self.inner.engine.await_visible(Sequence(time.0))?)
     }
 
     /// Now as a timestamp, as a Sequence is: the second that is believed and a counter, above

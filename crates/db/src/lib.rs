@@ -7,9 +7,9 @@
 //! all requests share), `transact` and [`transaction`] (changes, and several in one), `reader`
 //! (working trees and committed ones read alike), `refs` (what names commits), [`retry`] (writes
 //! that are sent twice), [`database`] (one version of one database: what a command works on),
-//! `hook` (the way up to versions), [`catalog`] (what exists), [`collection`] (reads and writes),
-//! `open`, `inside` (what versions get of all this). Blocking and batched; knows no wire and no
-//! socket.
+//! `moment` (reading what was), `hook` (the way up to versions), [`catalog`] (what exists),
+//! [`collection`] (reads and writes), `open`, `inside` (what versions get of all this). Blocking
+//! and batched; knows no wire and no socket.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
@@ -28,6 +28,7 @@ mod hook;
 pub mod inside;
 mod interrupt;
 mod large;
+mod moment;
 pub mod name;
 mod open;
 mod pressure;
@@ -61,6 +62,7 @@ pub use frond::{Frond, FrondOptions};
 pub use frond_engine::{DiskRoom, Durability, Fault, ReclaimOptions, Reserve};
 pub use frond_query::{Code, Collation};
 pub use frond_store::{GcReport, memory_queue};
+pub use moment::Moment;
 pub use name::{DatabaseName, VersionName};
 pub use pressure::PRESSURE_MAX;
 pub use retry::{RetryKey, RetryableWrite};

@@ -12,13 +12,14 @@
 //!    stripe by then, and one that comes after it waits for the stripe: the two belong together.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use frond_store::ChunkStore;
 use frond_store::io::steady_now;
 use frond_store::stripe::{STRIPE_COUNT, Stripe, stripe};
 
+use crate::held_states::HeldStates;
 use crate::ids::Sequence;
 use crate::state::State;
 
@@ -40,15 +41,15 @@ pub(crate) struct Current {
 
 struct Latest {
     state: Arc<State>,
-    /// Every State that somebody may still read, the latest last, and when it was replaced.
-    held: Vec<(Weak<State>, Option<Instant>)>,
+    /// Every State that somebody may still read.
+    held: HeldStates,
 }
 
 impl Current {
     /// Begins with a State.
     pub fn new(store: Arc<dyn ChunkStore>, state: State, visible: Sequence) -> Current {
         let state = Arc::new(state);
-        let held = vec![(Arc::downgrade(&state), None)];
+        let held = HeldStates::new(&state, visible);
         let view = |_| {
             let (store, state) = (Arc::clone(&store), Arc::clone(&state));
             Stripe(Mutex::new(Arc::new(View { store, state })))
@@ -87,37 +88,72 @@ impl Current {
         let mut before = Vec::with_capacity(STRIPE_COUNT + 1);
         let mut latest = self.latest();
         let mut state = State::clone(&latest.state);
-        change(&mut state, self.visible());
+        let visible = self.visible();
+        change(&mut state, visible);
         let state = Arc::new(state);
         for stripe in &self.stripes {
             let (store, state) = (Arc::clone(&self.store), Arc::clone(&state));
             let view = Arc::new(View { store, state });
             before.push(std::mem::replace(&mut *stripe.0.lock().expect(NO_PANIC), view));
         }
-        latest.held.retain(|(state, _)| state.strong_count() > 0);
-        if let Some((_, replaced)) = latest.held.last_mut() {
-            replaced.get_or_insert_with(steady_now);
-        }
-        latest.held.push((Arc::downgrade(&state), None));
+        latest.held.replace(&state, visible);
         latest.state = state;
     }
 
     /// Every State that somebody may still read, the latest last; those that expired aren't read.
     pub fn held_states(&self) -> Vec<Arc<State>> {
         // The stripes have the latest while this is locked: no snapshot begins with another.
-        let latest = self.latest();
-        let held = latest.held.iter().filter_map(|(state, _)| state.upgrade());
-        held.filter(|state| !state.expiry.is_expired()).collect()
+        self.latest().held.readable()
     }
 
     /// Marks the States that were replaced at least `expiry` ago; returns those that are held yet.
     pub fn expire(&self, age: Duration) -> Vec<Arc<State>> {
-        let latest = self.latest();
-        let is_old = |replaced: &Option<Instant>| replaced.is_some_and(|at| age <= at.elapsed());
-        let old = latest.held.iter().filter(|(_, replaced)| is_old(replaced));
-        let expired: Vec<Arc<State>> = old.filter_map(|(state, _)| state.upgrade()).collect();
+        let expired = self.latest().held.replaced_for(age);
         expired.iter().for_each(|state| state.expiry.expire());
         expired
+    }
+
+    /// What is visible now, which can be read again for `time`.
+    pub fn lease(&self, time: Duration) -> (Arc<View>, Sequence) {
+        let (state, visible, ended) = {
+            let mut latest = self.latest();
+            let state = Arc::clone(&latest.state);
+            let ended = latest.held.lease(&state, time);
+            (state, self.visible(), ended)
+        };
+        drop(ended);
+        (self.view_of(state), visible)
+    }
+
+    /// What was visible at `moment`, which was visible once; `None` if nothing shows it any more.
+    pub fn view_at(&self, moment: Sequence) -> Option<Arc<View>> {
+        let state = self.latest().held.at(moment);
+        state.map(|state| self.view_of(state))
+    }
+
+    fn view_of(&self, state: Arc<State>) -> Arc<View> {
+        Arc::new(View { store: Arc::clone(&self.store), state })
+    }
+
+    /// Ends the leases that are over, and those of States that expired.
+    pub fn end_leases(&self) {
+        let ended = self.latest().held.end_leases(steady_now());
+        drop(ended);
+    }
+
+    /// Shows no moment before the visible one any more, and ends all leases.
+    pub fn forget_past(&self) {
+        let ended = {
+            let mut latest = self.latest();
+            let visible = self.visible();
+            latest.held.forget_before(visible)
+        };
+        drop(ended);
+    }
+
+    /// How many States are leased.
+    pub fn leased_count(&self) -> usize {
+        self.latest().held.leased_count()
     }
 
     fn latest(&self) -> MutexGuard<'_, Latest> {

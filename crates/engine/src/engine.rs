@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
@@ -105,6 +106,36 @@ impl Engine {
     /// What is visible now.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
+    }
+
+    /// What is visible now, to be read again for `time` by its Sequence: with
+    /// [`Engine::snapshot_at`].
+    pub fn lease(&self, time: Duration) -> Snapshot {
+        self.shared.lease(time)
+    }
+
+    /// What was visible at `moment`: exactly, however often it is asked for. That can be read which
+    /// is leased, and what nothing has replaced since in memory. A moment of the future becomes
+    /// one that nobody writes at any more: clocks must have come to it.
+    ///
+    /// # Errors
+    /// [`EngineError::SnapshotTooOld`] if it can't be read any more; as [`Engine::await_visible`].
+    pub fn snapshot_at(&self, moment: Sequence) -> Result<Snapshot, EngineError> {
+        self.shared.snapshot_at(moment)
+    }
+
+    /// Waits until all is visible that will ever have its place up to `moment`, to which clocks
+    /// must have come: what is written later has its place behind it.
+    ///
+    /// # Errors
+    /// As [`Engine::await_visible`].
+    pub fn settle(&self, moment: Sequence) -> Result<(), EngineError> {
+        self.shared.settle(moment)
+    }
+
+    /// Lets nobody read a moment before now again, leased or not. Snapshots that are held stay.
+    pub fn forget_past(&self) {
+        self.shared.current.forget_past();
     }
 
     /// Begins a transaction at what is visible now.
@@ -275,6 +306,7 @@ impl Engine {
             scrubbed_bytes: shared.counters.scrubbed_bytes.load(Ordering::Relaxed),
             damages: shared.store.damages().len() as u64,
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
+            leased_states: shared.current.leased_count() as u64,
         }
     }
 
@@ -386,6 +418,8 @@ pub struct EngineCounters {
     pub background_failures: u64,
     /// Bytes in memtables now.
     pub memtable_bytes: u64,
+    /// States that are kept now so that moments can be read again.
+    pub leased_states: u64,
     /// Bytes that were read again in the background to find damage.
     pub scrubbed_bytes: u64,
     /// Chunks, and places in packs of which nobody knows what lay there, that are damaged now.

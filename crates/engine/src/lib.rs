@@ -12,9 +12,9 @@
 //! snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
 //! order of transactions, group commit), `flush`, `backpressure`, `throttle`, `compaction` (folding
 //! by key range, merging), `compaction_progress` (what of it is done), `background_errors` (what
-//! fails in the background), `fold` (for version commits), `publish`, `expiry` (of snapshots),
-//! `recovery`, `image` (all of it as a chunk), [`engine`]. This crate doesn't know what keys and
-//! values mean.
+//! fails in the background), `fold` (for version commits), `publish`, `held_states` and `moments`
+//! (reading what was visible once), `expiry` (of snapshots), `recovery`, `image` (all of it as a
+//! chunk), [`engine`]. This crate doesn't know what keys and values mean.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
@@ -41,10 +41,12 @@ mod fold;
 mod group;
 mod growth;
 mod held_locks;
+mod held_states;
 pub mod ids;
 mod image;
 mod key_locks;
 mod log;
+mod moments;
 mod open_transactions;
 mod options;
 mod overlay;

@@ -76,6 +76,10 @@ impl Shared {
             ),
             false => None,
         };
+        if options.purge {
+            // What leases keep would stay on the disk.
+            self.current.forget_past();
+        }
         self.space.make_way();
         let _collecting = Headroom::Collection.enter();
         if options.thorough || options.purge {
@@ -230,6 +234,7 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
         if let Some(age) = age {
             shared.expire_states(age);
         }
+        shared.current.end_leases();
         if look.is_multiple_of(LOOKS_A_RENEWAL) {
             shared.renew_trunks_if_refused();
         }

@@ -290,6 +290,7 @@ fn assemble(
         space: Space::open(machine, options.reserve),
         local_format: publisher.published.bases.format,
         current: Current::new(Arc::clone(&store), parts.state, parts.last),
+        skipped: (parts.last, queue.last),
         store,
         pending,
         options,

@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     pub next_tree_id: AtomicU64,
     /// What is visible now.
     pub current: Current,
+    /// The last Sequence that the opening found, and the last that it skipped.
+    pub skipped: (Sequence, Sequence),
     /// Where transactions line up; see `commit`.
     pub queue: Mutex<Queue>,
     /// Something in the queue was written, refused or closed, and somebody who is no member of a

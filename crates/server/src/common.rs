@@ -17,6 +17,7 @@ use frond_query::Code;
 
 pub use self::part::{Part, PartFields};
 use crate::fields::Fields;
+use crate::stable_api::ApiParameters;
 use crate::tables;
 
 /// The SHA-256 of a user's full name, `user@database`; of no bytes for nobody.
@@ -95,8 +96,8 @@ pub struct Common {
     pub durability: Durability,
     /// Whether the client wants to know what its writes did: false for `w: 0`.
     pub acknowledged: bool,
-    /// Whether only commands of the stable API may run.
-    pub api_strict: bool,
+    /// What it says of the stable API.
+    pub api: ApiParameters,
     /// The transaction or retryable write that it is.
     pub part: Option<Part>,
     /// Whether it has a write concern.
@@ -109,8 +110,8 @@ pub struct Common {
     pub level: Level,
     /// The moment that it must not read before.
     pub after_time: Option<Timestamp>,
-    /// Whether it names the moment at which to read.
-    pub is_at_time: bool,
+    /// The moment at which it is to read.
+    pub at_time: Option<Timestamp>,
 }
 
 /// The level of a read concern.
@@ -154,14 +155,14 @@ impl Default for Common {
             time_max: None,
             durability: Durability::Synced,
             acknowledged: true,
-            api_strict: false,
+            api: ApiParameters::default(),
             part: None,
             has_write_concern: false,
             concern_failure: None,
             has_read_concern: false,
             level: Level::Local,
             after_time: None,
-            is_at_time: false,
+            at_time: None,
         }
     }
 }
@@ -183,15 +184,15 @@ impl Common {
                 "maxTimeMS" => common.time_max = read_time_max(value),
                 "writeConcern" => common.read_write_concern(value)?,
                 "readConcern" => common.read_read_concern(value)?,
-                "apiVersion" => check_api_version(value)?,
-                "apiStrict" => common.api_strict = value.is_truthy(),
+                "apiVersion" | "apiStrict" | "apiDeprecationErrors" => {
+                    common.api.take(name, value)?;
+                }
                 "txnNumber" => part.number = tables::integer(value),
                 "autocommit" => part.autocommit = Some(value.is_truthy()),
                 "startTransaction" => part.starts = Some(value.is_truthy()),
                 _ => {}
             }
         }
-        check_api(command)?;
         common.part = part.read(common.session)?;
         Ok(common)
     }
@@ -258,7 +259,7 @@ impl Common {
         let known = Level::ALL.into_iter().find(|known| known.name() == level);
         self.level = known.ok_or_else(|| Error::internal(format!("read concern '{level}'")))?;
         self.after_time = read_moment(&mut fields, "afterClusterTime")?;
-        self.is_at_time = read_moment(&mut fields, "atClusterTime")?.is_some();
+        self.at_time = read_moment(&mut fields, "atClusterTime")?;
         let refuse = |message: &str| Err(Error::invalid(Code::InvalidOptions, message));
         if self.after_time.is_some() && !self.level.is_of_transactions() {
             return refuse(
@@ -266,10 +267,10 @@ impl Common {
                  snapshot",
             );
         }
-        if self.is_at_time && self.level != Level::Snapshot {
+        if self.at_time.is_some() && self.level != Level::Snapshot {
             return refuse("atClusterTime field can be set only if level is equal to snapshot");
         }
-        if self.is_at_time && self.after_time.is_some() {
+        if self.at_time.is_some() && self.after_time.is_some() {
             return refuse("Can not specify both atClusterTime and afterClusterTime");
         }
         if fields.value("afterOpTime").is_some() {
@@ -313,29 +314,6 @@ pub fn read_session(value: Value<'_>) -> Result<SessionId, Error> {
 fn read_time_max(value: Value<'_>) -> Option<Duration> {
     let millis = tables::integer(value).and_then(|millis| u64::try_from(millis).ok());
     millis.filter(|millis| *millis > 0).map(Duration::from_millis)
-}
-
-fn check_api_version(value: Value<'_>) -> Result<(), Error> {
-    match value.as_str() {
-        Some("1") => Ok(()),
-        other => {
-            let other = other.unwrap_or_default();
-            let message = format!("API version must be \"1\", found \"{other}\"");
-            Err(Error::invalid(Code::Location(322), message))
-        }
-    }
-}
-
-/// Checks that what is said of an API says which.
-fn check_api(command: Document<'_>) -> Result<(), Error> {
-    let says = |name| {
-        command.get(name).is_some_and(|value| !matches!(value, Value::Null | Value::Undefined))
-    };
-    if !says("apiVersion") && (says("apiStrict") || says("apiDeprecationErrors")) {
-        let message = "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
-        return Err(Error::invalid(Code::Location(4_886_600), message));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -427,6 +405,5 @@ mod tests {
         assert_eq!(read("apiVersion", Value::String("2")).map(|_| ()), Err(322));
         assert_eq!(read("apiVersion", Value::String("1")).map(|_| ()), Ok(()));
         assert_eq!(read("apiVersion", Value::Int32(1)).map(|_| ()), Err(14));
-        assert_eq!(read("apiStrict", Value::Boolean(true)).map(|_| ()), Err(4_886_600));
     }
 }

@@ -4,15 +4,18 @@
 //! - Each command reads at a snapshot of its own, which is newer than all that a client was told.
 //!   So the levels `local`, `available`, `majority` and `linearizable` are met by all that take a
 //!   level.
-//! - `snapshot` promises that commands which name one moment see the same. That is so within a
-//!   transaction; outside of one, moments are not kept, and a session that asks for them is told so
-//!   instead of being shown what is newer.
-//! - `afterClusterTime` is a moment that the client was told of. What lines up before it is waited
-//!   for; one that lies ahead of every clock here is refused, since it would never come.
+//! - `snapshot` promises that commands which name one moment see the same. Outside of transactions
+//!   the first one leases the moment at which it reads and is told its time; those that name it
+//!   read there, as long as the lease runs ([`frond_db::Moment`]).
+//! - `afterClusterTime` and `atClusterTime` are moments that the client was told of. What lines up
+//!   before one is waited for, and nothing is written there later. One that is a little ahead of
+//!   the clock here is waited for; one that is far ahead is refused.
 
 pub mod transactions;
 
-use frond_db::Error;
+use std::time::Duration;
+
+use frond_db::{Error, Interrupt, Moment};
 use frond_doc::{Document, Timestamp};
 use frond_query::Code;
 
@@ -22,10 +25,19 @@ use crate::common::{Common, Level};
 use crate::shared::Shared;
 use crate::tables::{self, Reads, Writes};
 
+/// How far ahead of the clock here a moment may lie to be waited for: that of another server, whose
+/// clock is not quite the same.
+const CLOCK_AHEAD_MILLIS_MAX: i64 = 10_000;
+/// How often one that waits for the clock looks at it, and whether it may.
+const CLOCK_STEP: Duration = Duration::from_millis(10);
+
+/// Goes on at the moment of its cursor, whatever it names: drivers name their session's.
+const GET_MORE: &str = "getMore";
+
 /// Checks the concerns of a command.
 ///
 /// # Errors
-/// `InvalidOptions` where it doesn't take one; `SnapshotUnavailable` where the snapshot isn't kept.
+/// `InvalidOptions` where it doesn't take one.
 pub fn check(command: &Command, body: Document<'_>, common: &Common) -> Result<(), Error> {
     if matches!(command.run, Run::Refused(_)) {
         return Ok(()); // It says why itself.
@@ -37,7 +49,7 @@ pub fn check(command: &Command, body: Document<'_>, common: &Common) -> Result<(
             let message = format!("Command {} does not support writeConcern", command.name);
             return Err(Error::invalid(Code::InvalidOptions, message));
         }
-    } else if common.is_at_time {
+    } else if common.at_time.is_some() {
         let message = "readConcern 'atClusterTime' is not supported by Frond in a transaction, \
                        which reads at the moment of its first command";
         return Err(Error::invalid(Code::InvalidOptions, message));
@@ -52,7 +64,7 @@ fn check_level(name: &str, body: Document<'_>, common: &Common) -> Result<(), Er
         Level::Snapshot => reads == Reads::Moments,
         Level::Available | Level::Majority | Level::Linearizable => reads != Reads::Local,
     };
-    if !takes {
+    if !takes && !(name == GET_MORE && common.level == Level::Snapshot) {
         let message = format!(
             "Command {name} does not support {{ readConcern: {{ level: \"{}\" }} }} :: caused by \
              :: read concern not supported",
@@ -63,12 +75,6 @@ fn check_level(name: &str, body: Document<'_>, common: &Common) -> Result<(), Er
     if common.level == Level::Linearizable && name == "aggregate" && writes_output(body) {
         let message = "$out and $merge cannot be used with a 'linearizable' read concern level";
         return Err(Error::invalid(Code::InvalidOptions, message));
-    }
-    if common.level == Level::Snapshot {
-        let message = "readConcern level 'snapshot', and so a snapshot session, is not supported \
-                       by Frond outside of transactions: read in a transaction, or commit a \
-                       version and read database@version";
-        return Err(Error::invalid(Code::SnapshotUnavailable, message));
     }
     Ok(())
 }
@@ -89,27 +95,68 @@ fn writes_output(body: Document<'_>) -> bool {
     last.is_some_and(|(name, _)| ["$merge", "$out"].contains(&name))
 }
 
-/// Waits until what lies before `after` is visible.
+/// The moment at which a command reads that asks for the level `snapshot`; it is leased if the
+/// client didn't name it.
 ///
 /// # Errors
-/// `InvalidOptions` if no clock here has come to it.
-pub fn wait_for(server: &Shared, after: Timestamp) -> Result<(), Error> {
-    let now = server.operation_time();
-    if after.0 <= now.0 {
+/// `SnapshotTooOld` if it isn't kept any more; as [`wait_for`].
+pub fn moment(
+    server: &Shared,
+    (name, common): (&str, &Common),
+    interrupt: &Interrupt,
+) -> Result<Option<Moment>, Error> {
+    if name == GET_MORE || matches!(common.part, Some(Part::Statement { .. })) {
+        return Ok(None);
+    }
+    let Some(time) = common.at_time else {
+        return Ok(Some(server.frond.lease_moment(server.snapshot_window.get())));
+    };
+    wait_for_clock(server, "atClusterTime", time, interrupt)?;
+    server.frond.moment(time).map(Some)
+}
+
+/// Waits until what lies before `after` is visible, and nothing will be written there any more.
+///
+/// # Errors
+/// `InvalidOptions` if no clock here comes to it soon; what `interrupt` says.
+pub fn wait_for(server: &Shared, after: Timestamp, interrupt: &Interrupt) -> Result<(), Error> {
+    if after.0 <= server.operation_time().0 {
         return Ok(());
     }
-    let seconds = server.frond.now_millis().div_euclid(1_000);
-    if seconds < i64::try_from(after.0 >> 32).unwrap_or(i64::MAX) {
-        let show = |time: Timestamp| format!("Timestamp({}, {})", time.0 >> 32, time.0 as u32);
-        let message = format!(
-            "readConcern afterClusterTime value must not be greater than the current \
-             clusterTime. Requested clusterTime: {}; current clusterTime: {}",
-            show(after),
-            show(now)
-        );
-        return Err(Error::invalid(Code::InvalidOptions, message));
+    wait_for_clock(server, "afterClusterTime", after, interrupt)?;
+    server.frond.settle(after)
+}
+
+/// Waits until the clock has come to `time`.
+fn wait_for_clock(
+    server: &Shared,
+    name: &str,
+    time: Timestamp,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let visible = server.operation_time();
+    if time.0 <= visible.0 {
+        return Ok(());
     }
-    server.frond.await_visible(after)
+    let millis_of = |time: Timestamp| i64::try_from(time.0 >> 32).unwrap_or(i64::MAX) * 1_000;
+    loop {
+        let ahead = millis_of(time).saturating_sub(server.frond.now_millis());
+        if ahead <= 0 {
+            return Ok(());
+        }
+        if ahead > CLOCK_AHEAD_MILLIS_MAX {
+            let show = |time: Timestamp| format!("Timestamp({}, {})", time.0 >> 32, time.0 as u32);
+            let message = format!(
+                "readConcern {name} value must not be greater than the current clusterTime. \
+                 Requested clusterTime: {}; current clusterTime: {}",
+                show(time),
+                show(visible)
+            );
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
+        interrupt.check()?;
+        std::thread::sleep(CLOCK_STEP);
+    }
 }
 
 #[cfg(test)]
@@ -142,8 +189,10 @@ mod tests {
                 let sent = command_with(command.name, "readConcern", document! { "level": level });
                 let expected = match level {
                     "local" => None,
-                    "snapshot" if ["aggregate", "distinct", "find"].contains(&command.name) => {
-                        Some(246)
+                    "snapshot"
+                        if ["aggregate", "distinct", "find", GET_MORE].contains(&command.name) =>
+                    {
+                        None
                     }
                     "snapshot" => Some(72),
                     _ if ["aggregate", "count", "distinct", "explain", "find"]
@@ -162,7 +211,7 @@ mod tests {
     fn moments_are_refused() {
         let time = Value::Timestamp(Timestamp(1 << 32));
         for (concern, expected) in [
-            (document! { "level": "snapshot", "atClusterTime": time }, Some(246)),
+            (document! { "level": "snapshot", "atClusterTime": time }, None),
             (document! { "level": "majority", "atClusterTime": time }, Some(72)),
             (document! { "atClusterTime": time }, Some(72)),
             (document! { "level": "snapshot", "atClusterTime": 1_i32 }, Some(14)),

@@ -18,10 +18,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use frond_db::Error;
+use frond_doc::Timestamp;
 use frond_query::Code;
 
 use crate::common::{SessionId, UserDigest};
 use crate::limits::{CURSOR_IDLE_MAX, CURSORS_MAX, CURSORS_OF_CLIENT_MAX};
+use crate::stable_api::ApiParameters;
 
 pub use self::batch::{BatchSize, Documents, OpenCursor};
 
@@ -40,6 +42,10 @@ pub struct CursorFacts {
     pub transaction: Option<i64>,
     /// Whether it stays open however long it is not used.
     pub no_timeout: bool,
+    /// What the command that opened it said of the stable API.
+    pub api: ApiParameters,
+    /// The time of the moment at which it reads, if that was asked for.
+    pub read_time: Option<Timestamp>,
 }
 
 /// Whether a cursor stays open at the end of a capped collection, for what comes later.

@@ -20,8 +20,7 @@ use frond_query::Code;
 
 use crate::authorization;
 use crate::commands::{self, CONFIGURE_FAIL_POINT, Command, Run, handshake};
-use crate::common::Common;
-use crate::common::Part;
+use crate::common::{Common, Level, Part};
 use crate::concerns;
 use crate::errors::{error_builder, error_document};
 use crate::fields::refuse_duplicates;
@@ -361,7 +360,8 @@ fn try_run(
     tables::check(table, body, sequences, how)?;
     let mut common = Common::read(body)?;
     common.own(peer.digest())?;
-    check_allowed(command, database_name, &common)?;
+    check_allowed(command, database_name)?;
+    common.api.check(command.name, body, server.require_api_version.get())?;
     concerns::check(command, body, &common)?;
     let asked = (database_name, body, sequences);
     let rights = authorization::check(server, peer, (command.name, command.needs), asked)?;
@@ -385,6 +385,7 @@ fn try_run(
         operation: Arc::clone(&running.operation),
         rights,
         current: None,
+        moment: None,
         has_write_errors: std::cell::Cell::new(false),
         share,
     };
@@ -444,11 +445,19 @@ fn log_if_slow(
 fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
     let server = request.server;
     concerns::transactions::check(command, request.database_name, &request.common)?;
+    let interrupt = || request.operation.interrupt();
     if let Some(after) = request.common.after_time {
-        concerns::wait_for(server, after)?;
+        concerns::wait_for(server, after, &interrupt())?;
+    }
+    if request.common.level == Level::Snapshot {
+        request.moment = concerns::moment(server, (command.name, &request.common), &interrupt())?;
+    }
+    if let Some(Part::Statement { session, number, starts: false }) = request.common.part {
+        transactions::check_api(server, (session, number), command.name, request.common.api)?;
     }
     match request.common.part {
         Some(Part::Statement { session, number, starts }) if !command.ends_transaction => {
+            let starts = starts.then_some(request.common.api);
             transactions::run_statement(server, (session, number), starts, |current| {
                 request.current = Some(current);
                 let answer = run_handler(command, &request)?;
@@ -521,17 +530,10 @@ fn check_size(server: &Shared, body: Document<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_allowed(command: &Command, database: &str, common: &Common) -> Result<(), Error> {
+fn check_allowed(command: &Command, database: &str) -> Result<(), Error> {
     if command.admin_only && database != "admin" {
         let message = format!("{} may only be run against the admin database.", command.name);
         return Err(Error::invalid(Code::Unauthorized, message));
-    }
-    if common.api_strict && !commands::is_in_stable_api(command) {
-        let message = format!(
-            "Provided apiStrict:true, but the command {} is not in API Version 1",
-            command.name
-        );
-        return Err(Error::invalid(Code::Location(323), message));
     }
     Ok(())
 }

@@ -42,6 +42,8 @@ pub mod request;
 pub mod scram;
 pub mod sessions;
 pub mod shared;
+pub mod snapshot_window;
+pub mod stable_api;
 pub mod sweep;
 pub mod tables;
 pub mod tls;

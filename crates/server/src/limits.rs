@@ -146,6 +146,13 @@ pub const SESSIONS_MAX: usize = 1_000_000;
 /// A session that was not used for so long is forgotten, its cursors and its transaction with it.
 pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(SESSION_TIMEOUT_MINUTES as u64 * 60);
 
+/// For how long a moment at which a client has read can be read again: MongoDB's
+/// `minSnapshotHistoryWindowInSeconds`.
+pub const SNAPSHOT_WINDOW: Duration = Duration::from_secs(300);
+
+/// The most seconds that may be set for it: a day. The budget of snapshots bounds what it costs.
+pub const SNAPSHOT_WINDOW_MAX: u64 = 86_400;
+
 /// Transactions in progress, of all clients. Each holds a snapshot.
 pub const OPEN_TRANSACTIONS_MAX: usize = 1_000;
 

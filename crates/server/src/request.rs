@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use frond_db::memory_queue::MemoryShare;
 use frond_db::retry::StatementIds;
-use frond_db::{Database, Error, RetryKey, RetryableWrite};
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_db::{Database, Error, Moment, RetryKey, RetryableWrite};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Timestamp, Value};
 use frond_query::Code;
 use frond_vcs::Repository;
 
@@ -50,6 +50,8 @@ pub struct Request<'a> {
     pub rights: Option<Arc<Rights>>,
     /// The transaction that it runs in.
     pub current: Option<Current>,
+    /// The moment at which it reads, if it asks for one.
+    pub moment: Option<Moment>,
     /// Whether the answer tells of statements that failed.
     pub has_write_errors: Cell<bool>,
     /// The memory that a large answer holds.
@@ -103,15 +105,37 @@ impl<'a> Request<'a> {
         Ok(database)
     }
 
-    /// Another database, in the same transaction.
+    /// The time of the moment at which it reads, for the answer.
+    pub fn read_time(&self) -> Option<Timestamp> {
+        self.moment.as_ref().map(Moment::time)
+    }
+
+    /// Refuses what isn't kept as it was at the moment that the command asks for.
+    ///
+    /// # Errors
+    /// `InvalidOptions`.
+    pub fn refuse_moment(&self, what: &str) -> Result<(), Error> {
+        if self.moment.is_none() {
+            return Ok(());
+        }
+        let message = format!(
+            "{what} cannot run with a readConcern other than 'local'. Current readConcern: \
+             {{ level: \"snapshot\" }}"
+        );
+        Err(Error::invalid(Code::InvalidOptions, message))
+    }
+
+    /// Another database, in the same transaction, or at the same moment.
     ///
     /// # Errors
     /// `InvalidNamespace` if there is no such branch or revision: drivers take `NamespaceNotFound`
     /// for an empty collection.
     pub fn database_named(&self, name: &str) -> Result<Repository, Error> {
-        let found = match &self.current {
-            Some(current) => current.transaction.database(name),
-            None => self.server.frond.database(name),
+        let frond = &self.server.frond;
+        let found = match (&self.current, &self.moment) {
+            (Some(current), _) => current.transaction.database(name),
+            (None, Some(moment)) => frond.database_at(name, moment),
+            (None, None) => frond.database(name),
         };
         found.map(Repository::from).map_err(|error| match error.code {
             Code::NamespaceNotFound => Error { code: Code::InvalidNamespace, ..error },

@@ -24,6 +24,7 @@ use crate::limits::{
     OPEN_TRANSACTIONS_BYTES_MAX, OPEN_TRANSACTIONS_MAX, SESSION_IDLE_MAX, SESSIONS_MAX,
     TRANSACTION_LIFETIME_MAX,
 };
+use crate::stable_api::ApiParameters;
 
 /// Sessions are spread over so many tables.
 const TABLES: usize = 16;
@@ -43,6 +44,8 @@ pub struct Slot {
     pub session: SessionId,
     /// Its number.
     pub number: i64,
+    /// What its first command said of the stable API.
+    pub api: ApiParameters,
     began: Instant,
     has_cursors: AtomicBool,
     /// How much memory its writes take, as far as it was added to the sum of all.
@@ -206,8 +209,8 @@ impl Sessions {
     /// already; `TemporarilyUnavailable` if too many are open.
     pub fn begin(
         &self,
-        id: SessionId,
-        number: i64,
+        (id, number): (SessionId, i64),
+        api: ApiParameters,
         now: Instant,
         begin: impl FnOnce() -> Transaction,
     ) -> Result<(Arc<Slot>, Option<Arc<Slot>>), Error> {
@@ -228,6 +231,7 @@ impl Sessions {
             let slot = Arc::new(Slot {
                 session: id,
                 number,
+                api,
                 began: now,
                 has_cursors: AtomicBool::new(false),
                 bytes: AtomicU64::new(0),

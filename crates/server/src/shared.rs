@@ -21,6 +21,8 @@ use crate::operations::Operations;
 use crate::peer::Peer;
 use crate::remote_opener::RemoteOpener;
 use crate::sessions::Sessions;
+use crate::snapshot_window::SnapshotWindow;
+use crate::stable_api::RequireApiVersion;
 use crate::tls::Tls;
 use crate::usage::Usage;
 use crate::wire::Compressor;
@@ -89,6 +91,10 @@ pub struct Shared {
     pub fail_points: FailPoints,
     /// What clients have used.
     pub usage: Usage,
+    /// Whether clients must name the version of the stable API.
+    pub require_api_version: RequireApiVersion,
+    /// For how long a moment at which a client read can be read again.
+    pub snapshot_window: SnapshotWindow,
     /// How it speaks TLS, if it does.
     pub tls: Option<Tls>,
     memory_pressure: AtomicU32,
@@ -165,6 +171,8 @@ impl Shared {
             compressors: Compressor::ALL.to_vec(),
             fail_points: FailPoints::default(),
             usage: Usage::default(),
+            require_api_version: RequireApiVersion::default(),
+            snapshot_window: SnapshotWindow::default(),
             tls: None,
             memory_pressure: AtomicU32::new(0),
             connections_open: AtomicUsize::new(0),

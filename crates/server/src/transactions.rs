@@ -14,6 +14,7 @@ use frond_query::Code;
 use crate::common::{Part, SessionId};
 use crate::sessions::{Slot, State};
 use crate::shared::Shared;
+use crate::stable_api::ApiParameters;
 
 /// The transaction that a command runs in.
 pub struct Current {
@@ -23,8 +24,25 @@ pub struct Current {
     pub transaction: Transaction,
 }
 
+/// Checks that a command says of the stable API what the first command of its transaction said.
+///
+/// # Errors
+/// `APIMismatchError`, after which the transaction is what it was.
+pub fn check_api(
+    server: &Shared,
+    (session, number): (SessionId, i64),
+    command: &str,
+    api: ApiParameters,
+) -> Result<(), Error> {
+    // One that isn't known is told by who looks for it.
+    match server.sessions.find(session, number, Instant::now()) {
+        Ok(Some(slot)) => api.check_same(command, "the transaction's first command", slot.api),
+        _ => Ok(()),
+    }
+}
+
 /// Runs a command in its transaction, which ends if the command fails: `work` tells its answer, and
-/// whether that tells of a failure.
+/// whether that tells of a failure. `starts`: what the command that begins it says of the API.
 ///
 /// # Errors
 /// `NoSuchTransaction` (251) and MongoDB's other codes if the session's transaction isn't this one,
@@ -32,14 +50,15 @@ pub struct Current {
 pub fn run_statement<T>(
     server: &Shared,
     (session, number): (SessionId, i64),
-    starts: bool,
+    starts: Option<ApiParameters>,
     work: impl FnOnce(Current) -> Result<(T, bool), Error>,
 ) -> Result<T, Error> {
     let now = Instant::now();
-    let slot = if starts {
-        begin(server, session, number, now)?
-    } else {
-        server.sessions.find(session, number, now)?.ok_or_else(|| no_transaction(number))?
+    let slot = match starts {
+        Some(api) => begin(server, (session, number), api, now)?,
+        None => {
+            server.sessions.find(session, number, now)?.ok_or_else(|| no_transaction(number))?
+        }
     };
     let mut state = slot.lock();
     let transaction = match &*state {
@@ -82,8 +101,8 @@ impl Drop for Ending<'_> {
 
 fn begin(
     server: &Shared,
-    session: SessionId,
-    number: i64,
+    (session, number): (SessionId, i64),
+    api: ApiParameters,
     now: Instant,
 ) -> Result<Arc<Slot>, Error> {
     // A session that this process doesn't know may have been used before it began.
@@ -104,7 +123,8 @@ fn begin(
             }
         }
     }
-    let (slot, before) = server.sessions.begin(session, number, now, || server.frond.begin())?;
+    let (slot, before) =
+        server.sessions.begin((session, number), api, now, || server.frond.begin())?;
     before.iter().for_each(|before| abort_slot(server, before));
     Ok(slot)
 }

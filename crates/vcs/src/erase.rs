@@ -124,7 +124,9 @@ impl Repository {
                 Ok(Outcome::Commit(erased))
             })?;
         if !request.dry_run {
-            // Answers of writes that could be sent again hold documents.
+            // Moments that can be read again show the erased; answers of writes that could be sent
+            // again hold documents.
+            self.frond().forget_moments();
             self.frond().forget_retries(i64::MAX)?;
         }
         Ok(erased)

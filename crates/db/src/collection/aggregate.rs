@@ -112,6 +112,9 @@ impl Database {
             if self.transaction().is_some() {
                 return Err(not_in_transaction("a pipeline that writes its output"));
             }
+            if self.is_past() {
+                return Err(not_at_moment("a pipeline that writes its output"));
+            }
             self.output_database(database.as_deref())?.writable_branch()?;
         }
         let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
@@ -121,6 +124,9 @@ impl Database {
                 return Err(Error::invalid(Code::Location(40602), message));
             }
             _ if let Some(first) = first => {
+                if self.is_past() {
+                    return Err(not_at_moment("a stage that tells of history"));
+                }
                 let put_aside = context.put_aside.clone();
                 let rows = self.versions()?.source(self, collection, first)?;
                 let rows = rows.map(move |row| row.map_err(|error| put_aside.keep(error)));
@@ -284,6 +290,11 @@ impl Database {
             None => Ok(self.clone()),
         }
     }
+}
+
+fn not_at_moment(what: &str) -> Error {
+    let message = format!("{what} is not supported by Frond with readConcern level 'snapshot'");
+    Error::invalid(Code::InvalidOptions, message)
 }
 
 /// What a scan finds, for stages.

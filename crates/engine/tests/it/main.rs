@@ -10,6 +10,7 @@ mod differences;
 mod interactive;
 mod large;
 mod model;
+mod moments;
 mod reclaim;
 mod recycling;
 mod rig;

@@ -5,13 +5,14 @@
 //! it replaced) was written since; if it has read nothing, only if a tree that it wrote to was
 //! replaced since (or one that it replaced was written). Folds, checkpoints, collections and
 //! reopenings happen in between and must change nothing that anybody sees; snapshots must show what
-//! they showed at first.
+//! they showed at first, and so must moments that are leased; others do, or are too old.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bytes::Bytes;
 use frond_engine::{
-    Durability, Engine, EngineError, EngineOptions, ReclaimOptions, Savepoint, Snapshot,
+    Durability, Engine, EngineError, EngineOptions, ReclaimOptions, Savepoint, Sequence, Snapshot,
     Transaction, TreeId,
 };
 use frond_testkit::random::for_seeds;
@@ -43,6 +44,8 @@ struct World {
     committed: Vec<Touched>,
     transactions: Vec<OpenTransaction>,
     snapshots: Vec<(Snapshot, Trees)>,
+    /// Moments that have gone by, and whether they are leased.
+    moments: Vec<(Sequence, Trees, bool)>,
     /// Runs written, steps of passes and merges of engines that were closed.
     work: [u64; 3],
 }
@@ -60,8 +63,9 @@ impl World {
         let options = EngineOptions { relaxed_sync_millis: 1, ..options };
         let engine = open(&disk, options).unwrap();
         let trees = Trees::from([(TreeId::SYSTEM, Content::new())]);
-        let (committed, transactions, snapshots) = Default::default();
-        World { disk, options, engine, trees, committed, transactions, snapshots, work: [0; 3] }
+        let (committed, transactions, snapshots, moments) = Default::default();
+        let work = [0; 3];
+        World { disk, options, engine, trees, committed, transactions, snapshots, moments, work }
     }
 
     fn step(&mut self, random: &mut Random) {
@@ -79,6 +83,7 @@ impl World {
             2..=4 => self.fold(random),
             5..=7 => {
                 self.snapshots.push((self.engine.snapshot(), self.trees.clone()));
+                self.note_moment(random);
                 if self.snapshots.len() > 4 {
                     let (snapshot, trees) =
                         self.snapshots.swap_remove(random.below(self.snapshots.len()));
@@ -130,6 +135,25 @@ impl World {
         }
     }
 
+    /// Keeps the moment in mind, leased or not, and reads one that is.
+    fn note_moment(&mut self, random: &mut Random) {
+        let is_leased = random.one_in(2);
+        let moment = match is_leased {
+            true => self.engine.lease(Duration::from_secs(600)).sequence(),
+            false => self.engine.visible(),
+        };
+        self.moments.push((moment, self.trees.clone(), is_leased));
+        if self.moments.len() > 6 {
+            let (moment, trees, is_leased) =
+                self.moments.swap_remove(random.below(self.moments.len()));
+            match self.engine.snapshot_at(moment) {
+                Ok(snapshot) => check_snapshot(&snapshot, &trees, random),
+                Err(EngineError::SnapshotTooOld) => assert!(!is_leased, "a lease was broken"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
     fn fold(&mut self, random: &mut Random) {
         let now = (self.engine.snapshot(), self.trees.clone());
         let (snapshot, trees) = match self.snapshots.is_empty() || random.one_in(2) {
@@ -149,6 +173,7 @@ impl World {
         self.engine.close().unwrap();
         self.transactions.clear();
         self.snapshots.clear();
+        self.moments.iter_mut().for_each(|(_, _, is_leased)| *is_leased = false);
         self.disk = self.disk.crash();
         self.engine = open(&self.disk, self.options).unwrap();
     }

@@ -6,6 +6,7 @@ use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
 use crate::commands::{explain, find, sources, write};
+use crate::common::Level;
 use crate::fields::Fields;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request, collection_name};
@@ -31,6 +32,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut command = read(request.fields()?)?;
     command.batch.current = CurrentOperation::new(&request.operation);
     command.request.interrupt = command.batch.current.interrupt();
+    check_level(request, &command)?;
     let database = write::as_validated(request, request.database()?.database().clone());
     if command.explains {
         let verbosity = explain::Verbosity::QueryPlanner;
@@ -48,6 +50,20 @@ pub fn run(request: &Request<'_>) -> Answer {
     };
     let namespace = request.namespace(collection.unwrap_or(NO_COLLECTION));
     reply::first_batch(request, namespace, Box::new(documents), command.batch)
+}
+
+/// Checks that what is explained is read at the level `local`, as MongoDB does.
+fn check_level(request: &Request<'_>, command: &AggregateCommand) -> Result<(), Error> {
+    let level = request.common.level;
+    if command.explains && level != Level::Local {
+        let message = format!(
+            "Explain for the aggregate command cannot run with a readConcern other than 'local'. \
+             Current readConcern level: {}",
+            level.name()
+        );
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
+    Ok(())
 }
 
 /// The collection that is read; `None` for `aggregate: 1`.

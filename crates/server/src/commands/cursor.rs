@@ -47,6 +47,12 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         let message = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
         return Err(Error::invalid(Code::BadValue, message));
     }
+    let opened = checked_out.cursor().facts.api;
+    let api = request.common.api;
+    if let Err(error) = api.check_same(request.name, "the cursor-creating command", opened) {
+        checked_out.check_in(Instant::now());
+        return Err(error);
+    }
     request.server.fail_points.on_get_more()?;
     checked_out.cursor().current.set(&request.operation);
     let mut answer = reply::begin_batch("nextBatch");
@@ -57,6 +63,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         true => await_batch(request, cursor, &mut answer, size)?,
         false => cursor.next_batch(&mut answer, size, &request.room())?,
     };
+    let facts = cursor.facts.clone();
     let next_id = if is_last {
         drop(checked_out);
         0
@@ -64,7 +71,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         checked_out.check_in(Instant::now());
         id
     };
-    Ok(reply::end_batch(answer, next_id, &namespace))
+    Ok(reply::end_batch(answer, next_id, &facts))
 }
 
 /// The next batch of a cursor that waits: as soon as there is something, or empty when the time is

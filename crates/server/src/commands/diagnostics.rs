@@ -4,10 +4,11 @@ use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::commands::{COMMANDS, Run, is_in_stable_api, reply};
+use crate::commands::{COMMANDS, Run, reply};
 use crate::log::{self, Lines};
 use crate::machine_memory::MachineMemory;
 use crate::request::{Answer, Request};
+use crate::stable_api;
 
 /// Runs a `hostInfo`: what the standard library knows of the machine, and how much memory there is.
 pub fn host_info(request: &Request<'_>) -> Answer {
@@ -117,7 +118,7 @@ pub fn list_commands(request: &Request<'_>) -> Answer {
             .append("adminOnly", Value::Boolean(command.admin_only))
             .append("requiresAuth", Value::Boolean(false))
             .begin_array("apiVersions");
-        if is_in_stable_api(command) {
+        if stable_api::has_command(command.name) {
             answer.push(Value::String("1"));
         }
         answer.end().end();

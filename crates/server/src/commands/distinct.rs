@@ -20,6 +20,9 @@ pub fn run(request: &Request<'_>) -> Answer {
         answer.push(Value::from(value));
     }
     answer.end();
+    if let Some(time) = request.read_time() {
+        answer.append("atClusterTime", Value::Timestamp(time));
+    }
     if answer.bytes() > DOCUMENT_BYTES_MAX {
         let code = frond_query::Code::Location(17217);
         return Err(Error::invalid(code, "distinct too big, 16mb cap"));

@@ -40,6 +40,7 @@ pub fn run(request: &Request<'_>) -> Answer {
         let documents = database.find(collection, &find)?;
         return reply::first_batch(request, namespace, Box::new(documents), batch);
     }
+    request.refuse_moment("A tailable cursor")?;
     let tail = database.tail(collection, &find)?;
     batch.is_over = Some(tail.is_over());
     reply::first_batch(request, namespace, Box::new(tail), batch)

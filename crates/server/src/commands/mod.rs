@@ -66,7 +66,6 @@ use crate::authorization::Needs::{self, *};
 use crate::authorization::{pipelines, users as rights_of_users, versions, writes};
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
-use crate::tables;
 
 /// How a command is answered.
 #[derive(Clone, Copy)]
@@ -320,11 +319,6 @@ pub fn find(name: &str) -> Option<&'static Command> {
         names.chain(aliases).collect()
     });
     by_name.get(name).copied()
-}
-
-/// Whether a command belongs to MongoDB's stable API.
-pub fn is_in_stable_api(command: &Command) -> bool {
-    tables::find(command.name).is_some_and(|table| table.is_stable)
 }
 
 #[cfg(test)]

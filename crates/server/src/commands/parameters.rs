@@ -10,11 +10,16 @@ use crate::request::{Answer, Request};
 use crate::scram::Mechanism;
 use crate::shared::Shared;
 
+/// Whether clients must name the version of the stable API.
+const REQUIRE_API_VERSION: &str = "requireApiVersion";
+/// For how long a moment can be read again.
+const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
+
 /// Appends a parameter's value.
 type AppendParameter = fn(&mut DocumentBuilder, &Shared);
 
-/// The parameters that clients ask for, sorted: what they are here. None can be changed while the
-/// server runs.
+/// The parameters that clients ask for, sorted: what they are here. What [`change`] doesn't take
+/// can't be changed while the server runs.
 const PARAMETERS: &[(&str, AppendParameter)] = &[
     ("allowDiskUseByDefault", |answer, _| {
         answer.append("allowDiskUseByDefault", Value::Boolean(true));
@@ -43,14 +48,18 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
     ("logLevel", |answer, _| {
         answer.append("logLevel", Value::Int32(0));
     }),
+    (SNAPSHOT_WINDOW, |answer, server| {
+        let seconds = server.snapshot_window.get().as_secs();
+        answer.append(SNAPSHOT_WINDOW, reply::number(seconds));
+    }),
     ("notablescan", |answer, _| {
         answer.append("notablescan", Value::Boolean(false));
     }),
     ("quiet", |answer, _| {
         answer.append("quiet", Value::Boolean(false));
     }),
-    ("requireApiVersion", |answer, _| {
-        answer.append("requireApiVersion", Value::Boolean(false));
+    (REQUIRE_API_VERSION, |answer, server| {
+        answer.append(REQUIRE_API_VERSION, Value::Boolean(server.require_api_version.get()));
     }),
     ("transactionLifetimeLimitSeconds", |answer, _| {
         let seconds = limits::TRANSACTION_LIFETIME_MAX.as_secs();
@@ -105,7 +114,7 @@ pub fn set(request: &Request<'_>) -> Answer {
             Value::Boolean(now) => now == wanted.is_truthy(),
             now => order::equal(now, wanted),
         };
-        if !is_same {
+        if !is_same && !change(request.server, name, wanted)? {
             let message = format!("not allowed to change [{name}] at runtime");
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
@@ -121,6 +130,29 @@ pub fn set(request: &Request<'_>) -> Answer {
         ),
     };
     Err(Error::invalid(Code::InvalidOptions, message))
+}
+
+/// Changes a parameter; false if it is none that can be changed.
+fn change(server: &Shared, name: &str, wanted: Value<'_>) -> Result<bool, Error> {
+    match name {
+        REQUIRE_API_VERSION => server.require_api_version.set(wanted.is_truthy()),
+        SNAPSHOT_WINDOW => set_snapshot_window(server, wanted)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn set_snapshot_window(server: &Shared, wanted: Value<'_>) -> Result<(), Error> {
+    let seconds = wanted.as_integer().and_then(|seconds| u64::try_from(seconds).ok());
+    let Some(seconds) = seconds.filter(|seconds| *seconds <= limits::SNAPSHOT_WINDOW_MAX) else {
+        let message = format!(
+            "{SNAPSHOT_WINDOW} must be a whole number of seconds from 0 to {}",
+            limits::SNAPSHOT_WINDOW_MAX
+        );
+        return Err(Error::invalid(Code::BadValue, message));
+    };
+    server.snapshot_window.set_seconds(seconds);
+    Ok(())
 }
 
 /// Tells the concerns that hold where a client names none: MongoDB's.

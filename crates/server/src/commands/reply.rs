@@ -45,6 +45,8 @@ pub fn first_batch(
         connection: request.peer.id,
         transaction: request.current.as_ref().map(|current| current.slot.number),
         no_timeout: options.no_timeout,
+        api: request.common.api,
+        read_time: request.read_time(),
     };
     let mut cursor = OpenCursor::new(facts, documents);
     cursor.current = options.current;
@@ -55,14 +57,14 @@ pub fn first_batch(
     let mut answer = begin_batch("firstBatch");
     let is_last = cursor.next_batch(&mut answer, size, &request.room())?;
     if is_last || options.is_single {
-        return Ok(end_batch(answer, 0, &cursor.facts.namespace));
+        return Ok(end_batch(answer, 0, &cursor.facts));
     }
     if let Some(current) = &request.current {
         current.slot.note_cursor();
     }
-    let namespace = cursor.facts.namespace.clone();
+    let facts = cursor.facts.clone();
     let id = request.server.cursors.open(cursor, std::time::Instant::now())?;
-    Ok(end_batch(answer, id, &namespace))
+    Ok(end_batch(answer, id, &facts))
 }
 
 /// Answers with documents that are all there already: all at once unless `size` says otherwise.
@@ -86,8 +88,12 @@ pub fn begin_batch(name: &str) -> DocumentBuilder {
 }
 
 /// Ends what [`begin_batch`] began.
-pub fn end_batch(mut answer: DocumentBuilder, id: i64, namespace: &str) -> DocumentBuilder {
-    answer.end().append("id", Value::Int64(id)).append("ns", Value::String(namespace)).end();
+pub fn end_batch(mut answer: DocumentBuilder, id: i64, facts: &CursorFacts) -> DocumentBuilder {
+    answer.end();
+    if let Some(time) = facts.read_time {
+        answer.append("atClusterTime", Value::Timestamp(time));
+    }
+    answer.append("id", Value::Int64(id)).append("ns", Value::String(&facts.namespace)).end();
     answer
 }
 

@@ -67,6 +67,7 @@ pub fn rewrite(
     let Some((_, source)) = SOURCES.iter().find(|(known, _)| *known == name) else {
         return Ok(None);
     };
+    request.refuse_moment(&format!("Aggregation stage {name}"))?;
     if request.current.is_some() {
         let message = format!("{name} cannot be run within a transaction");
         return Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));

@@ -379,6 +379,7 @@ pub fn documents_of(
     if request.database_name != "admin" {
         return Ok(None);
     }
+    request.refuse_moment(&format!("A read of admin.{collection}"))?;
     let server = request.server;
     let directory = server.accounts.directory(&server.frond)?;
     Ok(Some(match collection {

@@ -17,7 +17,16 @@ use crate::peer::Peer;
 fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
     let namespace = "test.c".to_owned();
     let user = UserDigest::NOBODY;
-    CursorFacts { namespace, session, user, connection, transaction: None, no_timeout: false }
+    CursorFacts {
+        namespace,
+        session,
+        user,
+        connection,
+        transaction: None,
+        no_timeout: false,
+        api: Default::default(),
+        read_time: None,
+    }
 }
 
 fn cursor(count: i32, session: Option<SessionId>) -> OpenCursor {

@@ -45,14 +45,6 @@ fn refusals() {
         (r#"{"profile": 0, "slowms": "x"}"#, 14, "profile.slowms"),
         (r#"{"create": "d", "autoIndexId": false}"#, 72, "autoIndexId"),
         (r#"{"create": "d", "idIndex": {"key": {"a": 1}, "name": "_id_"}}"#, 2, "must be {_id: 1}"),
-        (r#"{"find": "c", "readConcern": {"level": "snapshot"}}"#, 246, "in a transaction"),
-        (r#"{"distinct": "c", "key": "a", "readConcern": {"level": "snapshot"}}"#, 246, "snapshot"),
-        (
-            r#"{"aggregate": "c", "pipeline": [], "cursor": {}, "readConcern": {"level": "snapshot",
-                "atClusterTime": {"$timestamp": {"t": 1, "i": 1}}}}"#,
-            246,
-            "snapshot",
-        ),
         (r#"{"count": "c", "readConcern": {"level": "snapshot"}}"#, 72, "does not support"),
         (r#"{"listCollections": 1, "readConcern": {"level": "majority"}}"#, 72, "does not support"),
         (

@@ -8,6 +8,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, extended_json};
 use frond_server::{
     Client, ClientError, LogOutput, RemoteOpener, Server, ServerError, ServerOptions, Stopper,
 };
+use frond_store::io::Machine;
 use frond_testkit::SimDisk;
 
 /// A server that stops, and must stop well, when it is dropped.
@@ -63,7 +64,12 @@ impl Running {
 
     /// Starts a server on a disk, as it is told.
     pub fn with(disk: &SimDisk, options: ServerOptions) -> Running {
-        let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default());
+        Running::on_machine(&disk.machine(), options)
+    }
+
+    /// Starts a server on a machine, as it is told.
+    pub fn on_machine(machine: &Machine, options: ServerOptions) -> Running {
+        let frond = frond_vcs::open_on(machine, FrondOptions::default());
         // `getLog` has the lines, too.
         let (listen, log) = ("127.0.0.1:0".to_owned(), LogOutput::Memory);
         let options = ServerOptions { listen, log, ..options };

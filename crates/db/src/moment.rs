@@ -1,0 +1,80 @@
+//! Reading databases at moments that have gone by.
+//!
+//! A [`Moment`] is a snapshot of the whole data directory, named by a time of the cluster. Who
+//! leases one is told the time, and can have the same moment again by it, as long as the lease runs
+//! and what it keeps is within its budget; all times since the last flush or fold can be had, too
+//! (`frond_engine::Engine::snapshot_at`). What a moment shows is exact: documents, indexes,
+//! options, views, branches and tags as they were then, whatever was dropped, renamed or moved.
+
+use std::time::Duration;
+
+use frond_doc::Timestamp;
+use frond_engine::{EngineError, Sequence, Snapshot};
+use frond_query::Code;
+
+use crate::database::{Context, Database};
+use crate::error::Error;
+use crate::frond::Frond;
+use crate::name::DatabaseName;
+
+/// A moment at which databases are read. Cloning is cheap; it keeps what it shows.
+#[derive(Clone)]
+pub struct Moment {
+    snapshot: Snapshot,
+}
+
+impl Moment {
+    /// Its time.
+    pub fn time(&self) -> Timestamp {
+        Timestamp(self.snapshot.sequence().0)
+    }
+}
+
+impl Frond {
+    /// Now, which [`Frond::moment`] gives again for so long.
+    pub fn lease_moment(&self, time: Duration) -> Moment {
+        Moment { snapshot: self.engine().lease(time) }
+    }
+
+    /// The moment of that time. One to come, to which clocks must have come, is waited for: nothing
+    /// is written before it any more.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld` if what it showed isn't kept any more.
+    pub fn moment(&self, time: Timestamp) -> Result<Moment, Error> {
+        let snapshot = self.engine().snapshot_at(Sequence(time.0)).map_err(|error| match error {
+            EngineError::SnapshotTooOld => {
+                let message = format!(
+                    "Read timestamp Timestamp({}, {}) is older than the oldest available \
+                     timestamp: what was visible then is not kept any more",
+                    time.0 >> 32,
+                    time.0 as u32
+                );
+                Error::invalid(Code::SnapshotTooOld, message)
+            }
+            other => other.into(),
+        })?;
+        Ok(Moment { snapshot })
+    }
+
+    /// Waits until all is visible that will ever be written up to `time`, to which clocks must have
+    /// come.
+    pub fn settle(&self, time: Timestamp) -> Result<(), Error> {
+        Ok(self.engine().settle(Sequence(time.0))?)
+    }
+
+    /// The version of a database that `name` named at `moment`, as it was then. It is only read.
+    ///
+    /// # Errors
+    /// As [`Frond::database`].
+    pub fn database_at(&self, name: &str, moment: &Moment) -> Result<Database, Error> {
+        let context = Context::At(moment.snapshot.clone());
+        Database::resolve(self, DatabaseName::parse(name)?, context)
+    }
+
+    /// Lets nobody have a moment before now again: what was erased is in them.
+    #[doc(hidden)]
+    pub fn forget_moments(&self) {
+        self.engine().forget_past();
+    }
+}

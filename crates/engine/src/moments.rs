@@ -1,0 +1,56 @@
+//! Reading moments that have gone by.
+//!
+//! 1. A snapshot can be *leased* for some time: so long its moment can be read again, by its
+//!    Sequence alone, and shows the same ([`crate::held_states`] says how).
+//! 2. Any moment that some State shows can be read, leased or not: so all since the last flush or
+//!    fold, and those of which snapshots or leases keep the State.
+//! 3. A moment that nothing has reached yet is *settled* first: its Sequence, and all below it, are
+//!    given to nobody any more. What has its place before it becomes visible, and then it shows
+//!    what it will always show.
+//! 4. Moments are known to this process. Of those before its opening only the last can be read.
+//!    What was shown of a relaxed transaction that a crash took is gone; its Sequence lies within
+//!    those that the opening skipped, and none of these is ever read.
+
+use std::time::Duration;
+
+use crate::error::EngineError;
+use crate::ids::Sequence;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+
+impl Shared {
+    /// What is visible now, to be read again for `time`.
+    pub fn lease(&self, time: Duration) -> Snapshot {
+        let (view, visible) = self.current.lease(time);
+        Snapshot::new(view, visible)
+    }
+
+    /// What was visible at `moment`.
+    ///
+    /// # Errors
+    /// [`EngineError::SnapshotTooOld`] if nothing shows it any more; what a wait for commits before
+    /// it may meet.
+    pub fn snapshot_at(&self, moment: Sequence) -> Result<Snapshot, EngineError> {
+        let (first, skipped) = self.skipped;
+        if first < moment && moment <= skipped {
+            return Err(EngineError::SnapshotTooOld);
+        }
+        self.settle(moment)?;
+        let view = self.current.view_at(moment).ok_or(EngineError::SnapshotTooOld)?;
+        Ok(Snapshot::new(view, moment))
+    }
+
+    /// Has nothing become visible at `moment` or before it any more, and waits until what has its
+    /// place there is. The caller sees to it that clocks have come to that moment: later
+    /// transactions begin behind it.
+    pub fn settle(&self, moment: Sequence) -> Result<(), EngineError> {
+        if moment <= self.current.visible() {
+            return Ok(());
+        }
+        {
+            let mut queue = self.queue();
+            queue.last = queue.last.max(moment.min(Sequence::LAST));
+        }
+        self.await_visible(moment)
+    }
+}

@@ -1,0 +1,463 @@
+//! MongoDB's stable API, version 1: what a command may be and say when the client asks for no more
+//! than that.
+//!
+//! 1. `apiVersion` must be "1"; `apiStrict` and `apiDeprecationErrors` go with it only.
+//! 2. With `apiStrict: true`, commands, fields and stages that aren't in the version are refused
+//!    (323), also in the command that an `explain` explains. Nothing of it is deprecated.
+//! 3. The commands of a transaction, and those that go on with a cursor, say what the first said.
+//! 4. Where `requireApiVersion` is set, a command without a version is refused.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use frond_db::Error;
+use frond_doc::{Array, Document, Value};
+use frond_query::Code;
+use frond_query::pipeline::history_stages;
+
+/// What is in the API, sorted.
+const COMMANDS: &[&str] = &[
+    "abortTransaction",
+    "aggregate",
+    "authenticate",
+    "bulkWrite",
+    "collMod",
+    "commitTransaction",
+    "count",
+    "create",
+    "createIndexes",
+    "delete",
+    "drop",
+    "dropDatabase",
+    "dropIndexes",
+    "endSessions",
+    "explain",
+    "find",
+    "findAndModify",
+    "getMore",
+    "hello",
+    "insert",
+    "killCursors",
+    "listCollections",
+    "listDatabases",
+    "listIndexes",
+    "ping",
+    "refreshSessions",
+    "saslContinue",
+    "saslStart",
+    "update",
+];
+
+/// Fields of its commands that are not, sorted by command.
+const UNSTABLE_FIELDS: &[(&str, &[&str])] = &[
+    (
+        "aggregate",
+        &["collectionUUID", "exchange", "explain", "isMapReduceCommand", "runtimeConstants"],
+    ),
+    ("count", &["collectionUUID", "fields", "queryOptions"]),
+    (
+        "create",
+        &[
+            "autoIndexId",
+            "capped",
+            "flags",
+            "idIndex",
+            "indexOptionDefaults",
+            "max",
+            "recordPreImages",
+            "size",
+            "storageEngine",
+            "temp",
+        ],
+    ),
+    ("createIndexes", &["collectionUUID", "ignoreUnknownIndexOptions", "returnOnStart"]),
+    ("delete", &["collectionUUID"]),
+    ("drop", &["collectionUUID"]),
+    ("dropIndexes", &["collectionUUID"]),
+    (
+        "find",
+        &[
+            "awaitData",
+            "collectionUUID",
+            "max",
+            "min",
+            "noCursorTimeout",
+            "ntoreturn",
+            "oplogReplay",
+            "options",
+            "readOnce",
+            "returnKey",
+            "runtimeConstants",
+            "showRecordId",
+            "tailable",
+            "term",
+        ],
+    ),
+    ("findAndModify", &["collectionUUID", "runtimeConstants"]),
+    ("getMore", &["lastKnownCommittedOpTime", "term"]),
+    ("insert", &["collectionUUID"]),
+    ("listCollections", &["includePendingDrops"]),
+    ("listIndexes", &["includeBuildUUIDs", "includeIndexBuildInfo"]),
+    ("update", &["collectionUUID", "runtimeConstants"]),
+];
+
+/// Options of an index that are not.
+const UNSTABLE_INDEX_OPTIONS: &[&str] = &[
+    "background",
+    "bucketSize",
+    "dropDups",
+    "originalSpec",
+    "prepareUnique",
+    "sparse",
+    "storageEngine",
+];
+/// Kinds of indexes that are not.
+const UNSTABLE_INDEX_KINDS: &[&str] = &["geoHaystack", "text"];
+
+/// Stages that are not, beside those of Frond's own.
+const UNSTABLE_STAGES: &[&str] = &[
+    "$currentOp",
+    "$indexStats",
+    "$listCatalog",
+    "$listClusterCatalog",
+    "$listLocalSessions",
+    "$listSampledQueries",
+    "$listSearchIndexes",
+    "$listSessions",
+    "$planCacheStats",
+    "$querySettings",
+    "$queryStats",
+    "$rankFusion",
+    "$score",
+    "$scoreFusion",
+    "$search",
+    "$searchMeta",
+    "$shardedDataDistribution",
+    "$vectorSearch",
+];
+
+/// What a command says of the API.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ApiParameters {
+    /// Whether it names the version, which there is one of.
+    pub has_version: bool,
+    /// `apiStrict`, if it is given.
+    pub strict: Option<bool>,
+    /// `apiDeprecationErrors`, if it is given.
+    pub deprecation_errors: Option<bool>,
+}
+
+/// As MongoDB shows them.
+impl fmt::Display for ApiParameters {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = self.has_version.then(|| "apiVersion: \"1\"".to_owned());
+        let strict = self.strict.map(|strict| format!("apiStrict: {strict}"));
+        let errors =
+            self.deprecation_errors.map(|errors| format!("apiDeprecationErrors: {errors}"));
+        let all: Vec<String> = [version, strict, errors].into_iter().flatten().collect();
+        if all.is_empty() {
+            formatter.write_str("{}")
+        } else {
+            write!(formatter, "{{ {} }}", all.join(", "))
+        }
+    }
+}
+
+impl ApiParameters {
+    /// Takes a field of a command, if it is one of these.
+    ///
+    /// # Errors
+    /// `APIVersionError` for a version that there isn't; `TypeMismatch`.
+    pub fn take(&mut self, name: &str, value: Value<'_>) -> Result<(), Error> {
+        match (name, value) {
+            ("apiVersion", Value::String("1")) => self.has_version = true,
+            ("apiVersion", Value::String(_)) => {
+                return Err(Error::invalid(Code::APIVersionError, "API version must be \"1\""));
+            }
+            ("apiStrict", Value::Boolean(strict)) => self.strict = Some(strict),
+            ("apiDeprecationErrors", Value::Boolean(errors)) => {
+                self.deprecation_errors = Some(errors);
+            }
+            ("apiVersion" | "apiStrict" | "apiDeprecationErrors", other) => {
+                let expected = if name == "apiVersion" { "string" } else { "bool" };
+                let message = format!(
+                    "BSON field '{name}' is the wrong type '{}', expected type '{expected}'",
+                    other.element_type().alias()
+                );
+                return Err(Error::invalid(Code::TypeMismatch, message));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Checks a command that says this.
+    ///
+    /// # Errors
+    /// `APIStrictError` if it, or something of it, isn't in the version; 4886600, 498870.
+    pub fn check(self, command: &str, body: Document<'_>, is_required: bool) -> Result<(), Error> {
+        if !self.has_version {
+            if self.strict.is_some() || self.deprecation_errors.is_some() {
+                let message =
+                    "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
+                return Err(Error::invalid(Code::Location(4_886_600), message));
+            }
+            if is_required {
+                let message = "The apiVersion parameter is required, please configure your \
+                               MongoClient's API version";
+                return Err(Error::invalid(Code::Location(498_870), message));
+            }
+        }
+        if self.strict == Some(true) { check_strictly(command, body) } else { Ok(()) }
+    }
+
+    /// Checks that a command goes on with what another began: `what` began it, in words.
+    ///
+    /// # Errors
+    /// `APIMismatchError`.
+    pub fn check_same(self, command: &str, what: &str, first: ApiParameters) -> Result<(), Error> {
+        if self == first {
+            return Ok(());
+        }
+        let message =
+            format!("API parameter mismatch: {command} used params {self}, {what} used {first}");
+        Err(Error::invalid(Code::APIMismatchError, message))
+    }
+}
+
+/// Whether a command is in the API.
+pub fn has_command(name: &str) -> bool {
+    COMMANDS.binary_search(&name).is_ok()
+}
+
+fn refuse<T>(message: String) -> Result<T, Error> {
+    Err(Error::invalid(Code::APIStrictError, message))
+}
+
+fn check_strictly(command: &str, body: Document<'_>) -> Result<(), Error> {
+    if !has_command(command) {
+        return refuse(format!(
+            "Provided apiStrict:true, but the command {command} is not in API Version 1. Information \
+             on supported commands and migrations in API Version 1 can be found at \
+             https://dochub.mongodb.org/core/manual-versioned-api"
+        ));
+    }
+    let unstable = UNSTABLE_FIELDS.binary_search_by_key(&command, |(name, _)| *name);
+    let unstable = unstable.map_or(&[][..], |position| UNSTABLE_FIELDS[position].1);
+    for (name, value) in body.iter() {
+        if unstable.contains(&name) {
+            return refuse(format!(
+                "BSON field '{command}.{name}' is not allowed with apiStrict:true."
+            ));
+        }
+        match (command, name, value) {
+            ("aggregate" | "collMod" | "create", "pipeline", Value::Array(stages)) => {
+                check_stages(stages)?;
+            }
+            ("createIndexes", "indexes", Value::Array(indexes)) => check_indexes(indexes)?,
+            (
+                "insert" | "update" | "delete" | "findAndModify",
+                written,
+                Value::String("system.js"),
+            ) if written == command => {
+                return refuse(format!(
+                    "Provided apiStrict:true, but the command {command} attempts to write to system.js"
+                ));
+            }
+            ("explain", "explain", Value::Document(explained)) => {
+                let name = explained.iter().next().map_or("", |(name, _)| name);
+                // What is no command is told by the explanation itself.
+                if name != "explain" && !name.is_empty() {
+                    check_strictly(name, explained)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_stages(stages: Array<'_>) -> Result<(), Error> {
+    for stage in stages.iter() {
+        let Some((name, options)) = stage.as_document().and_then(|stage| stage.iter().next())
+        else {
+            continue;
+        };
+        if UNSTABLE_STAGES.contains(&name) || history_stages().contains(&name) {
+            return refuse(format!(
+                "{name} is not allowed with 'apiStrict: true' in API Version 1"
+            ));
+        }
+        let Some(options) = options.as_document() else { continue };
+        if name == "$collStats" && options.iter().any(|(option, _)| option != "count") {
+            let message = "only the 'count' option to $collStats is supported in API Version 1";
+            return refuse(message.to_owned());
+        }
+        for (option, value) in options.iter() {
+            let is_pipeline = name == "$facet"
+                || (option == "pipeline" && matches!(name, "$lookup" | "$unionWith"));
+            if let (true, Value::Array(stages)) = (is_pipeline, value) {
+                check_stages(stages)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_indexes(indexes: Array<'_>) -> Result<(), Error> {
+    for index in indexes.iter().filter_map(|index| index.as_document()) {
+        for (name, value) in index.iter() {
+            if UNSTABLE_INDEX_OPTIONS.contains(&name) {
+                return refuse(format!(
+                    "BSON field 'createIndexes.indexes.{name}' is not allowed with apiStrict:true."
+                ));
+            }
+            let kinds = value.as_document().filter(|_| name == "key");
+            let kinds =
+                kinds.iter().flat_map(|key| key.iter()).filter_map(|(_, kind)| kind.as_str());
+            for kind in kinds {
+                if UNSTABLE_INDEX_KINDS.contains(&kind) {
+                    return refuse(format!(
+                        "The index type '{kind}' is not allowed with apiStrict:true."
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether clients must name the version: `requireApiVersion`.
+#[derive(Default)]
+pub struct RequireApiVersion(AtomicBool);
+
+impl RequireApiVersion {
+    /// Whether they must.
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets it.
+    pub fn set(&self, is_required: bool) {
+        self.0.store(is_required, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::extended_json;
+
+    use super::*;
+
+    fn check(command: &str) -> Option<i32> {
+        let body = extended_json::parse(command).expect("JSON");
+        let mut parameters = ApiParameters::default();
+        let taken = body.iter().try_for_each(|(name, value)| parameters.take(name, value));
+        let name = body.iter().next().expect("a name").0.to_owned();
+        let checked = taken.and_then(|()| parameters.check(&name, body.view(), false));
+        checked.err().map(|error| error.code.number())
+    }
+
+    #[test]
+    fn the_tables_are_sorted() {
+        assert!(COMMANDS.is_sorted());
+        assert!(UNSTABLE_FIELDS.is_sorted());
+        assert!(UNSTABLE_FIELDS.iter().all(|(name, _)| has_command(name)));
+    }
+
+    #[test]
+    fn parameters_go_with_the_version() {
+        for (command, expected) in [
+            (r#"{"ping": 1}"#, None),
+            (r#"{"ping": 1, "apiVersion": "1"}"#, None),
+            (r#"{"ping": 1, "apiVersion": "2"}"#, Some(322)),
+            (r#"{"ping": 1, "apiVersion": 1}"#, Some(14)),
+            (r#"{"ping": 1, "apiVersion": "1", "apiStrict": 1}"#, Some(14)),
+            (r#"{"ping": 1, "apiStrict": true}"#, Some(4_886_600)),
+            (r#"{"ping": 1, "apiStrict": false}"#, Some(4_886_600)),
+            (r#"{"ping": 1, "apiDeprecationErrors": true}"#, Some(4_886_600)),
+            (r#"{"ping": 1, "apiVersion": "1", "apiDeprecationErrors": true}"#, None),
+            (r#"{"dbStats": 1, "apiVersion": "1", "apiStrict": false}"#, None),
+        ] {
+            assert_eq!(check(command), expected, "{command}");
+        }
+        let nothing = ApiParameters::default();
+        let body = frond_doc::document! { "ping": 1_i32 };
+        let required = nothing.check("ping", body.view(), true).expect_err("a version is required");
+        assert_eq!(required.code.number(), 498_870);
+    }
+
+    #[test]
+    fn what_is_not_in_the_version_is_refused_strictly() {
+        let strict = |command: &str| {
+            let body = command.strip_suffix('}').expect("a document");
+            check(&format!(r#"{body}, "apiVersion": "1", "apiStrict": true}}"#))
+        };
+        let stage = |stage: &str| format!(r#"{{"aggregate": "c", "pipeline": [{stage}]}}"#);
+        for (command, is_refused) in [
+            (r#"{"dbStats": 1}"#.to_owned(), true),
+            (r#"{"distinct": "c", "key": "a"}"#.to_owned(), true),
+            (r#"{"frondCommit": 1}"#.to_owned(), true),
+            (r#"{"saslStart": 1}"#.to_owned(), false),
+            (r#"{"find": "c", "filter": {"tailable": 1}}"#.to_owned(), false),
+            (r#"{"find": "c", "tailable": true}"#.to_owned(), true),
+            (r#"{"find": "c", "min": {"a": 1}}"#.to_owned(), true),
+            (r#"{"create": "c", "capped": true, "size": 4096}"#.to_owned(), true),
+            (r#"{"create": "c", "viewOn": "d", "pipeline": [{"$log": {}}]}"#.to_owned(), true),
+            (r#"{"create": "c", "viewOn": "d", "pipeline": [{"$match": {}}]}"#.to_owned(), false),
+            (r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}"#.to_owned(), false),
+            (
+                r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a", "sparse": true}]}"#
+                    .to_owned(),
+                true,
+            ),
+            (
+                r#"{"createIndexes": "c", "indexes": [{"key": {"a": "text"}, "name": "a"}]}"#.to_owned(),
+                true,
+            ),
+            (r#"{"insert": "system.js", "documents": [{}]}"#.to_owned(), true),
+            (r#"{"explain": {"find": "c", "filter": {}}}"#.to_owned(), false),
+            (r#"{"explain": {"find": "c", "returnKey": true}}"#.to_owned(), true),
+            (r#"{"explain": {"distinct": "c", "key": "a"}}"#.to_owned(), true),
+            (stage(r#"{"$match": {"$indexStats": 1}}"#), false),
+            (stage(r#"{"$indexStats": {}}"#), true),
+            (stage(r#"{"$diff": {}}"#), true),
+            (stage(r#"{"$collStats": {"count": {}}}"#), false),
+            (stage(r#"{"$collStats": {"storageStats": {}}}"#), true),
+            (stage(r#"{"$facet": {"a": [{"$match": {}}]}}"#), false),
+            (
+                stage(r#"{"$lookup": {"from": "d", "as": "d", "pipeline": [{"$indexStats": {}}]}}"#),
+                true,
+            ),
+            (
+                stage(
+                    r#"{"$facet": {"a": [{"$unionWith": {"coll": "c", "pipeline": [{"$planCacheStats": {}}]}}]}}"#,
+                ),
+                true,
+            ),
+        ] {
+            assert_eq!(strict(&command), is_refused.then_some(323), "{command}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_shown_as_mongodb_shows_them() {
+        let all = ApiParameters {
+            has_version: true,
+            strict: Some(false),
+            deprecation_errors: Some(true),
+        };
+        let expected = r#"{ apiVersion: "1", apiStrict: false, apiDeprecationErrors: true }"#;
+        assert_eq!(all.to_string(), expected);
+        assert_eq!(ApiParameters::default().to_string(), "{}");
+        let error =
+            all.check_same("getMore", "the cursor-creating command", ApiParameters::default());
+        let error = error.expect_err("another said nothing");
+        assert_eq!(error.code.number(), 325);
+        assert!(
+            error.message.ends_with("the cursor-creating command used {}"),
+            "{}",
+            error.message
+        );
+    }
+}

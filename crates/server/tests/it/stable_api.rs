@@ -1,0 +1,88 @@
+//! The stable API over the wire: what goes on says what began, and a version may be required.
+//!
+//! *Method*: commands by hand, as drivers with and without a `serverApi` send them. Which commands,
+//! fields and stages are in the version is tested beside its tables.
+
+use crate::running::{Running, TestClient};
+
+const LSID: &str = r#""lsid": {"id": {"$uuid": "00112233-4455-6677-8899-aabbccddeeff"}}"#;
+const VERSION: &str = r#""apiVersion": "1""#;
+const STRICT: &str = r#""apiVersion": "1", "apiStrict": true"#;
+
+fn fill(client: &mut TestClient) {
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}"#);
+}
+
+#[test]
+fn refusals_have_their_names() {
+    let server = Running::start();
+    let mut client = server.client();
+    for (command, code, name) in [
+        (format!(r#"{{"ping": 1, {}}}"#, r#""apiVersion": "2""#), 322, "APIVersionError"),
+        (format!(r#"{{"dbStats": 1, {STRICT}}}"#), 323, "APIStrictError"),
+        (format!(r#"{{"find": "c", "tailable": true, {STRICT}}}"#), 323, "APIStrictError"),
+        (r#"{"ping": 1, "apiStrict": true}"#.to_owned(), 4_886_600, "Location4886600"),
+    ] {
+        let answer = client.0.command("test", crate::running::json(&command).view());
+        let Err(frond_server::ClientError::Command { code: found, answer, .. }) = answer else {
+            panic!("{command}: {answer:?}");
+        };
+        let found_name = answer.get("codeName").and_then(|name| name.as_str().map(str::to_owned));
+        assert_eq!((found, found_name.as_deref()), (code, Some(name)), "{command}");
+    }
+    client.ok("test", &format!(r#"{{"ping": 1, {STRICT}, "apiDeprecationErrors": true}}"#));
+}
+
+#[test]
+fn a_cursor_goes_on_with_what_opened_it() {
+    let server = Running::start();
+    let mut client = server.client();
+    fill(&mut client);
+    let find = format!(r#"{{"find": "c", "batchSize": 1, {VERSION}}}"#);
+    let answer = client.ok("test", &find);
+    let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document()).expect("a cursor");
+    let id = cursor.get("id").and_then(|id| id.as_integer()).expect("an id");
+    let more = |said: &str| {
+        format!(
+            r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "batchSize": 1{said}}}"#
+        )
+    };
+    for said in ["".to_owned(), format!(", {STRICT}")] {
+        let (code, message) = client.error("test", &more(&said));
+        assert_eq!(code, 325, "{message}");
+        assert!(message.contains(r#"the cursor-creating command used { apiVersion: "1" }"#));
+    }
+    client.ok("test", &more(&format!(", {VERSION}")));
+}
+
+#[test]
+fn a_transaction_goes_on_with_what_began_it() {
+    let server = Running::start();
+    let mut client = server.client();
+    fill(&mut client);
+    let part = r#""txnNumber": {"$numberLong": "1"}, "autocommit": false"#;
+    let insert = |id: i32, said: &str| {
+        format!(r#"{{"insert": "c", "documents": [{{"_id": {id}}}], {LSID}, {part}{said}}}"#)
+    };
+    client.ok("test", &insert(10, &format!(r#", "startTransaction": true, {VERSION}"#)));
+    let (code, message) = client.error("test", &insert(11, ""));
+    assert_eq!(code, 325, "{message}");
+    client.ok("test", &insert(12, &format!(", {VERSION}")));
+    let commit = |said: &str| format!(r#"{{"commitTransaction": 1, {LSID}, {part}{said}}}"#);
+    assert_eq!(client.error("admin", &commit("")).0, 325);
+    client.ok("admin", &commit(&format!(", {VERSION}")));
+    let found = r#"{"count": "c"}"#;
+    client.check("test", found, r#"{"n": 5, "ok": 1.0}"#);
+}
+
+#[test]
+fn a_version_may_be_required() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("admin", r#"{"setParameter": 1, "requireApiVersion": true}"#);
+    assert_eq!(client.error("test", r#"{"ping": 1}"#).0, 498_870);
+    let versioned = |command: &str| format!(r#"{{{command}, {VERSION}}}"#);
+    client.ok("test", &versioned(r#""ping": 1"#));
+    client.ok("admin", &versioned(r#""setParameter": 1, "requireApiVersion": false"#));
+    client.ok("test", r#"{"ping": 1}"#);
+}
