@@ -18,11 +18,13 @@ mod output;
 mod output_file;
 mod terminal;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
+use crate::commands::serve::configuration::Configuration;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
@@ -101,7 +103,13 @@ const OF_GIT: &[(&str, &str)] = &[
 ];
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
+    let cli = match read_arguments() {
+        Ok(cli) => cli,
+        Err(failure) => {
+            failure.print();
+            return ExitCode::from(failure.exit_code());
+        }
+    };
     let mut terminal = Terminal::new();
     let done = run(&cli.command, &mut terminal).and_then(|()| terminal.finish());
     match done {
@@ -111,6 +119,29 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Reads the command line; what serves also has a file and the environment.
+fn read_arguments() -> Result<Cli, Failure> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let asks_for_help = arguments.iter().any(|word| word == "--help" || word == "-h");
+    if arguments.get(1).is_none_or(|word| word != "serve") || asks_for_help {
+        return Ok(Cli::try_parse().unwrap_or_else(|error| refuse(&error)));
+    }
+    let configuration = Configuration::read(arguments, std::env::vars_os())?;
+    let mut cli = Cli::try_parse_from(&configuration.arguments).unwrap_or_else(|error| {
+        let _ = error.print();
+        if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+            && let Some(origin) = configuration.origin_of(argument)
+        {
+            eprintln!("\n  {argument} stands in {origin}");
+        }
+        std::process::exit(error.exit_code())
+    });
+    if let Command::Serve(serve) = &mut cli.command {
+        serve.parsed = configuration.parsed;
+    }
+    Ok(cli)
 }
 
 /// Ends the process: help was asked for, or the arguments are wrong (exit code 2).

@@ -5,7 +5,7 @@
 //! [`fields`] and [`common`] (what a handler works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
 //! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`],
 //! [`remote_opener`] (other repositories). [`client`] is the other side; [`in_process`] runs
-//! commands without a socket.
+//! commands without a socket; [`metrics`] is for who looks after the server.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy
 //! has a thread; those that are idle have none. What they may hold together is in [`limits`] and
@@ -32,6 +32,7 @@ pub mod listener;
 pub mod log;
 pub mod machine_memory;
 pub mod message_memory;
+pub mod metrics;
 pub mod operations;
 pub mod outgoing;
 pub mod peer;
@@ -44,6 +45,7 @@ pub mod sessions;
 pub mod shared;
 pub mod snapshot_window;
 pub mod stable_api;
+pub mod supervisor;
 pub mod sweep;
 pub mod tables;
 pub mod tls;
@@ -60,5 +62,6 @@ pub use log::LogOutput;
 pub use machine_memory::MachineMemory;
 pub use remote_opener::RemoteOpener;
 pub use shared::MemberOptions;
+pub use supervisor::Supervisor;
 pub use tls::{TlsError, TlsMode, TlsOptions};
 pub use unix_socket::UnixSocketOptions;

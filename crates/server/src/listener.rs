@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use frond_db::memory_queue::MemoryQueue;
 use frond_db::{Error, Frond};
-use frond_doc::Value;
+use frond_doc::{DocumentBuf, Value};
 use tokio::net::{TcpListener, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -33,8 +33,10 @@ use crate::limits::{
 };
 use crate::log::{self, Log, LogOutput, Severity};
 use crate::message_memory::MessageMemory;
+use crate::metrics;
 use crate::remote_opener::RemoteOpener;
 use crate::shared::{MemberOptions, Shared};
+use crate::supervisor::Supervisor;
 use crate::sweep;
 use crate::tls::{Tls, TlsError, TlsOptions};
 use crate::unix_socket::{UnixSocket, UnixSocketOptions};
@@ -52,6 +54,8 @@ pub struct ServerOptions {
     pub arguments: Vec<String>,
     /// Where the data lie, for `getCmdLineOpts`.
     pub data_directory: String,
+    /// What else the command line, its file and the environment say, by mongod's names.
+    pub parsed: DocumentBuf,
     /// What the server says that it is in its replica set.
     pub member: MemberOptions,
     /// The largest document that a client may store, as `hello` announces it; never more than
@@ -82,6 +86,10 @@ pub struct ServerOptions {
     pub tls: Option<TlsOptions>,
     /// Where to listen beside the address; TLS isn't spoken there.
     pub unix_socket: Option<UnixSocketOptions>,
+    /// Who is told once clients are served, that the server goes on, and that it stops.
+    pub supervisor: Option<Supervisor>,
+    /// Where to answer `/metrics`, `/live` and `/ready`: `HOST:PORT`.
+    pub metrics_listen: Option<String>,
     /// Whether clients may ask for faults (`configureFailPoint`): for tests only.
     pub test_commands: bool,
     /// What the process may take, if that is bounded: see [`crate::governor`].
@@ -95,6 +103,7 @@ impl Default for ServerOptions {
             connections_max: CONNECTIONS_MAX,
             arguments: Vec::new(),
             data_directory: String::new(),
+            parsed: DocumentBuf::empty(),
             member: MemberOptions::default(),
             document_bytes_max: DOCUMENT_BYTES_MAX,
             auth: false,
@@ -108,6 +117,8 @@ impl Default for ServerOptions {
             compressors: Compressor::ALL.to_vec(),
             tls: None,
             unix_socket: None,
+            supervisor: None,
+            metrics_listen: None,
             test_commands: false,
             memory_bytes: None,
         }
@@ -187,6 +198,8 @@ pub struct Server {
 struct Serving {
     listener: TcpListener,
     unix_socket: Option<UnixSocket>,
+    metrics: Option<TcpListener>,
+    supervisor: Option<Supervisor>,
     shared: Arc<Shared>,
     asked: watch::Receiver<Option<Duration>>,
     /// Told to connections when the drain is over.
@@ -223,6 +236,8 @@ impl Server {
         let entered = runtime.enter();
         let listener = bind::to_any(&options.listen, options.auth || options.insecure)?;
         let unix_socket = options.unix_socket.as_ref().map(bind::unix).transpose()?;
+        let metrics = options.metrics_listen.as_deref();
+        let metrics = metrics.map(|listen| bind::to_any(listen, true)).transpose()?;
         drop(entered);
         let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
         let address = listener.local_addr().map_err(failed)?;
@@ -239,6 +254,7 @@ impl Server {
             options.data_directory,
             options.member,
         );
+        shared.parsed = options.parsed;
         shared.accounts = accounts;
         shared.places = options.places;
         let failed = |source| ServerError::Log { output: options.log.clone(), source };
@@ -253,16 +269,31 @@ impl Server {
         shared.answers = MemoryQueue::new(options.answers_bytes_max);
         shared.kept_documents = MemoryQueue::new(options.cursors_bytes_max);
         let shared = Arc::new(shared);
-        log_events(&shared);
+        log_events(&shared, metrics.as_ref().and_then(|listener| listener.local_addr().ok()));
         let (stop, _) = watch::channel(false);
         let (asked, memory_bytes) = (shared.drain.asker().subscribe(), options.memory_bytes);
-        let serving = Serving { listener, unix_socket, shared, asked, stop, memory_bytes };
+        let supervisor = options.supervisor;
+        let serving = Serving {
+            listener,
+            unix_socket,
+            metrics,
+            supervisor,
+            shared,
+            asked,
+            stop,
+            memory_bytes,
+        };
         Ok(Server { runtime, serving })
     }
 
     /// The address on which it listens, with the port that it got.
     pub fn address(&self) -> SocketAddr {
         self.serving.shared.address
+    }
+
+    /// The address on which it answers who looks after it, if it does.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.serving.metrics.as_ref()?.local_addr().ok()
     }
 
     /// What stops this server.
@@ -319,7 +350,10 @@ impl Server {
 
 /// Has the log told of what happens in the data directory, and clients that wait for news that the
 /// databases were closed for writing.
-fn log_events(shared: &Shared) {
+fn log_events(shared: &Shared, metrics: Option<SocketAddr>) {
+    if let Some(address) = metrics.filter(|address| !metrics::is_loopback(*address)) {
+        log::warn_of_open_metrics(&shared.log, address);
+    }
     if !shared.accounts.is_enforced() {
         log::warn_of_open_access(&shared.log);
     }
@@ -344,6 +378,14 @@ impl Serving {
         let mut cursors = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
         let sweeper = sweep::start(&self.shared, &self.stop);
         let threads = tokio::spawn(look_after_threads(Arc::clone(&self.shared)));
+        let metrics = self
+            .metrics
+            .map(|listener| tokio::spawn(metrics::serve(listener, Arc::clone(&self.shared))));
+        let watchdog = self.supervisor.as_ref().map(|supervisor| {
+            // Who doesn't listen isn't told.
+            let _ = supervisor.tell("READY=1\nSTATUS=serves clients");
+            tokio::spawn(keep_awake(supervisor.clone(), Arc::clone(&self.shared)))
+        });
         let mut connections = JoinSet::new();
         let time_max = loop {
             tokio::select! {
@@ -373,6 +415,9 @@ impl Serving {
                 Some(_) = connections.join_next() => {}
             }
         };
+        if let Some(supervisor) = &self.supervisor {
+            let _ = supervisor.tell("STOPPING=1\nSTATUS=answers what runs");
+        }
         drop((self.listener, self.unix_socket));
         if !drain(&mut connections, &self.shared, time_max).await {
             self.shared.operations.stop_all();
@@ -385,8 +430,28 @@ impl Serving {
             finish(&mut connections, &self.shared).await;
         }
         // Whoever has not finished by then is cut off when the set is dropped.
-        threads.abort();
-        drop(threads.await);
+        for task in std::iter::once(threads).chain(metrics).chain(watchdog) {
+            task.abort();
+            drop(task.await);
+        }
+    }
+}
+
+/// Tells a supervisor, where it wants to hear it, that the server goes on.
+async fn keep_awake(supervisor: Supervisor, shared: Arc<Shared>) {
+    let Some(watchdog) = supervisor.watchdog else { return };
+    let mut look = tokio::time::interval(watchdog / 2);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        let (supervisor, shared) = (supervisor.clone(), Arc::clone(&shared));
+        // On a thread that may wait: where none is to be had, or nobody gets at the engine, the
+        // server hangs.
+        let told = tokio::task::spawn_blocking(move || {
+            let _ = shared.frond.counters();
+            supervisor.tell("WATCHDOG=1")
+        });
+        drop(told.await);
     }
 }
 

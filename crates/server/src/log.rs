@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -286,6 +287,16 @@ pub fn warn_of_open_access(log: &Log) {
                    is unrestricted";
     let (severity, component, context) = (Severity::Warning, Component::Control, "initandlisten");
     log.write_shown(&Event { severity, component, id: 22120, context, message }, |_| {});
+}
+
+/// Says that other machines may read what is counted.
+pub fn warn_of_open_metrics(log: &Log, address: SocketAddr) {
+    let message =
+        "Metrics are served beyond this machine: whoever reaches the address can read them";
+    let (severity, component, context) = (Severity::Warning, Component::Network, "initandlisten");
+    log.write(&Event { severity, component, id: 0, context, message }, |attributes| {
+        attributes.append("address", Value::String(&address.to_string()));
+    });
 }
 
 /// Rotates the log and tells of it. Returns whether there is a file.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use frond_db::Frond;
 use frond_db::memory_queue::MemoryQueue;
-use frond_doc::{ObjectId, Timestamp};
+use frond_doc::{DocumentBuf, ObjectId, Timestamp};
 use tokio::sync::watch;
 
 use crate::access::Accounts;
@@ -55,6 +55,8 @@ pub struct Shared {
     pub arguments: Vec<String>,
     /// Where the data lie: what `getCmdLineOpts` tells.
     pub data_directory: String,
+    /// What else was said at the start, by mongod's names: what `getCmdLineOpts` tells.
+    pub parsed: DocumentBuf,
     /// When it began to listen.
     pub started: Instant,
     /// Connections at one time.
@@ -153,6 +155,7 @@ impl Shared {
             address,
             arguments,
             data_directory,
+            parsed: DocumentBuf::empty(),
             started: Instant::now(),
             connections_max,
             cursors: Cursors::default(),

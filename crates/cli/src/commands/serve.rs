@@ -1,18 +1,21 @@
 //! `frond serve`: MongoDB's wire protocol on a loopback address, and remotes over HTTP on another,
 //! until SIGINT or SIGTERM.
 
+pub mod configuration;
 mod network;
 
 use std::io;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::PathBuf;
 
 use frond_db::{Frond, FrondOptions, Reserve};
+use frond_doc::DocumentBuf;
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{
     LogOutput, MachineMemory, MemberOptions, RemoteOpener, Server, ServerError, ServerOptions,
+    Supervisor,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -29,11 +32,15 @@ const EXAMPLES: &str = "\
 Examples:
   frond serve
   frond serve --data /var/lib/frond --listen 127.0.0.1:27018
+  frond serve --config /etc/frond.conf             a file with mongod's names
   frond serve --auth --listen 0.0.0.0:27017        make the first user from this machine
   frond serve --remote-listen 127.0.0.1:4224       databases can be cloned and pushed to, too:
                                                    frond clone http://127.0.0.1:4224/shop shop
   frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \
       --remote-tls-cert cert.pem --remote-tls-key key.pem
+
+Each option may also be given by the environment (FROND_LISTEN for --listen) or by the file that
+--config names; the command line goes before the environment, and that before the file.
 
 A file of tokens holds one a line, of 16 letters or more, and what it allows: read (clone, fetch), write
 (push, too) or nothing (everything, backups too).
@@ -47,6 +54,15 @@ there.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Serve {
+    /// File of settings in YAML with mongod's names (net.port, storage.dbPath, ...); frond.NAME for
+    /// what mongod has no name for. Keys that aren't known are refused
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// What all sources together say, for getCmdLineOpts.
+    #[arg(skip)]
+    pub parsed: DocumentBuf,
+
     /// Data directory; made where it is missing
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
@@ -249,7 +265,7 @@ impl Serve {
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         check_usable(&self.data)?;
         check_free(&listen)?;
-        if let Some(listen) = &self.remote_listen {
+        for listen in self.remote_listen.iter().chain(&self.network.metrics_listen) {
             check_free(listen)?;
         }
         allow_open_files();
@@ -259,6 +275,10 @@ impl Serve {
             listen,
             unix_socket,
             arguments: std::env::args().collect(),
+            parsed: self.parsed.clone(),
+            supervisor: Supervisor::of_environment(),
+            metrics_listen: self.network.metrics_listen.clone(),
+            connections_max: self.network.connections_max(),
             data_directory: self.data.display().to_string(),
             member: MemberOptions {
                 replica_set: self.replica_set.clone(),
@@ -277,7 +297,7 @@ impl Serve {
         let remote = self.serve_remotes(&frond)?;
         let server =
             Server::bind(frond, options).map_err(|error| Failure::failed(error.to_string()))?;
-        match self.tell(terminal, server.address(), remote.as_ref()) {
+        match self.tell(terminal, &server, remote.as_ref()) {
             Ok(()) | Err(Failure::ReaderGone) => {} // Served all the same.
             Err(failure) => return Err(failure),
         }
@@ -342,9 +362,10 @@ impl Serve {
     fn tell(
         &self,
         terminal: &mut Terminal,
-        address: SocketAddr,
+        server: &Server,
         remote: Option<&RemoteServer>,
     ) -> Result<(), Failure> {
+        let address = server.address();
         let shell = format!("mongosh {}mongodb://{address}/", self.network.shell_options());
         writeln!(terminal, "frond {} serves {}", env!("CARGO_PKG_VERSION"), self.data.display())?;
         writeln!(terminal, "  listening on  {}", terminal.paint(Style::Strong, address))?;
@@ -357,6 +378,13 @@ impl Serve {
             writeln!(terminal, "  clone from    {}", terminal.paint(Style::Accent, url))?;
             if remote.is_overheard() {
                 writeln!(terminal, "                tokens and data travel unencrypted: use TLS")?;
+            }
+        }
+        if let Some(metrics) = server.metrics_address() {
+            let url = format!("http://{metrics}/metrics");
+            writeln!(terminal, "  watch at      {}", terminal.paint(Style::Accent, url))?;
+            if !metrics.ip().to_canonical().is_loopback() {
+                writeln!(terminal, "                whoever reaches that address can read it")?;
             }
         }
         writeln!(terminal, "  stop with     Ctrl-C")?;

@@ -3,6 +3,7 @@
 //! Method: `frond serve` as a child process on a free port, ended by SIGTERM.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
@@ -151,6 +152,54 @@ fn the_largest_document_is_an_option() {
         }
         server.stop();
     }
+}
+
+/// What `getCmdLineOpts` says of a running server, and what a supervisor was told.
+#[test]
+fn a_file_and_the_environment_say_how_to_serve() {
+    let directory = Directory::new();
+    let file = "net: {port: 0, bindIp: 127.0.0.1}\nstorage:\n  dbPath: filed\nreplication:\n  \
+                replSetName: of-file\nfrond: {metricsListen: '127.0.0.1:0'}\n";
+    directory.file("frond.conf", file);
+    let socket = directory.path().join("notify");
+    let supervisor = UnixDatagram::bind(&socket).unwrap();
+    let mut serve = command(&directory, "serve --config frond.conf --memory 64MB");
+    serve.env("FROND_REPLICA_SET", "of-environment").env("NOTIFY_SOCKET", &socket);
+    let server = Server::start_as(serve);
+    let told = || {
+        let mut bytes = [0; 64];
+        let count = supervisor.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..count].to_vec()).unwrap()
+    };
+    assert!(told().starts_with("READY=1\n"));
+    let mut client = Client::connect(&server.address).unwrap();
+    let hello = client.command("admin", document! { "hello": 1_i32 }.view()).unwrap();
+    assert_eq!(hello.get("setName"), Some(Value::String("of-environment")));
+    let options = client.command("admin", document! { "getCmdLineOpts": 1_i32 }.view()).unwrap();
+    let parsed = |path: &str| {
+        let path = format!("parsed.{path}");
+        frond_doc::path::Path::new(&path).get(options.view()).map(|value| format!("{value:?}"))
+    };
+    for (path, expected) in [
+        ("storage.dbPath", "filed"),
+        ("replication.replSetName", "of-environment"),
+        ("frond.memory", "64MB"),
+        ("frond.metricsListen", "127.0.0.1:0"),
+        ("frond.config", "frond.conf"),
+        ("net.bindIp", "127.0.0.1"),
+    ] {
+        assert_eq!(parsed(path), Some(format!("{:?}", Value::String(expected))), "{path}");
+    }
+    assert!(directory.path().join("filed").exists());
+    drop(client);
+    server.stop();
+    assert!(told().starts_with("STOPPING=1\n"));
+    directory.file("frond.conf", "net:\n  prot: 1\n");
+    let error = frond(&directory, "serve --config frond.conf").fails(2);
+    assert!(error.contains("frond.conf:2: net.prot: there is no such key"), "{error}");
+    directory.file("frond.conf", "frond: {memory: 1MB}\n");
+    let error = frond(&directory, "serve --config frond.conf").fails(2);
+    assert!(error.contains("at least 16MB") && error.contains("frond.conf:1"), "{error}");
 }
 
 /// The code of a command that was refused, or of the first document that was.

@@ -183,20 +183,46 @@ pub fn get_cmd_line_opts(request: &Request<'_>) -> Answer {
         answer.push(Value::String(argument));
     }
     answer.end();
-    answer
-        .begin_document("parsed")
-        .begin_document("net")
-        .append("bindIp", Value::String(&server.address.ip().to_string()))
-        .append("port", Value::Int32(i32::from(server.address.port())))
-        .end()
-        .begin_document("storage")
-        .append("dbPath", Value::String(&server.data_directory))
-        .end();
+    answer.begin_document("parsed");
+    let bind = server.address.ip().to_string();
+    let port = Value::Int32(i32::from(server.address.port()));
+    append_section(&mut answer, server, "net", &[("bindIp", Value::String(&bind)), ("port", port)]);
+    let authorization = [("authorization", Value::String("enabled"))];
     if server.accounts.is_enforced() {
-        answer.begin_document("security").append("authorization", Value::String("enabled")).end();
+        append_section(&mut answer, server, "security", &authorization);
+    }
+    let path = Value::String(&server.data_directory);
+    append_section(&mut answer, server, "storage", &[("dbPath", path)]);
+    let known = |name: &str| answered_here(name, server.accounts.is_enforced());
+    for (name, value) in server.parsed.view().iter().filter(|(name, _)| !known(name)) {
+        answer.append(name, value);
     }
     answer.end();
     Ok(answer)
+}
+
+fn answered_here(section: &str, is_enforced: bool) -> bool {
+    section == "net" || section == "storage" || section == "security" && is_enforced
+}
+
+/// Appends a section: what is so, and what else was said of it at the start.
+fn append_section(
+    answer: &mut DocumentBuilder,
+    server: &Shared,
+    name: &str,
+    fields: &[(&str, Value<'_>)],
+) {
+    answer.begin_document(name);
+    for (field, value) in fields {
+        answer.append(field, *value);
+    }
+    let said = server.parsed.get(name).and_then(|section| section.as_document());
+    for (field, value) in said.iter().flat_map(|section| section.iter()) {
+        if !fields.iter().any(|(known, _)| *known == field) {
+            answer.append(field, value);
+        }
+    }
+    answer.end();
 }
 
 /// What MongoDB's profiler has where nobody has set it.

@@ -37,6 +37,9 @@ impl Latency {
 const WHOLE_POWER_MAX: usize = 10;
 const BUCKETS: usize = 51;
 
+/// Those powers of two that [`Latencies::below_powers`] tells: 16 microseconds to a minute.
+const POWERS_TOLD: std::ops::RangeInclusive<u64> = 1 << 4..=1 << 26;
+
 type Buckets = [AtomicU64; BUCKETS];
 
 /// How long commands took, by kind.
@@ -78,6 +81,25 @@ impl Latencies {
             .map(|(position, count)| (least_of(position), count.load(Ordering::Relaxed)))
             .filter(|(_, count)| *count > 0)
             .collect()
+    }
+
+    /// How many commands of a kind took less than so many microseconds, for powers of two, and how
+    /// many there were.
+    pub fn below_powers(&self, latency: Latency) -> (Vec<(u64, u64)>, u64) {
+        let buckets = self.0[latency as usize].buckets.get();
+        let counts: [u64; BUCKETS] = std::array::from_fn(|position| {
+            buckets.map_or(0, |buckets| buckets[position].load(Ordering::Relaxed))
+        });
+        let mut below = Vec::new();
+        let mut sum = 0;
+        for (position, count) in counts.iter().enumerate() {
+            let least = least_of(position);
+            if least.is_power_of_two() && POWERS_TOLD.contains(&least) {
+                below.push((least, sum));
+            }
+            sum += count;
+        }
+        (below, sum)
     }
 }
 
@@ -129,5 +151,11 @@ mod tests {
         assert_eq!(latencies.histogram(Latency::Read), [(0, 2), (2, 1), (2_048, 1)]);
         assert_eq!(latencies.spent(Latency::Read), Spent { micros: 2_504, count: 4 });
         assert_eq!(latencies.spent(Latency::Write), Spent::default());
+        latencies.count(Latency::Read, 16);
+        latencies.count(Latency::Read, u64::MAX);
+        let (below, all) = latencies.below_powers(Latency::Read);
+        assert_eq!((below.first(), below.last(), all), (Some(&(16, 3)), Some(&(1 << 26, 5)), 6));
+        assert!(below.windows(2).all(|pair| pair[0].0 * 2 == pair[1].0 && pair[0].1 <= pair[1].1));
+        assert_eq!(latencies.below_powers(Latency::Write).1, 0);
     }
 }

@@ -18,6 +18,7 @@ mod hostile;
 mod maintenance;
 mod many;
 mod memory;
+mod metrics;
 mod monitor;
 mod outcomes;
 mod remotes;

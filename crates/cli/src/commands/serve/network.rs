@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use frond_server::limits::CONNECTIONS_MAX;
 use frond_server::wire::Compressor;
 use frond_server::{TlsMode, TlsOptions, UnixSocketOptions};
 
@@ -18,6 +19,16 @@ pub struct NetworkArguments {
     /// Permissions of that socket's file, in octal: who may write may connect
     #[arg(long, value_name = "MODE", default_value = "0700", value_parser = parse_permissions)]
     unix_socket_permissions: u32,
+
+    /// Address of a second listener, for who looks after the server: /metrics (Prometheus' text
+    /// format), /live and /ready. Whoever reaches it may ask: it names no data and no clients
+    #[arg(long, value_name = "HOST:PORT")]
+    pub metrics_listen: Option<String>,
+
+    /// Connections at one time; more are closed as they come
+    #[arg(long, value_name = "COUNT", default_value_t = CONNECTIONS_MAX as u64,
+          value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX as u64))]
+    max_connections: u64,
 
     /// How messages may be compressed where a client asks for it, separated by commas: snappy,
     /// zstd, zlib; or disabled
@@ -93,6 +104,11 @@ impl NetworkArguments {
         }
         let permissions = self.unix_socket_permissions;
         Ok(Some(UnixSocketOptions { path: PathBuf::from(path), permissions }))
+    }
+
+    /// Connections at one time.
+    pub fn connections_max(&self) -> usize {
+        self.max_connections as usize
     }
 
     /// How messages may be compressed.

@@ -1,0 +1,315 @@
+//! The keys of a configuration file: mongod's names, and which flag each stands for.
+//!
+//! What mongod has and Frond hasn't is refused with the reason, unless the value says that it is
+//! off. `frond.NAME` is a flag that mongod has no name for.
+
+use std::ffi::OsString;
+
+use crate::commands::serve::configuration::yaml::{Entry, Value};
+use crate::commands::serve::configuration::{Flag, Given, OWN, Setting, boolean};
+
+/// What a key stands for.
+enum Meaning {
+    /// This flag's value.
+    Flag(&'static str),
+    /// This flag, in gigabytes where the flag takes megabytes.
+    Gigabytes(&'static str),
+    /// This flag if the value is the first word, its absence if it is the second.
+    Switch(&'static str, &'static str, &'static str),
+    /// One of these values changes nothing; others are refused for this reason.
+    Only(&'static [&'static str], &'static str),
+    /// Where the server listens: read together.
+    Address,
+}
+
+use Meaning::{Address, Flag as Of, Gigabytes, Only, Switch};
+
+const FILE_ONLY: &str = "the log goes to a file or to standard error";
+const NO_FORK: &str =
+    "frond serve stays in the foreground: have systemd or another supervisor run it";
+const ONE_MEMBER: &str = "the replica set has one member, and there is no cluster";
+const ALWAYS: &str = "it can't be turned off";
+const NO_CODE: &str = "clients can't have code run";
+
+/// All keys, sorted.
+const KEYS: &[(&str, Meaning)] = &[
+    ("net.bindIp", Address),
+    ("net.bindIpAll", Address),
+    ("net.compression.compressors", Of("network-compressors")),
+    ("net.ipv6", Address),
+    ("net.maxIncomingConnections", Of("max-connections")),
+    ("net.port", Address),
+    ("net.tls.CAFile", Of("tls-ca-file")),
+    (
+        "net.tls.allowConnectionsWithoutCertificates",
+        Switch("tls-allow-connections-without-certificates", "true", "false"),
+    ),
+    ("net.tls.certificateKeyFile", Of("tls-certificate-key-file")),
+    ("net.tls.mode", Of("tls-mode")),
+    ("net.unixDomainSocket.enabled", Address),
+    ("net.unixDomainSocket.filePermissions", Of("unix-socket-permissions")),
+    ("net.unixDomainSocket.pathPrefix", Address),
+    ("net.wireObjectCheck", Only(&["true"], ALWAYS)),
+    ("processManagement.fork", Only(&["false"], NO_FORK)),
+    ("processManagement.pidFilePath", Only(&[], NO_FORK)),
+    ("processManagement.timeZoneInfo", Only(&[], "time zones are built in")),
+    ("replication.oplogSizeMB", Only(&[], "there is no oplog")),
+    ("replication.replSetName", Of("replica-set")),
+    ("security.authorization", Switch("auth", "enabled", "disabled")),
+    ("security.clusterAuthMode", Only(&[], ONE_MEMBER)),
+    ("security.enableEncryption", Only(&["false"], "data aren't encrypted: encrypt the disk")),
+    ("security.javascriptEnabled", Only(&["false"], NO_CODE)),
+    ("security.keyFile", Only(&[], ONE_MEMBER)),
+    ("sharding.clusterRole", Only(&[], ONE_MEMBER)),
+    ("storage.dbPath", Of("data")),
+    ("storage.directoryPerDB", Only(&["false"], "all databases lie in one store")),
+    ("storage.engine", Only(&[], "there is one engine")),
+    ("storage.journal.enabled", Only(&["true"], ALWAYS)),
+    ("storage.wiredTiger.engineConfig.cacheSizeGB", Gigabytes("cache")),
+    ("systemLog.destination", Only(&["file"], FILE_ONLY)),
+    ("systemLog.logAppend", Only(&["true"], "a log is appended to, never begun anew")),
+    ("systemLog.logRotate", Only(&["rename"], "a rotated log is renamed")),
+    ("systemLog.path", Of("log-path")),
+    ("systemLog.quiet", Only(&["false"], "there is one level")),
+    ("systemLog.timeStampFormat", Only(&["iso8601-utc"], "times are in UTC")),
+    ("systemLog.traceAllExceptions", Only(&["false"], "there is one level")),
+    ("systemLog.verbosity", Only(&["0"], "there is one level")),
+];
+
+/// Sections of mongod's files: each may be there and empty.
+const SECTIONS: &[&str] = &[
+    "auditLog",
+    "frond",
+    "net",
+    "operationProfiling",
+    "processManagement",
+    "replication",
+    "security",
+    "setParameter",
+    "sharding",
+    "storage",
+    "systemLog",
+];
+
+const PARAMETERS: &str = "setParameter.";
+const PARAMETER_FLAG: &str = "setParameter";
+const ADDRESS_FLAG: &str = "listen";
+
+/// The key of a flag.
+pub fn key_of(flag: &str) -> String {
+    let known = KEYS.iter().find(|(_, meaning)| match meaning {
+        Of(name) | Gigabytes(name) | Switch(name, ..) => *name == flag,
+        Only(..) | Address => false,
+    });
+    known.map_or_else(|| format!("{OWN}{}", camel(flag)), |(key, _)| (*key).to_owned())
+}
+
+/// Whether the last name of a key tells of a number.
+pub fn is_number(name: &str) -> bool {
+    !matches!(name, "dbPath" | "path" | "pathPrefix" | "replSetName" | "filePermissions")
+}
+
+/// What a file's keys say. `file` names it.
+///
+/// # Errors
+/// The line and the key that nobody knows, that Frond hasn't, or whose value is wrong.
+pub fn settings(
+    entries: &[Entry],
+    file: &str,
+    flags: &[Flag],
+) -> Result<Vec<Setting>, (usize, String)> {
+    let mut settings = Vec::new();
+    let mut addresses = Addresses::default();
+    for entry in entries {
+        let known = KEYS.iter().find(|(key, _)| *key == entry.key).map(|(_, meaning)| meaning);
+        let given = given(entry, known, flags, &mut addresses);
+        for (flag, value) in given.map_err(|what| (entry.line, format!("{}: {what}", entry.key)))? {
+            let origin = Some(format!("{file}:{}, {}", entry.line, entry.key));
+            settings.push(Setting { flag, value, key: entry.key.clone(), origin });
+        }
+    }
+    if let Some(line) = addresses.line {
+        let listen = addresses.listen().map_err(|what| (line, what))?;
+        for value in listen {
+            let origin = Some(format!("{file}:{line}, net"));
+            let (flag, value) = (ADDRESS_FLAG.to_owned(), Given::Text(value.into()));
+            settings.push(Setting { flag, value, key: key_of(ADDRESS_FLAG), origin });
+        }
+    }
+    if let Some(entry) = entries.iter().find(|entry| entry.key == "systemLog.destination")
+        && !entries.iter().any(|entry| entry.key == "systemLog.path")
+    {
+        return Err((entry.line, "systemLog.destination: it needs systemLog.path".to_owned()));
+    }
+    Ok(settings)
+}
+
+/// The flags that a key stands for, with their values.
+fn given(
+    entry: &Entry,
+    known: Option<&Meaning>,
+    flags: &[Flag],
+    addresses: &mut Addresses,
+) -> Result<Vec<(String, Given)>, String> {
+    let Entry { key, value, .. } = entry;
+    if *value == Value::Nothing {
+        let is_section = SECTIONS.contains(&key.as_str())
+            || KEYS.iter().any(|(known, _)| known.starts_with(&format!("{key}.")));
+        return match is_section {
+            true => Ok(Vec::new()),
+            false if known.is_some() => Err("it has no value".to_owned()),
+            false => Err("there is no such key".to_owned()),
+        };
+    }
+    let one = |flag: &str, value| Ok(vec![(flag.to_owned(), value)]);
+    match known {
+        Some(Of(flag)) => one(flag, Given::Text(OsString::from(text(value)?))),
+        Some(Gigabytes(flag)) => {
+            let count: f64 = text(value)?.parse().map_err(|_| "not a number".to_owned())?;
+            let megabytes = (count * 1_024.0).round();
+            if !(1.0..1e9).contains(&megabytes) {
+                return Err("not a size in gigabytes".to_owned());
+            }
+            one(flag, Given::Text(format!("{megabytes}").into()))
+        }
+        Some(Switch(flag, on, off)) => {
+            let text = text(value)?;
+            let means = |word: &str| {
+                text == word || boolean(word).is_some() && boolean(text) == boolean(word)
+            };
+            match (means(on), means(off)) {
+                (true, _) => one(flag, Given::Switch(true)),
+                (_, true) => one(flag, Given::Switch(false)),
+                _ => Err(format!("it is {on} or {off}")),
+            }
+        }
+        Some(Only(values, why)) => {
+            let text = text(value)?;
+            let means = |word: &&str| {
+                text == *word || boolean(word).is_some() && boolean(text) == boolean(word)
+            };
+            match values.iter().any(means) {
+                true => Ok(Vec::new()),
+                false => Err(format!("not supported: {why}")),
+            }
+        }
+        Some(Address) => {
+            addresses.take(key, entry.line, text(value)?)?;
+            Ok(Vec::new())
+        }
+        None => match (key.strip_prefix(PARAMETERS), key.strip_prefix(OWN)) {
+            (Some(name), _) => {
+                one(PARAMETER_FLAG, Given::Text(format!("{name}={}", text(value)?).into()))
+            }
+            (_, Some(name)) => own(name, value, flags),
+            _ => Err("there is no such key".to_owned()),
+        },
+    }
+}
+
+/// A flag that mongod has no name for.
+fn own(name: &str, value: &Value, flags: &[Flag]) -> Result<Vec<(String, Given)>, String> {
+    let is_named = |flag: &&Flag| camel(&flag.name) == name && flag.name != "config";
+    let flag = flags.iter().find(is_named).ok_or("there is no such key")?;
+    let key = key_of(&flag.name);
+    if key != format!("{OWN}{name}") {
+        return Err(format!("its name is {key}"));
+    }
+    if !flag.takes_value {
+        let is_on = boolean(text(value)?).ok_or("it is true or false")?;
+        return Ok(vec![(flag.name.clone(), Given::Switch(is_on))]);
+    }
+    let values = match value {
+        Value::List(values) if flag.is_list => values.as_slice(),
+        Value::List(_) => return Err("one value, no list".to_owned()),
+        Value::Text(text) => std::slice::from_ref(text),
+        Value::Nothing => &[],
+    };
+    Ok(values.iter().map(|it| (flag.name.clone(), Given::Text(it.into()))).collect())
+}
+
+fn text(value: &Value) -> Result<&str, String> {
+    match value {
+        Value::Text(text) => Ok(text),
+        Value::List(_) => Err("one value, no list".to_owned()),
+        Value::Nothing => Err("it has no value".to_owned()),
+    }
+}
+
+/// Where to listen, of several keys.
+#[derive(Default)]
+struct Addresses {
+    /// Where the first of them stands.
+    line: Option<usize>,
+    address: Option<String>,
+    all: bool,
+    ipv6: bool,
+    port: Option<String>,
+    socket: Option<bool>,
+    directory: Option<String>,
+}
+
+impl Addresses {
+    fn take(&mut self, key: &str, line: usize, text: &str) -> Result<(), String> {
+        self.line.get_or_insert(line);
+        let boolean = || boolean(text).ok_or_else(|| "it is true or false".to_owned());
+        match key {
+            "net.bindIp" if text.contains(',') => {
+                return Err(
+                    "one address: the server listens on one, and on a Unix socket".to_owned()
+                );
+            }
+            "net.bindIp" => self.address = Some(text.to_owned()),
+            "net.bindIpAll" => self.all = boolean()?,
+            "net.ipv6" => self.ipv6 = boolean()?,
+            "net.port" => {
+                text.parse::<u16>().map_err(|_| "not a port".to_owned())?;
+                self.port = Some(text.to_owned());
+            }
+            "net.unixDomainSocket.enabled" => self.socket = Some(boolean()?),
+            _ => self.directory = Some(text.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// The values of `--listen`.
+    fn listen(&self) -> Result<Vec<String>, String> {
+        let port = self.port.as_deref().unwrap_or("27017");
+        let address = match (&self.address, self.all) {
+            (Some(_), true) => {
+                return Err("net.bindIp and net.bindIpAll exclude each other".to_owned());
+            }
+            (Some(address), false) => match address.as_str() {
+                "*" => "0.0.0.0",
+                address => address,
+            },
+            (None, true) if self.ipv6 => "::",
+            (None, true) => "0.0.0.0",
+            (None, false) => "127.0.0.1",
+        };
+        let host = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
+        let mut listen = vec![format!("{host}:{port}")];
+        if self.socket.unwrap_or(self.directory.is_some()) {
+            let directory = self.directory.as_deref().unwrap_or("/tmp");
+            listen.push(format!("unix:{}/mongodb-{port}.sock", directory.trim_end_matches('/')));
+        }
+        Ok(listen)
+    }
+}
+
+/// `logPath` for `log-path`.
+fn camel(flag: &str) -> String {
+    let mut name = String::new();
+    let mut is_first = false;
+    for letter in flag.chars() {
+        match letter {
+            '-' => is_first = true,
+            _ if is_first => {
+                name.push(letter.to_ascii_uppercase());
+                is_first = false;
+            }
+            _ => name.push(letter),
+        }
+    }
+    name
+}

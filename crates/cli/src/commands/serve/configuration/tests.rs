@@ -1,0 +1,121 @@
+//! Goal: what holds is what the last source says, and what nobody knows is refused by its name.
+//! Method: command lines, environments and files, and the command line that comes of them.
+
+use frond_doc::document;
+
+use super::*;
+use crate::commands::serve::configuration::yaml::Entry;
+
+fn words(text: &str) -> Vec<OsString> {
+    text.split_whitespace().map(OsString::from).collect()
+}
+
+fn variables(text: &str) -> impl Iterator<Item = (OsString, OsString)> {
+    let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.into(), value.into())).collect::<Vec<_>>().into_iter()
+}
+
+/// What a file says, as flags.
+fn of_text(text: &str) -> Result<String, String> {
+    let entries: Vec<Entry> = yaml::read(text).expect("it is YAML");
+    let settings = keys::settings(&entries, "f", &flags())
+        .map_err(|(line, what)| format!("{line}: {what}"))?;
+    let shown = settings.iter().filter_map(Setting::as_argument);
+    Ok(shown.map(|it| it.into_string().expect("text")).collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn the_last_source_holds() {
+    let read = |line: &str, environment: &str| {
+        let read = Configuration::read(words(line), variables(environment)).expect("it is right");
+        let shown: Vec<_> = read.arguments.iter().map(|it| it.to_string_lossy()).collect();
+        (shown.join(" "), read.parsed)
+    };
+    let (line, parsed) = read("frond serve --data a", "FROND_DATA=b FROND_MEMORY=1GB HOME=/root");
+    assert_eq!(line, "frond serve --memory=1GB --data a");
+    let frond = document! { "memory": "1GB" };
+    let storage = document! { "dbPath": "a" };
+    assert_eq!(parsed, document! { "frond": &frond, "storage": &storage });
+    let (line, _) = read("frond serve", "FROND_AUTH=true FROND_LISTEN=127.0.0.1:1,unix:/x");
+    assert_eq!(line, "frond serve --auth --listen=127.0.0.1:1 --listen=unix:/x");
+    let (line, parsed) =
+        read("frond serve --listen=127.0.0.1:2 --auth", "FROND_AUTH=0 FROND_LISTEN=x");
+    assert_eq!(line, "frond serve --listen=127.0.0.1:2 --auth");
+    let security = document! { "authorization": "enabled" };
+    assert_eq!(parsed.get("security"), Some(Value::from(&security)));
+    let (line, _) =
+        read("frond serve", "FROND_PORT_27017_TCP=x FROND_SERVICE_HOST=y FROND_AUTHOR=z");
+    assert_eq!(line, "frond serve");
+}
+
+#[test]
+fn variables_that_nobody_knows_are_refused() {
+    for (environment, named) in
+        [("FROND_AUHT=1", "FROND_AUHT"), ("FROND_AUTH=perhaps", "FROND_AUTH: it is true or false")]
+    {
+        let read = Configuration::read(words("frond serve"), variables(environment));
+        let Err(Failure::Usage(what)) = read else { panic!("{environment} was taken") };
+        assert!(what.contains(named), "{what}");
+    }
+}
+
+#[test]
+fn keys_of_mongod_are_read() {
+    for (file, expected) in [
+        ("storage: {dbPath: /d}\nreplication: {replSetName: s}", "--data=/d --replica-set=s"),
+        ("net: {port: 1}", "--listen=127.0.0.1:1"),
+        ("net: {bindIp: '::1'}", "--listen=[::1]:27017"),
+        ("net: {bindIpAll: true, port: 2}", "--listen=0.0.0.0:2"),
+        ("net: {bindIpAll: true, ipv6: true}", "--listen=[::]:27017"),
+        (
+            "net: {unixDomainSocket: {pathPrefix: /run/, filePermissions: 0700}}",
+            "--unix-socket-permissions=0700 --listen=127.0.0.1:27017 --listen=unix:/run/mongodb-27017.sock",
+        ),
+        ("net: {unixDomainSocket: {enabled: false, pathPrefix: /run}}", "--listen=127.0.0.1:27017"),
+        ("security: {authorization: enabled}", "--auth"),
+        ("security: {authorization: disabled}", ""),
+        ("setParameter: {enableTestCommands: 1}", "--setParameter=enableTestCommands=1"),
+        ("storage.wiredTiger.engineConfig.cacheSizeGB: 1.5", "--cache=1536"),
+        ("systemLog: {destination: file, path: l, logAppend: true}", "--log-path=l"),
+        ("processManagement: {fork: false}\nnet: {wireObjectCheck: yes}", ""),
+        (
+            "frond: {memory: 1GB, remoteHost: [a, b]}",
+            "--memory=1GB --remote-host=a --remote-host=b",
+        ),
+        ("security:\nnet:\n  tls:\nsharding:\n", ""),
+    ] {
+        assert_eq!(of_text(file).as_deref(), Ok(expected), "{file}");
+    }
+}
+
+#[test]
+fn keys_that_nobody_knows_and_what_frond_has_not_are_refused_by_name() {
+    for (file, named) in [
+        ("net:\n  prot: 1", "2: net.prot: there is no such key"),
+        ("nets:\n", "1: nets: there is no such key"),
+        ("frond: {memroy: 1GB}", "frond.memroy: there is no such key"),
+        ("frond: {data: x}", "its name is storage.dbPath"),
+        ("frond: {config: x}", "frond.config: there is no such key"),
+        (
+            "processManagement: {fork: true}",
+            "processManagement.fork: not supported: frond serve stays",
+        ),
+        ("processManagement: {pidFilePath: x}", "not supported"),
+        ("systemLog: {destination: syslog, path: x}", "systemLog.destination: not supported"),
+        ("systemLog: {destination: file}", "it needs systemLog.path"),
+        ("systemLog: {path: x, logAppend: false}", "not supported: a log is appended to"),
+        ("security: {authorization: maybe}", "it is enabled or disabled"),
+        ("net: {port: 99999}", "net.port: not a port"),
+        ("net: {bindIp: 'localhost,192.0.2.1'}", "net.bindIp: one address"),
+        ("net: {bindIp: a, bindIpAll: true}", "exclude each other"),
+        ("net: {port:}", "net.port: it has no value"),
+        ("storage: {dbPath: [a]}", "storage.dbPath: one value, no list"),
+        (
+            "security: {keyFile: k}",
+            "security.keyFile: not supported: the replica set has one member",
+        ),
+    ] {
+        let refused = of_text(file).expect_err(file);
+        assert!(refused.contains(named), "{file}: {refused}");
+    }
+}

@@ -1,0 +1,123 @@
+//! The second listener, for who looks after the server: `/metrics` in Prometheus' text format,
+//! `/live` and `/ready`.
+//!
+//! - `/live`: 200 while the process answers at all.
+//! - `/ready`: 200 where clients may be sent to; 503 and the reason while the server stops, and
+//!   once a fault has closed the databases for writing.
+//! - `/metrics`: what is counted. It names no database, collection, user or client.
+//!
+//! It goes on until the server has stopped, so that a server that drains says so. *Bounds*:
+//! [`CONNECTIONS_MAX`] connections, each of which sends a request's head within [`HEAD_TIME_MAX`];
+//! bodies aren't read.
+
+mod samples;
+mod text;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::{Method, Request, Response, StatusCode, header};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::shared::Shared;
+
+/// Connections at one time: more wait.
+const CONNECTIONS_MAX: usize = 64;
+/// How long the head of a request may take, and a connection be silent.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
+/// How long an answer may take to be sent.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// How soon it is tried again to accept connections.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// What Prometheus asks for.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+const TEXT_TYPE: &str = "text/plain; charset=utf-8";
+
+/// Whether clients may be sent to a server.
+///
+/// # Errors
+/// Why not, in words.
+pub fn readiness(server: &Shared) -> Result<(), String> {
+    if server.drain.is_begun() {
+        return Err("the server is shutting down".to_owned());
+    }
+    match server.frond.fault() {
+        Some(fault) => Err(format!("closed for writing: {}", fault.message)),
+        None => Ok(()),
+    }
+}
+
+/// Answers on `listener` until it is dropped.
+pub async fn serve(listener: TcpListener, server: Arc<Shared>) {
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        // It is never closed.
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let server = Arc::clone(&server);
+                tokio::spawn(async move {
+                    connection(stream, server).await;
+                    drop(permit);
+                });
+            }
+            // Out of file descriptors, mostly: that passes.
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
+        }
+    }
+}
+
+/// One connection: a request, since who asks seldom keeps none open.
+async fn connection(stream: TcpStream, server: Arc<Shared>) {
+    let _ = stream.set_nodelay(true);
+    let service = hyper::service::service_fn(move |request| {
+        let server = Arc::clone(&server);
+        async move { Ok::<_, Infallible>(answer(&server, &request)) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).keep_alive(false);
+    let served = http.serve_connection(TokioIo::new(stream), service);
+    // What goes wrong on it concerns nobody else.
+    let _ = tokio::time::timeout(ANSWER_TIME_MAX, served).await;
+}
+
+fn answer(server: &Shared, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return response(StatusCode::METHOD_NOT_ALLOWED, TEXT_TYPE, "GET or HEAD\n".to_owned());
+    }
+    match request.uri().path() {
+        "/metrics" => response(StatusCode::OK, METRICS_TYPE, samples::write(server)),
+        "/live" => response(StatusCode::OK, TEXT_TYPE, "live\n".to_owned()),
+        "/ready" => match readiness(server) {
+            Ok(()) => response(StatusCode::OK, TEXT_TYPE, "ready\n".to_owned()),
+            Err(why) => {
+                response(StatusCode::SERVICE_UNAVAILABLE, TEXT_TYPE, format!("not ready: {why}\n"))
+            }
+        },
+        _ => {
+            let there_is = "there is /metrics, /live and /ready\n".to_owned();
+            response(StatusCode::NOT_FOUND, TEXT_TYPE, there_is)
+        }
+    }
+}
+
+fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}
+
+/// Whether an address is reached from this machine alone.
+pub fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
