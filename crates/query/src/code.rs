@@ -100,6 +100,7 @@ codes! {
     ConversionFailure = 241,
     SnapshotTooOld = 239,
     ExceededMemoryLimit = 146,
+    AmbiguousIndexKeyPattern = 181,
     InvalidViewDefinition = 182,
     ClientMetadataCannotBeMutated = 186,
     InvalidIndexSpecificationOption = 197,

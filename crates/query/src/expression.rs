@@ -66,6 +66,19 @@ pub(crate) use variable::{random, random_share};
 #[derive(Clone, Debug)]
 pub struct Expression(Arc<Node>);
 
+/// A value, null where it is missing.
+#[derive(Debug)]
+struct OrNull(Node);
+
+impl node::Operation for OrNull {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> node::Answer<'a> {
+        match self.0.evaluate(scope)? {
+            Evaluated::Missing => Ok(Evaluated::NULL),
+            value => Ok(value),
+        }
+    }
+}
+
 impl Expression {
     /// Parses any value as an expression: a document with an operator, a `"$field.path"`, a
     /// `"$$variable"`, a literal, an array or a document of expressions.
@@ -86,6 +99,23 @@ impl Expression {
         parser: &mut Parser,
     ) -> Result<Expression, QueryError> {
         Ok(Expression(Arc::new(parser.expression(value)?)))
+    }
+
+    /// Parses the key of a group. Of a document with one field, unlike with several, MongoDB groups
+    /// by the field's value, so that missing and null are one group, whose key has a null.
+    pub(crate) fn parse_key(
+        value: Value<'_>,
+        parser: &mut Parser,
+    ) -> Result<Expression, QueryError> {
+        let mut node = parser.expression(value)?;
+        if let Node::Document(fields) = &mut node
+            && let [(_, field)] = &mut fields[..]
+            && !matches!(field, Node::Document(_) | Node::Constant(_))
+        {
+            let inner = std::mem::replace(field, Node::of_constant(Value::Null));
+            *field = Node::special(OrNull(inner));
+        }
+        Ok(Expression(Arc::new(node)))
     }
 
     /// Evaluates over `document`; `None` is "missing".

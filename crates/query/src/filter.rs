@@ -25,6 +25,7 @@ mod operators;
 mod parse;
 mod pattern;
 mod position;
+mod same;
 mod schema;
 mod shape;
 pub(crate) mod text;

@@ -5,7 +5,8 @@
 //! 2. If no array was met, there is one key. An absent field gives null.
 //! 3. If one array was met, by one or several fields, each of its elements gives keys: the walk
 //!    goes on in it for the fields that met the array, the others keep their values. An empty array
-//!    gives undefined. Elements of elements are not expanded.
+//!    gives undefined where the path ends, and nothing where it goes on. Elements of elements are
+//!    not expanded.
 //! 4. Two different arrays are refused: their keys would be all pairs.
 //!
 //! *Invariant*: what a path reaches in a query (`Path::visit_leaves`) is among the field's values
@@ -98,7 +99,9 @@ fn expand<'d>(
     };
     let mut arrays = waiting.iter().fold(0, |arrays, walk| arrays | 1 << walk.field.min(63));
     if array.is_empty() {
-        waiting.iter().for_each(|walk| values[walk.field] = Some(Value::Undefined));
+        for walk in &waiting {
+            values[walk.field] = walk.rest.is_none().then_some(Value::Undefined);
+        }
         emit(values);
         return Ok(arrays);
     }

@@ -24,6 +24,17 @@ pub(crate) fn truncate(value: Value<'_>) -> Option<i64> {
     }
 }
 
+/// The number where MongoDB takes any for an integer: doubles are cut, decimals rounded half to
+/// even; `None` as of [`truncate`].
+pub(crate) fn rounded(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Decimal128(number) => {
+            decimal::to_i64(decimal::round_to_places(number, 0, decimal::Rounding::HalfEven))
+        }
+        _ => truncate(value),
+    }
+}
+
 /// The number, if it is whole and fits 64 bits.
 pub(crate) fn whole(value: Value<'_>) -> Option<i64> {
     match value {
@@ -134,5 +145,16 @@ mod tests {
         ] {
             assert_eq!(truncate(value), expected, "{value:?}");
         }
+    }
+
+    #[test]
+    fn decimals_are_rounded_half_to_even() {
+        let of = |text: &str| rounded(Value::Decimal128(decimal::parse(text).expect("a decimal")));
+        let texts = ["0.5", "1.5", "2.5", "2.51", "-1.5", "-0.4", "9E+18", "1E+19", "NaN"];
+        let expected = [0, 2, 2, 3, -2, 0, 9_000_000_000_000_000_000].map(Some);
+        let found: Vec<Option<i64>> = texts.into_iter().map(of).collect();
+        assert_eq!(found[..7], expected);
+        assert_eq!(found[7..], [None, None]);
+        assert_eq!(rounded(Value::Double(1.9)), Some(1));
     }
 }

@@ -128,6 +128,22 @@ pub trait Collections: Send + Sync {
         documents: Documents<'_>,
     ) -> Result<(), QueryError>;
 
+    /// The documents of `collection` by their distance, as the `$geoNear` that begins a pipeline
+    /// over it says.
+    ///
+    /// # Errors
+    /// That there is no index to find them by; that there is nothing to search here.
+    fn near(
+        &self,
+        _database: Option<&str>,
+        _collection: &str,
+        _near: GeoNear,
+        _variables: &Variables,
+    ) -> Result<Documents<'static>, QueryError> {
+        let message = "$geoNear is only valid as the first stage in a pipeline";
+        Err(crate::expression::failure(40602, message))
+    }
+
     /// The documents of a stage that tells of history (`$diff` and so on), of a database or a
     /// collection of it.
     ///
@@ -302,6 +318,22 @@ impl Pipeline {
             }
         }
         None
+    }
+
+    /// Cuts off what finds the documents of `collection` that this pipeline, which stands within
+    /// another, begins with, and finds them.
+    fn find_first(
+        &mut self,
+        database: Option<&str>,
+        collection: &str,
+        context: &Context,
+    ) -> Result<Documents<'static>, QueryError> {
+        let variables = &context.variables;
+        if let Some(near) = self.take_geo_near() {
+            return context.collections.near(database, collection, near, variables);
+        }
+        let filter = self.take_filter().with_variables(variables.clone());
+        context.collections.find(database, collection, &filter)
     }
 
     /// Cuts off a leading `$sort`: the documents come in its order.

@@ -10,8 +10,9 @@ use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::metadata::{Metadata, MetadataKind};
+use crate::sort_field::REFERENCE_NAMES;
 pub use crate::sort_field::SortField;
-use crate::{keys, text};
+use crate::{keys, number, text};
 
 /// A parsed sort pattern.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ impl SortPattern {
     /// Parses `{field: 1 | -1, ...}`. `$natural` is the order of `_id`, in which documents lie.
     ///
     /// # Errors
-    /// For other values than 1 and -1, `$meta`, and paths that are none.
+    /// For other values than 1 and -1 (as integers: 1.9 is 1), `$meta`, and paths that are none.
     pub fn parse(pattern: Document<'_>) -> Result<SortPattern, QueryError> {
         let parsed = SortPattern::parse_search(pattern)?;
         parsed.metadata().refuse()?;
@@ -54,7 +55,7 @@ impl SortPattern {
                     format!("Illegal key in $sort specification: {}", text::field(path, value)),
                 ));
             }
-            let descending = match value.as_integer() {
+            let descending = match number::rounded(value) {
                 Some(1) => false,
                 Some(-1) => true,
                 _ => return Err(wrong_direction()),
@@ -245,7 +246,7 @@ pub(crate) fn check_field_path(path: &str) -> Result<(), QueryError> {
         if part.is_empty() {
             return refuse(15998, "FieldPath field names may not be empty strings.");
         }
-        if part.starts_with('$') && !matches!(part, "$id" | "$ref" | "$db") {
+        if part.starts_with('$') && !REFERENCE_NAMES.contains(&part) {
             return refuse(
                 16410,
                 "FieldPath field names may not start with '$'. Consider using $getField or \

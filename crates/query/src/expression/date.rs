@@ -34,10 +34,10 @@ pub(super) use timestamp::{increment, second};
 pub(super) use truncate::truncate;
 pub(super) use zone::Zone;
 
-/// When an ObjectId was made.
+/// When an ObjectId was made: its seconds have a sign, so that half of them lie before 1970.
 pub(super) fn millis_of(id: ObjectId) -> i64 {
     let [a, b, c, d, ..] = id.0;
-    i64::from(u32::from_be_bytes([a, b, c, d])) * 1000
+    i64::from(i32::from_be_bytes([a, b, c, d])) * 1000
 }
 
 /// The milliseconds of what counts as a date; `None` for other types.

@@ -11,6 +11,7 @@ use super::failure;
 use super::node::Answer;
 use crate::error::QueryError;
 use crate::memory::RequestMemory;
+use crate::sort_field::REFERENCE_NAMES;
 
 /// The value at `parts` in a document.
 pub(crate) fn in_document<'a>(
@@ -100,7 +101,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), QueryError> {
     if name.is_empty() {
         return Err(failure(15998, "FieldPath field names may not be empty strings."));
     }
-    if name.starts_with('$') {
+    if name.starts_with('$') && !REFERENCE_NAMES.contains(&name) {
         let message = "FieldPath field names may not start with '$'. \
                        Consider using $getField or $setField.";
         return Err(failure(16410, message));

@@ -14,7 +14,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 
 /// The text that a value is where MongoDB reads it as a string: numbers and dates printed (doubles
-/// with 16 digits, other than `$toString` does), null empty.
+/// with six digits, other than `$toString` does), null empty.
 pub(super) fn coerce(value: &Evaluated<'_>) -> Result<String, QueryError> {
     match value.value() {
         None | Some(Value::Null | Value::Undefined) => Ok(String::new()),
@@ -35,21 +35,21 @@ pub(super) fn coerce(value: &Evaluated<'_>) -> Result<String, QueryError> {
     }
 }
 
-/// A double as C prints it by `%.16g`.
+/// A double as C prints it by `%g`.
 fn general_text(number: f64) -> String {
     if !number.is_finite() {
         let sign = if number < 0.0 { "-" } else { "" };
         return format!("{sign}{}", if number.is_nan() { "nan" } else { "inf" });
     }
-    let scientific = format!("{number:.15e}");
+    let scientific = format!("{number:.5e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
     let without_zeros = |text: &str| match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text.to_owned(),
     };
     match exponent.parse::<i32>() {
-        Ok(exponent @ -4..16) => {
-            let places = usize::try_from(15 - exponent).unwrap_or(0);
+        Ok(exponent @ -4..6) => {
+            let places = usize::try_from(5 - exponent).unwrap_or(0);
             without_zeros(&format!("{number:.places$}"))
         }
         Ok(exponent) => {

@@ -9,7 +9,7 @@ use super::node::Answer;
 use super::scope::Variables;
 use super::string::coerce;
 use crate::error::QueryError;
-use crate::number::any_type::{Number, as_i32};
+use crate::number::any_type::as_i32;
 
 /// `$substr`, `$substrBytes`
 pub(super) fn of_bytes<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) -> Answer<'a> {
@@ -49,16 +49,9 @@ pub(super) fn of_bytes<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables)
     Evaluated::string(part, variables.memory())
 }
 
-/// A number cut to 64 bits.
+/// A number as an integer of 64 bits.
 fn truncated(value: &Evaluated<'_>) -> Result<i64, QueryError> {
-    let whole = match Number::of(value.or_null()) {
-        Some(Number::Double(number)) => {
-            (number.abs() < 9_223_372_036_854_775_808.0).then_some(number as i64)
-        }
-        Some(Number::Decimal(number)) => frond_doc::decimal::to_i64(number),
-        number => number.and_then(Number::integer),
-    };
-    whole.ok_or_else(|| {
+    crate::number::rounded(value.or_null()).ok_or_else(|| {
         failure(31109, format!("Can't coerce out of range value {} to long", value.text()))
     })
 }

@@ -10,7 +10,7 @@ mod parse;
 
 use std::collections::HashSet;
 
-use frond_doc::{Array, Document, Value, ValueBuf, key, order};
+use frond_doc::{Array, Document, DocumentBuilder, Value, ValueBuf, key, order};
 
 use super::evaluate::Run;
 use super::pattern::Pattern;
@@ -105,7 +105,11 @@ impl Test {
     fn is_kept(&self, value: Value<'_>, run: &Run<'_>) -> bool {
         match self {
             Test::Type(types) => types.matches(value),
-            Test::Enum(values) => values.iter().any(|known| order::equal(known.as_value(), value)),
+            Test::Enum(values) => {
+                let value = unordered(value);
+                let is_it = |known: &&ValueBuf| order::equal(known.as_value(), value.as_value());
+                values.iter().any(|known| is_it(&known))
+            }
             Test::All(schemas) => schemas.iter().all(|schema| schema.matches(value, run)),
             Test::Any(schemas) => schemas.iter().any(|schema| schema.matches(value, run)),
             Test::One(schemas) => {
@@ -201,7 +205,12 @@ fn names(pattern: &Pattern, name: &str, run: &Run<'_>) -> bool {
     run.matches(pattern, Value::String(name))
 }
 
+/// What is no number is within nothing but its own bound.
 fn is_within(value: Value<'_>, bound: Value<'_>, is_minimum: bool, is_exclusive: bool) -> bool {
+    let is_nan = |value: Value<'_>| order::equal(value, Value::Double(f64::NAN));
+    if is_nan(value) || is_nan(bound) {
+        return !is_exclusive && is_nan(value) && is_nan(bound);
+    }
     let ordering = order::compare(value, bound);
     match (is_minimum, is_exclusive) {
         (true, true) => ordering.is_gt(),
@@ -221,7 +230,60 @@ fn is_multiple(number: Number, divisor: Number) -> bool {
 /// The first item that is there twice.
 fn duplicate(array: Array<'_>) -> Option<Value<'_>> {
     let mut seen = HashSet::new();
-    array.iter().find(|item| !seen.insert(key::of_value(*item)))
+    array.iter().find(|item| !seen.insert(key::of_value(unordered(*item).as_value())))
+}
+
+/// The value with the fields of all its documents by name: those that differ in nothing but the
+/// order of fields are equal to a schema.
+fn unordered(value: Value<'_>) -> ValueBuf {
+    let mut made = DocumentBuilder::new();
+    made.begin_array("");
+    push_unordered(&mut made, value);
+    made.end();
+    let made = made.build();
+    let first = made.get("").and_then(|value| value.as_array()?.iter().next());
+    first.unwrap_or(Value::Null).to_buf()
+}
+
+/// Recursion follows the value's nesting, which validation has bounded.
+fn push_unordered(made: &mut DocumentBuilder, value: Value<'_>) {
+    match value {
+        Value::Document(document) => {
+            made.push_begin_document();
+            append_unordered(made, document);
+            made.end();
+        }
+        Value::Array(array) => {
+            made.push_begin_array();
+            array.iter().for_each(|element| push_unordered(made, element));
+            made.end();
+        }
+        _ => {
+            made.push(value);
+        }
+    }
+}
+
+fn append_unordered(made: &mut DocumentBuilder, document: Document<'_>) {
+    let mut fields: Vec<(&str, Value<'_>)> = document.iter().collect();
+    fields.sort_by_key(|(name, _)| *name);
+    for (name, value) in fields {
+        match value {
+            Value::Document(inner) => {
+                made.begin_document(name);
+                append_unordered(made, inner);
+                made.end();
+            }
+            Value::Array(array) => {
+                made.begin_array(name);
+                array.iter().for_each(|element| push_unordered(made, element));
+                made.end();
+            }
+            _ => {
+                made.append(name, value);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,10 @@ fn keys() {
     check_keys(r#"{"a": 1}"#, "{}", "[[null]]", false);
     check_keys(r#"{"a": 1}"#, r#"{"a": [1, 2, 1]}"#, "[[1], [2]]", true);
     check_keys(r#"{"a": 1}"#, r#"{"a": []}"#, undefined, true);
+    // Nothing is there below an empty array, so that a sparse index lacks the document.
+    check_keys(r#"{"a.b": 1}"#, r#"{"a": []}"#, "[[null]]", true);
+    let sparse = IndexShape::of_values(&fields(r#"{"a.b": 1}"#), true);
+    assert!(sparse.keys(json(r#"{"a": []}"#).view()).expect("it has keys").keys.is_empty());
     check_keys(r#"{"a": 1}"#, r#"{"a": [[1, 2]]}"#, "[[[1, 2]]]", true);
     check_keys(r#"{"a.b": 1}"#, r#"{"a": [{"b": 1}, {}, 7]}"#, "[[1], [null]]", true);
     check_keys(r#"{"a.b": 1}"#, r#"{"a": [{"b": [1, 2]}]}"#, "[[1], [2]]", true);

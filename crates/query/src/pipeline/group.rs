@@ -334,7 +334,7 @@ pub(super) fn group(
             if id.is_some() {
                 return Err(failure(15948, "a group's _id may only be specified once"));
             }
-            id = Some(parser.expression(value)?);
+            id = Some(Expression::parse_key(value, &mut parser.expressions)?);
             continue;
         }
         let mut field = field(name, value, parser)?;

@@ -8,7 +8,7 @@
 //!
 //! *Surprises*: a missing or null local value, and an empty local array, join foreign documents
 //! where the field is null or missing; a local array joins by each of its elements. A sub-pipeline
-//! that has no variables is run once.
+//! that has no variables is run once, unless chance is in it.
 
 mod batch;
 
@@ -120,11 +120,10 @@ impl Lookup {
         let history = pipeline.as_mut().and_then(Pipeline::take_history);
         let documents: Documents<'static> = match (history, collection) {
             (Some(stage), _) => context.collections.history(database, collection, &stage)?,
-            (None, Some(collection)) => {
-                let filter = pipeline.as_mut().map_or_else(Filter::all, Pipeline::take_filter);
-                let filter = filter.with_variables(inner.variables.clone());
-                context.collections.find(database, collection, &filter)?
-            }
+            (None, Some(collection)) => match &mut pipeline {
+                Some(pipeline) => pipeline.find_first(database, collection, &inner)?,
+                None => context.collections.find(database, collection, &Filter::all())?,
+            },
             (None, None) => Box::new(std::iter::empty()),
         };
         let documents = match pipeline {
@@ -258,9 +257,22 @@ pub(super) fn parse(
         Some((database, collection)) => (database.map(str::to_owned), Some(collection.to_owned())),
         None => (None, None),
     };
-    let constant = variables.is_empty();
+    let is_random = options.stages.is_some_and(|stages| is_random(Value::Array(stages)));
+    let constant = variables.is_empty() && !is_random;
     let target = parse_path(target)?;
     one(Lookup { database, collection, equality, variables, pipeline, target, constant })
+}
+
+/// Whether stages may give something else each time: the names alone tell, wherever they stand.
+/// Recursion follows the pipeline's nesting, which validation has bounded.
+fn is_random(value: Value<'_>) -> bool {
+    match value {
+        Value::Array(array) => array.iter().any(is_random),
+        Value::Document(document) => document.iter().any(|(name, value)| {
+            matches!(name, "$rand" | "$sample" | "$sampleRate") || is_random(value)
+        }),
+        _ => false,
+    }
 }
 
 fn equality(local: Option<&str>, foreign: Option<&str>) -> Result<Option<Equality>, QueryError> {
@@ -275,11 +287,6 @@ fn equality(local: Option<&str>, foreign: Option<&str>) -> Result<Option<Equalit
         }
     };
     for path in [local, foreign] {
-        if path.starts_with('$') {
-            let message = "FieldPath field names may not start with '$'. \
-                           Consider using $getField or $setField.";
-            return Err(failure(16410, message));
-        }
         parse_path(path)?;
     }
     let mut null = DocumentBuilder::new();

@@ -24,7 +24,11 @@ enum WhenMatched {
     Keep,
     Merge,
     Fail,
-    Pipeline { pipeline: Pipeline, variables: Vec<(String, Expression)> },
+    /// What is wrong with a pipeline is told of the first document that comes.
+    Pipeline {
+        pipeline: Result<Pipeline, QueryError>,
+        variables: Vec<(String, Expression)>,
+    },
 }
 
 /// What becomes of a document that isn't there yet.
@@ -86,12 +90,18 @@ impl Merge {
     /// What is to be done with `new`, of which `existing` is there already.
     ///
     /// # Errors
-    /// 11000 and 13113 where a match, or its absence, is to fail; what the pipeline fails with.
+    /// 13113 where there is nothing and that is to fail; what the pipeline fails with. Where a
+    /// match is to fail the insertion does.
     pub fn apply(
         &self,
         existing: Option<Document<'_>>,
         new: Document<'_>,
     ) -> Result<MergeAction, QueryError> {
+        if let (None, WhenMatched::Pipeline { pipeline: Err(error), .. }) =
+            (existing, &self.when_matched)
+        {
+            return Err(error.clone());
+        }
         let Some(existing) = existing else {
             return match self.when_not_matched {
                 WhenNotMatched::Insert => Ok(MergeAction::Insert(new.to_buf())),
@@ -105,17 +115,12 @@ impl Merge {
         };
         let made = match &self.when_matched {
             WhenMatched::Keep => return Ok(MergeAction::Nothing),
-            WhenMatched::Fail => {
-                let id = crate::text::id(existing);
-                let message = format!(
-                    "$merge write error: the document is there already :: caused by :: duplicate \
-                     key: {id}"
-                );
-                return Err(QueryError::new(Code::DuplicateKey, message));
-            }
+            // The unique index by which it was found tells what is there already.
+            WhenMatched::Fail => return Ok(MergeAction::Insert(new.to_buf())),
             WhenMatched::Replace => new.to_buf(),
             WhenMatched::Merge => merged(existing, new),
-            WhenMatched::Pipeline { pipeline, variables } => {
+            WhenMatched::Pipeline { pipeline: Err(error), .. } => return Err(error.clone()),
+            WhenMatched::Pipeline { pipeline: Ok(pipeline), variables } => {
                 let scope = Scope::new(new, &self.variables);
                 let mut values = Vec::with_capacity(variables.len());
                 for (name, expression) in variables {
@@ -298,8 +303,8 @@ fn with_pipeline(
     if !variables.iter().any(|(name, _)| name == "new") {
         variables.push(("new".to_owned(), parser.expression(Value::String("$$ROOT"))?));
     }
-    let pipeline = Pipeline::parse_update(stages)?;
-    for name in pipeline.free() {
+    let pipeline = Pipeline::parse_update(stages);
+    for name in pipeline.iter().flat_map(Pipeline::free) {
         if !variables.iter().any(|(bound, _)| bound == name) {
             parser.expressions.add_free(name);
         }

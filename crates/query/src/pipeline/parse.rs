@@ -12,6 +12,7 @@ use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Parser, failure};
+use crate::filter::Filter;
 
 /// MongoDB's limit.
 const STAGES_MAX: usize = 1000;
@@ -87,7 +88,13 @@ impl StageParser {
                 );
                 return Err(failure(40324, message));
             };
-            self.check_place(row.name, position, count)?;
+            if name == "$geoNear" && is_all(&parsed) {
+                // What lets everything through is as good as not there.
+                parsed.clear();
+                self.check_place(row.name, 0, count - position)?;
+            } else {
+                self.check_place(row.name, position, count)?;
+            }
             let mut made = parse(argument, self)?;
             self.check_text(&made, position)?;
             parsed.append(&mut made);
@@ -184,6 +191,11 @@ impl StageParser {
     pub(super) fn expression(&mut self, value: Value<'_>) -> Result<Expression, QueryError> {
         Expression::parse_with(value, &mut self.expressions)
     }
+}
+
+/// Whether the stages are filters without conditions, if anything.
+fn is_all(stages: &[Arc<dyn Stage>]) -> bool {
+    stages.iter().all(|stage| stage.filter().is_some_and(Filter::is_all))
 }
 
 /// The answer of a stage's parser that makes one stage.

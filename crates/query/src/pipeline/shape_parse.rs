@@ -20,6 +20,14 @@ struct ShapeParser<'p> {
     excluded: Option<String>,
     /// What was said of `_id`.
     id: Option<bool>,
+    /// Whether a field shows what the search knows.
+    has_metadata: bool,
+}
+
+/// Whether it is `{$meta: ...}`.
+fn is_metadata(value: Value<'_>) -> bool {
+    let names = value.as_document().map(|document| document.iter().map(|(name, _)| name));
+    names.is_some_and(|names| names.eq(["$meta"]))
 }
 
 impl ShapeParser<'_> {
@@ -83,6 +91,12 @@ impl ShapeParser<'_> {
 
     fn compute(&mut self, path: &str, value: Value<'_>) -> Result<(), QueryError> {
         let parts = parse_path(path)?;
+        if is_metadata(value) && !self.adds {
+            // It goes with inclusion and exclusion alike, and decides for neither.
+            let expression = self.parser.expression(value)?;
+            self.has_metadata = true;
+            return self.add(path, &parts, Rule::Compute(expression));
+        }
         if !self.adds && self.excluded.is_some() && path != "_id" {
             let code = if matches!(value, Value::Document(_)) { 31252 } else { 31310 };
             let shown = crate::text::field(path, value);
@@ -157,6 +171,7 @@ impl ShapeParser<'_> {
         let is_inclusion = match (&self.included, &self.excluded) {
             (Some(_), _) => true,
             (None, Some(_)) => false,
+            (None, None) if self.has_metadata => self.id.unwrap_or(false),
             (None, None) => self.id == Some(true),
         };
         if is_inclusion { Mode::Include } else { Mode::Exclude }
@@ -178,13 +193,11 @@ pub(super) fn parse(
         included: None,
         excluded: None,
         id: None,
+        has_metadata: false,
     };
-    if specification.is_empty() {
-        let (code, message) = match adds {
-            true => (40177, "specification must have at least one field"),
-            false => (51272, "projection specification must have at least one field"),
-        };
-        return Err(shape.invalid(code, message.to_owned()));
+    if specification.is_empty() && !adds {
+        let message = "projection specification must have at least one field";
+        return Err(shape.invalid(51272, message.to_owned()));
     }
     // What was noted belongs to other stages.
     shape.parser.expressions.take_names();

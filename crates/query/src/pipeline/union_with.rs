@@ -32,10 +32,7 @@ impl Stage for UnionWith {
             let history = pipeline.take_history();
             let documents = match (history, &self.collection) {
                 (Some(stage), _) => context.collections.history(database, collection, &stage)?,
-                (None, Some(collection)) => {
-                    let filter = pipeline.take_filter().with_variables(context.variables.clone());
-                    context.collections.find(database, collection, &filter)?
-                }
+                (None, Some(collection)) => pipeline.find_first(database, collection, &context)?,
                 (None, None) => Box::new(std::iter::empty()),
             };
             pipeline.run_in(documents, &context)

@@ -37,6 +37,9 @@ pub(super) struct Rules<'i> {
     pub(super) is_top_level: bool,
     /// Whether the index files hashes.
     pub(super) is_hashed: bool,
+    /// Whether the conditions are on an element of an array. If that is an array itself it is filed
+    /// as a whole, so that nothing is known of its own elements.
+    pub(super) is_element: bool,
     /// By which the index's keys of strings are ordered.
     pub(super) collation: &'i Collation,
 }
@@ -51,6 +54,7 @@ impl<'i> Rules<'i> {
             has_number: path.split('.').any(is_number),
             is_top_level: !path.contains('.'),
             is_hashed: false,
+            is_element: false,
             collation,
         }
     }
@@ -71,6 +75,10 @@ impl<'i> Rules<'i> {
 
     fn one_value(self) -> Rules<'i> {
         Rules { meeting: Meeting::OneValue, ..self }
+    }
+
+    fn element(self) -> Rules<'i> {
+        Rules { meeting: Meeting::OneValue, is_element: true, ..self }
     }
 
     /// What one test demands, if it can be trusted.
@@ -246,10 +254,15 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
         return None;
     }
     // None of the values lies within exact intervals, so that each key lies outside.
-    let inner = of_condition(inner, rules.one_value());
+    let condition = inner;
+    let inner = of_condition(condition, rules.one_value());
     // `a.b` reaches nothing in `{a: [1]}`, not even null, though its key is that of null.
     let may_be_null = rules.is_top_level || rules.meeting == Meeting::OneValue;
-    let is_told = |inner: &PathBounds| inner.is_exact || (may_be_null && is_null(&inner.intervals));
+    // The elements of an array say nothing of what isn't one.
+    let is_of_elements = has_element_test(condition);
+    let is_told = |inner: &PathBounds| {
+        inner.is_exact || (may_be_null && !is_of_elements && is_null(&inner.intervals))
+    };
     match inner.filter(is_told) {
         Some(inner) => {
             // Of several values one may lie outside, and another not.
@@ -273,6 +286,17 @@ fn opposes_several(condition: &Condition) -> bool {
             Condition::All(several) if several.len() > 1 => true,
             other => opposes_several(other),
         },
+    }
+}
+
+/// Whether a part of it asks for an element of an array.
+fn has_element_test(condition: &Condition) -> bool {
+    match condition {
+        Condition::All(inner) => inner.iter().any(has_element_test),
+        Condition::Not(inner) => has_element_test(inner),
+        Condition::Test(test) => {
+            matches!(test, Test::ElementValue(_) | Test::ElementDocument(_))
+        }
     }
 }
 
@@ -324,7 +348,8 @@ fn of_test(test: &Test, rules: Rules<'_>) -> PathBounds {
         | Test::Geo(_)
         | Test::Near(_) => PathBounds::anything(true),
         // One single element fulfils all of it, also on a multikey index.
-        Test::ElementValue(condition) => match of_condition(condition, rules.one_value()) {
+        Test::ElementValue(_) if rules.is_element => PathBounds::anything(true),
+        Test::ElementValue(condition) => match of_condition(condition, rules.element()) {
             Some(demand) => PathBounds { is_present: true, is_exact: false, ..demand },
             None => PathBounds::anything(true),
         },

@@ -202,8 +202,18 @@ fn sort_keys() {
         let keys = ascending.iter().map(|document| sort(pattern).key(json(document).view()));
         assert!(keys.is_sorted_by(|left, right| left < right), "{pattern} {ascending:?}");
     }
+    for (pattern, descending) in [
+        (r#"{"a": 1.9}"#, false),
+        (r#"{"a": -1.9}"#, true),
+        (r#"{"a": {"$numberDecimal": "1.4"}}"#, false),
+        (r#"{"a.$id": 1}"#, false),
+    ] {
+        assert_eq!(sort(pattern).fields[0].descending, descending, "{pattern}");
+    }
     for (pattern, code) in [
         (r#"{"a": 2}"#, 15975),
+        (r#"{"a": 0.9}"#, 15975),
+        (r#"{"a": {"$numberDecimal": "1.9"}}"#, 15975),
         (r#"{"a": "x"}"#, 15974),
         (r#"{"": 1}"#, 40352),
         (r#"{"$a": 1}"#, 16410),

@@ -253,7 +253,7 @@ fn slice(operand: Value<'_>) -> Result<Option<Slice>, QueryError> {
 }
 
 fn whole(value: Value<'_>) -> Option<i64> {
-    crate::number::truncate(value)
+    crate::number::rounded(value)
 }
 
 /// A field whose value is computed. What is no document, no array and no `"$path"` is a literal.

@@ -172,7 +172,7 @@ fn check_path(path: &str) -> Result<(), QueryError> {
         }
         if part == "$" {
             positional_count += 1;
-        } else if !is_filtered && (place == 0 || !matches!(part, "$ref" | "$id" | "$db")) {
+        } else if !is_filtered && place == 0 {
             return Err(QueryError::new(
                 Code::DollarPrefixedFieldName,
                 format!(

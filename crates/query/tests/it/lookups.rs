@@ -2,7 +2,7 @@
 
 use frond_doc::DocumentBuf;
 
-use crate::pipelines::{canonical, check, list, memory, run_on};
+use crate::pipelines::{canonical, check, json, list, memory, run_on};
 
 #[test]
 fn lookups_join_by_equality() {
@@ -48,6 +48,26 @@ fn lookups_join_by_equality() {
         ),
         (r#"[{"$lookup": {"from": "x", "as": "y", "let": {"A": 1}, "pipeline": []}}]"#, "!9"),
     ]);
+}
+
+#[test]
+fn lookups_by_chance_are_run_for_each_document() {
+    let orders = (0..200).map(|id| json(&format!("{{\"_id\": {id}}}"))).collect::<Vec<_>>();
+    for stages in [
+        r#"[{"$sample": {"size": 1}}]"#,
+        r#"[{"$set": {"_id": {"$rand": {}}}}, {"$limit": 1}]"#,
+        r#"[{"$facet": {"f": [{"$sample": {"size": 1}}]}}, {"$set": {"_id": {"$first": "$f._id"}}}]"#,
+    ] {
+        let store = memory();
+        store.set("orders", orders.clone());
+        store.set("items", orders.clone());
+        let lookup = format!(r#"{{"from": "orders", "as": "o", "pipeline": {stages}}}"#);
+        let pipeline = format!(
+            r#"[{{"$lookup": {lookup}}}, {{"$group": {{"_id": {{"$first": "$o._id"}}}}}}]"#
+        );
+        let found = run_on(&store, &pipeline).expect("the pipeline is right");
+        assert!(20 < found.len(), "{} of 200 chances, {stages}", found.len());
+    }
 }
 
 #[test]

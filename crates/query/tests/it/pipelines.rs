@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use frond_doc::{DocumentBuf, Value, extended_json};
 use frond_query::expression::Variables;
 use frond_query::pipeline::{Collections, Documents, Merge, MergeAction, Pipeline, Resources};
-use frond_query::{Filter, QueryError};
+use frond_query::{Code, Filter, QueryError};
 
 /// Collections by name, in database "other" by `other.name`; counts how often they are asked.
 #[derive(Default)]
@@ -86,6 +86,9 @@ impl Collections for Memory {
             let existing = place.map(|place| target[place].view());
             match (merge.apply(existing, new.view())?, place) {
                 (MergeAction::Nothing, _) => {}
+                (MergeAction::Insert(_), Some(_)) => {
+                    return Err(QueryError::new(Code::DuplicateKey, "it is there already"));
+                }
                 (MergeAction::Replace(made), Some(place)) => target[place] = made,
                 (MergeAction::Insert(made) | MergeAction::Replace(made), _) => target.push(made),
             }

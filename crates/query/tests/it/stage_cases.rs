@@ -50,7 +50,9 @@ const TABLES: &[(&str, &[Row])] = &[
         ("null", MIXED, r#"{"$addFields": null}"#, "!40272"),
         ("missing", MIXED, r#"{"$addFields": {"a": "$none"}}, {"$limit": 1}"#, "[{}]"),
         ("type", MIXED, r#"{"$addFields": 1}"#, "!40272"),
-        ("type", MIXED, r#"{"$addFields": {}}"#, "!40177"),
+        ("missing", NUMBERS, r#"{"$addFields": {}}, {"$limit": 1}"#, r#"[{"a": 3}]"#),
+        ("reference", r#"[{"a": {"$ref": "c", "$id": 7, "$db": "d"}}]"#, r#"{"$addFields": {"b": "$a.$id", "c": ["$a.$ref", "$$ROOT.a.$db"]}}, {"$project": {"b": 1, "c": 1, "a.$id": 1}}"#, r#"[{"a": {"$id": 7}, "b": 7, "c": ["c", "d"]}]"#),
+        ("reference", MIXED, r#"{"$addFields": {"b": "$a.$other"}}"#, "!16410"),
         ("type", MIXED, r#"{"$addFields": {"b": {}}}"#, "!40180"),
         ("type", MIXED, r#"{"$addFields": {"b": 1, "b.c": 1}}"#, "!40176"),
         ("type", MIXED, r#"{"$addFields": {"b": {"$add": [1], "$abs": 1}}}"#, "!40182"),
@@ -61,6 +63,7 @@ const TABLES: &[(&str, &[Row])] = &[
     ("$set", &[
         ("plain", NUMBERS, r#"{"$set": {"a": {"$sum": ["$a", 1]}}}, {"$limit": 1}"#, r#"[{"a": 4}]"#),
         ("null", MIXED, r#"{"$set": null}"#, "!40272"),
+        ("missing", NUMBERS, r#"{"$set": {}}, {"$limit": 1}"#, r#"[{"a": 3}]"#),
         ("missing", r#"[{"a": 1}]"#, r#"{"$set": {"b.c": "$none"}}"#, r#"[{"a": 1, "b": {}}]"#),
         ("type", MIXED, r#"{"$set": []}"#, "!40272"),
         ("array", r#"[{"a": [1, 2]}]"#, r#"{"$set": {"a": {"$literal": [3]}}}"#, r#"[{"a": [3]}]"#),
@@ -128,6 +131,11 @@ const TABLES: &[(&str, &[Row])] = &[
         ("plain", NUMBERS, r#"{"$group": {"_id": {"$gt": ["$a", 1]}, "s": {"$sum": "$a"}}}, {"$sort": {"_id": 1}}"#, r#"[{"_id": false, "s": 1}, {"_id": true, "s": 5}]"#),
         // Null and missing are one group.
         ("null", MIXED, r#"{"$group": {"_id": "$a", "n": {"$sum": 1}}}, {"$match": {"n": 2}}"#, r#"[{"_id": null, "n": 2}]"#),
+        // So are they in an object of one field, but not in one of several.
+        ("null", MIXED, r#"{"$group": {"_id": {"k": "$a"}, "n": {"$sum": 1}}}, {"$match": {"n": 2}}"#, r#"[{"_id": {"k": null}, "n": 2}]"#),
+        ("null", MIXED, r#"{"$group": {"_id": {"k": "$a", "l": "$z"}, "n": {"$sum": 1}}}, {"$match": {"_id.k": null}}"#, r#"[{"_id": {"k": null}, "n": 1}, {"_id": {}, "n": 1}]"#),
+        ("null", MIXED, r#"{"$group": {"_id": {"k": {"l": "$a"}}, "n": {"$sum": 1}}}, {"$match": {"_id.k": {}}}"#, r#"[{"_id": {"k": {}}, "n": 1}]"#),
+        ("null", MIXED, r#"{"$group": {"_id": null, "n": {"$push": {"k": "$z"}}}}, {"$limit": 1}"#, r#"[{"_id": null, "n": [{}, {}, {}, {}, {}]}]"#),
         ("null", MIXED, r#"{"$group": null}"#, "!15947"),
         ("missing", MIXED, r#"{"$group": {"n": {"$sum": 1}}}"#, "!15955"),
         ("missing", "[]", r#"{"$group": {"_id": null, "n": {"$sum": 1}}}"#, "[]"),

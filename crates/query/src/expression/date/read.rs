@@ -144,6 +144,14 @@ impl<'t> Cursor<'t> {
         Some(sign * (hours * 60 + minutes))
     }
 
+    /// A fraction of a second of one to three digits, in milliseconds: `81` is 810.
+    fn milliseconds(&mut self) -> Option<i64> {
+        let before = self.rest.len();
+        let number = self.digits(1, 3)?;
+        let digits = (before - self.rest.len()) as u32;
+        Some(number * 10_i64.pow(3 - digits))
+    }
+
     /// A fraction of a second in milliseconds; more digits than three are cut off.
     pub(super) fn fraction(&mut self) -> Option<i64> {
         let count = self.rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -173,7 +181,7 @@ fn specified(cursor: &mut Cursor<'_>, specifier: char, read: &mut Read) -> Optio
         'H' => read.hour = Some(cursor.digits(1, 2)?),
         'M' => read.minute = Some(cursor.digits(2, 2)?),
         'S' => read.second = Some(cursor.digits(2, 2)?),
-        'L' => read.millis = Some(cursor.digits(1, 3)?),
+        'L' => read.millis = Some(cursor.milliseconds()?),
         'V' => read.iso_week = Some(cursor.digits(1, 2)?),
         'u' => read.iso_day = Some(cursor.digits(1, 1)?),
         'b' | 'B' => read.month = Some(month_by_name(cursor.letters())?),

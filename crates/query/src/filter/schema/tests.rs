@@ -37,7 +37,24 @@ fn rules() {
     check(r#"{"type": "number"}"#, &["1", "1.5", "{\"$numberLong\": \"1\"}"], &["\"1\""]);
     check(r#"{"type": ["object", "boolean"]}"#, &["{}", "true"], &["[]"]);
     check(r#"{"enum": [1, {"a": 1}, "x"]}"#, &["1", "1.0", "{\"a\": 1}"], &["2", "[1]"]);
+    check(
+        r#"{"enum": [{"a": 1, "b": [{"c": 1, "d": 2}]}]}"#,
+        &[r#"{"b": [{"d": 2, "c": 1}], "a": 1}"#],
+        &[r#"{"b": [{"d": 1, "c": 2}], "a": 1}"#, r#"[1]"#],
+    );
+    check(
+        r#"{"uniqueItems": true}"#,
+        &[r#"[{"a": 1, "b": 2}, {"a": 2, "b": 1}]"#, "[[1, 2], [2, 1]]"],
+        &[r#"[{"a": 1, "b": 2}, {"b": 2, "a": 1}]"#, "[1, 1.0]"],
+    );
     check(r#"{"minimum": 2, "maximum": 4}"#, &["2", "4", "\"9\""], &["1", "4.5"]);
+    let nan = r#"{"$numberDouble": "NaN"}"#;
+    let decimal_nan = r#"{"$numberDecimal": "NaN"}"#;
+    for bound in [r#"{"maximum": 4}"#, r#"{"minimum": 2}"#] {
+        check(bound, &["3"], &[nan, decimal_nan]);
+    }
+    check(&format!(r#"{{"maximum": {nan}}}"#), &[nan, decimal_nan], &["1"]);
+    check(&format!(r#"{{"maximum": {nan}, "exclusiveMaximum": true}}"#), &[], &["1", nan]);
     check(r#"{"minimum": 2, "exclusiveMinimum": true}"#, &["2.1"], &["2"]);
     check(r#"{"maximum": 2, "exclusiveMaximum": true}"#, &["1"], &["2"]);
     check(r#"{"multipleOf": 3}"#, &["0", "-9", "6.0", "\"a\""], &["4"]);

@@ -14,7 +14,13 @@ pub(super) const TABLES: &[Table] = &[
                 date(2020-02-29T00:00:00Z)
             {"dateString": "5, 10, 2012", "format": "%u, %V, %G"} => date(2012-03-09T00:00:00Z)
             {"dateString": "2020-01-02 03:04:05.6+01:00", "format": "%Y-%m-%d %H:%M:%S.%L%z"} =>
-                date(2020-01-02T02:04:05.006Z)
+                date(2020-01-02T02:04:05.6Z)
+            {"dateString": "2020-01-02 03:04:05.81", "format": "%Y-%m-%d %H:%M:%S.%L"} =>
+                date(2020-01-02T03:04:05.81Z)
+            {"dateString": "2020-01-02 03:04:05.081", "format": "%Y-%m-%d %H:%M:%S.%L"} =>
+                date(2020-01-02T03:04:05.081Z)
+            {"dateString": "2020-01-02 03:04:05.", "format": "%Y-%m-%d %H:%M:%S.%L"} => !241
+            {"dateString": "2020-01-02 03:04:05.0812", "format": "%Y-%m-%d %H:%M:%S.%L"} => !241
             {"dateString": "2020-01-02 03:04 -90", "format": "%Y-%m-%d %H:%M %Z"} =>
                 date(2020-01-02T04:34:00Z)
             {"dateString": "100% 2020-01-02", "format": "100%% %Y-%m-%d"} =>
