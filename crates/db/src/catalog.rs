@@ -18,10 +18,11 @@ pub(crate) mod prepared;
 pub mod reference;
 mod stats;
 pub(crate) mod view;
+mod view_cycle;
 
-pub use crate::definition::{ID_INDEX_NAME, IndexSpec, TextOptions, expire_after};
+pub use crate::definition::{ID_INDEX_NAME, IndexSpec, TextOptions, UnknownOptions, expire_after};
 pub use crate::schema::IndexBuild;
-pub use change_index::IndexChange;
+pub use change_index::{IndexChange, ambiguous};
 pub use collections::CollectionInfo;
 pub use databases::DatabaseInfo;
 pub use indexes::INDEXES_MAX;

@@ -17,7 +17,7 @@ use frond_doc::{DocumentBuf, Value};
 
 use capped::is_capped;
 
-pub use index::{ID_INDEX_NAME, IndexSpec, expire_after};
+pub use index::{ID_INDEX_NAME, IndexSpec, UnknownOptions, expire_after};
 pub use text::TextOptions;
 
 /// The option that leaves a collection out of commits.

@@ -92,7 +92,12 @@ impl Database {
                 return Err(of_id(change));
             }
             let mut live = adopt::adopt(transaction, self, branch, collection, &found)?;
-            let position = live.indexes.iter().position(|index| is_wanted(&index.spec));
+            let mut specs = live.indexes.iter().map(|index| &index.spec);
+            let position = specs.position(is_wanted);
+            if let Some(other) = specs.find(|spec| is_wanted(spec)) {
+                let one = position.map_or("", |position| &live.indexes[position].spec.name);
+                return Err(ambiguous(index.as_value(), [one, &other.name]));
+            }
             let Some(position) = position else {
                 let message = format!(
                     "cannot find index {:?} for ns {}",
@@ -191,6 +196,16 @@ impl Database {
         transaction.set_base(documents, *folded)?;
         Ok(id)
     }
+}
+
+/// The error for a key that several indexes have.
+pub fn ambiguous(key: Value<'_>, names: [&str; 2]) -> Error {
+    let key = frond_query::text::value(key);
+    let message = format!(
+        "several indexes found for key: {key}, identify by name instead. Conflicting indexes: {}",
+        names.join(", ")
+    );
+    Error::invalid(Code::AmbiguousIndexKeyPattern, message)
 }
 
 fn changed(before: &IndexSpec, change: &IndexChange) -> Result<IndexSpec, Error> {

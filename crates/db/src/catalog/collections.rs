@@ -5,7 +5,7 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Collation};
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::{CatalogView, adopt};
+use crate::catalog::{CatalogView, adopt, view_cycle};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::validation::Validator;
@@ -67,13 +67,19 @@ impl Database {
         capped::check(options)?;
         let options = &kept_options(options)?;
         let options = options.view();
-        View::of_options(options)?;
+        let view = View::of_options(options)?;
         Validator::check_options(options, self.frond().now_millis())?;
         let scope = Scope::collection(self.repository_name(), branch, name);
         self.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             if let Some(found) = adopt::find(transaction, self, branch, name)? {
-                if order::compare_documents(found.options.view(), options).is_eq() {
+                let is_same = order::compare_documents(found.options.view(), options).is_eq();
+                // A transaction is told of what is there whatever it is.
+                if is_same && self.transaction().is_none() {
                     return Ok(Outcome::Discard(()));
+                }
+                if is_same {
+                    let message = format!("Collection {} already exists.", self.namespace(name));
+                    return Err(Error::invalid(Code::NamespaceExists, message));
                 }
                 let message = format!(
                     "namespace {} already exists, but with different options: {:?}",
@@ -81,6 +87,9 @@ impl Database {
                     found.options
                 );
                 return Err(Error::invalid(Code::NamespaceExists, message));
+            }
+            if let Some(view) = &view {
+                view_cycle::refuse(transaction, self, branch, name, view)?;
             }
             adopt::create(transaction, self, branch, name, options.to_buf())?;
             Ok(Outcome::Commit(()))
@@ -144,9 +153,13 @@ impl Database {
             clustered::check(options.view())?;
             capped::check(options.view())?;
             let was_view = found.options.get("viewOn").is_some();
-            if View::of_options(options.view())?.is_some() != was_view {
+            let view = View::of_options(options.view())?;
+            if view.is_some() != was_view {
                 let message = "a collection can't become a view, nor a view a collection";
                 return Err(Error::invalid(Code::InvalidOptions, message));
+            }
+            if let Some(view) = &view {
+                view_cycle::refuse(transaction, self, branch, name, view)?;
             }
             Validator::check_options(options.view(), self.frond().now_millis())?;
             let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
@@ -361,6 +374,9 @@ pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> 
                 if let Some(full) = Collation::parse(specification)?.specification() {
                     builder.append(option, BsonValue::Document(full));
                 }
+            }
+            (clustered::OPTION, BsonValue::Document(index)) => {
+                builder.append(option, BsonValue::Document(clustered::told(index).view()));
             }
             ("capped", value) if !value.is_truthy() => {}
             ("size", value) => {

@@ -394,6 +394,24 @@ impl Collections for Stages {
             .map_err(|error| self.put_aside.keep(error))
     }
 
+    fn near(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        near: GeoNear,
+        variables: &Variables,
+    ) -> Result<Documents<'static>, QueryError> {
+        let found = self.database.output_database(database).and_then(|database| {
+            let found = database.find_collection(&self.reader, collection)?;
+            let path = geo_path(found.as_deref(), &near, &database.namespace(collection))?;
+            let filter = near.filter(&path, variables);
+            let search = Search::of(&filter, None);
+            let places = database.stream(&self.reader, collection, search, self)?.0;
+            Ok(near.run(&path, places.into_documents(), &self.resources))
+        });
+        found.map_err(|error| self.put_aside.keep(error))
+    }
+
     fn history(
         &self,
         database: Option<&str>,

@@ -1,10 +1,11 @@
 //! `convertToCapped` and `cloneCollectionAsCapped`: a capped collection of another's last
 //! documents.
 //!
-//! Indexes are not taken over, as in MongoDB. The documents are read backwards as long as they fit
-//! the size, so that the copy costs what stays. It is one transaction.
+//! Indexes are not taken over, as in MongoDB; the collation and the validator are. The documents
+//! are read backwards as long as they fit the size, so that the copy costs what stays. It is one
+//! transaction.
 
-use frond_doc::{DocumentBuf, Value, document};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_engine::{Durability, Transaction};
 use frond_query::{Code, Filter};
 use frond_tree::Direction;
@@ -22,6 +23,20 @@ use crate::reader::Reader;
 use crate::schema::Collection;
 use crate::transact::Outcome;
 
+/// The options of a collection that becomes capped: how it compares strings and what its documents
+/// must be stays as it was.
+fn with_limits(options: Document<'_>, limits: Document<'_>) -> Result<DocumentBuf, Error> {
+    const KEPT: [&str; 4] = ["collation", "validator", "validationLevel", "validationAction"];
+    let mut all = DocumentBuilder::new();
+    for (option, value) in limits.iter() {
+        all.append(option, value);
+    }
+    for (option, value) in options.iter().filter(|(option, _)| KEPT.contains(option)) {
+        all.append(option, value);
+    }
+    collections::kept_options(all.build().view())
+}
+
 impl Database {
     /// Makes the collection `to` a capped one of `size` bytes with the last documents of `from`;
     /// `to` may be `from`.
@@ -33,7 +48,6 @@ impl Database {
         name::check_collection(self.repository_name(), to)?;
         let options = document! { "capped": true, "size": size };
         capped::check(options.view())?;
-        let options = collections::kept_options(options.view())?;
         let scope = Scope::collection(self.repository_name(), branch, from);
         self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, from)? else {
@@ -41,6 +55,7 @@ impl Database {
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
             };
             view::refuse(found.options.view(), &self.namespace(from))?;
+            let options = with_limits(found.options.view(), options.view())?;
             let documents = self.last_of(transaction, &found, capped::rounded(size))?;
             if from == to {
                 self.versions()?.remember_collection(self, transaction, branch, from)?;
@@ -49,8 +64,10 @@ impl Database {
                 let message = format!("target collection {} already exists", self.namespace(to));
                 return Err(Error::invalid(Code::NamespaceExists, message));
             }
-            adopt::create(transaction, self, branch, to, options.clone())?;
-            let mut writer = CollectionWriter::open(transaction, self, branch, to)?;
+            adopt::create(transaction, self, branch, to, options)?;
+            // They were there before: what they must be is asked of what is written from now on.
+            let unchecked = self.without_validation();
+            let mut writer = CollectionWriter::open(transaction, &unchecked, branch, to)?;
             for document in documents.iter().rev() {
                 writer.insert(document)?;
             }
@@ -100,7 +117,7 @@ impl Database {
         size: Option<i64>,
         max: Option<i64>,
     ) -> Result<(), Error> {
-        let mut changes = frond_doc::DocumentBuilder::new();
+        let mut changes = DocumentBuilder::new();
         if let Some(size) = size {
             changes.append("size", Value::Int64(capped::rounded(size)));
         }

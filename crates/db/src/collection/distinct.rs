@@ -47,7 +47,7 @@ pub(crate) struct Values {
 
 impl Database {
     /// The distinct values at `path` (elements of arrays on their own) of what a `find` would give,
-    /// in order of their first appearance. Values that are equal, numbers of different types too,
+    /// in their order. Values that are equal, numbers of different types too,
     /// count once; under a collation, of strings that are equal the one that came first.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Database {
             for document in found {
                 values.add_at(&path, document?.view())?;
             }
-            return Ok(values.values);
+            return Ok(values.sorted());
         }
         let found = self.find_collection(&reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
@@ -89,14 +89,14 @@ impl Database {
             let walks =
                 scan_keys(&reader, &collection, access, place, &request.interrupt, &mut values)?;
             debug_assert!(walks.iter().all(|walk| walk.documents_examined == 0));
-            return Ok(values.values);
+            return Ok(values.sorted());
         }
         let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
             .interrupted_by(&request.interrupt);
         let mut values = Values::new(self, collation);
         let path = Path::new(path);
         scan.visit_asked(&mut |document| values.add_at(&path, document).map(|()| true))?;
-        Ok(values.values)
+        Ok(values.sorted())
     }
 }
 
@@ -207,6 +207,13 @@ impl Values {
         }
         self.key = key;
         is_new
+    }
+
+    /// The values in the order of their keys.
+    fn sorted(self) -> Vec<ValueBuf> {
+        let Values { collation, mut values, .. } = self;
+        values.sort_by_cached_key(|value| collation.key_of(value.as_value()));
+        values
     }
 
     fn check(&mut self) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 //! Writing a pipeline's documents into a collection, each to the one that it is about: `$merge`.
 //!
-//! Documents are written in batches, each one transaction: a failure leaves what was written before
-//! it, as MongoDB does. What a pipeline reads, it reads at one snapshot, so that it never meets
-//! what it wrote.
+//! Documents are written in batches, each one transaction: a failure leaves what the batch and
+//! those before it wrote, as MongoDB does. What a pipeline reads, it reads at one snapshot, so that
+//! it never meets what it wrote.
 
 use frond_doc::{DocumentBuf, normalise};
 use frond_engine::Durability;
@@ -10,6 +10,7 @@ use frond_query::pipeline::{Documents, Merge, MergeAction};
 use frond_query::{Code, Filter};
 
 use crate::catalog::CatalogView;
+use crate::collection::WriteError;
 use crate::collection::batch::BATCH_COUNT_MAX;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
@@ -21,6 +22,31 @@ use crate::transact::Outcome;
 
 /// A transaction holds at most so many bytes of documents (or one document).
 const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// A document on its way.
+struct Merged {
+    /// What finds the one that it is about.
+    filter: Option<Filter>,
+    /// As it came, with an `_id` only if that matters where one is found.
+    given: DocumentBuf,
+    /// As it is where none is found.
+    new: DocumentBuf,
+}
+
+impl Merged {
+    fn write(&self, merge: &Merge, writer: &mut CollectionWriter<'_>) -> Result<(), Error> {
+        let found = match &self.filter {
+            Some(filter) => writer.matching(filter, &Order::Any, None, Some(1))?.pop(),
+            None => None,
+        };
+        let existing = found.as_ref().map(|found| found.document.view());
+        match (merge.apply(existing, self.given.view())?, &found) {
+            (MergeAction::Nothing, _) => Ok(()),
+            (MergeAction::Replace(made), Some(found)) => writer.replace(found, &made),
+            (MergeAction::Insert(_) | MergeAction::Replace(_), _) => writer.insert(&self.new),
+        }
+    }
+}
 
 impl Database {
     /// Writes `documents` into `collection` as `merge` says.
@@ -39,10 +65,13 @@ impl Database {
             let document = document?;
             let filter = merge.filter(document.view())?;
             // Made before the transaction, which may run more than once.
-            let document = normalise::for_insert(&document, || self.frond().new_object_id())?;
-            self.check_document(document.view())?;
-            bytes += document.as_bytes().len();
-            batch.push((filter, document));
+            let new = normalise::for_insert(&document, || self.frond().new_object_id())?;
+            self.check_document(new.view())?;
+            bytes += new.as_bytes().len();
+            // What is there keeps its `_id`, unless this is what tells what is about the same.
+            let has_id = document.get("_id").is_some() || merge.on().iter().any(|on| on == "_id");
+            let given = if has_id { new.clone() } else { document };
+            batch.push(Merged { filter, given, new });
             if BATCH_COUNT_MAX <= batch.len() || BATCH_BYTES_MAX <= bytes {
                 self.merge_batch(collection, merge, &batch, durability)?;
                 batch.clear();
@@ -52,33 +81,28 @@ impl Database {
         self.merge_batch(collection, merge, &batch, durability)
     }
 
+    /// Writes a batch, all of it whatever fails; then fails with what failed first.
     fn merge_batch(
         &self,
         collection: &str,
         merge: &Merge,
-        batch: &[(Option<Filter>, DocumentBuf)],
+        batch: &[Merged],
         durability: Durability,
     ) -> Result<(), Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, LatchMode::Writer, durability, |transaction| {
+        let failed = self.transact(scope, LatchMode::Writer, durability, |transaction| {
             let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
-            for (filter, document) in batch {
-                let found = match filter {
-                    Some(filter) => writer.matching(filter, &Order::Any, None, Some(1))?.pop(),
-                    None => None,
-                };
-                let existing = found.as_ref().map(|found| found.document.view());
-                match (merge.apply(existing, document.view())?, &found) {
-                    (MergeAction::Nothing, _) => {}
-                    (MergeAction::Replace(made), Some(found)) => writer.replace(found, &made)?,
-                    (MergeAction::Insert(made) | MergeAction::Replace(made), _) => {
-                        writer.insert(&made)?;
-                    }
+            let mut failed = None;
+            for (position, merged) in batch.iter().enumerate() {
+                if let Err(error) = merged.write(merge, &mut writer) {
+                    let error = WriteError::of_document(position, error)?.error;
+                    failed.get_or_insert(error);
                 }
             }
-            Ok(Outcome::commit_if(writer.changed(), ()))
-        })
+            Ok(Outcome::commit_if(writer.changed(), failed))
+        })?;
+        failed.map_or(Ok(()), Err)
     }
 
     /// Refuses `on` fields that no unique index has: they could be about several documents.

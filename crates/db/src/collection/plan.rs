@@ -13,7 +13,7 @@ pub(crate) use text::no_index as no_text_index;
 use std::sync::Arc;
 
 use frond_doc::key;
-use frond_query::index::IndexShape;
+use frond_query::index::{FieldKind, IndexShape};
 use frond_query::memory::RequestMemory;
 use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Question};
 use frond_query::{Code, Filter, Near, SortPattern};
@@ -315,12 +315,12 @@ impl Found<'_> {
         if let Some(scan) = planner::whole_scan(request.filter, sort, facts) {
             return Ok(self.access(Plan::IndexScan(scan), request));
         }
-        if !facts.shape.is_sparse() {
+        if facts.shape.has_kind(FieldKind::Wildcard) {
             let message = "error processing query: planner returned error :: caused by :: No query \
                            solutions: the hinted index can't answer this query";
             return Err(Error::invalid(Code::NoQueryExecutionPlans, message));
         }
-        // A sparse index that is asked for by name answers with what it has.
+        // Any other index that is asked for by name answers with what it has.
         let scan = planner::whole_scan(&Filter::all(), None, &all);
         let scan = scan.ok_or_else(|| Error::internal("an index can't be scanned"))?;
         debug_assert_eq!(self.candidates, [position]);

@@ -70,6 +70,17 @@ fn is_id_key(key: Document<'_>) -> bool {
     order::compare_documents(key, document! { "_id": 1 }.view()).is_eq()
 }
 
+/// What a `clusteredIndex` says, with what goes without saying.
+pub(crate) fn told(index: Document<'_>) -> DocumentBuf {
+    let mut told = DocumentBuilder::new();
+    told.append("v", index.get("v").unwrap_or(Value::Int32(2)));
+    for (name, value) in index.iter().filter(|(name, _)| matches!(*name, "key" | "unique")) {
+        told.append(name, value);
+    }
+    told.append("name", index.get("name").unwrap_or(Value::String(ID_INDEX_NAME)));
+    told.build()
+}
+
 /// When documents expire by their `_id`.
 pub(crate) fn expires_after(options: Document<'_>) -> Option<i64> {
     options.get(OPTION)?;

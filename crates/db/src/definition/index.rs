@@ -7,7 +7,7 @@
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
 use frond_query::collation::DATA_VERSION;
 use frond_query::index::{FieldKind, IndexShape, ShapeOptions};
-use frond_query::{Code, Collation, Grid, GridFault, search};
+use frond_query::{Code, Collation, Filter, Grid, GridFault, search};
 use frond_store::ChunkHash;
 use frond_tree::{Tree, TreeFormat};
 
@@ -28,6 +28,8 @@ const EXPIRE_SECONDS_MAX: f64 = 2_147_483_647.0;
 const UNSUPPORTED_OPTIONS: &[&str] = &["bucketSize", "clustered", "storageEngine"];
 /// What a 2d index takes, in the order of [`IndexSpec::grid`].
 const GRID_OPTIONS: [&str; 3] = ["bits", "min", "max"];
+/// The names in a DBRef, which paths may have.
+const REFERENCE_NAMES: [&str; 3] = ["$ref", "$id", "$db"];
 /// Kinds of index that MongoDB has and we don't yet.
 const UNSUPPORTED_KINDS: &[&str] = &["columnstore", "geoHaystack"];
 
@@ -62,6 +64,17 @@ pub struct IndexSpec {
     pub clustering: bool,
     /// Which texts a text index files.
     pub text: Option<TextOptions>,
+    /// `background`, which says nothing and is told as it was said.
+    pub background: Option<bool>,
+}
+
+/// What becomes of options that no index has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnknownOptions {
+    /// They are an error.
+    Refused,
+    /// They say nothing: `ignoreUnknownIndexOptions`.
+    Ignored,
 }
 
 impl IndexSpec {
@@ -87,6 +100,7 @@ impl IndexSpec {
             include: Vec::new(),
             clustering: false,
             text: None,
+            background: None,
         }
     }
 
@@ -111,6 +125,14 @@ impl IndexSpec {
     /// `InvalidIndexSpecificationOption` (197), `FailedToParse` (9), `TypeMismatch` (14),
     /// `CannotCreateIndex` (67), each naming the option.
     pub fn parse(spec: Document<'_>) -> Result<IndexSpec, Error> {
+        IndexSpec::parse_with(spec, UnknownOptions::Refused)
+    }
+
+    /// As [`IndexSpec::parse`], and what no index has is refused or passed over.
+    ///
+    /// # Errors
+    /// As [`IndexSpec::parse`].
+    pub fn parse_with(spec: Document<'_>, unknown: UnknownOptions) -> Result<IndexSpec, Error> {
         let mut parsed = IndexSpec::plain(String::new(), DocumentBuf::empty());
         let mut has_key = false;
         for (option, value) in spec.iter() {
@@ -119,7 +141,7 @@ impl IndexSpec {
                 check_key(key)?;
                 parsed.key = key.to_buf();
                 has_key = true;
-            } else if !parsed.take_option(option, value)? {
+            } else if !parsed.take_option(option, value)? && unknown == UnknownOptions::Refused {
                 let message = format!(
                     "The field '{option}' is not valid for an index specification. \
                      Specification: {spec:?}"
@@ -173,7 +195,8 @@ impl IndexSpec {
                 let number = number(value).ok_or_else(|| wrong_type(option, value, "numeric"))?;
                 self.grid[place] = Some(number);
             }
-            "background" | "ns" | "dropDups" => {}
+            "background" => self.background = Some(boolean(option, value)?),
+            "ns" | "dropDups" => {}
             "collation" => {
                 let specification =
                     value.as_document().ok_or_else(|| wrong_type(option, value, "object"))?;
@@ -324,7 +347,7 @@ impl IndexSpec {
             && (self.unique, self.sparse) == (other.unique, other.sparse)
             && self.collation.clone().unwrap_or_default()
                 == other.collation.clone().unwrap_or_default()
-            && is_same_document(&self.partial, &other.partial)
+            && is_same_filter(&self.partial, &other.partial)
             && is_same_document(&self.wildcard_projection, &other.wildcard_projection)
     }
 
@@ -381,6 +404,9 @@ impl IndexSpec {
         ];
         for (option, _) in flags.iter().filter(|(_, is_there)| *is_there) {
             builder.append(option, Value::Boolean(true));
+        }
+        if let Some(background) = self.background {
+            builder.append("background", Value::Boolean(background));
         }
         if let Some(seconds) = self.expire_after_seconds {
             let short = i32::try_from(seconds).map(Value::Int32);
@@ -451,6 +477,16 @@ impl IndexSpec {
     }
 }
 
+/// Whether both filters ask the same in perhaps other words, or nothing.
+fn is_same_filter(left: &Option<DocumentBuf>, right: &Option<DocumentBuf>) -> bool {
+    let (Some(one), Some(other)) = (left, right) else { return is_same_document(left, right) };
+    is_same_document(left, right)
+        || match (Filter::parse(one.view()), Filter::parse(other.view())) {
+            (Ok(one), Ok(other)) => one.asks_the_same(&other),
+            _ => false,
+        }
+}
+
 /// Whether both say the same, or nothing.
 fn is_same_document(left: &Option<DocumentBuf>, right: &Option<DocumentBuf>) -> bool {
     match (left, right) {
@@ -484,7 +520,10 @@ fn included(value: Value<'_>) -> Result<Vec<String>, Error> {
     for value in array.iter() {
         let path =
             value.as_str().ok_or_else(|| wrong_type("include", value, "array of strings"))?;
-        if path.is_empty() || path.split('.').any(|part| part.is_empty() || part.starts_with('$')) {
+        let is_illegal = |part: &str| {
+            part.is_empty() || part.starts_with('$') && !REFERENCE_NAMES.contains(&part)
+        };
+        if path.split('.').any(is_illegal) {
             return Err(refused(format!("'{path}' can't be included: it is no field's path")));
         }
         let meets = |other: &String| {
@@ -557,7 +596,8 @@ fn check_key(key: Document<'_>) -> Result<(), Error> {
         if path.split('.').any(str::is_empty) {
             return Err(refused("Index keys cannot contain an empty field.".to_owned()));
         }
-        if path.split('.').any(|part| part.starts_with('$')) {
+        let is_illegal = |part: &str| part.starts_with('$') && !REFERENCE_NAMES.contains(&part);
+        if path.split('.').any(is_illegal) {
             let message = "Index key contains an illegal field name: field name starts with '$'.";
             return Err(refused(message.to_owned()));
         }

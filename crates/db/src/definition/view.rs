@@ -58,10 +58,40 @@ impl View {
         Ok(Some(View { on, pipeline: Value::Array(stages).to_buf(), collation }))
     }
 
+    /// The collections of its database that it reads: the one that it is on, and those of
+    /// `$lookup`, `$graphLookup` and `$unionWith`, however deep they stand.
+    pub fn sources(&self) -> Vec<String> {
+        let mut sources = vec![self.on.clone()];
+        add_sources(self.pipeline.as_value(), &mut sources);
+        sources
+    }
+
     /// The stages.
     pub fn stages(&self) -> Array<'_> {
         let stages = self.pipeline.as_value().as_array();
         stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY))
+    }
+}
+
+/// Recursion follows the pipeline's nesting, which validation has bounded.
+fn add_sources(value: Value<'_>, sources: &mut Vec<String>) {
+    match value {
+        Value::Array(array) => array.iter().for_each(|element| add_sources(element, sources)),
+        Value::Document(document) => {
+            for (name, value) in document.iter() {
+                let source = match (name, value) {
+                    ("$unionWith", Value::String(source)) => Some(Value::String(source)),
+                    ("$unionWith", Value::Document(stage)) if stage.get("db").is_none() => {
+                        stage.get("coll")
+                    }
+                    ("$lookup" | "$graphLookup", Value::Document(stage)) => stage.get("from"),
+                    _ => None,
+                };
+                sources.extend(source.and_then(|source| source.as_str()).map(str::to_owned));
+                add_sources(value, sources);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -23,6 +23,7 @@ mod logged;
 mod many;
 mod metadata;
 mod queries;
+mod rules;
 mod space;
 mod support;
 mod text;

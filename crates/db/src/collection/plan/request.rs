@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use frond_doc::{Document, Value, ValueBuf};
 use frond_query::index::IndexShape;
-use frond_query::{Code, Collation, Distance, Filter, SortPattern};
+use frond_query::{Code, Collation, Distance, Filter, SortPattern, text};
 use frond_tree::{Bounds, Direction};
 
 use crate::collection::covered::Needs;
@@ -204,7 +204,23 @@ impl Hint {
                 if IndexSpec::of_id().has_key(key) {
                     return Ok(Some(Hint::Id));
                 }
-                position(&|index| index.spec.has_key(key)).map(Some)
+                let is_it = |index: &Index| !index.spec.hidden && index.spec.has_key(key);
+                let mut found = (0..).zip(&collection.indexes).filter(|(_, index)| is_it(index));
+                match (found.next(), found.next()) {
+                    (Some((position, _)), None) => Ok(Some(Hint::Index(position))),
+                    (Some((_, one)), Some((_, other))) => {
+                        let shown =
+                            |index: &Index| text::value(Value::from(&index.spec.to_document()));
+                        let message = format!(
+                            "error processing query: planner returned error :: caused by :: Hint \
+                             matched multiple indexes, must hint by index name. Matched: {} and {}",
+                            shown(one),
+                            shown(other)
+                        );
+                        Err(Error::invalid(Code::IndexNotFound, message))
+                    }
+                    (None, _) => Err(wrong()),
+                }
             }
             _ => Err(Error::invalid(Code::FailedToParse, "Hint must be a string or an object")),
         }
