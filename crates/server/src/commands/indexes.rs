@@ -1,6 +1,6 @@
 //! `createIndexes` and `dropIndexes`.
 
-use frond_db::catalog::IndexSpec;
+use frond_db::catalog::{IndexSpec, UnknownOptions, ambiguous};
 use frond_db::{Database, Error};
 use frond_doc::{Document, DocumentBuilder, Value, order};
 use frond_query::Code;
@@ -16,11 +16,10 @@ pub fn create(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let indexes = fields.array("indexes")?.ok_or_else(|| fields.missing("indexes"))?;
     check_quorum(&mut fields)?;
-    if fields.boolean("ignoreUnknownIndexOptions")? {
-        let message =
-            "'ignoreUnknownIndexOptions' is not supported by Frond: leave out the options";
-        return Err(Error::invalid(Code::InvalidOptions, message));
-    }
+    let unknown = match fields.boolean("ignoreUnknownIndexOptions")? {
+        true => UnknownOptions::Ignored,
+        false => UnknownOptions::Refused,
+    };
     fields.finish()?;
     let mut specs = Vec::new();
     for value in indexes.iter() {
@@ -30,7 +29,7 @@ pub fn create(request: &Request<'_>) -> Answer {
                 format!("The elements of the 'indexes' array must be objects, but got {found}");
             return Err(Error::invalid(Code::TypeMismatch, message));
         };
-        specs.push(IndexSpec::parse(spec)?);
+        specs.push(IndexSpec::parse_with(spec, unknown)?);
     }
     if specs.is_empty() {
         let message = "Must specify at least one index to create";
@@ -127,9 +126,13 @@ fn check_exist(database: &Database, collection: &str, names: &[String]) -> Resul
 
 fn name_of_key(database: &Database, collection: &str, key: Document<'_>) -> Result<String, Error> {
     let indexes = database.list_indexes(collection)?;
-    let found =
-        indexes.into_iter().find(|index| order::compare_documents(index.key.view(), key).is_eq());
-    found.map(|index| index.name).ok_or_else(|| {
+    let is_it = |index: &IndexSpec| order::compare_documents(index.key.view(), key).is_eq();
+    let mut found = indexes.into_iter().filter(is_it);
+    let first = found.next();
+    if let (Some(first), Some(second)) = (&first, found.next()) {
+        return Err(ambiguous(Value::Document(key), [&first.name, &second.name]));
+    }
+    first.map(|index| index.name).ok_or_else(|| {
         let message = format!("can't find index with key: {key:?}");
         Error::invalid(Code::IndexNotFound, message)
     })

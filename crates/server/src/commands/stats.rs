@@ -133,19 +133,16 @@ pub fn data_size(request: &Request<'_>) -> Answer {
     let started = request.operation.elapsed();
     let (database, collection) = split_namespace(namespace)?;
     check_collection_name(database, collection)?;
-    if database != request.database_name {
-        let message = format!("'{namespace}' is not in database '{}'", request.database_name);
-        return Err(Error::invalid(Code::InvalidNamespace, message));
-    }
+    let database = request.database_named(database)?;
     if min.is_some() != max.is_some() || key.is_some() && min.is_none() {
         let message =
             "either both 'min' and 'max' must be given, or neither, and 'keyPattern' with them";
         return Err(Error::invalid(Code::BadValue, message));
     }
     let (size, count) = match (min, max) {
-        (Some(min), Some(max)) => size_between(request, collection, key, (min, max))?,
+        (Some(min), Some(max)) => size_between(request, (&*database, collection), key, (min, max))?,
         _ => {
-            let stats = request.database()?.collection_stats(collection)?;
+            let stats = database.collection_stats(collection)?;
             (number_of(&stats, "size"), number_of(&stats, "count"))
         }
     };
@@ -163,7 +160,7 @@ pub fn data_size(request: &Request<'_>) -> Answer {
 /// `min` has.
 fn size_between(
     request: &Request<'_>,
-    collection: &str,
+    (database, collection): (&Database, &str),
     key: Option<Document<'_>>,
     (min, max): (Document<'_>, Document<'_>),
 ) -> Result<(i64, i64), Error> {
@@ -181,7 +178,7 @@ fn size_between(
         ..FindRequest::default()
     };
     let (mut bytes, mut count) = (0, 0);
-    for document in request.database()?.find(collection, &search)? {
+    for document in database.find(collection, &search)? {
         request.operation.check()?;
         bytes += i64::try_from(document?.as_bytes().len()).unwrap_or(i64::MAX);
         count += 1;
