@@ -320,7 +320,7 @@ fn old_binaries_come_back_as_they_were() {
     let shop = shop();
     // `b: BinData(2, ...)` whose inner length is 9, and there is one byte behind it.
     let bytes = b"\x1b\0\0\0\x10_id\0\x01\0\0\0\x05b\0\x05\0\0\0\x02\x09\0\0\0x\0";
-    let document = DocumentBuf::validated(bytes.to_vec()).expect("it is BSON");
+    let document = DocumentBuf::validated(bytes.to_vec().into()).expect("it is BSON");
     assert_eq!(try_insert(&shop, "things", std::slice::from_ref(&document)).count, 1);
     let found = run(&shop, "things", &request("{}")).expect("found");
     assert_eq!(found, [document]);

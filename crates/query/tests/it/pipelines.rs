@@ -300,7 +300,6 @@ fn fields_are_added_in_place_and_removed() {
         (r#"[{"$unset": [1]}]"#, "!31120"),
         (r#"[{"$unset": 1}]"#, "!31002"),
         (r#"[{"$unset": "a\u0000b"}]"#, "!16411"),
-        (r#"[{"$addFields": {}}]"#, "!40177"),
         (r#"[{"$addFields": 1}]"#, "!40272"),
         (r#"[{"$set": {"a": {}}}]"#, "!40180"),
         (r#"[{"$limit": 1}, {"$replaceRoot": {"newRoot": "$size"}}]"#, r#"[{"h": 1, "w": 2}]"#),

@@ -51,7 +51,7 @@ const TABLES: &[(&str, &[Row])] = &[
         ("missing", MIXED, r#"{"$addFields": {"a": "$none"}}, {"$limit": 1}"#, "[{}]"),
         ("type", MIXED, r#"{"$addFields": 1}"#, "!40272"),
         ("missing", NUMBERS, r#"{"$addFields": {}}, {"$limit": 1}"#, r#"[{"a": 3}]"#),
-        ("reference", r#"[{"a": {"$ref": "c", "$id": 7, "$db": "d"}}]"#, r#"{"$addFields": {"b": "$a.$id", "c": ["$a.$ref", "$$ROOT.a.$db"]}}, {"$project": {"b": 1, "c": 1, "a.$id": 1}}"#, r#"[{"a": {"$id": 7}, "b": 7, "c": ["c", "d"]}]"#),
+        ("reference", r#"[{"a": {"$literal": {"$ref": "c", "$id": 7, "$db": "d"}}}]"#, r#"{"$addFields": {"b": "$a.$id", "c": ["$a.$ref", "$$ROOT.a.$db"]}}, {"$project": {"b": 1, "c": 1, "a.$id": 1}}"#, r#"[{"a": {"$id": 7}, "b": 7, "c": ["c", "d"]}]"#),
         ("reference", MIXED, r#"{"$addFields": {"b": "$a.$other"}}"#, "!16410"),
         ("type", MIXED, r#"{"$addFields": {"b": {}}}"#, "!40180"),
         ("type", MIXED, r#"{"$addFields": {"b": 1, "b.c": 1}}"#, "!40176"),
