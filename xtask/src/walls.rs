@@ -62,15 +62,15 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "doc",
-        rooms: "error value decimal raw field_scan validate document builder key normalise \
+        rooms: "error value reference decimal raw field_scan validate document builder key normalise \
                 field_index pieces path extended_json order",
         gate: None,
-        upward: 10,
-        in_rings: 12,
+        upward: 12,
+        in_rings: 13,
     },
     Walls {
         name: "query",
-        rooms: "code error metadata memory text sort_field number collation keys sort feature \
+        rooms: "code error metadata memory large text sort_field number collation keys sort feature \
                 geometry regex search expression filter update projection accumulator index planner \
                 pipeline reference",
         gate: None,

@@ -9,8 +9,9 @@
 //!    the log before, or durable: it was visible when the transaction began. Other chunks that the
 //!    store has already may not be durable: if they are many, the store is synced instead.
 //! 3. An update by operators goes piece by piece where it can ([`update`]), and over the whole
-//!    document otherwise; both give the same bytes and the same head. So does an update by stages
-//!    that set or remove outermost fields, and `$out` of such ([`stages`]).
+//!    document otherwise; both give the same bytes and the same head. An update by stages, a
+//!    pipeline, a projection are given the document with references ([`crate::collection`]), and
+//!    what they make is stored with those ([`value_of_referring`]).
 //! 4. A document that comes as a stream is put into the store before its transaction
 //!    ([`gathered`]).
 
@@ -18,16 +19,19 @@ pub(crate) mod every;
 pub(crate) mod gathered;
 mod ordered;
 pub(crate) mod recorder;
-pub(crate) mod stages;
 pub(crate) mod update;
 
 use std::sync::LazyLock;
 
 use frond_doc::DocumentBuf;
 use frond_doc::pieces::cache::{CACHE_BYTES, LargeDocuments};
-use frond_doc::pieces::{LargeDocument, PiecesError, build};
+use frond_doc::pieces::{
+    LargeDocument, PiecesError, build, build_referring, has_references, whole,
+};
 use frond_store::ChunkStore;
 use frond_tree::{Content, TreeError, TreeFormat, Value};
+
+use crate::error::Error;
 
 /// Documents up to this are kept in memory as they were put together.
 pub(crate) const KEPT_BYTES_MAX: u64 = 1 << 20;
@@ -81,20 +85,33 @@ pub(crate) fn read(
     DOCUMENTS.read(store, large).map_err(|error| damaged(&large.value(), error))
 }
 
-/// These outermost fields of a large document that is kept in memory whole once it was read, or all
-/// of it: what costs less.
-pub(crate) fn read_in_part(
+/// A whole large document, if it was read before and kept.
+pub(crate) fn known(large: &LargeDocument) -> Option<DocumentBuf> {
+    DOCUMENTS.known(large)
+}
+
+/// As [`value_of`], of a document that may have references to what the store has, made in the same
+/// repository.
+pub(crate) fn value_of_referring(
     store: &dyn ChunkStore,
-    large: &LargeDocument,
-    names: &[&[u8]],
-) -> Result<DocumentBuf, TreeError> {
-    if let Some(known) = DOCUMENTS.known(large) {
-        return Ok(known);
+    format: TreeFormat,
+    document: &DocumentBuf,
+) -> Result<Value, Error> {
+    if !has_references(document.view()) {
+        return Ok(value_of(store, format, document)?);
     }
-    let short = large.project_short(store, names);
-    match short.map_err(|error| damaged(&large.value(), error))? {
-        Some(short) => Ok(short),
-        None => read(store, large),
+    if let Some(large) = build_referring(store, format, document.view())? {
+        return Ok(large.value());
+    }
+    let whole = whole(store, document.view()).map_err(unreadable)?;
+    Ok(value_of(store, format, &whole)?)
+}
+
+/// What pieces that can't be read fail with.
+pub(crate) fn unreadable(error: PiecesError) -> Error {
+    match error {
+        PiecesError::Tree(error) => error.into(),
+        error => Error::damaged(error.to_string()),
     }
 }
 

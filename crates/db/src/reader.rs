@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use frond_doc::DocumentBuf;
 use frond_doc::field_index::cache::{CACHE_BYTES, FieldIndexes};
-use frond_doc::pieces::LargeDocument;
+use frond_doc::pieces::{LargeDocument, PiecesError};
 use frond_engine::{Engine, EngineError, EntryCursor, Snapshot, Transaction};
 use frond_store::ChunkStore;
 use frond_tree::{Bounds, Content, Cursor, Direction, Entry, EntryRef, Tree, Value};
@@ -230,16 +230,15 @@ impl<'a> Reader<'a> {
         self.with_store(|store| Ok(large::read(store, large)?))
     }
 
-    /// Some of a large document's outermost fields, or all of it: see [`large::read_in_part`].
+    /// Reads pieces of large documents.
     ///
     /// # Errors
     /// As [`Reader::get`].
-    pub fn document_in_part(
+    pub fn read_pieces<T>(
         &self,
-        large: &LargeDocument,
-        names: &[&[u8]],
-    ) -> Result<DocumentBuf, Error> {
-        self.with_store(|store| Ok(large::read_in_part(store, large, names)?))
+        read: impl FnOnce(&dyn ChunkStore) -> Result<T, PiecesError>,
+    ) -> Result<T, Error> {
+        self.with_store(|store| read(store).map_err(large::unreadable))
     }
 
     /// Reads some of a large document's outermost fields.

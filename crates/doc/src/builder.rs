@@ -5,6 +5,7 @@
 
 use crate::document::{Document, DocumentBuf};
 use crate::raw::RawElement;
+use crate::reference::REFERENCE_BYTES;
 use crate::value::{Value, ValueBuf};
 
 /// Builds one document; nested ones through `begin_document`, `begin_array` and `end`.
@@ -51,7 +52,7 @@ impl DocumentBuilder {
 
     /// Appends a field. `name` must hold no NUL (debug-asserted; the wire and JSON refuse them).
     pub fn append(&mut self, name: &str, value: Value<'_>) -> &mut DocumentBuilder {
-        self.begin_element(value.element_type() as u8, name);
+        self.begin_element(value.type_byte(), name);
         append_value(&mut self.bytes, value);
         self
     }
@@ -217,6 +218,7 @@ pub(crate) fn append_value(bytes: &mut Vec<u8>, value: Value<'_>) {
         Value::Timestamp(timestamp) => bytes.extend_from_slice(&timestamp.0.to_le_bytes()),
         Value::Int64(number) => bytes.extend_from_slice(&number.to_le_bytes()),
         Value::Decimal128(number) => bytes.extend_from_slice(&number.0),
+        Value::Reference(reference) => bytes.extend_from_slice(reference.as_bytes()),
         Value::Undefined | Value::Null | Value::MinKey | Value::MaxKey => {}
     }
 }
@@ -238,6 +240,7 @@ pub(crate) fn value_bytes(value: Value<'_>) -> usize {
         Value::Int32(_) => 4,
         Value::Double(_) | Value::DateTime(_) | Value::Timestamp(_) | Value::Int64(_) => 8,
         Value::Decimal128(_) => 16,
+        Value::Reference(_) => REFERENCE_BYTES,
         Value::Undefined | Value::Null | Value::MinKey | Value::MaxKey => 0,
     }
 }

@@ -107,6 +107,7 @@ fn tags(kind: ElementType) -> (u8, u8) {
         ElementType::Timestamp => tag::TIMESTAMP,
         ElementType::MinKey => tag::MIN_KEY,
         ElementType::MaxKey => tag::MAX_KEY,
+        ElementType::Reference => unreachable!("what has a key was read"),
     };
     (only, only)
 }

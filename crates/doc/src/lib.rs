@@ -19,10 +19,12 @@ pub mod order;
 pub mod path;
 pub mod pieces;
 pub mod raw;
+pub mod reference;
 pub mod validate;
 pub mod value;
 
 pub use builder::DocumentBuilder;
 pub use document::{Array, Document, DocumentBuf};
 pub use error::DocError;
+pub use reference::Reference;
 pub use value::{Binary, Decimal128, ElementType, ObjectId, Regex, Timestamp, Value, ValueBuf};

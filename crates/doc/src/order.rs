@@ -37,7 +37,14 @@ pub fn type_order(kind: ElementType) -> u8 {
         JavaScript => 60,
         JavaScriptWithScope => 65,
         MaxKey => 127,
+        Reference => unresolved(),
     }
+}
+
+/// What is compared must be there.
+#[cold]
+fn unresolved() -> ! {
+    panic!("a value is compared whose reference nobody resolved")
 }
 
 /// Compares two values as MongoDB sorts them: first by the order of their types (MinKey; undefined;
@@ -46,6 +53,7 @@ pub fn type_order(kind: ElementType) -> u8 {
 /// four types compare exactly by mathematical value; NaN equals NaN and is the least number.
 pub fn compare(left: Value<'_>, right: Value<'_>) -> Ordering {
     match (left, right) {
+        (Value::Reference(_), _) | (_, Value::Reference(_)) => unresolved(),
         (
             Value::String(left) | Value::Symbol(left),
             Value::String(right) | Value::Symbol(right),

@@ -27,16 +27,18 @@ mod input;
 mod item;
 mod output;
 mod read;
+mod shallow;
 mod writer;
 
 use frond_store::ChunkHash;
 use frond_tree::{Content, Sequence, TreeError, TreeFormat, Value};
 
-pub use build::build;
+pub use build::{build, build_referring};
 pub use edit::{Edited, Element, Splice};
 pub use input::read_bson;
 pub use item::Item;
 pub use read::{Found, Part};
+pub use shallow::{has_deepened, has_references, open, whole, whole_bytes};
 pub use writer::Writer;
 
 use crate::error::DocError;
@@ -112,6 +114,11 @@ impl LargeDocument {
     pub fn in_format(&self, format: TreeFormat) -> LargeDocument {
         let sequence = Sequence { format: piece_format(format), ..self.root.sequence };
         LargeDocument { root: Container { sequence, ..self.root } }
+    }
+
+    /// The format of trees that may hold what is made of it.
+    pub fn format(&self) -> TreeFormat {
+        self.root.sequence.format
     }
 
     /// How long its BSON is.

@@ -6,6 +6,7 @@
 //! for the value found alone. Bytes that aren't BSON end a scan early; nothing here panics.
 
 use crate::document::{Array, Document};
+use crate::reference::{REFERENCE_BYTES, Reference};
 use crate::value::{Binary, Decimal128, ElementType, ObjectId, Regex, Timestamp, Value};
 
 /// One element: its type, its name, and the bytes of its value.
@@ -209,6 +210,7 @@ const fn sizes() -> [ValueSize; 256] {
                 ObjectId => ValueSize::Fixed(12),
                 Boolean => ValueSize::Fixed(1),
                 Decimal128 => ValueSize::Fixed(16),
+                Reference => ValueSize::Fixed(REFERENCE_BYTES as u8),
                 Undefined | Null | MinKey | MaxKey => ValueSize::Fixed(0),
                 String | JavaScript | Symbol => ValueSize::Prefixed(4),
                 Document | Array | JavaScriptWithScope => ValueSize::Prefixed(0),
@@ -308,6 +310,7 @@ pub(crate) fn decode_value(kind: ElementType, bytes: &[u8]) -> Option<Value<'_>>
         ElementType::Decimal128 => Value::Decimal128(Decimal128(array_at(bytes, 0)?)),
         ElementType::MinKey => Value::MinKey,
         ElementType::MaxKey => Value::MaxKey,
+        ElementType::Reference => Value::Reference(Reference::decode(bytes)?),
     })
 }
 

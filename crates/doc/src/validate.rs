@@ -63,6 +63,7 @@ fn check_document(bytes: &[u8], start: usize, depth: Depth) -> Result<(), DocErr
     let mut position = size_of::<i32>();
     while let Some(&kind) = content.get(position) {
         let kind = kind_of(kind)
+            .filter(|kind| *kind != ElementType::Reference)
             .ok_or_else(|| invalid(start + position, format!("unknown type 0x{kind:02x}")))?;
         let name_offset = position + 1;
         let name = name_at(content, name_offset)
@@ -111,6 +112,7 @@ fn check_value(
             other => Err(invalid(offset, format!("boolean of 0x{other:02x}, expected 0 or 1"))),
         },
         ElementType::Regex => check_text(value, offset),
+        ElementType::Reference => Err(invalid(offset, "a reference from outside")),
         ElementType::DbPointer => check_string(&value[..value.len() - 12], offset),
         ElementType::JavaScriptWithScope => {
             let scope_offset = length_at(value, 4).and_then(|bytes| bytes.checked_add(8));

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::document::{Array, Document, DocumentBuf};
+use crate::reference::Reference;
 
 /// BSON's type byte. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,6 +29,8 @@ pub enum ElementType {
     Timestamp = 0x11,
     Int64 = 0x12,
     Decimal128 = 0x13,
+    /// No BSON: a value that lies in the store ([`crate::reference`]). Never stored or sent.
+    Reference = 0x14,
     MinKey = 0xff,
     MaxKey = 0x7f,
 }
@@ -56,6 +59,7 @@ impl ElementType {
             0x11 => Timestamp,
             0x12 => Int64,
             0x13 => Decimal128,
+            0x14 => Reference,
             0xff => MinKey,
             0x7f => MaxKey,
             _ => return None,
@@ -85,6 +89,7 @@ impl ElementType {
             Timestamp => "timestamp",
             Int64 => "long",
             Decimal128 => "decimal",
+            Reference => "reference",
             MinKey => "minKey",
             MaxKey => "maxKey",
         }
@@ -166,10 +171,12 @@ pub enum Value<'a> {
     Decimal128(Decimal128),
     MinKey,
     MaxKey,
+    /// One that lies in the store.
+    Reference(Reference<'a>),
 }
 
 impl<'a> Value<'a> {
-    /// The value's type.
+    /// The value's type; of a reference that of what it stands for.
     pub fn element_type(&self) -> ElementType {
         match self {
             Value::Double(_) => ElementType::Double,
@@ -193,6 +200,15 @@ impl<'a> Value<'a> {
             Value::Decimal128(_) => ElementType::Decimal128,
             Value::MinKey => ElementType::MinKey,
             Value::MaxKey => ElementType::MaxKey,
+            Value::Reference(reference) => reference.kind(),
+        }
+    }
+
+    /// The type byte of the value's element.
+    pub(crate) fn type_byte(&self) -> u8 {
+        match self {
+            Value::Reference(_) => ElementType::Reference as u8,
+            other => other.element_type() as u8,
         }
     }
 

@@ -103,6 +103,13 @@ enum Kind {
     TopN,
 }
 
+impl Kind {
+    /// Whether values are kept as they are, and not looked at.
+    fn carries(self) -> bool {
+        matches!(self, Kind::First | Kind::FirstN | Kind::Last | Kind::LastN | Kind::Push)
+    }
+}
+
 /// What is evaluated over each document.
 #[derive(Clone, Debug)]
 enum Input {
@@ -125,9 +132,11 @@ pub(crate) struct Accumulator {
 impl Accumulator {
     /// Whether both are given the same value of each document, which is a field's.
     pub(crate) fn has_value_of(&self, other: &Accumulator) -> bool {
+        let other_kind = other.kind;
         match (&self.input, &other.input) {
             (Input::One(own), Input::One(other)) => {
-                own.field().is_some() && own.field() == other.field()
+                let is_same = own.field().is_some() && own.field() == other.field();
+                is_same && self.kind.carries() == other_kind.carries()
             }
             _ => false,
         }
@@ -146,6 +155,7 @@ impl Accumulator {
     pub(crate) fn value<'a>(&'a self, scope: &Scope<'a>) -> Result<Evaluated<'a>, QueryError> {
         match &self.input {
             Input::Nothing => Ok(Evaluated::NULL),
+            Input::One(expression) if self.kind.carries() => expression.carry_in(scope),
             Input::One(expression) => expression.evaluate_in(scope),
             Input::Sorted(output, by) => {
                 let output = output.evaluate_in(scope)?;

@@ -141,6 +141,25 @@ impl Expression {
         self.0.field()
     }
 
+    /// As [`Expression::evaluate`], where what comes out may be a reference, or hold some.
+    pub(crate) fn carry(
+        &self,
+        document: Document<'_>,
+        variables: &Variables,
+    ) -> Result<Option<ValueBuf>, QueryError> {
+        let scope = Scope::new(document, variables);
+        let evaluated = self.0.carry(&scope)?;
+        if let Some(value) = evaluated.value() {
+            check_depth(value, 2)?;
+        }
+        Ok(evaluated.into_buf())
+    }
+
+    /// As [`Expression::evaluate_in`], where what comes out may be a reference, or hold some.
+    pub(crate) fn carry_in<'a>(&'a self, scope: &Scope<'a>) -> Result<Evaluated<'a>, QueryError> {
+        self.0.carry(scope)
+    }
+
     /// Evaluates where the caller copies the value on.
     pub(crate) fn evaluate_in<'a>(
         &'a self,

@@ -40,6 +40,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::geometry::near::{Distance, Near};
+use crate::large::Asked;
 use crate::memory::RequestMemory;
 use crate::metadata::Metadata;
 use crate::search::{TextMatcher, TextSearch};
@@ -309,6 +310,12 @@ impl Filter {
     pub fn paths(&self) -> Option<Vec<&str>> {
         let mut paths = Vec::new();
         self.root.add_paths(&mut paths).then_some(paths)
+    }
+
+    /// At what of documents the filter looks by itself: its expressions open what they want.
+    pub fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        if self.root.ask(&mut asked) { asked } else { Asked::all() }
     }
 
     /// The paths that the filter asks for, whatever else it asks.

@@ -16,6 +16,7 @@ pub mod filter;
 mod geometry;
 pub mod index;
 mod keys;
+pub mod large;
 pub mod memory;
 pub mod metadata;
 mod number;

@@ -62,13 +62,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use frond_doc::document::DOCUMENT_BYTES_MAX;
-use frond_doc::{Array, Document, DocumentBuf};
+use frond_doc::pieces::{has_deepened, whole_bytes};
+use frond_doc::{Array, Document, DocumentBuf, Value};
 
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::expression::{Variables, undefined};
+use crate::expression::{Variables, check_depth, undefined};
 use crate::filter::Filter;
+use crate::large::{Asked, Depth, Large};
 use crate::metadata::{self, Metadata, MetadataKind};
 use crate::sort::SortPattern;
 use stage::{Context, Rows, Stage};
@@ -92,7 +94,8 @@ const RESULT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 /// What stages want of the database: other collections, by reading or writing.
 pub trait Collections: Send + Sync {
     /// The documents of `collection` (in database `database`, where given) that pass `filter`; an
-    /// absent collection has none. May use an index.
+    /// absent collection has none. May use an index. They may have references for long values that
+    /// the request's variables read ([`crate::large`]).
     ///
     /// # Errors
     /// As the stage says it: the collection, or what its search asks for, isn't there or can't be
@@ -104,7 +107,8 @@ pub trait Collections: Send + Sync {
         filter: &Filter,
     ) -> Result<Documents<'static>, QueryError>;
 
-    /// Replaces `collection` by `documents`: `$out`.
+    /// Replaces `collection` by `documents`: `$out`. They may have references for long values,
+    /// which are stored again as they are.
     ///
     /// # Errors
     /// What a document or the collection is refused for, by MongoDB's codes; what `documents` fails
@@ -248,7 +252,9 @@ impl Pipeline {
         let context = Context { variables, collections, resources, wanted, metadata };
         let input: Documents<'_> = Box::new(std::iter::once(Ok(document.to_buf())));
         let mut made = self.clone().run_in(input, &context)?;
-        made.next().unwrap_or_else(|| Ok(DocumentBuf::empty()))
+        let made = made.next().unwrap_or_else(|| Ok(DocumentBuf::empty()))?;
+        // It is compared.
+        context.variables.large().open_document(&of_id(), made)
     }
 
     /// Refuses variables that nobody binds.
@@ -290,6 +296,14 @@ impl Pipeline {
         let found = self.stages.first().and_then(|stage| stage.geo_near()).cloned()?;
         self.stages.remove(0);
         Some(found.with_metadata(self.metadata))
+    }
+
+    /// Whether documents come out as they went in, or not at all: who needs them needs them whole.
+    pub fn chooses_only(&self) -> bool {
+        let passes = |stage: &Arc<dyn Stage>| {
+            stage.filter().is_some() || matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_))
+        };
+        self.stages.iter().all(passes)
     }
 
     /// The order of a leading `$sort`, and how many documents the stages after it read at most, if
@@ -405,8 +419,13 @@ impl Pipeline {
         let resources = collections.resources();
         let (wanted, metadata) = (None, self.metadata);
         let context = Context { variables, collections, resources, wanted, metadata };
+        let large = context.variables.large().clone();
         let documents = self.run_in(input, &context)?;
-        Ok(bounded(documents))
+        let documents = bounded(documents, &large);
+        if !large.is_met() {
+            return Ok(documents);
+        }
+        Ok(Box::new(documents.map(move |document| large.open_document(&Asked::all(), document?))))
     }
 
     /// Runs the stages as a part of another pipeline.
@@ -424,6 +443,7 @@ impl Pipeline {
         for (position, stage) in self.stages.iter().enumerate() {
             let wanted = wanted(&self.stages[position + 1..]);
             let context = Context { wanted, ..context.clone() };
+            input = input.with(stage.asked(), context.variables.large());
             input = match input {
                 input if carries && matches!(stage.rows(), Rows::Same) => {
                     Input::Documents(carried::through(stage, input.into_documents(), &context)?)
@@ -437,6 +457,31 @@ impl Pipeline {
         let made = input.into_documents();
         Ok(if carries { Box::new(made.map(|made| Ok(metadata::strip(made?)))) } else { made })
     }
+}
+
+/// The `_id` alone.
+fn of_id() -> Asked {
+    let mut asked = Asked::default();
+    asked.add("_id", Depth::Whole);
+    asked
+}
+
+/// Documents that are to be stored: none is nested too deep once it is whole.
+fn storable<'a>(documents: Documents<'a>, large: &Large) -> Documents<'a> {
+    let bounded = bounded(documents, large);
+    if !large.is_met() {
+        return bounded;
+    }
+    let large = large.clone();
+    Box::new(bounded.map(move |document| {
+        let document = document?;
+        if !has_deepened(document.view()) {
+            return Ok(document);
+        }
+        let whole = large.open_document(&Asked::all(), document)?;
+        check_depth(Value::Document(whole.view()), 1)?;
+        Ok(whole)
+    }))
 }
 
 /// How many documents `stages` read at most, if they tell.
@@ -453,12 +498,17 @@ fn wanted(stages: &[Arc<dyn Stage>]) -> Option<usize> {
     None
 }
 
-/// Refuses results that are too large, and ends after the first error.
-fn bounded(documents: Documents<'_>) -> Documents<'_> {
-    let checked = documents.map(|document| {
+/// Refuses results that are too large, and ends after the first error. What references stand for is
+/// counted, and not read.
+fn bounded<'a>(documents: Documents<'a>, large: &Large) -> Documents<'a> {
+    let may_refer = large.is_met();
+    let checked = documents.map(move |document| {
         let document = document?;
-        let bytes = document.as_bytes().len();
-        if bytes <= RESULT_BYTES_MAX {
+        let bytes = match may_refer {
+            true => whole_bytes(document.view()),
+            false => document.as_bytes().len() as u64,
+        };
+        if bytes <= RESULT_BYTES_MAX as u64 {
             return Ok(document);
         }
         let message = format!(

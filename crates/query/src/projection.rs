@@ -17,6 +17,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
 use crate::filter::Filter;
+use crate::large::{Asked, Depth, Large};
 use crate::metadata::Metadata;
 
 /// A parsed projection.
@@ -152,6 +153,21 @@ impl Projection {
         is_plain.then(|| fields.iter().map(|(name, _)| name.as_bytes()))
     }
 
+    /// At what of documents the projection looks by itself: its expressions open what they want.
+    pub fn asked(&self, filter: &Filter) -> Asked {
+        let mut asked = Asked::default();
+        if self.positional.is_some() {
+            asked.add_all(&filter.asked());
+        }
+        self.root.ask(&mut asked);
+        asked
+    }
+
+    /// Who reads what references stand for.
+    pub fn large(&self) -> &Large {
+        self.variables.large()
+    }
+
     /// The paths that decide the result; `None` if others may.
     pub fn paths(&self) -> Option<Vec<String>> {
         if self.kind != Kind::Inclusion || self.positional.is_some() {
@@ -183,6 +199,21 @@ impl Tree {
 
     fn get(&self, name: &[u8]) -> Option<&Node> {
         self.fields.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, node)| node)
+    }
+
+    fn ask(&self, asked: &mut Asked) {
+        for (name, node) in &self.fields {
+            let field = asked.field(name);
+            match node {
+                Node::Include | Node::Exclude | Node::Computed(_) => {}
+                Node::Slice(_) | Node::Positional => field.look(Depth::Level),
+                Node::ElementMatch(_) => field.look(Depth::Whole),
+                Node::Inner(tree) => {
+                    field.look(Depth::Level);
+                    tree.ask(field);
+                }
+            }
+        }
     }
 
     /// Adds the paths of what stays; `None` if something is computed.

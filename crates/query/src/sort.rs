@@ -9,6 +9,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
+use crate::large::{Asked, Depth};
 use crate::metadata::{Metadata, MetadataKind};
 use crate::sort_field::REFERENCE_NAMES;
 pub use crate::sort_field::SortField;
@@ -24,6 +25,13 @@ pub struct SortPattern {
 }
 
 impl SortPattern {
+    /// At what of documents a sort looks.
+    pub fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        self.fields.iter().for_each(|field| asked.add(&field.path, Depth::Whole));
+        asked
+    }
+
     /// Parses `{field: 1 | -1, ...}`. `$natural` is the order of `_id`, in which documents lie.
     ///
     /// # Errors

@@ -63,6 +63,8 @@ fn write_value(out: &mut String, value: Value<'_>) {
         Value::Decimal128(number) => write!(out, "{}", decimal::to_string(number)),
         Value::MinKey => write!(out, "MinKey"),
         Value::MaxKey => write!(out, "MaxKey"),
+        // Long, and not read for a message.
+        Value::Reference(_) => write!(out, "..."),
     };
     written.expect("writing to a string can't fail");
 }

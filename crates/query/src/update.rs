@@ -36,6 +36,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
+use crate::large::Large;
 use crate::text;
 use array_filters::ArrayFilters;
 use assign::Rename;
@@ -172,6 +173,15 @@ impl Update {
     pub fn with_variables(mut self, variables: &Variables) -> Update {
         if let Form::Operators(operators) = &mut self.form {
             operators.bind(variables.clone());
+        }
+        self
+    }
+
+    /// The same for documents whose references `large` reads: an update by stages looks at them
+    /// through it.
+    pub fn with_large(mut self, large: &Large) -> Update {
+        if let Form::Pipeline(pipeline) = &mut self.form {
+            pipeline.read_by(large);
         }
         self
     }

@@ -2,40 +2,37 @@
 //!
 //! The pipeline's stages are `frond_query`'s. Here they get their documents: those of a leading
 //! `$match` by the planner, those of other collections (`$lookup`) at the same snapshot, of other
-//! branches too (`shop@feature`). Stages speak of errors in MongoDB's codes only; so that damage or
-//! a full disk keeps its kind, the first such error is put aside and the cursor gives it out.
+//! branches too (`shop@feature`). Large documents come with references for their long values
+//! ([`crate::collection::handles`]), unless whoever gets them needs all of them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use frond_doc::{Array, Document, DocumentBuf, Value};
 use frond_engine::Durability;
 use frond_query::expression::Variables;
 use frond_query::index::FieldKind;
+use frond_query::large::{Asked, Large};
 use frond_query::pipeline::{
     Collections, Documents, GeoNear, Input, LentRows, Merge, Pipeline, Resources, Visit,
 };
 use frond_query::{Code, Filter, QueryError};
 
-use crate::collection::copy::{Copy, CopySource};
 use crate::collection::find::{Search, collation_of};
+use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::Order;
+use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Row, Scan};
 use crate::collection::{AggregateRequest, Cursor, view};
 use crate::database::Database;
 use crate::definition::view::View;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::name;
 use crate::reader::Reader;
 use crate::schema::Collection;
 use crate::transaction::not_in_transaction;
 
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: usize = 64;
-
-/// The first error that isn't a query's.
-#[derive(Clone, Default)]
-struct PutAside(Arc<Mutex<Option<Error>>>);
 
 /// The database as a pipeline's stages see it.
 #[derive(Clone)]
@@ -45,6 +42,10 @@ struct Stages {
     put_aside: PutAside,
     resources: Resources,
     interrupt: Interrupt,
+    /// Who reads the references of documents.
+    large: Large,
+    /// Whether what comes out is stored.
+    stores: bool,
     /// How many views the stages stand in.
     view_depth: usize,
 }
@@ -77,6 +78,8 @@ impl Database {
             put_aside: put_aside.clone(),
             resources: self.resources_of(request, &put_aside),
             interrupt: request.interrupt.clone(),
+            large: handles(&reader, &put_aside),
+            stores: ends_in_output(stages),
             view_depth: 0,
         });
         let documents = self.run_pipeline(&reader, collection, stages, request, variables, context);
@@ -107,7 +110,7 @@ impl Database {
         };
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
         let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
-        let variables = variables.with_collation(collation);
+        let variables = variables.with_collation(collation).with_large(context.large.clone());
         if let Some((database, _)) = pipeline.output() {
             if self.transaction().is_some() {
                 return Err(not_in_transaction("a pipeline that writes its output"));
@@ -156,25 +159,13 @@ impl Database {
                     }
                     None => {
                         let search = Search::of(&filter, hint);
-                        self.stream(reader, collection, search, &context)?.0.into_documents()
+                        self.stream(reader, collection, search, None, &context)?.0.into_documents()
                     }
                 };
                 near.run(&path, places, &context.resources).into()
             }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
-                if let Some((database, target)) = pipeline.output()
-                    && let Some(copy) = Copy::of(stages, &variables, self.update_context())?
-                {
-                    let hint = request.hint.as_ref();
-                    let interrupt = &context.interrupt;
-                    let from = CopySource { reader, collection, filter: &filter, hint, interrupt };
-                    let database = self.output_database(database.as_deref())?;
-                    name::check_collection(database.repository_name(), &target)?;
-                    if self.copy(&copy, &from, &database, &target)? {
-                        return Ok(Box::new(std::iter::empty()));
-                    }
-                }
                 let (order, limit) = pipeline.leading_order();
                 let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
                 let order = order.with_collation(variables.collation());
@@ -184,7 +175,16 @@ impl Database {
                     needs: pipeline.needs(),
                     ..Search::of(&filter, request.hint.as_ref())
                 };
-                let (input, gives_order) = self.stream(reader, collection, search, &context)?;
+                let lazily = match pipeline.output() {
+                    None if pipeline.chooses_only() => None,
+                    _ => Some(Lazily::new(&context.large, !context.stores)),
+                };
+                let lazily = match (lazily, pipeline.needs()) {
+                    (Some(lazily), Some(paths)) => Some(lazily.only(&paths)),
+                    (lazily, _) => lazily,
+                };
+                let (input, gives_order) =
+                    self.stream(reader, collection, search, lazily, &context)?;
                 if gives_order {
                     pipeline.drop_order();
                 }
@@ -199,12 +199,14 @@ impl Database {
     }
 
     /// The documents of a collection that are looked for, for stages, and whether they come in the
-    /// order that was asked for.
+    /// order that was asked for. Large ones come `lazily` if who gets them reads references, which
+    /// must be of the request's own repository: they may be stored there again.
     fn stream(
         &self,
         reader: &Reader<'static>,
         collection: &str,
         search: Search<'_>,
+        lazily: Option<Lazily>,
         context: &Stages,
     ) -> Result<(Input<'static>, bool), Error> {
         let (filter, order) = (search.filter.clone(), search.order.clone());
@@ -220,6 +222,10 @@ impl Database {
         let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
         let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
             .interrupted_by(&interrupt);
+        let is_own = self.repository_name() == context.database.repository_name();
+        if let Some(lazily) = lazily.filter(|_| is_own && context.large.is_met()) {
+            scan = scan.lazily(lazily);
+        }
         // Of a few the scores are computed faster than all are read.
         if reads_all {
             scan = scan.scored_by_entries(context.resources.reservation());
@@ -258,13 +264,15 @@ impl Database {
         }
         let variables = self.parse_variables(None, &context.interrupt)?;
         let variables = variables.with_collation(view.collation.clone());
+        let variables = variables.with_large(context.large.clone());
         let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
         let left = pipeline.append_filter(filter);
         let input = if pipeline.is_source() {
             Input::Documents(Box::new(std::iter::empty()))
         } else {
             let own = pipeline.take_filter().with_variables(variables.clone());
-            self.stream(reader, &view.on, Search::of(&own, None), &context)?.0
+            let lazily = (!pipeline.chooses_only()).then(|| Lazily::new(&context.large, true));
+            self.stream(reader, &view.on, Search::of(&own, None), lazily, &context)?.0
         };
         let documents = pipeline.run_over(input, variables, Arc::new(context))?;
         let Some(filter) = left else { return Ok(documents) };
@@ -295,6 +303,12 @@ impl Database {
 fn not_at_moment(what: &str) -> Error {
     let message = format!("{what} is not supported by Frond with readConcern level 'snapshot'");
     Error::invalid(Code::InvalidOptions, message)
+}
+
+/// Whether the last stage stores what comes to it.
+fn ends_in_output(stages: Array<'_>) -> bool {
+    let last = stages.iter().last().and_then(|stage| stage.as_document());
+    last.is_some_and(|stage| stage.iter().any(|(name, _)| matches!(name, "$merge" | "$out")))
 }
 
 /// What a scan finds, for stages.
@@ -378,6 +392,19 @@ pub(super) fn geo_path(
     }
 }
 
+impl Stages {
+    /// Documents that are to be stored in `target`: another repository cuts otherwise, so that
+    /// nothing can be referred to there.
+    fn for_repository<'a>(&self, target: &Database, documents: Documents<'a>) -> Documents<'a> {
+        if target.repository_name() == self.database.repository_name() {
+            return documents;
+        }
+        let large = self.large.clone();
+        let all = Asked::all();
+        Box::new(documents.map(move |document| large.open_document(&all, document?)))
+    }
+}
+
 impl Collections for Stages {
     fn find(
         &self,
@@ -389,7 +416,9 @@ impl Collections for Stages {
         database
             .and_then(|database| {
                 let search = Search::of(filter, None);
-                Ok(database.stream(&self.reader, collection, search, self)?.0.into_documents())
+                let lazily = Some(Lazily::new(&self.large, !self.stores));
+                let found = database.stream(&self.reader, collection, search, lazily, self)?;
+                Ok(found.0.into_documents())
             })
             .map_err(|error| self.put_aside.keep(error))
     }
@@ -435,6 +464,7 @@ impl Collections for Stages {
         let database = self.database.output_database(database);
         database
             .and_then(|database| {
+                let documents = self.for_repository(&database, documents);
                 database.replace_collection(collection, documents, Durability::Synced)
             })
             .map_err(|error| self.put_aside.keep(error))
@@ -457,21 +487,5 @@ impl Collections for Stages {
 
     fn resources(&self) -> Resources {
         self.resources.clone()
-    }
-}
-
-impl PutAside {
-    /// Keeps `error` and returns what stages are told instead.
-    fn keep(&self, error: Error) -> QueryError {
-        let told = error.as_query();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get_or_insert(error);
-        told
-    }
-
-    /// The error that was kept, if `error` is what stages were told of it.
-    fn restore(&self, error: Error) -> Error {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.filter(|kept| kept.message == error.message).unwrap_or(error)
     }
 }

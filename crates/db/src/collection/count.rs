@@ -8,7 +8,9 @@ use frond_doc::DocumentBuf;
 
 use crate::collection::FindRequest;
 use crate::collection::find::{Search, collation_of};
+use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::{AccessPath, Order};
+use crate::collection::put_aside::PutAside;
 use crate::collection::scan::Scan;
 use crate::database::Database;
 use crate::error::Error;
@@ -38,7 +40,9 @@ impl Database {
         let found = self.find_collection(&reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
         let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
-        let variables = variables.with_collation(collation);
+        let put_aside = PutAside::default();
+        let large = handles(&reader, &put_aside);
+        let variables = variables.with_collation(collation).with_large(large.clone());
         let filter =
             self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
         let limit = limit.unwrap_or(u64::MAX);
@@ -66,11 +70,14 @@ impl Database {
             .interrupted_by(&request.interrupt);
         if is_counted {
             scan = scan.counting();
+        } else if large.is_met() {
+            scan = scan.lazily(Lazily::new(&large, true).only(&[]));
         }
         scan.visit_asked(&mut |_| {
             count += 1;
             Ok(count < enough)
-        })?;
+        })
+        .map_err(|error| put_aside.restore(error))?;
         Ok(count.min(enough).saturating_sub(skip))
     }
 }

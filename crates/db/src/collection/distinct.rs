@@ -9,13 +9,16 @@ use std::collections::HashSet;
 use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::index::decode;
+use frond_query::large::{Asked, Depth};
 use frond_query::{Code, Collation};
 use frond_store::budget::Reservation;
 
 use crate::catalog::index_entry;
 use crate::collection::FindRequest;
 use crate::collection::find::{Search, collation_of};
+use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::{Access, Order, Source};
+use crate::collection::put_aside::PutAside;
 use crate::collection::scan::Scan;
 use crate::collection::walk::Walk;
 use crate::database::Database;
@@ -73,7 +76,9 @@ impl Database {
         let found = self.find_collection(&reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
         let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
-        let variables = variables.with_collation(collation.clone());
+        let put_aside = PutAside::default();
+        let large = handles(&reader, &put_aside);
+        let variables = variables.with_collation(collation.clone()).with_large(large.clone());
         let filter =
             self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
         let search = Search {
@@ -93,9 +98,15 @@ impl Database {
         }
         let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
             .interrupted_by(&request.interrupt);
+        if large.is_met() {
+            let mut asked = Asked::default();
+            asked.add(path, Depth::Whole);
+            scan = scan.lazily(Lazily::new(&large, true).asking(&asked).only(&[]));
+        }
         let mut values = Values::new(self, collation);
         let path = Path::new(path);
-        scan.visit_asked(&mut |document| values.add_at(&path, document).map(|()| true))?;
+        scan.visit_asked(&mut |document| values.add_at(&path, document).map(|()| true))
+            .map_err(|error| put_aside.restore(error))?;
         Ok(values.sorted())
     }
 }

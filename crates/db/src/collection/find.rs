@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_query::expression::Variables;
+use frond_query::large::{Asked, Large};
 use frond_query::memory::RequestMemory;
 use frond_query::metadata::{self, MetadataKind};
 use frond_query::pipeline::Sorter;
@@ -12,7 +13,9 @@ use frond_tree::Direction;
 
 use crate::catalog::CatalogView;
 use crate::collection::covered::Needs;
+use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
+use crate::collection::put_aside::PutAside;
 use crate::collection::scan::Scan;
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::{Cursor, FindRequest, Purpose, capped};
@@ -116,8 +119,10 @@ impl Database {
         if self.view(&reader, collection)?.is_some() {
             return self.find_in_view(collection, request);
         }
+        let put_aside = PutAside::default();
+        let large = handles(&reader, &put_aside);
         let Query { collection, filter, order, projection, .. } =
-            self.query(&reader, collection, request)?;
+            self.query(&reader, collection, request, &large)?;
         let Some((collection, mut access)) = collection else {
             return Ok(Cursor::empty());
         };
@@ -146,11 +151,16 @@ impl Database {
         if is_sorted || request.limit.is_none() {
             scan = scan.scored_by_entries(self.frond().resources(true).reservation());
         }
-        if let Some(names) =
-            projection.as_ref().filter(|_| !request.tells_key).and_then(Projection::outermost_names)
-            && let Some(order_names) = order.outermost_names()
-        {
-            scan = scan.in_part(names.chain(order_names));
+        let is_lazy = large.is_met() && !request.tells_key && !matches!(order, Order::Near(_));
+        if let Some(projection) = projection.as_ref().filter(|_| is_lazy) {
+            let mut lazily = Lazily::new(&large, true).asking(&projection.asked(&filter));
+            if let Order::By(pattern) = &order {
+                lazily = lazily.asking(&pattern.asked());
+            }
+            if let Some(paths) = projection.paths() {
+                lazily = lazily.only(&paths);
+            }
+            scan = scan.lazily(lazily);
         }
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
@@ -161,6 +171,7 @@ impl Database {
         let key_of = order.pattern().filter(|_| shows_key).cloned();
         let carries = shows_key || !filter.metadata().is_empty();
         let bare = move |document| if carries { metadata::strip(document) } else { document };
+        let all = Asked::all();
         let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {
             let document = match &key_of {
                 Some(pattern) => {
@@ -170,7 +181,10 @@ impl Database {
                 None => document,
             };
             let projected = match &projection {
-                Some(projection) => bare(projection.apply(document.view(), &filter)?),
+                Some(projection) => {
+                    let projected = projection.apply(document.view(), &filter)?;
+                    bare(large.open_document(&all, projected)?)
+                }
                 None if tells_key => bare(document.clone()),
                 None => return Ok(bare(document)),
             };
@@ -198,13 +212,21 @@ impl Database {
                     }
                     sorter.add_view(&key, document)?;
                     Ok(true)
-                })?;
+                })
+                .map_err(|error| put_aside.restore(error))?;
                 let sorted = behind(sorter.finish()?, skip);
-                Ok(Cursor::new(sorted.map(move |entry| project(entry?.1))))
+                Ok(Cursor::new(
+                    sorted.map(move |entry| {
+                        project(entry?.1).map_err(|error| put_aside.restore(error))
+                    }),
+                ))
             }
             _ => {
                 let found = behind(scan, skip).take(limit);
-                Ok(Cursor::new(found.map(move |found| project(found?.into_asked()))))
+                Ok(Cursor::new(found.map(move |found| {
+                    let found = found.and_then(|found| project(found.into_asked()));
+                    found.map_err(|error| put_aside.restore(error))
+                })))
             }
         }
     }
@@ -215,8 +237,10 @@ impl Database {
         reader: &Reader<'_>,
         collection: &str,
         request: &FindRequest,
+        large: &Large,
     ) -> Result<Query, Error> {
-        self.query_for(reader, collection, request, Purpose::Find, Detail::Chosen)
+        let purpose = (Purpose::Find, Detail::Chosen);
+        self.query_of(reader, collection, request, purpose, large)
     }
 
     /// Parses a search, and chooses its plan as the command does that it is for.
@@ -228,10 +252,22 @@ impl Database {
         purpose: Purpose,
         detail: Detail,
     ) -> Result<Query, Error> {
+        self.query_of(reader, collection, request, (purpose, detail), &Large::default())
+    }
+
+    /// The same for documents whose references `large` reads.
+    fn query_of(
+        &self,
+        reader: &Reader<'_>,
+        collection: &str,
+        request: &FindRequest,
+        (purpose, detail): (Purpose, Detail),
+        large: &Large,
+    ) -> Result<Query, Error> {
         let found = self.find_collection(reader, collection)?;
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
         let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
-        let variables = variables.with_collation(collation.clone());
+        let variables = variables.with_collation(collation.clone()).with_large(large.clone());
         let filter =
             self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
         let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?;

@@ -7,6 +7,7 @@ use frond_query::{Code, Collation, Filter, Projection};
 
 use crate::collection::find::{asked_metadata, parse_searched};
 use crate::collection::plan::Order;
+use crate::collection::scan::Row;
 use crate::collection::update::ParsedUpdate;
 use crate::collection::write::CollectionWriter;
 use crate::collection::{FindAndModify, FindAndModifyReport};
@@ -116,8 +117,19 @@ impl Database {
         writer: &mut CollectionWriter<'_>,
         parsed: &Parsed,
     ) -> Result<FindAndModifyReport, Error> {
-        let mut found =
-            writer.matching(&parsed.filter, &parsed.order, parsed.hint.as_ref(), Some(1))?.pop();
+        let (filter, order, hint) = (&parsed.filter, &parsed.order, parsed.hint.as_ref());
+        let mut found = match filter.metadata().is_empty() {
+            true => {
+                let row = writer.matching_in_part(filter, order, hint, Some(1))?.pop();
+                if let Some(row) = &row
+                    && let Some(report) = modify_large(writer, parsed, row)?
+                {
+                    return Ok(report);
+                }
+                row.map(|row| writer.whole(row)).transpose()?
+            }
+            false => writer.matching(filter, order, hint, Some(1))?.pop(),
+        };
         // What the search knows of the document is shown, and is no part of it.
         let mut carried = DocumentBuf::empty();
         if let Some(found) = &mut found
@@ -161,6 +173,36 @@ impl Database {
             None => Ok(FindAndModifyReport::default()),
         }
     }
+}
+
+/// Updates a large document piece by piece, of which only some outermost fields are shown; `None`
+/// if that isn't so.
+fn modify_large(
+    writer: &mut CollectionWriter<'_>,
+    parsed: &Parsed,
+    row: &Row,
+) -> Result<Option<FindAndModifyReport>, Error> {
+    let (Some(before), Some(update), Some(projection)) =
+        (row.large, &parsed.update, &parsed.projection)
+    else {
+        return Ok(None);
+    };
+    let Some(names) = projection.outermost_names() else {
+        return Ok(None);
+    };
+    let names: Vec<&[u8]> = names.chain([&b"_id"[..]]).collect();
+    if update.update.is_replacement() || writer.update_large(row, update, &parsed.filter)?.is_none()
+    {
+        return Ok(None);
+    }
+    let shown = match parsed.return_new {
+        true => writer.large_at(&row.id_key)?.unwrap_or(before),
+        false => before,
+    };
+    let fields = writer.fields_of(&shown, &names)?;
+    let value = Some(parsed.project(&fields, &DocumentBuf::empty())?);
+    let report = FindAndModifyReport::default();
+    Ok(Some(FindAndModifyReport { value, updated_existing: true, count: 1, ..report }))
 }
 
 impl Parsed {

@@ -2,8 +2,8 @@
 //!
 //! 1. All documents are read, sorted by their keys in bounded memory ([`content`]), and put into a
 //!    tree: in the store, seen by nobody. From there they are checked by the collection's
-//!    validator, and the trees of indexes built. Documents that are copied from the same repository
-//!    may come as their pieces ([`super::copy`]).
+//!    validator, and the trees of indexes built. What documents have references for is there
+//!    already: the copy follows what changes, not what is copied.
 //! 2. One transaction makes them the bases of new trees, names these in the working entry, and
 //!    drops the old ones. It conflicts with every concurrent write to the collection.
 //!
@@ -13,6 +13,7 @@
 pub(super) mod content;
 
 use bytes::Bytes;
+use frond_doc::pieces::whole_bytes;
 use frond_doc::{DocumentBuf, normalise};
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
@@ -21,7 +22,8 @@ use frond_tree::{Bounds, Direction, Tree, TreeFormat};
 
 use crate::catalog::build::Builder;
 use crate::catalog::{CatalogView, adopt};
-use crate::collection::replace::content::{Content, NewDocument, id_key_of};
+use crate::collection::insert::check_id;
+use crate::collection::replace::content::{Content, id_key_of};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::validation::Validator;
@@ -42,7 +44,8 @@ struct Built {
 }
 
 impl Database {
-    /// Replaces the content of `collection`, made where it is absent, by `documents`.
+    /// Replaces the content of `collection`, made where it is absent, by `documents`, which may
+    /// have references to what lies in the same repository.
     pub(crate) fn replace_collection(
         &self,
         collection: &str,
@@ -54,14 +57,15 @@ impl Database {
         let mut content = Content::new(&resources, self.interrupt());
         for document in documents {
             let document = normalise::for_insert(&document?, || self.frond().new_object_id())?;
-            self.check_document(document.view())?;
-            content.add(&id_key_of(&document), &NewDocument::Whole(document))?;
+            self.check_size(whole_bytes(document.view()))?;
+            check_id(document.view())?;
+            content.add(&id_key_of(&document), &document)?;
         }
         self.replace_content(collection, content, durability)
     }
 
     /// As `replace_collection`, of documents that were checked.
-    pub(super) fn replace_content(
+    fn replace_content(
         &self,
         collection: &str,
         content: Content<'_>,

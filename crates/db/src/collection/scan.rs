@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf};
+use frond_query::large::Asked;
 use frond_query::metadata::{Metadata, MetadataKind};
 use frond_query::{Filter, SortPattern};
 use frond_store::budget::Reservation;
@@ -28,6 +29,7 @@ use frond_tree::{Content, ContentRef, Entry, Value};
 
 use crate::catalog::index_entry::{self, EntryParts};
 use crate::collection::covered::Cover;
+use crate::collection::handles::Lazily;
 use crate::collection::plan::{Access, Order};
 use crate::collection::walk::Walk;
 use crate::error::Error;
@@ -61,8 +63,8 @@ struct Fetch<'a> {
     may_fail: bool,
     /// Large documents are read in part: what the filter asks for, and these outermost fields.
     in_part: Option<Vec<Box<[u8]>>>,
-    /// Whether what is found will change, so that nobody reads it again.
-    for_update: bool,
+    /// Large documents come out with references, and the filter asks this of them.
+    lazily: Option<(Lazily, Asked)>,
     /// Whether nothing is asked of documents but that they are there, and what is found passes.
     counts_only: bool,
     /// For each walk, the parts of its keys that tell whether the filter fails.
@@ -138,7 +140,7 @@ impl<'a> Scan<'a> {
             filter,
             may_fail,
             in_part: None,
-            for_update: false,
+            lazily: None,
             counts_only: false,
             interrupt: Interrupt::default(),
             steps: Cell::new(0),
@@ -189,6 +191,20 @@ impl<'a> Scan<'a> {
         self
     }
 
+    /// Gives out large documents with references for what nobody asks for.
+    pub fn lazily(mut self, lazily: Lazily) -> Scan<'a> {
+        let lazily = match &self.merge {
+            Some(merge) => lazily.asking(&merge.pattern.asked()),
+            None => lazily,
+        };
+        let asked = match self.fetch.may_fail {
+            true => self.fetch.filter.asked(),
+            false => Asked::default(),
+        };
+        self.fetch.lazily = Some((lazily, asked));
+        self
+    }
+
     /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields.
     pub fn in_part<'n>(mut self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
         self.fetch.in_part = Some(names.map(Box::from).collect());
@@ -198,9 +214,7 @@ impl<'a> Scan<'a> {
     /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields:
     /// they will change.
     pub fn for_update<'n>(self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
-        let mut scan = self.in_part(names);
-        scan.fetch.for_update = true;
-        scan
+        self.in_part(names)
     }
 
     /// Shows what was asked for of the documents that are left, until `visit` answers false.
@@ -459,7 +473,13 @@ impl Fetch<'_> {
         if !self.passes(row.asked())? {
             return Ok(None);
         }
-        if self.in_part.is_some() || row.is_whole() {
+        if row.is_whole() {
+            return Ok(Some(row));
+        }
+        if let Some((lazily, _)) = &self.lazily {
+            return Ok(Some(row.opened(lazily)?));
+        }
+        if self.in_part.is_some() {
             return Ok(Some(row));
         }
         Ok(Some(row.into_whole(&self.reader, self.documents)?.into()))
@@ -474,6 +494,10 @@ impl Fetch<'_> {
     /// The document, or what the filter asks for of a large one.
     fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Row, Error> {
         let large = large::head(value);
+        if let (Some(large), Some((lazily, asked))) = (large, &self.lazily) {
+            let fields = lazily.read(&self.reader, &large, asked)?;
+            return Ok(Row::part(id_key, fields, Some(large)));
+        }
         let (Some(large), Some(names)) = (large, self.names_at_first()) else {
             return Ok(Row::whole(id_key, self.reader.document(value)?, large));
         };
@@ -484,11 +508,7 @@ impl Fetch<'_> {
                 wanted.push(name);
             }
         }
-        // What the cache keeps whole, with an index of its fields, serves the next reader too.
-        let fields = match self.for_update || large::KEPT_BYTES_MAX < large.bytes() {
-            true => self.reader.project(&large, &wanted)?,
-            false => self.reader.document_in_part(&large, &wanted)?,
-        };
+        let fields = self.reader.project(&large, &wanted)?;
         Ok(Row::part(id_key, fields, Some(large)))
     }
 }
@@ -508,7 +528,7 @@ pub(crate) fn passing(
         filter: filter.clone(),
         may_fail: true,
         in_part: Some(Vec::new()),
-        for_update: true,
+        lazily: None,
         counts_only: false,
         told_by_key: Vec::new(),
         interrupt: Interrupt::default(),

@@ -19,6 +19,7 @@ mod index_builds;
 mod index_kinds;
 mod indexes;
 mod large;
+mod lazy;
 mod logged;
 mod many;
 mod metadata;

@@ -76,6 +76,7 @@ pub fn write_value(value: Value<'_>, form: Form, out: &mut String) {
         }
         Value::MinKey => out.push_str(r#"{"$minKey":1}"#),
         Value::MaxKey => out.push_str(r#"{"$maxKey":1}"#),
+        Value::Reference(_) => unreachable!("what is written was read"),
     }
 }
 

@@ -9,10 +9,11 @@ use frond_tree::{Sequence, TreeError, TreeFormat};
 use super::item::{Body, Item, Layout, is_named_by_position, refers};
 use super::{
     Container, ITEM_BYTES_MAX, ITEM_VALUE_BYTES_MAX, LARGE_DOCUMENT_BYTES, LargeDocument,
-    NAME_BYTES_MAX, cut, piece_format,
+    NAME_BYTES_MAX, PiecesError, cut, piece_format, shallow,
 };
 use crate::document::Document;
 use crate::raw::{RawElement, RawElements};
+use crate::reference::Reference;
 use crate::value::ElementType;
 
 /// Stores a document as pieces; `None` if it isn't large. Chunks are put, not synced. `format` is
@@ -25,15 +26,40 @@ pub fn build(
     format: TreeFormat,
     document: Document<'_>,
 ) -> Result<Option<LargeDocument>, TreeError> {
-    let bytes = document.as_bytes();
-    if !is_large(bytes.len() as u64)
+    build_of(store, format, document, false)
+}
+
+/// As [`build`], of a document some of whose values may be references to what lies in the store
+/// already, made in a tree of the same format.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_referring(
+    store: &dyn ChunkStore,
+    format: TreeFormat,
+    document: Document<'_>,
+) -> Result<Option<LargeDocument>, TreeError> {
+    build_of(store, format, document, true)
+}
+
+fn build_of(
+    store: &dyn ChunkStore,
+    format: TreeFormat,
+    document: Document<'_>,
+    refers: bool,
+) -> Result<Option<LargeDocument>, TreeError> {
+    let bytes = match refers {
+        true => shallow::whole_bytes(document),
+        false => document.as_bytes().len() as u64,
+    };
+    if !is_large(bytes)
         || document.elements().any(|it| has_long_name(&it))
         || has_name_twice(document)
     {
         return Ok(None);
     }
-    let builder = Builder { store, format: piece_format(format) };
-    let root = builder.container(Layout::Document, bytes)?;
+    let builder = Builder { store, format: piece_format(format), refers };
+    let root = builder.container(Layout::Document, document.as_bytes())?;
     Ok(Some(LargeDocument { root }))
 }
 
@@ -63,6 +89,8 @@ pub(super) struct Builder<'a> {
     pub(super) store: &'a dyn ChunkStore,
     /// Of containers.
     pub(super) format: TreeFormat,
+    /// Whether references stand among the values.
+    pub(super) refers: bool,
 }
 
 impl Builder<'_> {
@@ -70,21 +98,27 @@ impl Builder<'_> {
     fn container(&self, layout: Layout, bson: &[u8]) -> Result<Container, TreeError> {
         let mut items = RawElements::new(bson).map(|element| {
             let name = if layout.has_names() { element.name } else { &[] };
-            Ok(self.item(layout, name, element.kind, element.value)?.encode(layout))
+            Ok(self.item(layout, RawElement { name, ..element })?.encode(layout))
         });
         let sequence = Sequence::build_referring(self.store, self.format, &mut items, refers)?;
-        Ok(Container { sequence, layout, bytes: bson.len() as u64 })
+        let bytes = match self.refers {
+            true => shallow::whole_bytes(Document::from_validated(bson)),
+            false => bson.len() as u64,
+        };
+        Ok(Container { sequence, layout, bytes })
     }
 
     /// Makes the item of an element of a container of layout `around`, and puts what it refers to.
-    pub(super) fn item(
-        &self,
-        around: Layout,
-        name: &[u8],
-        kind: ElementType,
-        value: &[u8],
-    ) -> Result<Item, TreeError> {
-        let body = if value.len() <= around.value_bytes_max(kind) {
+    pub(super) fn item(&self, around: Layout, element: RawElement<'_>) -> Result<Item, TreeError> {
+        let RawElement { kind, name, value } = element;
+        if let (ElementType::Reference, Some(reference)) = (kind, Reference::decode(value)) {
+            return self.referred(around, name, reference);
+        }
+        let bytes = match self.refers {
+            true => shallow::value_bytes(&element),
+            false => value.len() as u64,
+        };
+        let body = if bytes <= around.value_bytes_max(kind) as u64 {
             Body::Here(Bytes::copy_from_slice(value))
         } else {
             let layout = match kind {
@@ -97,9 +131,34 @@ impl Builder<'_> {
                 Some(layout) => self.container(layout, value)?.sequence.root,
                 None => self.slices(value)?,
             };
-            Body::Elsewhere { layout, bytes: value.len() as u64, root }
+            Body::Elsewhere { layout, bytes, root }
         };
         Ok(Item { kind, name: Bytes::copy_from_slice(name), body })
+    }
+
+    /// Makes the item of a value that is there already. What lay by itself in an array may be short
+    /// enough to lie in a document.
+    fn referred(
+        &self,
+        around: Layout,
+        name: &[u8],
+        reference: Reference<'_>,
+    ) -> Result<Item, TreeError> {
+        let kind = reference.kind();
+        let failed = |error| match error {
+            PiecesError::Tree(error) => error,
+            error => {
+                TreeError::Damaged { hash: ChunkHash(reference.root()), what: error.to_string() }
+            }
+        };
+        let name = Bytes::copy_from_slice(name);
+        if reference.bytes() <= around.value_bytes_max(kind) as u64 {
+            let mut value = Vec::new();
+            shallow::append_referred(self.store, reference, &mut value).map_err(failed)?;
+            return Ok(Item { kind, name, body: Body::Here(value.into()) });
+        }
+        let item = shallow::item_of(reference).map_err(failed)?;
+        Ok(Item { name, ..item.to_item() })
     }
 
     fn slices(&self, mut rest: &[u8]) -> Result<ChunkHash, TreeError> {

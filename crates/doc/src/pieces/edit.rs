@@ -137,12 +137,12 @@ impl LargeDocument {
         if elements.iter().any(has_long_name) {
             return Ok(None);
         }
-        let builder = Builder { store, format: self.root.sequence.format };
+        let builder = Builder { store, format: self.root.sequence.format, refers: false };
         let mut items = Vec::with_capacity(elements.len());
         for element in elements {
             let layout = found.container().layout;
             let name = if layout.has_names() { element.name } else { &[] };
-            items.push(builder.item(layout, name, element.kind, element.value)?);
+            items.push(builder.item(layout, RawElement { name, ..*element })?);
         }
         Ok(Some(Splice { found: found.clone(), position, removed, items }))
     }
@@ -256,8 +256,10 @@ impl LargeDocument {
         if changed.layout == Layout::NamedArray || is_short {
             // Its names may be positions by now, which makes it an array like any other.
             let value = self.bytes_of(store, changed)?;
-            let builder = Builder { store, format: self.root.sequence.format };
-            return Ok(builder.item(changed.layout, &name, kind, &value)?);
+            let builder = Builder { store, format: self.root.sequence.format, refers: false };
+            return Ok(
+                builder.item(changed.layout, RawElement { kind, name: &name, value: &value })?
+            );
         }
         let (bytes, root) = (changed.bytes, changed.sequence.root);
         let body = Body::Elsewhere { layout: Some(changed.layout), bytes, root };

@@ -11,9 +11,6 @@ use crate::document::{DEPTH_MAX, DocumentBuf};
 use crate::error::DocError;
 use crate::value::{ElementType, Value, ValueBuf};
 
-/// A document with more outermost fields is rather read whole, and kept with an index of them.
-const SHORT_COUNT_MAX: u64 = 24;
-
 /// How far a path leads through containers.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -132,35 +129,6 @@ impl LargeDocument {
         }
         close(&mut bytes, 0)?;
         Ok(DocumentBuf::from_validated(bytes.into()))
-    }
-
-    /// As [`LargeDocument::project`], where that costs no more than finding the document: `None` if
-    /// it has many outermost fields, or one that is wanted is long.
-    ///
-    /// # Errors
-    /// As [`LargeDocument::read`].
-    pub fn project_short(
-        &self,
-        store: &dyn ChunkStore,
-        names: &[&[u8]],
-    ) -> Result<Option<DocumentBuf>, PiecesError> {
-        let (mut bytes, mut found, mut is_short) = (vec![0; size_of::<i32>()], 0, true);
-        self.visit(store, &self.root, &mut |position, item| {
-            if names.contains(&item.name) {
-                found += 1;
-                match item.body {
-                    BodyRef::Here(value) => push_element(&mut bytes, item.kind, item.name, value),
-                    BodyRef::Elsewhere { .. } => is_short = false,
-                }
-            }
-            is_short &= position < SHORT_COUNT_MAX || found == names.len();
-            !is_short || found == names.len()
-        })?;
-        if !is_short {
-            return Ok(None);
-        }
-        close(&mut bytes, 0)?;
-        Ok(Some(DocumentBuf::from_validated(bytes.into())))
     }
 
     /// Follows a path through containers, as far as it leads: documents by name, arrays by
@@ -446,7 +414,7 @@ fn append_element(
     append_value(store, format, item, bytes, depth)
 }
 
-fn append_value(
+pub(super) fn append_value(
     store: &dyn ChunkStore,
     format: TreeFormat,
     item: ItemRef<'_>,
@@ -481,15 +449,8 @@ fn append_value(
     Ok(())
 }
 
-fn push_element(bytes: &mut Vec<u8>, kind: ElementType, name: &[u8], value: &[u8]) {
-    bytes.push(kind as u8);
-    bytes.extend_from_slice(name);
-    bytes.push(0);
-    bytes.extend_from_slice(value);
-}
-
 /// Ends the document whose length stands at `start`.
-fn close(bytes: &mut Vec<u8>, start: usize) -> Result<(), PiecesError> {
+pub(super) fn close(bytes: &mut Vec<u8>, start: usize) -> Result<(), PiecesError> {
     bytes.push(0);
     let length = i32::try_from(bytes.len() - start)
         .map_err(|_| DocError::TooLarge { bytes: bytes.len(), max: i32::MAX as usize })?;

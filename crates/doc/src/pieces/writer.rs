@@ -118,7 +118,7 @@ impl<'a> Open<'a> {
             self.short.push(0);
             for element in RawElements::new(&self.short) {
                 let name = if self.layout.has_names() { element.name } else { &[] };
-                let item = builder.item(self.layout, name, element.kind, element.value)?;
+                let item = builder.item(self.layout, RawElement { name, ..element })?;
                 sequence.push(&item.encode(self.layout))?;
             }
             self.short = Vec::new();
@@ -154,7 +154,7 @@ impl<'a> Writer<'a> {
     /// among its outermost fields becomes.
     pub fn new(store: &'a dyn ChunkStore, format: TreeFormat, now: u64) -> Writer<'a> {
         Writer {
-            builder: Builder { store, format: piece_format(format) },
+            builder: Builder { store, format: piece_format(format), refers: false },
             now,
             open: vec![Open::new(ElementType::Document, &[])],
             names: HashSet::new(),
@@ -213,7 +213,8 @@ impl<'a> Writer<'a> {
             && element.name != b"_id";
         let value = if is_now { &now } else { element.value };
         let layout = self.open.last().map_or(Layout::Document, |open| open.layout);
-        let item = self.builder.item(layout, &[], element.kind, value)?;
+        let item =
+            self.builder.item(layout, RawElement { kind: element.kind, name: &[], value })?;
         self.push(element.name, item)
     }
 
@@ -271,8 +272,10 @@ impl<'a> Writer<'a> {
             }
             None => {
                 let id = new_id().0;
-                let item =
-                    self.builder.item(Layout::Document, b"_id", ElementType::ObjectId, &id)?;
+                let item = self.builder.item(
+                    Layout::Document,
+                    RawElement { kind: ElementType::ObjectId, name: b"_id", value: &id },
+                )?;
                 let added = item.view().element_bytes();
                 let items = vec![item.encode(Layout::Document)];
                 let first = [Replacement { position: 0, removed: 0, items }];

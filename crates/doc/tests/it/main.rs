@@ -6,5 +6,6 @@ mod field_index;
 mod generate;
 mod keys;
 mod pieces;
+mod shallow;
 mod streams;
 mod validation;

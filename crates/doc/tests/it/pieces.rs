@@ -6,6 +6,7 @@
 use frond_doc::extended_json::Form;
 use frond_doc::pieces::{
     Edited, Element, HEAD_FLAG, ITEM_VALUE_BYTES_MAX, LARGE_DOCUMENT_BYTES, LargeDocument, build,
+    whole,
 };
 use frond_doc::raw::RawElements;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
@@ -88,9 +89,6 @@ fn documents_come_back() {
             assert_eq!(format!("{:?}", got.as_value()), format!("{value:?}"));
             let projected = large.project(store, &[name.as_bytes()]).expect("it is whole");
             assert_eq!(projected.iter().count(), 1);
-            // At once where the field is short, and not too far behind.
-            let short = large.project_short(store, &[name.as_bytes()]).expect("it is whole");
-            assert!(short.is_none_or(|short| short == projected));
             assert_eq!(format!("{:?}", projected.get(name)), format!("{:?}", Some(value)));
             // One step further.
             let inner = match value {
@@ -357,7 +355,10 @@ fn damage_is_survived() {
             large.write_json(store, Form::Relaxed, &mut Vec::new()).ok();
             large.get(store, &["a", "b"]).ok();
             large.project(store, &[b"a", b"b"]).ok();
-            large.project_short(store, &[b"a", b"b"]).ok();
+            if let Ok(shallow) = large.shallow(store, None) {
+                whole(store, shallow.view()).ok();
+                large.shallow(store, Some(&[b"a", b"b"])).ok();
+            }
             if let Ok(found) = large.find(store, &["a", "b"]) {
                 large.splice(store, &found, 0, 1, &[]).ok();
             }

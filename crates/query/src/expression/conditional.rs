@@ -19,13 +19,17 @@ struct Branches {
 
 impl Operation for Branches {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        scope.whole(self.carry(scope)?)
+    }
+
+    fn carry<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         for (case, then) in &self.branches {
             if case.evaluate(scope)?.is_truthy() {
-                return then.evaluate(scope);
+                return then.carry(scope);
             }
         }
         match &self.otherwise {
-            Some(otherwise) => otherwise.evaluate(scope),
+            Some(otherwise) => otherwise.carry(scope),
             None => Err(failure(
                 40066,
                 "$switch could not find a matching branch for an input, \
@@ -112,9 +116,13 @@ struct FirstNonNull(Vec<Node>);
 
 impl Operation for FirstNonNull {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        scope.whole(self.carry(scope)?)
+    }
+
+    fn carry<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let mut last = Evaluated::NULL;
         for argument in &self.0 {
-            last = argument.evaluate(scope)?;
+            last = argument.carry(scope)?;
             if !last.is_nullish() {
                 break;
             }

@@ -57,6 +57,7 @@ fn kind(value: Value<'_>) -> i32 {
         Value::JavaScript(_) => 60,
         Value::JavaScriptWithScope { .. } => 65,
         Value::MaxKey => 127,
+        Value::Reference(_) => unreachable!("what is hashed was read"),
     }
 }
 

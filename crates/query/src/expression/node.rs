@@ -36,6 +36,12 @@ pub(crate) type ManyIn = for<'a> fn(Vec<Evaluated<'a>>, &Variables) -> Answer<'a
 pub(crate) trait Operation: fmt::Debug + Send + Sync {
     /// Evaluates in a scope.
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a>;
+
+    /// As `evaluate`, where what comes out may be a reference, or hold some: of operators that but
+    /// hand on what they are given.
+    fn carry<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        self.evaluate(scope)
+    }
 }
 
 /// An expression.
@@ -69,6 +75,21 @@ pub(crate) enum Node {
     ManyIn(ManyIn, Vec<Node>),
     /// An operator with rules of its own.
     Special(Arc<dyn Operation>),
+    /// An operator that hands on what it is given, as it is given by [`Node::Given`].
+    Carrying(Box<Node>),
+    /// An argument of such an operator.
+    Given(Box<Node>, Look),
+}
+
+/// How much of its arguments an operator looks at that hands on what it is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Look {
+    /// At their type.
+    Type,
+    /// At which elements they have.
+    Level,
+    /// Of arrays, at which elements their elements have.
+    Elements,
 }
 
 impl fmt::Debug for Node {
@@ -90,6 +111,7 @@ impl fmt::Debug for Node {
             Node::TwoIn(_, nodes) => f.debug_tuple("Two").field(nodes).finish(),
             Node::ManyIn(_, nodes) => f.debug_tuple("Many").field(nodes).finish(),
             Node::Special(operation) => operation.fmt(f),
+            Node::Carrying(node) | Node::Given(node, _) => node.fmt(f),
         }
     }
 }
@@ -122,7 +144,10 @@ impl Node {
             Node::Constant(_) => true,
             Node::Field(..) | Node::Variable(..) | Node::Special(_) => false,
             Node::Document(fields) => fields.iter().all(|(_, node)| node.is_constant()),
-            Node::One(_, node) | Node::OneIn(_, node) => node.is_constant(),
+            Node::One(_, node)
+            | Node::OneIn(_, node)
+            | Node::Carrying(node)
+            | Node::Given(node, _) => node.is_constant(),
             Node::Two(_, nodes) | Node::TwoCollated(_, nodes) | Node::TwoIn(_, nodes) => {
                 nodes.0.is_constant() && nodes.1.is_constant()
             }
@@ -133,31 +158,58 @@ impl Node {
         }
     }
 
+    /// An operator that hands on what it is given, and looks at no more of it than that.
+    pub(crate) fn carrying(self, look: Look) -> Node {
+        let given = |node: Node| Node::Given(Box::new(node), look);
+        let all = |nodes: Vec<Node>| nodes.into_iter().map(given).collect();
+        Node::Carrying(Box::new(match self {
+            Node::One(function, node) => Node::One(function, Box::new(given(*node))),
+            Node::OneIn(function, node) => Node::OneIn(function, Box::new(given(*node))),
+            Node::Two(function, nodes) => {
+                Node::Two(function, Box::new((given(nodes.0), given(nodes.1))))
+            }
+            Node::Many(function, nodes) => Node::Many(function, all(nodes)),
+            Node::ManyIn(function, nodes) => Node::ManyIn(function, all(nodes)),
+            other => return other,
+        }))
+    }
+
+    /// Evaluates where the value is but handed on: it may be a reference, or hold some.
+    pub(crate) fn carry<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        match self {
+            Node::Field(..) | Node::Variable(..) => self.found(scope),
+            Node::Document(fields) => {
+                let mut made = Fields::new(scope.memory());
+                append_fields(&mut made, fields, scope, Node::carry)?;
+                made.finish()
+            }
+            Node::Array(nodes) => {
+                let mut elements = Elements::new(scope.memory());
+                for node in nodes {
+                    elements.push_evaluated(&node.carry(scope)?)?;
+                }
+                elements.finish()
+            }
+            Node::Special(operation) => operation.carry(scope),
+            Node::Carrying(node) => node.evaluate(scope),
+            other => other.evaluate(scope),
+        }
+    }
+
     /// Evaluates in a scope. The recursion is as deep as the expression, which came in a document
     /// and so is bounded by how deep documents may be nested.
     pub(crate) fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         match self {
-            Node::Constant(value) => Ok(Evaluated::Borrowed(value.or_null())),
-            Node::Field(parts, number) => match (scope.fields, number) {
-                (Some(fields), Some(number)) => {
-                    path::from_first(fields.get(*number), &parts[1..], scope.memory())
-                }
-                _ => {
-                    // Fields are passed over ten times faster than they are read.
-                    scope.memory().read(scope.root.as_bytes().len() / 16)?;
-                    path::in_document(scope.root, parts, scope.memory())
-                }
-            },
-            Node::Variable(name, parts) => {
-                let value = scope.variable(name)?;
-                if !parts.is_empty() {
-                    scope.memory().read(value.bytes() / 16)?;
-                }
-                path::in_value(value, parts, scope.memory())
+            Node::Field(..) | Node::Variable(..) => scope.whole(self.found(scope)?),
+            Node::Carrying(node) => scope.whole(node.evaluate(scope)?),
+            Node::Given(node, Look::Type) => node.carry(scope),
+            Node::Given(node, look) => {
+                scope.variables.opened(node.carry(scope)?, *look == Look::Elements)
             }
+            Node::Constant(value) => Ok(Evaluated::Borrowed(value.or_null())),
             Node::Document(fields) => {
                 let mut made = Fields::new(scope.memory());
-                append_fields(&mut made, fields, scope)?;
+                append_fields(&mut made, fields, scope, Node::evaluate)?;
                 made.finish()
             }
             Node::Array(nodes) => {
@@ -190,6 +242,31 @@ impl Node {
             Node::Special(operation) => operation.evaluate(scope),
         }
     }
+
+    /// What is at the path of a field or variable: it may be a reference, or hold some.
+    #[inline]
+    fn found<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        match self {
+            Node::Field(parts, number) => match (scope.fields, number) {
+                (Some(fields), Some(number)) => {
+                    path::from_first(fields.get(*number), &parts[1..], scope.variables)
+                }
+                _ => {
+                    // Fields are passed over ten times faster than they are read.
+                    scope.memory().read(scope.root.as_bytes().len() / 16)?;
+                    path::in_document(scope.root, parts, scope.variables)
+                }
+            },
+            Node::Variable(name, parts) => {
+                let value = scope.variable(name)?;
+                if !parts.is_empty() {
+                    scope.memory().read(value.bytes() / 16)?;
+                }
+                path::in_value(value, parts, scope.variables)
+            }
+            other => other.evaluate(scope),
+        }
+    }
 }
 
 /// An argument, which its operator will read.
@@ -216,13 +293,14 @@ fn append_fields<'a>(
     made: &mut Fields,
     fields: &'a [(String, Node)],
     scope: &Scope<'a>,
+    evaluate: for<'n> fn(&'n Node, &Scope<'n>) -> Answer<'n>,
 ) -> Result<(), QueryError> {
     for (name, node) in fields {
         if let Node::Document(inner) = node {
             made.begin(name);
-            append_fields(made, inner, scope)?;
+            append_fields(made, inner, scope, evaluate)?;
             made.end();
-        } else if let Some(value) = node.evaluate(scope)?.value() {
+        } else if let Some(value) = evaluate(node, scope)?.value() {
             made.append(name, value)?;
         }
     }

@@ -127,6 +127,10 @@ struct GetField {
 
 impl Operation for GetField {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        scope.whole(self.carry(scope)?)
+    }
+
+    fn carry<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let field = self.field.evaluate(scope)?;
         let Some(Value::String(name)) = field.value() else {
             let found = field.type_name();
@@ -134,7 +138,7 @@ impl Operation for GetField {
                 format!("$getField requires 'field' to evaluate to type String, but got {found}");
             return Err(failure(3_041_704, message));
         };
-        let input = self.input.evaluate(scope)?;
+        let input = scope.variables.opened(self.input.carry(scope)?, false)?;
         if matches!(input.value(), Some(Value::Null | Value::Undefined)) {
             return Ok(Evaluated::NULL);
         }
@@ -173,7 +177,11 @@ struct SetField {
 
 impl Operation for SetField {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
-        let input = self.input.evaluate(scope)?;
+        scope.whole(self.carry(scope)?)
+    }
+
+    fn carry<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let input = scope.variables.opened(self.input.carry(scope)?, false)?;
         if input.is_nullish() {
             return Ok(Evaluated::NULL);
         }
@@ -184,7 +192,7 @@ impl Operation for SetField {
             return Err(failure(4_161_105, message));
         };
         let value = match &self.value {
-            Some(value) => value.evaluate(scope)?,
+            Some(value) => value.carry(scope)?,
             None => Evaluated::Missing,
         };
         let mut made = Fields::new(scope.memory());

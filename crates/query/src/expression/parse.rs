@@ -218,6 +218,19 @@ impl Parser {
             let message = format!("Unrecognized expression '{name}'");
             return Err(QueryError::new(Code::InvalidPipelineOperator, message));
         };
+        let node = self.shaped(operator, name, argument)?;
+        Ok(match table::look(name) {
+            Some(look) => node.carrying(look),
+            None => node,
+        })
+    }
+
+    fn shaped(
+        &mut self,
+        operator: &table::Operator,
+        name: &str,
+        argument: Value<'_>,
+    ) -> Result<Node, QueryError> {
         match operator.shape {
             Shape::One(function) => {
                 let [node] = self.exactly(operator.name, argument)?;

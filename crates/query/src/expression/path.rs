@@ -2,27 +2,28 @@
 //!
 //! Other than a filter's, they give one value: through an array on the way, the array of what the
 //! elements that are documents have there (arrays directly in arrays are not entered). A number is
-//! a field's name, never a position.
+//! a field's name, never a position. What they give may be a reference, or hold some: only what
+//! lies on the way is opened.
 
-use frond_doc::{Document, Value};
+use frond_doc::{Document, ElementType, Reference, Value};
 
 use super::evaluated::{Elements, Evaluated};
 use super::failure;
 use super::node::Answer;
+use super::scope::Variables;
 use crate::error::QueryError;
-use crate::memory::RequestMemory;
 use crate::sort_field::REFERENCE_NAMES;
 
 /// The value at `parts` in a document.
 pub(crate) fn in_document<'a>(
     document: Document<'a>,
     parts: &[String],
-    memory: &RequestMemory,
+    variables: &Variables,
 ) -> Answer<'a> {
     let Some((first, rest)) = parts.split_first() else {
         return Ok(Evaluated::Borrowed(Value::Document(document)));
     };
-    from_first(document.get(first), rest, memory)
+    from_first(document.get(first), rest, variables)
 }
 
 /// The value at `rest` in that of a path's first part.
@@ -30,13 +31,17 @@ pub(crate) fn in_document<'a>(
 pub(crate) fn from_first<'a>(
     first: Option<Value<'a>>,
     rest: &[String],
-    memory: &RequestMemory,
+    variables: &Variables,
 ) -> Answer<'a> {
     let mut value = first;
     for (position, part) in rest.iter().enumerate() {
         match value {
             Some(Value::Document(inner)) => value = inner.get(part),
-            Some(Value::Array(_)) => return in_array(value, &rest[position..], memory),
+            Some(Value::Array(_)) => return in_array(value, &rest[position..], variables),
+            Some(Value::Reference(reference)) if has_parts(reference) => {
+                let opened = variables.charged(variables.large().open(reference)?)?;
+                return in_value(opened, &rest[position..], variables);
+            }
             _ => return Ok(Evaluated::Missing),
         }
     }
@@ -47,34 +52,57 @@ pub(crate) fn from_first<'a>(
 pub(crate) fn in_value<'a>(
     value: Evaluated<'a>,
     parts: &[String],
-    memory: &RequestMemory,
+    variables: &Variables,
 ) -> Answer<'a> {
     if parts.is_empty() {
         return Ok(value);
     }
     match value {
-        Evaluated::Borrowed(Value::Document(document)) => in_document(document, parts, memory),
-        Evaluated::Borrowed(array @ Value::Array(_)) => in_array(Some(array), parts, memory),
+        Evaluated::Borrowed(Value::Document(document)) => in_document(document, parts, variables),
+        Evaluated::Borrowed(array @ Value::Array(_)) => in_array(Some(array), parts, variables),
+        Evaluated::Borrowed(Value::Reference(reference)) if has_parts(reference) => {
+            let opened = variables.charged(variables.large().open(reference)?)?;
+            in_value(opened, parts, variables)
+        }
         Evaluated::Owned(owned) => match owned.as_value() {
-            Value::Document(document) => in_document(document, parts, memory)?.detach(memory),
-            array @ Value::Array(_) => in_array(Some(array), parts, memory)?.detach(memory),
+            Value::Document(document) => {
+                in_document(document, parts, variables)?.detach(variables.memory())
+            }
+            array @ Value::Array(_) => {
+                in_array(Some(array), parts, variables)?.detach(variables.memory())
+            }
+            Value::Reference(reference) if has_parts(reference) => {
+                let opened = variables.charged(variables.large().open(reference)?)?;
+                in_value(opened, parts, variables)
+            }
             _ => Ok(Evaluated::Missing),
         },
         _ => Ok(Evaluated::Missing),
     }
 }
 
-fn in_array<'a>(value: Option<Value<'_>>, parts: &[String], memory: &RequestMemory) -> Answer<'a> {
-    let mut elements = Elements::new(memory);
+fn in_array<'a>(value: Option<Value<'_>>, parts: &[String], variables: &Variables) -> Answer<'a> {
+    let mut elements = Elements::new(variables.memory());
     if let Some(Value::Array(array)) = value {
         for element in array.iter() {
-            let Value::Document(document) = element else { continue };
-            if let Some(found) = in_document(document, parts, memory)?.value() {
+            let found = match element {
+                Value::Document(document) => in_document(document, parts, variables)?,
+                Value::Reference(reference) if reference.kind() == ElementType::Document => {
+                    in_value(Evaluated::Borrowed(element), parts, variables)?
+                }
+                _ => continue,
+            };
+            if let Some(found) = found.value() {
                 elements.push(found)?;
             }
         }
     }
     elements.finish()
+}
+
+/// Of what is neither document nor array nothing is on a path.
+fn has_parts(reference: Reference<'_>) -> bool {
+    matches!(reference.kind(), ElementType::Document | ElementType::Array)
 }
 
 /// Cuts a path at its dots and checks it.

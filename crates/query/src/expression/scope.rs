@@ -9,11 +9,12 @@ use frond_doc::document::EMPTY;
 use frond_doc::field_scan::FieldPlaces;
 use frond_doc::{Array, Document, Timestamp, Value, ValueBuf};
 
-use super::{Evaluated, Expression, failure};
+use super::{Elements, Evaluated, Expression, failure};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::memory::RequestMemory;
+use crate::large::Large;
+use crate::memory::{RequestMemory, bytes_of};
 use crate::metadata;
 
 /// What holds for a whole command: variables (`$$NOW`, those of its `let` and of `$lookup`), and
@@ -27,6 +28,8 @@ pub struct Variables {
     values: Arc<Vec<(String, Option<ValueBuf>)>>,
     collation: Collation,
     memory: RequestMemory,
+    /// Who reads what documents have references for.
+    large: Large,
     /// Whether documents carry metadata, which no variable shows.
     carries_metadata: bool,
 }
@@ -95,6 +98,66 @@ impl Variables {
     /// What the values that are made may take.
     pub fn memory(&self) -> &RequestMemory {
         &self.memory
+    }
+
+    /// These variables, for documents whose references `large` reads.
+    pub fn with_large(self, large: Large) -> Variables {
+        Variables { large, ..self }
+    }
+
+    /// Who reads what documents have references for.
+    pub fn large(&self) -> &Large {
+        &self.large
+    }
+
+    /// The value without references.
+    #[inline]
+    pub(crate) fn whole<'a>(&self, value: Evaluated<'a>) -> Result<Evaluated<'a>, QueryError> {
+        if !self.large.has_met() {
+            return Ok(value);
+        }
+        let whole = match value.value() {
+            Some(value) => self.large.whole_value(value)?,
+            None => None,
+        };
+        whole.map_or(Ok(value), |whole| self.charged(whole))
+    }
+
+    /// The value, of which only elements may be references; with `elements`, of an array only those
+    /// of its elements.
+    pub(crate) fn opened<'a>(
+        &self,
+        value: Evaluated<'a>,
+        elements: bool,
+    ) -> Result<Evaluated<'a>, QueryError> {
+        let value = match value.value() {
+            Some(Value::Reference(reference)) => self.charged(self.large.open(reference)?)?,
+            _ => value,
+        };
+        let is_reference = |element: &Value<'_>| matches!(element, Value::Reference(_));
+        let Some(Value::Array(array)) = value.value().filter(|_| elements && self.large.has_met())
+        else {
+            return Ok(value);
+        };
+        if !array.iter().any(|element| is_reference(&element)) {
+            return Ok(value);
+        }
+        let mut opened = Elements::new(&self.memory);
+        for element in array.iter() {
+            match element {
+                Value::Reference(reference) => {
+                    opened.push(self.large.open(reference)?.as_value())?;
+                }
+                other => opened.push(other)?,
+            }
+        }
+        opened.finish()
+    }
+
+    /// A value that was read.
+    pub(crate) fn charged<'a>(&self, value: ValueBuf) -> Result<Evaluated<'a>, QueryError> {
+        let charge = self.memory.charge_of(bytes_of(value.as_value()))?;
+        Ok(Evaluated::charged(value, charge))
     }
 
     /// How strings compare.
@@ -196,6 +259,12 @@ impl<'a> Scope<'a> {
     /// How strings compare.
     pub(crate) fn collation(&self) -> &'a Collation {
         &self.variables.collation
+    }
+
+    /// The value without references.
+    #[inline]
+    pub(crate) fn whole(&self, value: Evaluated<'a>) -> Result<Evaluated<'a>, QueryError> {
+        self.variables.whole(value)
     }
 
     /// What the values that are made may take.

@@ -1,6 +1,6 @@
 //! Every operator of expressions, supported or refused by name, in the order of their names.
 
-use super::node::{Many, ManyIn, Node, One, OneIn, Two, TwoCollated, TwoIn};
+use super::node::{Look, Many, ManyIn, Node, One, OneIn, Two, TwoCollated, TwoIn};
 use super::parse::Parser;
 use super::{
     arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, meta, object,
@@ -44,6 +44,18 @@ pub(super) struct Operator {
 pub(super) fn find(name: &str) -> Option<&'static Operator> {
     let position = OPERATORS.binary_search_by(|operator| operator.name.cmp(name)).ok()?;
     OPERATORS.get(position)
+}
+
+/// How much of its arguments an operator looks at that but hands on what it is given; `None` of one
+/// that reads them. (Operators with rules of their own know it themselves.)
+pub(super) fn look(name: &str) -> Option<Look> {
+    Some(match name {
+        "$isNumber" | "$type" => Look::Type,
+        "$arrayElemAt" | "$concatArrays" | "$first" | "$isArray" | "$last" | "$objectToArray"
+        | "$reverseArray" | "$size" | "$slice" => Look::Level,
+        "$mergeObjects" => Look::Elements,
+        _ => return None,
+    })
 }
 
 const fn row(name: &'static str, shape: Shape) -> Operator {

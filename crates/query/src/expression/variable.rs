@@ -22,13 +22,17 @@ struct Let {
 
 impl Operation for Let {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        scope.whole(self.carry(scope)?)
+    }
+
+    fn carry<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         // All values are of the scope outside: `$let` doesn't see its own variables.
         let mut values = Vec::with_capacity(self.values.len());
         for node in &self.values {
-            values.push(node.evaluate(scope)?);
+            values.push(node.carry(scope)?);
         }
         let binding = Binding { names: &self.names, values: &values, outer: scope.bindings };
-        self.body.evaluate(&scope.bind(&binding))?.detach(scope.memory())
+        self.body.carry(&scope.bind(&binding))?.detach(scope.memory())
     }
 }
 

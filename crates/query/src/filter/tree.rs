@@ -17,6 +17,7 @@ use super::text::TextTest;
 use crate::collation::Collation;
 use crate::expression::Expression;
 use crate::geometry::near::Near;
+use crate::large::{Asked, Depth};
 
 /// Filters deeper than this are refused, as MongoDB does; it bounds every recursion over a tree.
 pub(crate) const TREE_DEPTH_MAX: usize = 100;
@@ -140,6 +141,21 @@ impl Node {
         }
     }
 
+    /// Adds what the filter looks at, but for what its expressions do; tells whether that is all.
+    pub(crate) fn ask(&self, asked: &mut Asked) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().all(|node| node.ask(asked))
+            }
+            Node::Field(field) => {
+                asked.add(&field.dotted, field.condition.depth());
+                true
+            }
+            Node::Constant(_) | Node::Expression(_) | Node::Sample(_) => true,
+            Node::Schema(_) | Node::Text(_) => false,
+        }
+    }
+
     /// Adds the paths that the filter asks for, and tells whether it asks for nothing else.
     pub(crate) fn add_paths<'n>(&'n self, paths: &mut Vec<&'n str>) -> bool {
         match self {
@@ -185,6 +201,18 @@ impl Test {
 }
 
 impl Condition {
+    /// How much of a value that the path reaches it looks at.
+    fn depth(&self) -> Depth {
+        match self {
+            Condition::All(conditions) => {
+                conditions.iter().map(Condition::depth).max().unwrap_or_default()
+            }
+            Condition::Not(inner) => inner.depth(),
+            Condition::Test(Test::Size(_) | Test::Exists) => Depth::Level,
+            Condition::Test(_) => Depth::Whole,
+        }
+    }
+
     /// The condition that a value equals `value`.
     pub(crate) fn equal(value: ValueBuf) -> Condition {
         Condition::Test(Test::Compare(Comparison::equal(value)))

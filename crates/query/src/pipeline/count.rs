@@ -10,6 +10,7 @@ use super::rows::{Input, Rows};
 use super::stage::{Context, Stage, lazily};
 use crate::error::QueryError;
 use crate::expression::failure;
+use crate::large::Asked;
 
 /// `$count`, with the field that tells the count.
 #[derive(Debug)]
@@ -30,6 +31,10 @@ impl Stage for Count {
         _: &Context,
     ) -> Result<Input<'a>, QueryError> {
         Ok(Input::Documents(self.over(Input::Rows(rows))))
+    }
+
+    fn asked(&self) -> Asked {
+        Asked::default()
     }
 
     fn needs(&self) -> Option<Vec<String>> {

@@ -14,12 +14,17 @@ use super::{Documents, Pipeline};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{check_bytes, check_depth, failure, parse_path};
+use crate::large::Asked;
 
 /// `$facet`
 #[derive(Debug)]
 struct Facet(Vec<(String, Pipeline)>);
 
 impl Stage for Facet {
+    fn asked(&self) -> Asked {
+        Asked::default()
+    }
+
     fn run<'a>(
         self: Arc<Self>,
         input: Documents<'a>,

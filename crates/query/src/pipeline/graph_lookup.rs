@@ -21,6 +21,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Expression, Scope, check_depth, failure, parse_path};
 use crate::filter::Filter;
+use crate::large::Asked;
 use crate::memory::bytes_of;
 
 /// `$graphLookup`
@@ -173,7 +174,7 @@ impl GraphLookup {
     ) -> Result<(), QueryError> {
         context.resources.check()?;
         let filter = self.filter(batch)?.with_variables(context.variables.clone());
-        for foreign in context.collections.find(None, &self.collection, &filter)? {
+        for foreign in context.find(None, &self.collection, &filter, Asked::all())? {
             let foreign = foreign?;
             let id = foreign.get("_id").map_or_else(Bytes::new, key::of_value);
             if !search.meet(id)? {

@@ -32,6 +32,7 @@ use crate::error::QueryError;
 use crate::expression::{
     Evaluated, Expression, Scope, Variables, check_bytes, check_depth, failure,
 };
+use crate::large::{Asked, Depth};
 use frond_store::budget::{Exceeded, Reservation};
 
 /// About what a group takes besides its values.
@@ -90,6 +91,13 @@ impl Stage for Group {
         context: &Context,
     ) -> Result<Input<'a>, QueryError> {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
+    }
+
+    fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        let paths = self.fields.iter().flat_map(|field| field.accumulator.sort_paths());
+        paths.for_each(|path| asked.add(&path, Depth::Whole));
+        asked
     }
 
     fn needs(&self) -> Option<Vec<String>> {

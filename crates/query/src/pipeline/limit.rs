@@ -9,6 +9,7 @@ use super::parse::{StageParser, one};
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
 use crate::expression::failure;
+use crate::large::Asked;
 use crate::number::any_type::Number;
 
 /// `$limit`
@@ -22,6 +23,10 @@ impl Stage for Limit {
         _: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         Ok(Box::new(input.take(self.0)))
+    }
+
+    fn asked(&self) -> Asked {
+        Asked::default()
     }
 
     fn rows(&self) -> Rows {

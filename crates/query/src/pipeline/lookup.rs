@@ -18,7 +18,7 @@ use frond_doc::path::Path;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::parse::{StageParser, failed_to_parse, one};
-use super::set_path::set_path;
+use super::set_path::{ask_on_way, set_path};
 use super::stage::{Context, Rows, Stage};
 use super::{Documents, Pipeline};
 use crate::error::QueryError;
@@ -26,6 +26,7 @@ use crate::expression::{
     Elements, Evaluated, Expression, Scope, check_depth, check_name, failure, parse_path,
 };
 use crate::filter::Filter;
+use crate::large::{Asked, Depth};
 use crate::memory::RequestMemory;
 use batch::BatchRun;
 
@@ -52,6 +53,12 @@ struct Equality {
     foreign_name: String,
     /// What null joins.
     null: Filter,
+}
+
+impl Equality {
+    fn local_name(&self) -> String {
+        self.local.parts().iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(".")
+    }
 }
 
 impl Stage for Lookup {
@@ -81,6 +88,15 @@ impl Stage for Lookup {
             };
             self.join(&document, found)
         })))
+    }
+
+    fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        ask_on_way(&mut asked, self.target.iter().map(String::as_str));
+        if let Some(equality) = &self.equality {
+            asked.add(&equality.local_name(), Depth::Whole);
+        }
+        asked
     }
 
     fn rows(&self) -> Rows {

@@ -11,6 +11,7 @@ use super::stage::{Context, Stage};
 use crate::error::QueryError;
 use crate::expression::failure;
 use crate::filter::Filter;
+use crate::large::Asked;
 
 /// `$match`
 #[derive(Debug)]
@@ -43,6 +44,10 @@ impl Stage for Match {
     ) -> Result<Input<'a>, QueryError> {
         let stage = self.0.clone().with_variables(context.variables.clone());
         Ok(Input::Rows(Box::new(Passed { rows, stage })))
+    }
+
+    fn asked(&self) -> Asked {
+        self.0.asked()
     }
 
     fn filter(&self) -> Option<&Filter> {

@@ -166,7 +166,8 @@ impl Stage for MergeStage {
     ) -> Result<Documents<'a>, QueryError> {
         let merge = Merge { variables: context.variables.clone(), ..self.merge.clone() };
         let database = self.database.as_deref();
-        context.collections.merge(database, &self.collection, &merge, bounded(input))?;
+        let documents = bounded(input, context.variables.large());
+        context.collections.merge(database, &self.collection, &merge, documents)?;
         Ok(Box::new(std::iter::empty()))
     }
 

@@ -6,10 +6,11 @@ use frond_doc::Value;
 
 use super::parse::{StageParser, one};
 use super::stage::{Context, Stage};
-use super::{Documents, bounded};
+use super::{Documents, of_id, storable};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::failure;
+use crate::large::Asked;
 
 /// `$out`
 #[derive(Debug)]
@@ -26,8 +27,13 @@ impl Stage for Out {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         let database = self.database.as_deref();
-        context.collections.replace(database, &self.collection, bounded(input))?;
+        let documents = storable(input, context.variables.large());
+        context.collections.replace(database, &self.collection, documents)?;
         Ok(Box::new(std::iter::empty()))
+    }
+
+    fn asked(&self) -> Asked {
+        of_id()
     }
 
     fn output(&self) -> Option<(Option<String>, String)> {

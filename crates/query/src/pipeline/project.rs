@@ -12,6 +12,7 @@ use super::shape_parse;
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
 use crate::expression::{Variables, failure};
+use crate::large::Asked;
 
 /// A stage that makes one document of one document.
 #[derive(Debug)]
@@ -38,6 +39,10 @@ impl Stage for Project {
 
     fn keeps(&self, path: &str) -> bool {
         self.0.keeps(path)
+    }
+
+    fn asked(&self) -> Asked {
+        self.0.asked()
     }
 
     fn rows(&self) -> Rows {

@@ -9,6 +9,7 @@ use super::parse::{StageParser, one};
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_depth, failure};
+use crate::large::Asked;
 
 /// `$replaceRoot`
 #[derive(Debug)]
@@ -24,6 +25,10 @@ impl Stage for ReplaceRoot {
         Ok(Box::new(input.map(move |document| self.apply(document?.view(), &variables))))
     }
 
+    fn asked(&self) -> Asked {
+        Asked::default()
+    }
+
     fn rows(&self) -> Rows {
         Rows::Same
     }
@@ -36,8 +41,11 @@ impl ReplaceRoot {
         variables: &Variables,
     ) -> Result<DocumentBuf, QueryError> {
         let scope = Scope::new(document, variables);
-        let root = self.0.evaluate_in(&scope)?;
+        let root = variables.opened(self.0.carry_in(&scope)?, false)?;
         let Some(Value::Document(made)) = root.value() else {
+            let whole = variables.large().whole(document)?;
+            let document = whole.as_ref().map_or(document, DocumentBuf::view);
+            let root = variables.whole(root)?;
             let (text, name) = (root.text(), root.type_name());
             let message = format!(
                 "'newRoot' expression  must evaluate to an object, but resulting value was: \

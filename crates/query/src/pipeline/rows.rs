@@ -10,6 +10,7 @@ use frond_doc::{Document, DocumentBuf};
 
 use super::Documents;
 use crate::error::QueryError;
+use crate::large::{Asked, Large};
 
 /// Is shown a document; answers whether to go on.
 pub type Visit<'v> = dyn FnMut(Document<'_>) -> Result<bool, QueryError> + 'v;
@@ -53,6 +54,20 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// The documents with what is asked for: values that are references are opened.
+    pub(super) fn with(self, asked: Asked, large: &Large) -> Input<'a> {
+        if !large.is_met() {
+            return self;
+        }
+        let large = large.clone();
+        match self {
+            Input::Documents(documents) => Input::Documents(Box::new(
+                documents.map(move |document| large.open_document(&asked, document?)),
+            )),
+            Input::Rows(rows) => Input::Rows(Box::new(Opened { rows, asked, large })),
+        }
+    }
+
     /// The documents, each its own.
     pub fn into_documents(self) -> Documents<'a> {
         match self {
@@ -65,6 +80,28 @@ impl<'a> Input<'a> {
 impl<'a> From<Documents<'a>> for Input<'a> {
     fn from(documents: Documents<'a>) -> Input<'a> {
         Input::Documents(documents)
+    }
+}
+
+/// Rows with what is asked for.
+struct Opened<'a> {
+    rows: Box<dyn Rows + 'a>,
+    asked: Asked,
+    large: Large,
+}
+
+impl Rows for Opened<'_> {
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError> {
+        let (asked, large) = (&self.asked, &self.large);
+        self.rows.visit(&mut |document| match large.opened(asked, document)? {
+            Some(opened) => visit(opened.view()),
+            None => visit(document),
+        })
+    }
+
+    fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
+        let document = self.rows.next()?;
+        document.map(|document| self.large.open_document(&self.asked, document)).transpose()
     }
 }
 

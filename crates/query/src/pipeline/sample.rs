@@ -10,6 +10,7 @@ use super::stage::{Context, Stage, lazily};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{failure, random, random_share};
+use crate::large::Asked;
 use crate::metadata::{self, MetadataKind};
 use crate::number::any_type::Number;
 use frond_store::budget::Reservation;
@@ -19,6 +20,10 @@ use frond_store::budget::Reservation;
 struct Sample(usize);
 
 impl Stage for Sample {
+    fn asked(&self) -> Asked {
+        Asked::default()
+    }
+
     fn run<'a>(
         self: Arc<Self>,
         input: Documents<'a>,

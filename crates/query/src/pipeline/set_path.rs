@@ -2,6 +2,17 @@
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
+use crate::large::{Asked, Depth};
+
+/// Has each value on the way to `parts` looked at, the last one too.
+pub(super) fn ask_on_way<'p>(asked: &mut Asked, parts: impl Iterator<Item = &'p str>) {
+    let mut place = asked;
+    for part in parts {
+        place = place.field(part);
+        place.look(Depth::Level);
+    }
+}
+
 /// Sets the value at `parts`, in its place, or appended where it is absent; `None` removes it.
 /// Arrays aren't entered: what is no document on the way is replaced by one.
 pub(super) fn set_path(

@@ -13,6 +13,7 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_bytes, check_depth};
+use crate::large::{Asked, Depth};
 use crate::memory::{Charge, bytes_of};
 
 /// What becomes of the fields that no rule names.
@@ -69,6 +70,21 @@ impl Tree {
         (&mut self.rules[position].1, is_new)
     }
 
+    /// Adds what is on the way to rules below these.
+    fn ask(&self, asked: &mut Asked) {
+        for (name, rule) in &self.rules {
+            if let Rule::Nested(inner) = rule {
+                let field = asked.field(name);
+                field.look(Depth::Level);
+                inner.ask(field);
+                // Of an array's elements that have no rule below it is asked what they are.
+                inner.rules.iter().for_each(|(name, _)| {
+                    field.field(name);
+                });
+            }
+        }
+    }
+
     /// Notes that something is computed here or below.
     pub(super) fn mark_computing(&mut self) {
         self.computes = true;
@@ -94,6 +110,13 @@ impl Shape {
             Some(Rule::Include) => true,
             Some(Rule::Exclude | Rule::Compute(_) | Rule::Nested(_)) => false,
         }
+    }
+
+    /// What of documents the rules look at: what is on the way to a rule.
+    pub(super) fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        self.root.ask(&mut asked);
+        asked
     }
 
     /// Makes the document.
@@ -182,7 +205,7 @@ impl<'a> Writer<'a> {
     }
 
     fn compute(&mut self, name: &str, expression: &'a Expression) -> Result<(), QueryError> {
-        if let Some(value) = expression.evaluate_in(&self.scope)?.value() {
+        if let Some(value) = expression.carry_in(&self.scope)?.value() {
             let bytes = self.builder.bytes() + bytes_of(value);
             Writer::check(&mut self.charge, &self.scope, bytes)?;
             self.builder.append(name, value);

@@ -9,6 +9,7 @@ use super::limit::count;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
+use crate::large::Asked;
 
 /// `$skip`
 #[derive(Debug)]
@@ -31,6 +32,10 @@ impl Stage for Skip {
             }
             input.next()
         })))
+    }
+
+    fn asked(&self) -> Asked {
+        Asked::default()
     }
 
     fn rows(&self) -> Rows {

@@ -11,6 +11,7 @@ use super::sorter::Sorter;
 use super::stage::{Context, Rows, Stage, lazily};
 use crate::error::QueryError;
 use crate::expression::failure;
+use crate::large::Asked;
 use crate::metadata::{self, MetadataKind};
 use crate::sort::SortPattern;
 
@@ -33,6 +34,10 @@ impl Stage for Sort {
         context: &Context,
     ) -> Result<Input<'a>, QueryError> {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
+    }
+
+    fn asked(&self) -> Asked {
+        self.0.asked()
     }
 
     fn order(&self) -> Option<&SortPattern> {

@@ -11,6 +11,7 @@ use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
+use crate::large::Asked;
 use crate::metadata::Metadata;
 use crate::sort::SortPattern;
 
@@ -25,6 +26,24 @@ pub(super) struct Context {
     pub(super) wanted: Option<usize>,
     /// What the pipeline's stages ask to be left in documents.
     pub(super) metadata: Metadata,
+}
+
+impl Context {
+    /// The documents of a collection that pass, with what is asked for.
+    pub(super) fn find(
+        &self,
+        database: Option<&str>,
+        collection: &str,
+        filter: &Filter,
+        asked: Asked,
+    ) -> Result<Documents<'static>, QueryError> {
+        let documents = self.collections.find(database, collection, filter)?;
+        let large = self.variables.large().clone();
+        if !large.is_met() {
+            return Ok(documents);
+        }
+        Ok(Box::new(documents.map(move |document| large.open_document(&asked, document?))))
+    }
 }
 
 /// How many documents a stage gives for those that it gets.
@@ -68,6 +87,12 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// whether nothing but the document itself decides what comes of it.
     fn keeps(&self, _path: &str) -> bool {
         false
+    }
+
+    /// At what of documents the stage looks by itself: other values may be references. Its
+    /// expressions open what they want.
+    fn asked(&self) -> Asked {
+        Asked::all()
     }
 
     /// The stage itself, if it is a `$geoNear`.

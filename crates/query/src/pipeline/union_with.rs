@@ -8,6 +8,7 @@ use super::parse::{StageParser, failed_to_parse, one};
 use super::stage::{Context, Stage, lazily};
 use super::{Documents, Pipeline};
 use crate::error::QueryError;
+use crate::large::Asked;
 
 /// `$unionWith`
 #[derive(Debug)]
@@ -20,6 +21,10 @@ struct UnionWith {
 }
 
 impl Stage for UnionWith {
+    fn asked(&self) -> Asked {
+        Asked::default()
+    }
+
     fn run<'a>(
         self: Arc<Self>,
         input: Documents<'a>,

@@ -7,11 +7,12 @@ use frond_doc::raw::RawElements;
 use frond_doc::{DocumentBuf, Value, ValueBuf};
 
 use super::parse::{StageParser, one};
-use super::set_path::set_path;
+use super::set_path::{ask_on_way, set_path};
 use super::stage::{Context, Stage};
 use super::{Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
+use crate::large::Asked;
 
 /// Whether to stop is asked once for so many elements.
 const CHECK_COUNT: usize = 256;
@@ -37,6 +38,15 @@ impl Stage for Unwind {
             Ok(document) => self.unwind(document, &resources),
             Err(error) => Box::new(std::iter::once(Err(error))),
         })))
+    }
+
+    fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        ask_on_way(&mut asked, self.path.parts().iter().map(AsRef::as_ref));
+        if let Some(path) = &self.position_path {
+            ask_on_way(&mut asked, path.iter().map(String::as_str));
+        }
+        asked
     }
 
     fn keeps(&self, path: &str) -> bool {

@@ -171,7 +171,7 @@ fn compute(
             out.append(name, value.as_value());
         }
         Computed::Expression(expression) => {
-            if let Some(value) = expression.evaluate(scope.root, &scope.projection.variables)? {
+            if let Some(value) = expression.carry(scope.root, &scope.projection.variables)? {
                 out.append(name, value.as_value());
             }
         }

@@ -8,6 +8,7 @@ use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
+use crate::large::Large;
 use crate::pipeline::Pipeline;
 
 /// A pipeline and the variables that its expressions see.
@@ -46,6 +47,11 @@ impl PipelineUpdate {
     /// Compares strings by `collation`.
     pub(super) fn collate(&mut self, collation: &Collation) {
         self.variables = self.variables.clone().with_collation(collation.clone());
+    }
+
+    /// Reads references by `large`.
+    pub(super) fn read_by(&mut self, large: &Large) {
+        self.variables = self.variables.clone().with_large(large.clone());
     }
 
     /// Makes the new document; its `_id` is the caller's to check.

@@ -1,40 +1,29 @@
 //! The documents of `$out`, sorted by the keys of their `_id`s in bounded memory.
 //!
-//! What doesn't fit goes to temporary files ([`Sorter`]), whole documents as well as what stands
-//! for those that are stored already.
+//! What doesn't fit goes to temporary files ([`Sorter`]), with references for what is stored
+//! already.
 
 use bytes::Bytes;
-use frond_doc::pieces::LargeDocument;
-use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value as BsonValue, key};
+use frond_doc::{DocumentBuf, Value as BsonValue, key};
 use frond_query::pipeline::{Resources, Sorted, Sorter};
 use frond_store::ChunkStore;
-use frond_tree::{Content as Place, Entry, Tree, TreeFormat, Value};
+use frond_tree::{Entry, Tree, TreeFormat};
 
 use crate::catalog::duplicate;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::large::{self, value_of};
+use crate::large::{self, value_of_referring};
 
 /// Who sorts, in messages.
 const OUT: &str = "$out";
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: usize = 64;
-/// The only field of what stands for a stored document; the first of any other is `_id`.
-const HEAD: &str = "h";
 
 /// What a collection will hold. Takes documents in any order.
 pub(in crate::collection) struct Content<'r> {
     sorter: Sorter<'r>,
     interrupt: &'r Interrupt,
     count: usize,
-}
-
-/// A document that a collection will hold.
-pub(in crate::collection) enum NewDocument {
-    /// All of it.
-    Whole(DocumentBuf),
-    /// One that is stored already, in the collection's repository.
-    Pieces(LargeDocument),
 }
 
 impl<'r> Content<'r> {
@@ -47,28 +36,12 @@ impl<'r> Content<'r> {
     ///
     /// # Errors
     /// What writing a temporary file failed with; what ends the command.
-    pub fn add(&mut self, id_key: &Bytes, document: &NewDocument) -> Result<(), Error> {
+    pub fn add(&mut self, id_key: &Bytes, document: &DocumentBuf) -> Result<(), Error> {
         self.count += 1;
         if self.count.is_multiple_of(CHECK_COUNT) {
             self.interrupt.check()?;
         }
-        match document {
-            NewDocument::Whole(document) => self.sorter.add_view(id_key, document.view())?,
-            NewDocument::Pieces(large) => {
-                let head = large.value();
-                let Place::Chunk { hash, bytes } = head.content else {
-                    return Err(Error::internal("a large document whose head is no chunk"));
-                };
-                let mut packed = DocumentBuilder::new();
-                packed.begin_array(HEAD);
-                packed.push(BsonValue::Int32(i32::from(head.flags)));
-                packed.push(BsonValue::Int64(bytes.cast_signed()));
-                packed.push(BsonValue::Binary(Binary { subtype: 0, bytes: &hash.0 }));
-                packed.end();
-                self.sorter.add(id_key.clone(), packed.build())?;
-            }
-        }
-        Ok(())
+        Ok(self.sorter.add_view(id_key, document.view())?)
     }
 
     /// Puts the tree of all documents into the store.
@@ -92,10 +65,7 @@ impl<'r> Content<'r> {
                 self.interrupt.check()?;
             }
             let Some((key, document)) = sorted.next().transpose()? else { return Ok(None) };
-            let value = match stored(&document) {
-                Some(head) => head,
-                None => value_of(store, format, &document)?,
-            };
+            let value = value_of_referring(store, format, &document)?;
             if before.as_ref() == Some(&key) {
                 let document = large::read_document(store, &value)?;
                 return Err(duplicate::of_id(namespace, document.view()));
@@ -116,19 +86,6 @@ impl<'r> Content<'r> {
             None => Ok(loaded?),
         }
     }
-}
-
-/// The value of a document that is stored already, if this stands for one.
-fn stored(packed: &DocumentBuf) -> Option<Value> {
-    let (name, head) = packed.view().iter().next()?;
-    let mut head = head.as_array().filter(|_| name == HEAD)?.iter();
-    let (flags, bytes, hash) = (head.next()?, head.next()?, head.next()?);
-    let BsonValue::Binary(hash) = hash else { return None };
-    let content = Place::Chunk {
-        hash: frond_store::ChunkHash(hash.bytes.try_into().ok()?),
-        bytes: bytes.as_integer()?.cast_unsigned(),
-    };
-    Some(Value { flags: u8::try_from(flags.as_integer()?).ok()?, content })
 }
 
 /// The key of a document's `_id`.

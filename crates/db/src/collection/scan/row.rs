@@ -11,6 +11,7 @@ use frond_doc::{Document, DocumentBuf};
 use frond_query::metadata;
 use frond_tree::Value;
 
+use crate::collection::handles::Lazily;
 use crate::error::Error;
 use crate::large;
 use crate::reader::Reader;
@@ -116,6 +117,15 @@ impl Row {
         match &mut self.read {
             Read::Whole(document) | Read::Part(document) => take_metadata(document),
         }
+    }
+
+    /// This row, with what is asked for of what was read.
+    pub(super) fn opened(self, lazily: &Lazily) -> Result<Row, Error> {
+        let read = match self.read {
+            Read::Part(fields) => Read::Part(lazily.open(fields)?),
+            whole => whole,
+        };
+        Ok(Row { read, ..self })
     }
 
     /// This row, with other fields in the place of those that were read.

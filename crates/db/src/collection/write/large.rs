@@ -3,20 +3,21 @@
 use std::collections::HashSet;
 
 use frond_doc::key;
-use frond_doc::pieces::LargeDocument;
+use frond_doc::pieces::{LargeDocument, build_referring, has_deepened};
 use frond_doc::{Document, DocumentBuf, Value as BsonValue};
 use frond_query::Filter;
+use frond_query::large::{Asked, Depth};
 use frond_query::update::UpdateContext;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 use frond_tree::{Content, Value};
 
 use super::{CollectionWriter, checked_key};
 use crate::catalog::{adopt, duplicate};
+use crate::collection::handles::stored;
 use crate::collection::scan::{Found, Row};
 use crate::collection::update::ParsedUpdate;
 use crate::error::Error;
 use crate::large::recorder::{Recorder, all_chunks};
-use crate::large::stages::OutermostStages;
 use crate::large::{self, damaged};
 use crate::schema::TreeRef;
 
@@ -145,6 +146,24 @@ impl CollectionWriter<'_> {
         }
     }
 
+    /// The pieces of the document that has this key now, if it is large.
+    ///
+    /// # Errors
+    /// As [`Reader::get`](crate::reader::Reader::get).
+    pub fn large_at(&self, id_key: &[u8]) -> Result<Option<LargeDocument>, Error> {
+        let Some(documents) = self.documents() else { return Ok(None) };
+        Ok(self.reader().get(documents, id_key)?.as_ref().and_then(large::head))
+    }
+
+    /// These outermost fields of a large document.
+    ///
+    /// # Errors
+    /// As [`Reader::get`](crate::reader::Reader::get).
+    pub fn fields_of(&self, large: &LargeDocument, names: &[&[u8]]) -> Result<DocumentBuf, Error> {
+        let fields = large.project(&self.transaction.store(), names);
+        Ok(fields.map_err(|error| damaged(&large.value(), error))?)
+    }
+
     /// The head after an update, and the chunks that are new.
     fn pieces_after(
         &mut self,
@@ -167,12 +186,7 @@ impl CollectionWriter<'_> {
                 large::update::apply(&recorder, &opened, operators, filters, context, variables)
                     .map_err(|error| damaged(&before.value(), error))?
             }
-            BsonValue::Array(stages) => match OutermostStages::of(stages) {
-                Some(stages) => stages.apply(&recorder, &opened, &|part| -> Result<_, Error> {
-                    Ok(update.update.apply(part, context)?)
-                })?,
-                None => None,
-            },
+            BsonValue::Array(_) => self.staged(&recorder, &opened, update, context)?,
             _ => None,
         };
         let Some(after) = after else { return Ok(None) };
@@ -181,6 +195,35 @@ impl CollectionWriter<'_> {
         }
         let chunks = recorder.into_reached(after.hash(), &HashSet::new());
         Ok(Some((after, without_stored(&store, chunks)?)))
+    }
+
+    /// The document as stages make it of the one with references; `None` if it isn't large any
+    /// more, or has pieces that nobody sees yet.
+    fn staged(
+        &self,
+        store: &dyn ChunkStore,
+        before: &LargeDocument,
+        update: &ParsedUpdate,
+        context: &UpdateContext,
+    ) -> Result<Option<LargeDocument>, Error> {
+        let everybodys = self.database.frond().engine().store();
+        if everybodys.get(before.hash()).is_err() {
+            return Ok(None);
+        }
+        let large = stored(everybodys);
+        let failed = |error| Error::from(damaged(&before.value(), error));
+        let document = before.shallow(store, None).map_err(failed)?;
+        let mut id = Asked::default();
+        id.add("_id", Depth::Whole);
+        let document = large.open_document(&id, document)?;
+        let stages = update.update.clone().with_large(&large);
+        let Some(made) = stages.apply(document.view(), context)? else {
+            return Ok(Some(*before));
+        };
+        if has_deepened(made.view()) {
+            return Ok(None);
+        }
+        Ok(build_referring(store, before.format(), made.view())?)
     }
 
     /// The outermost fields that decide about entries of indexes; the whole document if all may.
@@ -196,8 +239,7 @@ impl CollectionWriter<'_> {
                 }
             }
         }
-        let fields = large.project(&self.transaction.store(), &names);
-        Ok(fields.map_err(|error| damaged(&large.value(), error))?)
+        self.fields_of(large, &names)
     }
 }
 

@@ -1,0 +1,163 @@
+//! What reads the references in documents that a request met ([`frond_query::large`]): by the
+//! reader that they came from, which keeps what they name from being collected.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use frond_doc::pieces::{self, LargeDocument};
+use frond_doc::{Document, DocumentBuf, Reference, ValueBuf};
+use frond_query::QueryError;
+use frond_query::large::{Asked, Depth, Large, Pieces};
+use frond_store::ChunkStore;
+
+use crate::collection::put_aside::PutAside;
+use crate::error::Error;
+use crate::large::{self, unreadable};
+use crate::reader::Reader;
+
+/// References at one moment.
+struct Handles {
+    reader: Reader<'static>,
+    put_aside: PutAside,
+    /// Whether any document with references came out.
+    has_met: AtomicBool,
+}
+
+/// Who reads what `reader` gives references for; nobody where what they name may be undone from one
+/// call to the next.
+pub(crate) fn handles(reader: &Reader<'static>, put_aside: &PutAside) -> Large {
+    if reader.may_change() {
+        return Large::default();
+    }
+    let (reader, put_aside) = (reader.clone(), put_aside.clone());
+    Large::new(Arc::new(Handles { reader, put_aside, has_met: AtomicBool::new(false) }))
+}
+
+impl Pieces for Handles {
+    fn has_met(&self) -> bool {
+        self.has_met.load(Ordering::Relaxed)
+    }
+
+    fn meet(&self) {
+        self.has_met.store(true, Ordering::Relaxed);
+    }
+
+    fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError> {
+        let opened = self.reader.read_pieces(|store| pieces::open(store, reference));
+        opened.map_err(|error| self.put_aside.keep(error))
+    }
+
+    fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {
+        let whole = self.reader.read_pieces(|store| pieces::whole(store, document));
+        whole.map_err(|error| self.put_aside.keep(error))
+    }
+}
+
+/// The same of a store.
+struct Stored(Arc<dyn ChunkStore>);
+
+/// Who reads references by a store that has all that they name.
+pub(crate) fn stored(store: &Arc<dyn ChunkStore>) -> Large {
+    Large::new(Arc::new(Stored(store.clone())))
+}
+
+impl Pieces for Stored {
+    fn has_met(&self) -> bool {
+        true
+    }
+
+    fn meet(&self) {}
+
+    fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError> {
+        pieces::open(&*self.0, reference).map_err(|error| unreadable(error).as_query())
+    }
+
+    fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {
+        pieces::whole(&*self.0, document).map_err(|error| unreadable(error).as_query())
+    }
+}
+
+/// A document with more outermost fields is rather read whole, and kept with an index of them.
+const FIELD_COUNT_MAX: u64 = 24;
+
+/// How a scan gives out large documents: with references for what nobody asked for.
+#[derive(Clone)]
+pub(crate) struct Lazily {
+    large: Large,
+    /// What is asked of documents that pass.
+    asked: Asked,
+    /// The outermost fields that alone are given out.
+    names: Option<Vec<Box<[u8]>>>,
+    /// Whether a document that is kept in memory whole serves as well: not where references are
+    /// stored again.
+    takes_kept: bool,
+}
+
+impl Lazily {
+    /// All outermost fields, to be stored again or not.
+    pub fn new(large: &Large, takes_kept: bool) -> Lazily {
+        let mut asked = Asked::default();
+        asked.add("_id", Depth::Whole);
+        Lazily { large: large.clone(), asked, names: None, takes_kept }
+    }
+
+    /// Asks for more.
+    pub fn asking(mut self, asked: &Asked) -> Lazily {
+        self.asked.add_all(asked);
+        self
+    }
+
+    /// Gives out no more outermost fields than those of these paths and what else is asked for.
+    pub fn only(mut self, paths: &[String]) -> Lazily {
+        let outermost = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
+        let names = paths.iter().map(outermost);
+        self.names = Some(names.map(|name| name.into_bytes().into()).collect());
+        self
+    }
+
+    /// What is read of a document before it is known whether it passes, by what the filter asks.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
+    pub fn read(
+        &self,
+        reader: &Reader<'_>,
+        document: &LargeDocument,
+        filter: &Asked,
+    ) -> Result<DocumentBuf, Error> {
+        if self.takes_kept && document.bytes() <= large::KEPT_BYTES_MAX {
+            if let Some(known) = large::known(document) {
+                return Ok(known);
+            }
+            let count = reader.read_pieces(|store| document.field_count(store))?;
+            if FIELD_COUNT_MAX < count {
+                return reader.large_document(document);
+            }
+        }
+        let names = self.names(filter);
+        let names: Option<Vec<&[u8]>> =
+            names.as_ref().map(|names| names.iter().map(|name| &**name).collect());
+        self.large.meet();
+        let shallow = reader.read_pieces(|store| document.shallow(store, names.as_deref()))?;
+        Ok(self.large.open_document(filter, shallow)?)
+    }
+
+    /// What is asked for of a document that passes.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
+    pub fn open(&self, document: DocumentBuf) -> Result<DocumentBuf, Error> {
+        Ok(self.large.open_document(&self.asked, document)?)
+    }
+
+    /// The outermost fields that are read; `None`: all.
+    fn names(&self, filter: &Asked) -> Option<Vec<Box<[u8]>>> {
+        let mut names = self.names.clone()?;
+        for name in self.asked.outermost_names()?.chain(filter.outermost_names()?) {
+            if !names.iter().any(|known| **known == *name) {
+                names.push(name.into());
+            }
+        }
+        Some(names)
+    }
+}

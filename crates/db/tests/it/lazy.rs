@@ -1,0 +1,542 @@
+//! Goal: a pipeline over large documents, whose long values it carries as references, gives what it
+//! gives over whole ones, stage by stage and expression by expression, and reads no more of them
+//! than it names. Method: the same pipeline in a transaction of several requests, which reads whole
+//! documents; what is stored by reference is written again as a whole, and must be the same value;
+//! chunks that are read are counted.
+
+use frond_db::catalog::IndexSpec;
+use frond_db::{Database, Durability, Error, FindAndModify, FrondOptions};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_engine::ReclaimOptions;
+use frond_testkit::SimDisk;
+use frond_vcs::Repository;
+
+use crate::support::*;
+
+/// A database that keeps no documents in memory whole: all that is read is read in pieces.
+fn unkept() -> Repository {
+    let options = FrondOptions { documents_cache_bytes: Some(64 << 10), ..FrondOptions::default() };
+    let frond = frond_vcs::open_on(&SimDisk::new(3).machine(), options).expect("opens");
+    Repository::open(&frond, "shop").expect("a proper name")
+}
+
+fn integer(number: usize) -> Value<'static> {
+    Value::Int32(i32::try_from(number).expect("small"))
+}
+
+/// Of about so many bytes, with whatever may lie in pieces: documents in arrays in documents, long
+/// texts in both, arrays in arrays, an array with other names than positions, and missing values.
+fn document(id: usize, bytes: usize) -> DocumentBuf {
+    let mut out = DocumentBuilder::new();
+    out.append("_id", integer(id)).append("level", integer(id * 7 % 5));
+    if id != 2 {
+        out.append("n", integer(id * 3 % 7));
+    }
+    out.append("text", Value::String(&format!("text {} ", id % 2).repeat(200)));
+    out.append("middle", Value::String(&"m".repeat(600)));
+    out.begin_document("meta").begin_document("a");
+    out.append("b", integer(id % 3)).append("pad", Value::String(&"pad ".repeat(200))).end();
+    out.append("pad", Value::String(&"pad ".repeat(300))).append("x", integer(id)).end();
+    out.begin_array("mixed").push(integer(1));
+    out.push_begin_document().append("n", integer(id));
+    out.append("long", Value::String(&"l".repeat(400))).end();
+    out.push_begin_array().push_begin_document().append("n", integer(5));
+    out.append("long", Value::String(&"k".repeat(400))).end().end();
+    out.push(Value::String(&"s".repeat(700))).push(Value::Null).end();
+    let mut named = DocumentBuilder::new();
+    for name in ["x", "y", "0"] {
+        let inner = frond_doc::document! { "n": 1_i32, "long": &"n".repeat(400) };
+        named.append(name, Value::from(&inner));
+    }
+    let named = named.build();
+    out.append("named", Value::Array(frond_doc::Array::from_validated(named.as_bytes())));
+    out.begin_array("rows");
+    let mut row = 0;
+    while out.bytes() < bytes {
+        out.push_begin_document().append("n", integer(row % 11)).append("at", integer(row));
+        out.begin_document("in").append("v", integer(row % 4));
+        out.append("w", Value::String(&"word ".repeat(60))).end();
+        out.append("body", Value::String(&format!("body {row} ").repeat(60))).end();
+        row += 1;
+    }
+    out.end().append("last", integer(id));
+    out.build()
+}
+
+const SIZES: [usize; 6] = [20_000, 34_000, 34_000, 90_000, 300_000, 1_100_000];
+
+fn documents() -> Vec<DocumentBuf> {
+    SIZES.iter().enumerate().map(|(id, bytes)| document(id, *bytes)).collect()
+}
+
+fn filled() -> Repository {
+    let shop = unkept();
+    for document in documents() {
+        assert_eq!(try_insert(&shop, "docs", &[document]).count, 1);
+    }
+    insert(&shop, "small", "[{'_id': 1, 'level': 1, 'k': 3}, {'_id': 2, 'level': 4, 'k': 5}]");
+    shop
+}
+
+/// What the pipeline gives over whole documents.
+fn over_whole(shop: &Database, collection: &str, stages: &str) -> Result<Vec<DocumentBuf>, Error> {
+    let transaction = shop.frond().begin();
+    let inside = transaction.database("shop").expect("opens");
+    let given = aggregate(&inside, Some(collection), stages);
+    transaction.abort();
+    given
+}
+
+fn check(shop: &Database, stages: &str) -> Option<Vec<DocumentBuf>> {
+    let found = aggregate(shop, Some("docs"), stages);
+    let expected = over_whole(shop, "docs", stages);
+    match (found, expected) {
+        (Ok(found), Ok(expected)) => {
+            assert_eq!(found.len(), expected.len(), "{stages}");
+            for (found, expected) in found.iter().zip(&expected) {
+                let found = DocumentBuf::validated(found.as_bytes().to_vec().into());
+                assert!(found.expect("no reference is left") == *expected, "{stages}");
+            }
+            Some(expected)
+        }
+        (Err(found), Err(expected)) => {
+            assert_eq!(
+                found.code, expected.code,
+                "{stages}: {} {}",
+                found.message, expected.message
+            );
+            None
+        }
+        (found, expected) => panic!(
+            "{stages}: {:?}, expected {:?}",
+            found.map(|found| found.len()),
+            expected.map(|found| found.len())
+        ),
+    }
+}
+
+/// Expressions, to be given as a field's value.
+const EXPRESSIONS: &[&str] = &[
+    "'$level'",
+    "'$meta'",
+    "'$meta.a'",
+    "'$meta.a.b'",
+    "'$meta.a.pad'",
+    "'$text'",
+    "'$absent.a'",
+    "'$rows.n'",
+    "'$rows.in.v'",
+    "'$rows.in'",
+    "'$mixed.n'",
+    "'$mixed.long'",
+    "'$named.n'",
+    "'$rows'",
+    "'$mixed'",
+    "'$named'",
+    "'$$ROOT'",
+    "'$$CURRENT.meta'",
+    "'$$ROOT.rows.at'",
+    "{'$getField': 'level'}",
+    "{'$getField': 'meta'}",
+    "{'$getField': {'$concat': ['me', 'ta']}}",
+    "{'$getField': {'field': 'a', 'input': '$meta'}}",
+    "{'$getField': {'field': 'b', 'input': {'$getField': {'field': 'a', 'input': '$meta'}}}}",
+    "{'$getField': {'field': 'n', 'input': {'$arrayElemAt': ['$rows', 3]}}}",
+    "{'$setField': {'field': 'level', 'input': '$$ROOT', 'value': 1}}",
+    "{'$setField': {'field': 'x', 'input': '$meta', 'value': '$rows'}}",
+    "{'$setField': {'field': 'a', 'input': '$meta', 'value': '$$REMOVE'}}",
+    "{'$unsetField': {'field': 'rows', 'input': '$$ROOT'}}",
+    "{'$unsetField': {'field': 'pad', 'input': '$meta.a'}}",
+    "{'$mergeObjects': ['$$ROOT', {'level': 9, 'new': '$meta'}]}",
+    "{'$mergeObjects': ['$meta', '$meta.a', null]}",
+    "{'$mergeObjects': '$rows'}",
+    "{'$mergeObjects': ['$rows', {'a': 1}]}",
+    "{'$mergeObjects': ['$meta', '$text']}",
+    "{'$objectToArray': '$meta'}",
+    "{'$objectToArray': '$$ROOT'}",
+    "{'$objectToArray': '$text'}",
+    "{'$arrayToObject': {'$objectToArray': '$meta'}}",
+    "{'$size': '$rows'}",
+    "{'$size': '$mixed'}",
+    "{'$size': '$text'}",
+    "{'$type': '$rows'}",
+    "{'$type': '$meta'}",
+    "{'$type': '$text'}",
+    "{'$type': '$absent'}",
+    "{'$isArray': '$rows'}",
+    "{'$isArray': '$meta'}",
+    "{'$isNumber': '$meta'}",
+    "{'$isNumber': '$level'}",
+    "{'$ifNull': ['$n', '$meta']}",
+    "{'$ifNull': ['$absent', '$rows']}",
+    "{'$cond': [{'$gt': ['$level', 2]}, '$meta', '$text']}",
+    "{'$switch': {'branches': [{'case': '$rows', 'then': '$mixed'}], 'default': 1}}",
+    "{'$let': {'vars': {'m': '$meta', 'r': '$rows'}, 'in': {'$add': ['$$m.a.b', {'$size': '$$r'}]}}}",
+    "{'$let': {'vars': {'m': '$meta'}, 'in': ['$$m', '$$m.a', '$level']}}",
+    "{'$slice': ['$rows', 2]}",
+    "{'$slice': ['$rows', -3, 2]}",
+    "{'$arrayElemAt': ['$rows', -1]}",
+    "{'$arrayElemAt': ['$mixed', 2]}",
+    "{'$first': '$rows'}",
+    "{'$last': '$mixed'}",
+    "{'$reverseArray': '$mixed'}",
+    "{'$concatArrays': ['$mixed', '$named', [{'a': '$meta'}]]}",
+    "{'$map': {'input': '$rows', 'as': 'r', 'in': '$$r.n'}}",
+    "{'$map': {'input': '$mixed', 'in': {'$type': '$$this'}}}",
+    "{'$filter': {'input': '$rows', 'cond': {'$eq': ['$$this.in.v', 1]}, 'limit': 3}}",
+    "{'$reduce': {'input': '$rows', 'initialValue': 0, 'in': {'$add': ['$$value', '$$this.n']}}}",
+    "{'$sortArray': {'input': '$rows', 'sortBy': {'n': -1, 'at': 1}}}",
+    "{'$in': [5, '$rows.at']}",
+    "{'$indexOfArray': ['$rows.at', 4]}",
+    "{'$sum': '$rows.n'}",
+    "{'$max': ['$text', '$meta']}",
+    "{'$eq': ['$meta', '$meta']}",
+    "{'$cmp': ['$rows', '$mixed']}",
+    "{'$concat': ['$text', '-', '$middle']}",
+    "{'$strLenCP': '$text'}",
+    "{'$setUnion': ['$rows.n', [77]]}",
+    "{'$setIsSubset': [[1], '$rows.n']}",
+    "{'$zip': {'inputs': ['$rows.n', '$mixed']}}",
+    "{'$bsonSize': '$$ROOT'}",
+    "{'$bsonSize': '$meta'}",
+    "{'$toHashedIndexKey': '$meta'}",
+    "{'$firstN': {'n': 2, 'input': '$rows'}}",
+    "{'$substrCP': ['$text', 3, 9]}",
+    "{'$regexMatch': {'input': '$text', 'regex': 'text 1'}}",
+    "{'$add': ['$meta', 1]}",
+    "{'$not': ['$rows']}",
+    "{'$and': ['$meta', '$level']}",
+    "['$meta', {'deep': {'$first': '$rows'}, 'also': '$rows.in'}]",
+    "{'a': {'b': '$meta.a'}}",
+    "{'$toString': '$level'}",
+    "{'$literal': '$$ROOT'}",
+    "{'$allElementsTrue': ['$rows']}",
+];
+
+/// Stages, several to a pipeline.
+const STAGES: &[&str] = &[
+    "{'$match': {'n': {'$gt': 3}}}",
+    "{'$match': {'meta.a.b': 1}}",
+    "{'$match': {'rows.n': 3}}",
+    "{'$match': {'rows.4.n': 4}}",
+    "{'$match': {'rows': {'$elemMatch': {'n': 4, 'in.v': 3}}}}",
+    "{'$match': {'rows': {'$size': 40}}}",
+    "{'$match': {'n': {'$exists': false}}}",
+    "{'$match': {'mixed': {'$type': 'array'}}}",
+    "{'$match': {'text': /1/}}",
+    "{'$match': {'$expr': {'$gt': [{'$size': '$rows'}, 50]}}}",
+    "{'$match': {'mixed.2.0.n': 5}}",
+    "{'$match': {'$or': [{'level': 1}, {'$expr': {'$eq': ['$meta.a.b', 2]}}]}}",
+    "{'$match': {'$jsonSchema': {'required': ['n'], 'properties': {'rows': {'minItems': 50}}}}}",
+    "{'$project': {'level': 1}}",
+    "{'$project': {'rows': 1}}",
+    "{'$project': {'rows': 0}}",
+    "{'$project': {'meta.a.b': 1, 'rows.n': 1}}",
+    "{'$project': {'meta.a': 0, 'mixed.long': 0}}",
+    "{'$project': {'rows.in.w': 0, 'named.long': 0}}",
+    "{'$project': {'_id': 0, 'm': '$meta'}}",
+    "{'$project': {'mixed.n': 1, 'text.a': 1}}",
+    "{'$set': {'level': 1}}",
+    "{'$set': {'meta.a.b': 7}}",
+    "{'$set': {'rows.x': 1}}",
+    "{'$set': {'text.x': '$level'}}",
+    "{'$set': {'meta.copy': '$meta', 'mixed.y': '$n'}}",
+    "{'$set': {'rows': {'$slice': ['$rows', 2]}}}",
+    "{'$unset': ['rows', 'meta.pad']}",
+    "{'$unset': 'rows.in.w'}",
+    "{'$replaceWith': '$meta'}",
+    "{'$replaceWith': '$text'}",
+    "{'$replaceRoot': {'newRoot': '$$ROOT'}}",
+    "{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'level': 2}]}}",
+    "{'$replaceWith': {'$setField': {'field': 'level', 'input': '$$ROOT', 'value': 1}}}",
+    "{'$replaceWith': {'$first': '$rows'}}",
+    "{'$sort': {'level': 1, '_id': 1}}",
+    "{'$sort': {'rows.at': -1, '_id': 1}}",
+    "{'$sort': {'meta': 1}}, {'$project': {'_id': 1}}",
+    "{'$sort': {'text': -1, '_id': -1}}, {'$limit': 2}",
+    "{'$sort': {'level': 1}}, {'$project': {'_id': 1}}",
+    "{'$skip': 2}",
+    "{'$limit': 3}, {'$set': {'a': 1}}",
+    "{'$group': {'_id': null, 'sum': {'$sum': '$n'}, 'size': {'$sum': {'$size': '$rows'}}}}",
+    "{'$group': {'_id': '$meta.a.b', 'all': {'$push': '$meta'}, 'first': {'$first': '$$ROOT'}}}, {'$sort': {'_id': 1}}",
+    "{'$group': {'_id': '$meta.a', 'last': {'$last': '$rows'}, 'max': {'$max': '$meta'}}}, {'$sort': {'_id': 1}}",
+    "{'$group': {'_id': 1, 'p': {'$push': '$meta'}, 'm': {'$max': '$meta'}, 's': {'$addToSet': '$meta.a'}}}, {'$unset': 's'}",
+    "{'$group': {'_id': 1, 'top': {'$top': {'sortBy': {'rows.at': -1}, 'output': ['$_id', '$meta']}}}}",
+    "{'$group': {'_id': 1, 'o': {'$mergeObjects': '$meta'}, 'f': {'$firstN': {'n': 2, 'input': '$rows'}}}}",
+    "{'$group': {'_id': 1, 'all': {'$push': '$$ROOT'}}}, {'$project': {'n': {'$size': '$all'}, 'l': '$all.level', 'v': '$all.rows.in.v'}}",
+    "{'$facet': {'a': [{'$match': {'n': {'$gt': 3}}}, {'$count': 'c'}], 'b': [{'$project': {'meta': 1}}], 'c': [{'$unwind': '$mixed'}, {'$limit': 3}]}}",
+    "{'$facet': {'a': [{'$limit': 1}], 'b': [{'$sort': {'level': 1}}, {'$limit': 1}]}}, {'$project': {'x': {'$first': '$a.rows.n'}}}",
+    "{'$unwind': '$rows'}, {'$match': {'rows.n': 2}}, {'$project': {'rows': 1}}",
+    "{'$unwind': {'path': '$mixed', 'includeArrayIndex': 'meta.at'}}",
+    "{'$unwind': '$named'}, {'$unset': 'rows'}",
+    "{'$unwind': {'path': '$absent', 'preserveNullAndEmptyArrays': true}}",
+    "{'$unwind': '$meta'}",
+    "{'$unwind': {'path': '$text', 'includeArrayIndex': 'i'}}",
+    "{'$count': 'c'}",
+    "{'$sortByCount': '$meta.a'}",
+    "{'$lookup': {'from': 'docs', 'localField': 'level', 'foreignField': 'meta.x', 'as': 'it'}}",
+    "{'$lookup': {'from': 'docs', 'localField': 'rows.at', 'foreignField': '_id', 'as': 'meta.it'}}, {'$unset': 'meta.it.rows'}",
+    "{'$lookup': {'from': 'docs', 'let': {'m': '$meta'}, 'pipeline': [{'$match': {'$expr': {'$eq': ['$meta', '$$m']}}}, {'$project': {'rows': {'$first': '$rows'}}}], 'as': 'it'}}",
+    "{'$lookup': {'from': 'small', 'localField': '_id', 'foreignField': 'level', 'as': 'it'}}, {'$set': {'k': {'$first': '$it.k'}}}",
+    "{'$graphLookup': {'from': 'docs', 'startWith': '$level', 'connectFromField': 'meta.x', 'connectToField': '_id', 'as': 'it'}}, {'$set': {'it': {'$size': '$it'}}}",
+    "{'$unionWith': 'docs'}, {'$match': {'meta.a.b': 1}}",
+    "{'$unionWith': {'coll': 'small', 'pipeline': [{'$set': {'a': 1}}]}}",
+    "{'$unionWith': {'coll': 'docs', 'pipeline': [{'$project': {'m': '$meta'}}]}}",
+    "{'$bucket': {'groupBy': '$level', 'boundaries': [0, 2, 9], 'output': {'m': {'$push': '$meta'}}}}",
+    "{'$bucketAuto': {'groupBy': '$meta.a', 'buckets': 2}}",
+    "{'$setWindowFields': {'sortBy': {'level': 1, '_id': 1}, 'output': {'p': {'$push': '$meta', 'window': {'documents': [-1, 0]}}}}}",
+    "{'$redact': {'$cond': [{'$eq': ['$n', 1]}, '$$PRUNE', '$$DESCEND']}}",
+    "{'$fill': {'sortBy': {'_id': 1}, 'output': {'n': {'method': 'locf'}}}}",
+    "{'$densify': {'field': 'level', 'range': {'step': 1, 'bounds': 'full'}}}",
+    "{'$project': {'x': ['$meta', '$rows'], 'y': {'z': '$$ROOT'}}}, {'$project': {'q': '$y.z.meta.a.b', 'r': {'$size': {'$arrayElemAt': ['$x', 1]}}}}",
+    "{'$set': {'keep': '$meta'}}, {'$unset': 'meta'}, {'$match': {'keep.a.b': {'$gte': 1}}}, {'$sort': {'keep.x': -1}}, {'$project': {'keep': 1}}",
+    "{'$set': {'big': ['$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT']}}, {'$match': {'_id': 5}}",
+];
+
+fn unquoted(stages: &str) -> String {
+    stages.replace("/1/", "{'$regex': '1'}")
+}
+
+#[test]
+fn expressions_equal_those_over_whole_documents() {
+    let shop = filled();
+    let mut checked = 0;
+    for expression in EXPRESSIONS {
+        for stages in [
+            format!("[{{'$project': {{'v': {expression}}}}}]"),
+            format!(
+                "[{{'$match': {{'_id': {{'$lt': 5}}}}}}, {{'$set': {{'meta.v': {expression}}}}}]"
+            ),
+            format!(
+                "[{{'$group': {{'_id': {expression}}}}}, {{'$sort': {{'_id': 1}}}}, {{'$limit': 3}}]"
+            ),
+        ] {
+            checked += usize::from(check(&shop, &stages).is_some());
+        }
+    }
+    assert!(EXPRESSIONS.len() * 2 < checked, "{checked} are no errors");
+}
+
+#[test]
+fn stages_equal_those_over_whole_documents() {
+    let shop = filled();
+    for is_indexed in [false, true] {
+        if is_indexed {
+            for key in ["{'level': 1}", "{'n': 1}", "{'rows.at': 1}", "{'meta.a.b': 1}"] {
+                let spec = IndexSpec::parse(json(&format!("{{'key': {key}}}")).view());
+                shop.create_indexes("docs", &[spec.expect("proper")]).expect("made");
+            }
+        }
+        for stages in STAGES {
+            let stages = unquoted(stages);
+            check(&shop, &format!("[{stages}]"));
+            check(&shop, &format!("[{{'$sort': {{'_id': -1}}}}, {stages}]"));
+            check(
+                &shop,
+                &format!("[{{'$set': {{'u': '$rows'}}}}, {{'$unset': 'mixed'}}, {stages}]"),
+            );
+        }
+    }
+}
+
+/// What `$out` stores is what would be stored of the whole documents: the same values.
+#[test]
+fn stored_documents_are_those_that_whole_ones_make() {
+    let shop = filled();
+    insert(&shop, "copies", "[{'_id': 'old'}]");
+    for (key, unique) in [("{'meta.a.b': 1}", false), ("{'_id': 1, 'rows.at': 1}", true)] {
+        let spec = format!("{{'key': {key}, 'unique': {unique}}}");
+        let spec = IndexSpec::parse(json(&spec).view()).expect("proper");
+        shop.create_indexes("copies", &[spec]).expect("made");
+    }
+    for stages in STAGES.iter().chain(&["{'$set': {'_id': '$text'}}, {'$limit': 2}"]) {
+        let stages = unquoted(stages);
+        let Ok(mut expected) = over_whole(&shop, "docs", &format!("[{stages}]")) else { continue };
+        let has_ids = expected.iter().all(|it| it.get("_id").is_some());
+        let copied = aggregate(&shop, Some("docs"), &format!("[{stages}, {{'$out': 'copies'}}]"));
+        if copied.is_err() || !has_ids {
+            let mut ids: Vec<_> =
+                expected.iter().map(|it| it.get("_id").map(|id| id.to_buf())).collect();
+            ids.dedup();
+            assert!(ids.len() < expected.len() || !has_ids, "{stages}: {:?}", copied.err());
+            continue;
+        }
+        // What was copied may be what was there.
+        insert(&shop, "marks", "[{}]");
+        shop.commit("copied", "test").expect("committed");
+        let found = run(&shop, "copies", &request("{}")).expect("found");
+        let key = |it: &DocumentBuf| frond_doc::key::of_value(it.get("_id").expect("has one"));
+        expected.sort_by_key(key);
+        let expected: Vec<DocumentBuf> = expected
+            .iter()
+            .map(|it| frond_doc::normalise::for_insert(it, || unreachable!("has an _id")))
+            .collect::<Result<_, _>>()
+            .expect("one _id");
+        assert!(found == expected, "{stages}");
+        // Written as wholes they are the same values: nothing is there to commit.
+        delete(&shop, "copies", "{}");
+        for document in &expected {
+            assert_eq!(try_insert(&shop, "copies", std::slice::from_ref(document)).count, 1);
+        }
+        let error = shop.commit("again", "test").expect_err("the content is what it was");
+        assert!(error.message.contains("nothing"), "{stages}: {}", error.message);
+    }
+    shop.frond().engine().check().expect("every invariant holds");
+}
+
+/// Flushes, and removes what nobody names.
+fn collect(shop: &Repository) {
+    shop.frond().engine().flush().expect("flushed");
+    frond_vcs::reclaim(shop.frond(), 0, ReclaimOptions::default()).expect("collected");
+}
+
+/// `$out` onto its own source, with everything collected that nobody names.
+#[test]
+fn what_is_referred_to_is_not_collected() {
+    let shop = filled();
+    let set = "[{'$replaceWith': {'$setField': {'field': 'level', 'input': '$$ROOT', 'value': 8}}}, {'$out': 'docs'}]";
+    for round in 0..3 {
+        aggregate(&shop, Some("docs"), set).expect("copied");
+        collect(&shop);
+        let found = run(&shop, "docs", &request("{}")).expect("found");
+        for (id, found) in found.iter().enumerate() {
+            let expected = document(id, SIZES[id]);
+            assert_eq!(found.get("level"), Some(Value::Int32(8)), "{round}");
+            assert_eq!(found.get("rows"), expected.get("rows"), "{round}");
+        }
+        assert_eq!(found.len(), SIZES.len());
+    }
+    let stages = value("[{'$set': {'meta.a.b': 77, 'rows': {'$slice': ['$rows', 3]}}}]");
+    for id in 0..SIZES.len() {
+        let mut change = statement(&format!("{{'_id': {id}}}"), "{'$set': {'a': 1}}");
+        change.update = stages.clone();
+        assert_eq!(update(&shop, "docs", change).modified, 1);
+    }
+    collect(&shop);
+    for found in run(&shop, "docs", &request("{'meta.a.b': 77}")).expect("found") {
+        assert_eq!(
+            found.get("rows").and_then(|it| it.as_array()).map(|it| it.iter().count()),
+            Some(3)
+        );
+    }
+    shop.frond().engine().check().expect("every invariant holds");
+}
+
+/// How many chunks `ask` reads.
+fn chunks(shop: &Database, ask: impl FnOnce()) -> u64 {
+    let (_, before) = shop.frond().counters();
+    ask();
+    let (_, after) = shop.frond().counters();
+    after.chunks_read - before.chunks_read
+}
+
+/// What names a few fields reads a few chunks, in whatever words, of a document of a thousand.
+#[test]
+fn what_names_a_few_fields_reads_a_few_chunks() {
+    let shop = unkept();
+    assert_eq!(try_insert(&shop, "docs", &[document(1, 4_000_000)]).count, 1);
+    shop.commit("documents", "test").expect("committed");
+    let all = chunks(&shop, || drop(run(&shop, "docs", &request("{}")).expect("found")));
+    assert!(1_000 < all, "{all} chunks");
+    const MAX: u64 = 24;
+    for stages in [
+        "{'$match': {'level': 2}}, {'$group': {'_id': 1, 'n': {'$sum': 1}}}",
+        "{'$project': {'level': {'$getField': 'level'}}}",
+        "{'$project': {'level': 1}}",
+        "{'$project': {'level': {'$getField': {'field': 'level', 'input': '$$ROOT'}}}}",
+        "{'$project': {'b': '$meta.a.b'}}",
+        "{'$sort': {'level': 1}}, {'$project': {'_id': 1}}",
+        "{'$group': {'_id': null, 's': {'$sum': '$n'}}}",
+        "{'$group': {'_id': '$meta.a.b'}}",
+        "{'$facet': {'a': [{'$match': {'n': 1}}, {'$count': 'c'}], 'b': [{'$project': {'n': 1}}]}}",
+        "{'$set': {'level': 5}}, {'$project': {'level': 1}}",
+        "{'$count': 'c'}",
+        "{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'level': 3}]}}, {'$project': {'level': 1, 'n': 1}}",
+        "{'$set': {'all': '$$ROOT'}}, {'$project': {'x': '$all.meta.x', 't': {'$type': '$all.rows'}}}",
+        "{'$unionWith': 'docs'}, {'$group': {'_id': '$level', 'c': {'$count': {}}}}",
+        "{'$lookup': {'from': 'docs', 'localField': 'level', 'foreignField': 'level', 'as': 'it'}}, {'$project': {'x': '$it.n'}}",
+        "{'$replaceWith': {'$setField': {'field': 'level', 'input': '$$ROOT', 'value': 1}}}, {'$out': 'copies'}",
+        "{'$set': {'level': 1}}, {'$out': 'copies'}",
+        "{'$sort': {'level': 1}}, {'$out': 'copies'}",
+        "{'$project': {'rows': 1}}, {'$out': 'copies'}",
+        "{'$unset': 'text'}, {'$out': 'copies'}",
+        "{'$unionWith': 'small'}, {'$out': 'copies'}",
+        "{'$set': {'meta.a.b': 4}}, {'$out': 'copies'}",
+        "{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'level': 3}]}}, {'$out': 'copies'}",
+    ] {
+        let stages = format!("[{stages}]");
+        let read = chunks(&shop, || {
+            aggregate(&shop, Some("docs"), &stages).expect("proper");
+        });
+        assert!(read <= MAX * 3, "{stages}: {read} of {all} chunks");
+    }
+    for (filter, projection) in [
+        ("{'n': 3}", "{'level': 1}"),
+        ("{}", "{'rows': 0, 'named': 0, 'mixed': 0}"),
+        ("{'meta.a.b': 1}", "{'meta.a.b': 1}"),
+        ("{}", "{'v': {'$getField': 'level'}}"),
+    ] {
+        let mut request = request(filter);
+        request.projection = Some(json(projection));
+        let read = chunks(&shop, || {
+            run(&shop, "docs", &request).expect("found");
+        });
+        assert!(read <= MAX, "{projection}: {read} of {all} chunks");
+    }
+    let read = chunks(&shop, || {
+        shop.distinct("docs", "meta.a.b", &request("{}")).expect("found");
+        shop.count("docs", &request("{'n': {'$gt': 3}}")).expect("counted");
+    });
+    assert!(read <= MAX, "distinct, count: {read} of {all} chunks");
+    for (filter, change) in [
+        ("{}", "[{'$set': {'meta.a.b': 7}}]"),
+        ("{}", "[{'$set': {'level': {'$add': ['$level', 1]}}}]"),
+        ("{}", "[{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'n': 30}]}}]"),
+        ("{}", "[{'$unset': 'meta.pad'}]"),
+        ("{'level': 3}", "{'$set': {'meta.a.b': 8}}"),
+    ] {
+        let mut statement = statement(filter, "{}");
+        statement.update = value(change);
+        let read = chunks(&shop, || {
+            assert_eq!(update(&shop, "docs", statement.clone()).modified, 1, "{change}");
+        });
+        assert!(read <= MAX * 3, "{change}: {read} of {all} chunks");
+    }
+}
+
+/// The ways of a document whose root isn't seen by anybody else yet, and back below the threshold.
+#[test]
+fn updates_by_stages_in_transactions_and_across_the_threshold() {
+    let shop = filled();
+    let transaction = shop.frond().begin();
+    let inside = transaction.database("shop").expect("opens");
+    for change in
+        ["[{'$set': {'level': 30}}]", "[{'$set': {'meta.a.b': 5}}]", "[{'$set': {'u': '$rows'}}]"]
+    {
+        let mut statement = statement("{'_id': 4}", "{}");
+        statement.update = value(change);
+        assert_eq!(update(&inside, "docs", statement).modified, 1, "{change}");
+    }
+    transaction.commit(Durability::Synced, None).expect("nobody else wrote");
+    let found = run(&shop, "docs", &request("{'_id': 4}")).expect("found").pop().expect("there");
+    assert_eq!(found.get("u"), found.get("rows"));
+    let mut statement = statement("{'_id': 3}", "{}");
+    statement.update = value("[{'$project': {'meta': 1}}]");
+    assert_eq!(update(&shop, "docs", statement).modified, 1);
+    let found = run(&shop, "docs", &request("{'_id': 3}")).expect("found").pop().expect("there");
+    assert_eq!(found.get("meta"), document(3, SIZES[3]).get("meta"));
+    let modified = shop
+        .find_and_modify(
+            "docs",
+            &FindAndModify {
+                filter: json("{'_id': 5}"),
+                update: Some(value("[{'$set': {'level': 44}}]")),
+                projection: Some(json("{'level': 1, 'n': 1}")),
+                return_new: true,
+                ..FindAndModify::default()
+            },
+            Durability::Synced,
+        )
+        .expect("modified");
+    assert_eq!(modified.value.map(|it| text(&it)), Some("{'_id':5,'level':44,'n':1}".to_owned()));
+}

@@ -1,0 +1,357 @@
+//! Large documents on their way through filters, expressions and stages: a document whose long
+//! values are references ([`frond_doc::Reference`]) until somebody looks at them.
+//!
+//! 1. Whoever reads documents from a store gives a request's [`Variables`](crate::expression)
+//!    somebody who reads what references stand for ([`Pieces`]): it goes wherever they go.
+//! 2. An expression's operators are given whole values. Those that but copy values, or look at one
+//!    level of them (`$setField`, `$mergeObjects`, `$size`), are given them as they lie.
+//! 3. Whatever else looks at a document says at which paths ([`Asked`]); these are opened before.
+//!    A stage that doesn't say gets whole documents.
+//!
+//! *Invariant*: what is opened, and when, changes no answer: only how much is read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use frond_doc::builder::position_name;
+use frond_doc::pieces::has_references;
+use frond_doc::{
+    Array, Document, DocumentBuf, DocumentBuilder, ElementType, Reference, Value, ValueBuf,
+};
+
+use crate::error::QueryError;
+
+/// Reads what references stand for.
+pub trait Pieces: Send + Sync {
+    /// Whether the request has met any: until then nobody looks for them.
+    fn has_met(&self) -> bool;
+
+    /// Notes that it has.
+    fn meet(&self);
+
+    /// One level of it.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError>;
+
+    /// The document without references.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError>;
+}
+
+/// Who reads references, if a request may meet any. Cloning is cheap.
+#[derive(Clone, Default)]
+pub struct Large(Option<Arc<dyn Pieces>>);
+
+/// How much of a value somebody looks at.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Depth {
+    /// At nothing but what is asked of its parts.
+    #[default]
+    Parts,
+    /// At its elements, which may be references.
+    Level,
+    /// At all of it.
+    Whole,
+}
+
+/// At which values of a document somebody looks: a tree by the names of paths. Through arrays it
+/// holds of each element, and by positions.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    depth: Depth,
+    fields: Vec<(String, Asked)>,
+}
+
+impl Asked {
+    /// All of a document.
+    pub fn all() -> Asked {
+        Asked { depth: Depth::Whole, fields: Vec::new() }
+    }
+
+    /// Adds a path.
+    pub fn add(&mut self, dotted: &str, depth: Depth) {
+        let mut place = self;
+        for part in dotted.split('.') {
+            place = place.field(part);
+        }
+        place.depth = place.depth.max(depth);
+    }
+
+    /// The part of that name, made where it isn't there.
+    pub fn field(&mut self, name: &str) -> &mut Asked {
+        let position = self.fields.iter().position(|(known, _)| known == name);
+        let position = position.unwrap_or_else(|| {
+            self.fields.push((name.to_owned(), Asked::default()));
+            self.fields.len() - 1
+        });
+        &mut self.fields[position].1
+    }
+
+    /// Adds all that another asks for.
+    pub fn add_all(&mut self, other: &Asked) {
+        self.depth = self.depth.max(other.depth);
+        for (name, inner) in &other.fields {
+            self.field(name).add_all(inner);
+        }
+    }
+
+    /// Has the value itself looked at so far.
+    pub(crate) fn look(&mut self, depth: Depth) {
+        self.depth = self.depth.max(depth);
+    }
+
+    /// The outermost names, unless all is asked for.
+    pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let names = self.fields.iter().map(|(name, _)| name.as_bytes());
+        (self.depth != Depth::Whole).then_some(names)
+    }
+
+    fn get(&self, name: &[u8]) -> Option<&Asked> {
+        self.fields.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, asked)| asked)
+    }
+
+    /// What is asked of an array's element: what is asked of the array's parts, and what of its
+    /// position.
+    fn of_element(&self, position: usize) -> Asked {
+        let mut digits = [0; 20];
+        let mut asked = Asked { depth: Depth::Parts, fields: self.fields.clone() };
+        if let Some(own) = self.get(position_name(position, &mut digits).as_bytes()) {
+            asked.add_all(own);
+        }
+        asked
+    }
+
+    fn has_positions(&self) -> bool {
+        self.fields.iter().any(|(name, _)| name.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+}
+
+impl fmt::Debug for Large {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Large").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Large {
+    /// References are read by `pieces`.
+    pub fn new(pieces: Arc<dyn Pieces>) -> Large {
+        Large(Some(pieces))
+    }
+
+    /// Whether there may be references.
+    pub fn is_met(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether references were met.
+    #[inline]
+    pub fn has_met(&self) -> bool {
+        self.0.as_ref().is_some_and(|pieces| pieces.has_met())
+    }
+
+    /// Notes that there are references from now on.
+    pub fn meet(&self) {
+        self.0.iter().for_each(|pieces| pieces.meet());
+    }
+
+    fn pieces(&self) -> Result<&dyn Pieces, QueryError> {
+        // Nobody makes references who can't read them.
+        Ok(&**self.0.as_ref().expect("who meets a reference can read it"))
+    }
+
+    /// One level of what a reference stands for.
+    pub(crate) fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError> {
+        self.pieces()?.open(reference)
+    }
+
+    /// The document without references; `None` if it has none.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    pub fn whole(&self, document: Document<'_>) -> Result<Option<DocumentBuf>, QueryError> {
+        match &self.0 {
+            Some(pieces) if pieces.has_met() && has_references(document) => {
+                pieces.whole(document).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The value without references; `None` if it has none.
+    pub(crate) fn whole_value(&self, value: Value<'_>) -> Result<Option<ValueBuf>, QueryError> {
+        if !self.has_met() {
+            return Ok(None);
+        }
+        let has = match value {
+            Value::Reference(_) => true,
+            Value::Document(document) => has_references(document),
+            Value::Array(array) => has_references(array.as_document()),
+            _ => false,
+        };
+        if !has {
+            return Ok(None);
+        }
+        let mut only = DocumentBuilder::new();
+        only.append("", value);
+        let whole = self.pieces()?.whole(only.build().view())?;
+        Ok(Some(ValueBuf::from_only_field(whole)))
+    }
+
+    /// The document with what is asked for; `None` if it has that already.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    pub fn opened(
+        &self,
+        asked: &Asked,
+        document: Document<'_>,
+    ) -> Result<Option<DocumentBuf>, QueryError> {
+        if !self.has_met() {
+            return Ok(None);
+        }
+        if asked.depth == Depth::Whole {
+            return self.whole(document);
+        }
+        if !lacks(asked, document) {
+            return Ok(None);
+        }
+        let mut out = DocumentBuilder::with_capacity(document.as_bytes().len() * 2);
+        self.fields(&mut out, asked, document)?;
+        Ok(Some(out.build()))
+    }
+
+    /// As [`Large::opened`], of a document of one's own.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    pub fn open_document(
+        &self,
+        asked: &Asked,
+        document: DocumentBuf,
+    ) -> Result<DocumentBuf, QueryError> {
+        Ok(self.opened(asked, document.view())?.unwrap_or(document))
+    }
+
+    /// Writes a document's fields. The recursion is as deep as the document.
+    fn fields(
+        &self,
+        out: &mut DocumentBuilder,
+        asked: &Asked,
+        document: Document<'_>,
+    ) -> Result<(), QueryError> {
+        for element in document.elements() {
+            let value = element.decode();
+            match (asked.get(element.name), element.name(), value) {
+                (Some(inner), Some(name), Some(value)) => {
+                    self.value(out, name, inner, value)?;
+                }
+                _ => {
+                    out.append_element(&element);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn value(
+        &self,
+        out: &mut DocumentBuilder,
+        name: &str,
+        asked: &Asked,
+        value: Value<'_>,
+    ) -> Result<(), QueryError> {
+        if asked.depth == Depth::Whole {
+            let whole = self.whole_value(value)?;
+            out.append(name, whole.as_ref().map_or(value, ValueBuf::as_value));
+            return Ok(());
+        }
+        match value {
+            Value::Reference(reference) if is_opened(asked, reference) => {
+                let opened = self.open(reference)?;
+                self.value(out, name, asked, opened.as_value())
+            }
+            Value::Document(document) if lacks(asked, document) => {
+                out.begin_document(name);
+                self.fields(out, asked, document)?;
+                out.end();
+                Ok(())
+            }
+            Value::Array(array) if lacks_elements(asked, array) => {
+                out.begin_array(name);
+                self.elements(out, asked, array)?;
+                out.end();
+                Ok(())
+            }
+            other => {
+                out.append(name, other);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes an array's elements, under their names, which may be others than their positions.
+    fn elements(
+        &self,
+        out: &mut DocumentBuilder,
+        asked: &Asked,
+        array: Array<'_>,
+    ) -> Result<(), QueryError> {
+        let of_each = Asked { depth: Depth::Parts, fields: asked.fields.clone() };
+        let has_positions = asked.has_positions();
+        for (position, element) in array.elements().enumerate() {
+            let (Some(name), Some(value)) = (element.name(), element.decode()) else {
+                out.append_element(&element);
+                continue;
+            };
+            match has_positions {
+                true => self.value(out, name, &asked.of_element(position), value)?,
+                false => self.value(out, name, &of_each, value)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a reference is to be opened. What has no parts isn't opened for those.
+fn is_opened(asked: &Asked, reference: Reference<'_>) -> bool {
+    let has_parts = matches!(reference.kind(), ElementType::Document | ElementType::Array);
+    match asked.depth {
+        Depth::Parts => has_parts && !asked.fields.is_empty(),
+        Depth::Level | Depth::Whole => true,
+    }
+}
+
+/// Whether something that is asked for is a reference.
+fn lacks(asked: &Asked, document: Document<'_>) -> bool {
+    asked
+        .fields
+        .iter()
+        .any(|(name, inner)| document.get(name).is_some_and(|value| lacks_value(inner, value)))
+}
+
+fn lacks_value(asked: &Asked, value: Value<'_>) -> bool {
+    match value {
+        Value::Reference(reference) => is_opened(asked, reference),
+        Value::Document(document) if asked.depth == Depth::Whole => has_references(document),
+        Value::Document(document) => lacks(asked, document),
+        Value::Array(array) if asked.depth == Depth::Whole => has_references(array.as_document()),
+        Value::Array(array) => lacks_elements(asked, array),
+        _ => false,
+    }
+}
+
+fn lacks_elements(asked: &Asked, array: Array<'_>) -> bool {
+    if asked.fields.is_empty() || !has_references(array.as_document()) {
+        return false;
+    }
+    let of_each = Asked { depth: Depth::Parts, fields: asked.fields.clone() };
+    let has_positions = asked.has_positions();
+    array.iter().enumerate().any(|(position, element)| match has_positions {
+        true => lacks_value(&asked.of_element(position), element),
+        false => lacks_value(&of_each, element),
+    })
+}
