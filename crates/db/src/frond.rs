@@ -158,7 +158,7 @@ impl Frond {
         layer: Arc<dyn Any + Send + Sync>,
     ) -> Result<Frond, Error> {
         let temporary = options.temporary_disk_bytes_max.unwrap_or(TEMPORARY_DISK_BYTES_MAX);
-        let spill = SpillSpace::open(&machine.disk, temporary).map_err(|error| {
+        let spill = SpillSpace::open(&machine.disk, &engine, temporary).map_err(|error| {
             let message = format!("temporary files can't be removed: {error}");
             Error::from(QueryError::new(Code::InternalError, message))
         })?;

@@ -5,12 +5,14 @@
 //! directory is opened. Nothing else reads them.
 //!
 //! All of them together take no more than a limit: a cursor that its client forgot keeps its files
-//! for minutes, and thousands of them would fill the disk that the data need.
+//! for minutes, and thousands of them would fill the disk that the data need. Nor do they take what
+//! the engine holds back for giving space back.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use frond_engine::{DiskRoom, Engine};
 use frond_query::pipeline::{Spill, SpillFile};
 use frond_query::{Code, QueryError};
 use frond_store::io::{Disk, DiskFile};
@@ -25,14 +27,21 @@ pub(crate) struct SpillSpace {
     room: Arc<Room>,
 }
 
+/// The disk is asked how full it is when so much was written since.
+const LOOK_BYTES: u64 = 1 << 20;
+
 /// What all files may take together.
 struct Room {
     bytes_max: u64,
     bytes: AtomicU64,
+    engine: Engine,
+    /// Bytes written since the disk was asked; [`LOOK_BYTES`] at once where it was full.
+    unseen: AtomicU64,
 }
 
 impl Room {
     fn take(&self, bytes: u64) -> Result<(), QueryError> {
+        self.check_disk(bytes)?;
         let after = |taken: u64| taken.checked_add(bytes).filter(|after| *after <= self.bytes_max);
         let taken = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
         taken.map(drop).map_err(|taken| {
@@ -45,6 +54,25 @@ impl Room {
         })
     }
 
+    /// Fails if less is free than is held back.
+    fn check_disk(&self, bytes: u64) -> Result<(), QueryError> {
+        let unseen = self.unseen.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if unseen < LOOK_BYTES {
+            return Ok(());
+        }
+        let Some(room) = self.engine.room().filter(DiskRoom::is_short) else {
+            self.unseen.store(0, Ordering::Relaxed);
+            return Ok(());
+        };
+        self.unseen.store(LOOK_BYTES, Ordering::Relaxed);
+        let DiskRoom { free, reserve, .. } = room;
+        let message = format!(
+            "no temporary file of a sort or group may grow: {free} bytes are free on the disk, and \
+             {reserve} bytes are held back for giving space back"
+        );
+        Err(QueryError::new(Code::OutOfDiskSpace, message))
+    }
+
     fn give_back(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -52,15 +80,21 @@ impl Room {
 
 impl SpillSpace {
     /// Removes what was left over; all files together may take `bytes_max`. The directory is this
-    /// process's alone: it is locked.
+    /// process's alone: `engine` has locked it.
     ///
     /// # Errors
     /// What the disk says.
-    pub fn open(disk: &Arc<dyn Disk>, bytes_max: u64) -> io::Result<SpillSpace> {
+    pub fn open(disk: &Arc<dyn Disk>, engine: &Engine, bytes_max: u64) -> io::Result<SpillSpace> {
         for name in disk.list()?.iter().filter(|name| name.starts_with(NAME_PREFIX)) {
             disk.remove(name)?;
         }
-        let room = Arc::new(Room { bytes_max, bytes: AtomicU64::new(0) });
+        let room = Room {
+            bytes_max,
+            bytes: AtomicU64::new(0),
+            engine: engine.clone(),
+            unseen: AtomicU64::new(LOOK_BYTES),
+        };
+        let room = Arc::new(room);
         Ok(SpillSpace { disk: disk.clone(), next: AtomicU64::new(0), room })
     }
 

@@ -168,6 +168,35 @@ fn what_grows_is_refused_and_reads_go_on() {
     assert!(count < more, "{count} and {more}");
 }
 
+/// What sorts put on the disk is growth, too: they are refused while what is held back isn't free,
+/// though it would take them, and go on when there is room again.
+#[test]
+fn temporary_files_leave_what_is_held_back() {
+    let mut random = Random::new(3);
+    let disk = SimDisk::new(1);
+    disk.limit_to(Some(CAPACITY));
+    let options = FrondOptions {
+        engine: EngineOptions { reserve: Reserve::Bytes(RESERVE), ..EngineOptions::default() },
+        stage_memory_bytes_max: Some(100_000),
+        ..FrondOptions::default()
+    };
+    let frond = frond_vcs::open_on(&disk.machine(), options).expect("it opens");
+    let shop = shop(&frond);
+    let count = fill(&frond, &mut random, 0);
+    rest(&frond);
+    let sort = "[{'$match': {'k': {'$lt': 5}}}, {'$sort': {'noise': 1}}, {'$project': {'k': 1}}]";
+    let sorted = || super::support::aggregate(&shop, Some("things"), sort);
+    let room = frond.engine().room().expect("told");
+    assert!(room.is_short() && room.free > RESERVE / 3, "{room:?}");
+    assert_eq!(sorted().expect_err("it grows").code, Code::OutOfDiskSpace);
+    assert_eq!(frond.temporary_disk_bytes(), 0);
+    let expected = (0..count).filter(|id| id % 100 >= 50).count() as u64;
+    assert_eq!(delete(&shop, "things", "{'k': {'$gte': 50}}"), expected);
+    collect(&frond);
+    let expected = (0..count).filter(|id| id % 100 < 5).count();
+    assert_eq!(sorted().expect("there is room").len(), expected);
+}
+
 /// What is kept is told: how much, why and until when; and goes when nobody wants it any more.
 #[test]
 fn what_is_kept_to_be_undone_is_told() {

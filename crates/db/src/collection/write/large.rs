@@ -253,11 +253,25 @@ fn without_stored(store: &dyn ChunkStore, chunks: Vec<Chunk>) -> Result<Vec<Chun
     }
     let hashes: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
     let has = store.has_whole(&hashes)?;
-    let is_new = chunks.iter().zip(has).filter(|(_, has)| !has);
-    let new: Vec<Chunk> = is_new.map(|(chunk, _)| chunk.clone()).collect();
+    let lacking = hashes.iter().zip(has).filter(|(_, has)| !has).map(|(hash, _)| *hash);
+    let new = with_ancestors(&chunks, lacking.collect());
     if bytes(&chunks) - bytes(&new) < STORED_BYTES_MIN {
         return Ok(chunks);
     }
     store.sync()?;
     Ok(new)
+}
+
+/// Those of `chunks` that are in `new`, and what leads to them. What is stored may refer to what is
+/// damaged; and who takes what is new from the transaction to the packs ends at what is there.
+fn with_ancestors(chunks: &[Chunk], mut new: HashSet<ChunkHash>) -> Vec<Chunk> {
+    loop {
+        let count = new.len();
+        let leads = |chunk: &&Chunk| chunk.references().any(|hash| new.contains(&hash));
+        let more: Vec<ChunkHash> = chunks.iter().filter(leads).map(Chunk::hash).collect();
+        new.extend(more);
+        if new.len() == count {
+            return chunks.iter().filter(|chunk| new.contains(&chunk.hash())).cloned().collect();
+        }
+    }
 }
