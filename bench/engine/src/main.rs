@@ -56,8 +56,8 @@ struct Arguments {
     /// Which engines, separated by commas.
     #[arg(long, value_delimiter = ',', default_values_t = targets::NAMES.map(String::from))]
     targets: Vec<String>,
-    /// Which workloads, separated by commas: indexed-insert, commits, ycsb-memory, ycsb-4x, scan,
-    /// scan-4x, tree, versions, small-memory, recovery; and, only if it is named, since it takes
+    /// Which workloads, separated by commas: indexed-insert, commits, hot, ycsb-memory, ycsb-4x,
+    /// scan, scan-4x, tree, versions, small-memory, recovery; and, only if it is named, since it takes
     /// root, ycsb-limited.
     #[arg(long, value_delimiter = ',', default_values_t = workload::names_by_default())]
     workloads: Vec<String>,
@@ -79,7 +79,7 @@ struct Arguments {
     /// Entries of the larger tree of versions.
     #[arg(long)]
     version_entries: Option<u64>,
-    /// The one number of threads of commits and ycsb, instead of all.
+    /// The one number of threads of commits, hot and ycsb, instead of all.
     #[arg(long)]
     threads: Option<u64>,
     /// How many eighths of all memory engines' caches get in ycsb-limited, instead of what is best

@@ -1,6 +1,7 @@
 //! The workloads, by name. Each is one function that measures an open target.
 
 mod commits;
+mod hot;
 mod indexed_insert;
 mod records;
 mod recovery;
@@ -31,7 +32,7 @@ pub struct Scale {
     pub scan_entries: u64,
     /// Entries of the larger tree of `versions`; the smaller has a tenth.
     pub version_entries: u64,
-    /// `commits` and `ycsb` run with so many threads only, if it is said.
+    /// `commits`, `hot` and `ycsb` run with so many threads only, if it is said.
     pub threads: Option<u64>,
     /// Where all memory is limited, engines' caches get so many eighths of it, instead of what is
     /// best for each.
@@ -77,7 +78,7 @@ pub fn names_by_default() -> Vec<String> {
 }
 
 /// All of them, in the order of the report.
-pub const ALL: [Workload; 11] = [
+pub const ALL: [Workload; 12] = [
     Workload {
         name: "indexed-insert",
         title: "Insert with four indexes, cache 128 MB",
@@ -88,6 +89,12 @@ pub const ALL: [Workload; 11] = [
         name: "commits",
         title: "Durable commits of five entries",
         run: commits::run,
+        memory_bytes: None,
+    },
+    Workload {
+        name: "hot",
+        title: "Durable additions to one entry (Frond alone)",
+        run: hot::run,
         memory_bytes: None,
     },
     Workload {
