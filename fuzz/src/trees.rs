@@ -146,7 +146,9 @@ pub fn pieces(edits: &[u8]) {
         let _ = frond_doc::DocumentBuf::validated(bytes);
     }
     let _ = large.project(&*store, &[b"_id", b"sections"]);
-    let _ = large.project_short(&*store, &[b"_id"]);
+    if let Ok(shallow) = large.shallow(&*store, None) {
+        let _ = frond_doc::pieces::whole(&*store, shallow.view());
+    }
     let _ = large.write_bson(&*store, &mut std::io::sink());
     for path in [&["sections", "70", "title"][..], &["text"], &["sections", "200"], &["absent"]] {
         let Ok(found) = large.find(&*store, path) else { continue };

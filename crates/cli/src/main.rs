@@ -57,7 +57,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Tour(commands::tour::Tour),
-    Serve(commands::serve::Serve),
+    Serve(Box<commands::serve::Serve>),
     Import(commands::import::Import),
     Export(commands::export::Export),
     Commit(commands::commit::Commit),

@@ -42,23 +42,27 @@ impl Frond {
     /// # Errors
     /// `SnapshotTooOld` if what it showed isn't kept any more.
     pub fn moment(&self, time: Timestamp) -> Result<Moment, Error> {
-        let snapshot = self.engine().snapshot_at(Sequence(time.0)).map_err(|error| match error {
-            EngineError::SnapshotTooOld => {
-                let message = format!(
-                    "Read timestamp Timestamp({}, {}) is older than the oldest available \
+        let snapshot =
+            self.engine().snapshot_at(Sequence(time.0)).map_err(|error| match error {
+                EngineError::SnapshotTooOld => {
+                    let message = format!(
+                        "Read timestamp Timestamp({}, {}) is older than the oldest available \
                      timestamp: what was visible then is not kept any more",
-                    time.0 >> 32,
-                    time.0 as u32
-                );
-                Error::invalid(Code::SnapshotTooOld, message)
-            }
-            other => other.into(),
-        })?;
+                        time.0 >> 32,
+                        time.0 as u32
+                    );
+                    Error::invalid(Code::SnapshotTooOld, message)
+                }
+                other => other.into(),
+            })?;
         Ok(Moment { snapshot })
     }
 
     /// Waits until all is visible that will ever be written up to `time`, to which clocks must have
     /// come.
+    ///
+    /// # Errors
+    /// `Closed` if the engine is, or a sync fails meanwhile.
     pub fn settle(&self, time: Timestamp) -> Result<(), Error> {
         Ok(self.engine().settle(Sequence(time.0))?)
     }

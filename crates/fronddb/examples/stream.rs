@@ -78,6 +78,9 @@ pub fn main() -> fronddb::Result<()> {
 }
 
 /// Runs the example with a document of so many megabytes.
+///
+/// # Errors
+/// What the database says.
 pub fn run(megabytes: u64) -> fronddb::Result<()> {
     let data = tempfile::tempdir()?;
     let options = Options { memory_bytes: Some(128 << 20), ..Options::default() };

@@ -64,7 +64,8 @@ fn check_level(name: &str, body: Document<'_>, common: &Common) -> Result<(), Er
         Level::Snapshot => reads == Reads::Moments,
         Level::Available | Level::Majority | Level::Linearizable => reads != Reads::Local,
     };
-    if !takes && !(name == GET_MORE && common.level == Level::Snapshot) {
+    let repeats = name == GET_MORE && common.level == Level::Snapshot;
+    if !(takes || repeats) {
         let message = format!(
             "Command {name} does not support {{ readConcern: {{ level: \"{}\" }} }} :: caused by \
              :: read concern not supported",

@@ -435,7 +435,7 @@ impl Collections for Stages {
             let path = geo_path(found.as_deref(), &near, &database.namespace(collection))?;
             let filter = near.filter(&path, variables);
             let search = Search::of(&filter, None);
-            let places = database.stream(&self.reader, collection, search, self)?.0;
+            let places = database.stream(&self.reader, collection, search, None, self)?.0;
             Ok(near.run(&path, places.into_documents(), &self.resources))
         });
         found.map_err(|error| self.put_aside.keep(error))

@@ -208,11 +208,11 @@ fn a_replacement_is_no_update() {
 #[test]
 fn a_directory_in_use_is_known_by_its_code() {
     let (data, _frond) = opened();
-    let error = fronddb::open(&data).err().expect("it is open already");
+    let Err(error) = fronddb::open(&data) else { panic!("it is open already") };
     assert_eq!((error.kind(), error.code()), (ErrorKind::Unavailable, Code::DBPathInUse));
     let nowhere = data.path().join("file");
     std::fs::write(&nowhere, "no directory").expect("written");
-    let error = fronddb::open(&nowhere).err().expect("it is no directory");
+    let Err(error) = fronddb::open(&nowhere) else { panic!("it is no directory") };
     assert_ne!(error.code(), Code::DBPathInUse, "{error}");
 }
 

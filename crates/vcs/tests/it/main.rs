@@ -1,6 +1,7 @@
 //! History: what commits, branches, diffs and merges promise. Here is what the tests share.
 
 #![allow(clippy::disallowed_methods)]
+#![allow(clippy::missing_errors_doc, reason = "helpers of tests")]
 
 mod basics;
 mod concurrency;

@@ -61,9 +61,7 @@ fn test(
     Ok(Some(match keyword {
         "type" => Test::Type(json_type(value)?),
         "bsonType" => Test::Type(bson_type(value)?),
-        "enum" => {
-            Test::Enum(values(keyword, value)?.into_iter().map(super::unordered).collect())
-        }
+        "enum" => Test::Enum(values(keyword, value)?.into_iter().map(super::unordered).collect()),
         "properties" => Test::Properties(schemas_by_name(keyword, value, inner)?),
         "patternProperties" => Test::PatternProperties(patterns(keyword, value, inner)?),
         "additionalProperties" => {
