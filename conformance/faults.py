@@ -327,6 +327,7 @@ class Known:
         self.count_there = self.count_perhaps = 0
         self.counters = {}
         self.both = set()
+        self.was_indexed = False
 
     def read(self, journal):
         """Reads a journal: lines of `begin|ok|no|unknown KIND ID`; a last line may be cut."""
@@ -361,7 +362,11 @@ class Known:
         twice = {document["_id"] for document in database.twins.find({}, {"_id": 1})}
         wrong += [f"half of transaction {name}" for name in self.both if (name in found) != (name in twice)]
         wrong += [f"half of transaction {name}" for name in twice - self.both]
-        for tag in range(5):
+        # On a busy machine rounds may pass before the client that makes the index is served.
+        is_indexed = "tag_1" in database.things.index_information()
+        wrong += ["the index tag_1 is gone"] if self.was_indexed and not is_indexed else []
+        self.was_indexed = is_indexed
+        for tag in range(5) if is_indexed else []:
             by_index = {it["_id"] for it in database.things.find({"tag": tag}, {"_id": 1}).hint("tag_1")}
             by_scan = {name for name, its in found.items() if its == tag}
             wrong += [f"tag {tag}: index and scan differ: {name}" for name in by_index ^ by_scan]
