@@ -25,6 +25,9 @@ use crate::shared::{Shared, wait};
 /// failure.
 const FLUSH_PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// The end of the log is marked when nothing was written for so long, or twice that.
+const MARK_AFTER: Duration = Duration::from_secs(1);
+
 /// How often the flushing thread looks for flushed memtables that nobody reads any more.
 const FREE_EVERY: Duration = Duration::from_millis(20);
 
@@ -72,6 +75,7 @@ impl Threads {
     /// have ended all the same.
     pub fn close(&self) -> Result<(), EngineError> {
         let made_durable = self.shared.make_durable(Sequence(u64::MAX));
+        self.shared.mark_log();
         self.shared.end("the engine was closed");
         self.shared.signal(|signals| signals.stop = true);
         let handles =
@@ -100,6 +104,17 @@ impl Shared {
     fn at_work<T>(&self, work: impl FnOnce() -> T) -> T {
         let _at_work = self.at_work.read().unwrap_or_else(PoisonError::into_inner);
         work()
+    }
+
+    /// Marks the end of the log as durable, if it is and nobody writes to it.
+    fn mark_log(&self) {
+        let mut queue = self.queue();
+        if queue.closed.is_none()
+            && queue.pending.is_empty()
+            && let Some(writer) = &mut queue.writer
+        {
+            writer.mark();
+        }
     }
 
     /// Waits until no background thread has a State that is older than this call.
@@ -153,7 +168,20 @@ fn fold_until_stopped(shared: &Shared) {
 
 fn sync_until_stopped(shared: &Shared) {
     let interval = Duration::from_millis(shared.options.relaxed_sync_millis);
-    while wait(shared, None, |signals| std::mem::take(&mut signals.sync_wanted)) {
+    let mut durable = None;
+    loop {
+        if !wait(shared, Some(MARK_AFTER), |signals| signals.sync_wanted) {
+            return;
+        }
+        let is_wanted = std::mem::take(&mut shared.signals().sync_wanted);
+        if !is_wanted {
+            // Only where nothing was written for as long: a busy log needs no marks.
+            let now = shared.queue().durable;
+            if durable.replace(now) == Some(now) {
+                shared.mark_log();
+            }
+            continue;
+        }
         if !wait(shared, Some(interval), |_| false) {
             return; // Closing has synced already.
         }

@@ -259,8 +259,8 @@ fn a_damaged_document_is_replaced() {
 }
 
 /// What needs the old document fails for its statement, not for the request.
-/// A document that is stored twice has its chunks once. Below and above the size from which what the
-/// store has doesn't travel with the transaction.
+/// A document that is stored twice has its chunks once. Below and above the size from which what
+/// the store has doesn't travel with the transaction.
 #[test]
 fn a_document_that_is_inserted_again_heals_what_it_shares() {
     for_seeds(24, |mut random| {

@@ -198,6 +198,20 @@ impl RecordHeader {
     }
 }
 
+/// What stands behind the last record once everything up to `end` is durable: a record's header
+/// that continues no chain.
+pub(crate) fn encode_mark(end: LogOffset, nonce: u64) -> [u8; RECORD_HEADER_BYTES] {
+    let mark = RecordHeader {
+        previous: Chain(0),
+        payload_checksum: 0,
+        sequence: Sequence::ZERO,
+        synced: end,
+        payload_bytes: 0,
+        version: VERSION,
+    };
+    mark.encode(nonce).0
+}
+
 /// Bytes of a record with a payload of this length, gap included.
 pub(crate) fn record_bytes(payload_bytes: usize) -> usize {
     (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(RECORD_ALIGNMENT)

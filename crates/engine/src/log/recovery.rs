@@ -8,7 +8,7 @@
 //! 4. A segment ends at the first record that isn't its next one; behind it lies nothing, zeros, or
 //!    what an older segment left in its file. Of an earlier segment the next one's header tells
 //!    where that was: to end before is damage. The last one may end in a torn write, and is cut; a
-//!    broken record that a later one's header calls synced is damage.
+//!    broken record that a later one's header, or the mark behind the last, calls synced is damage.
 //! 5. What is not known to be durable is written once more and synced: the process may have ended
 //!    without the machine, and after a failed sync a page can be clean in memory and old on disk.
 
@@ -22,7 +22,7 @@ use frond_store::io::{Disk, DiskFile, Machine};
 use super::decode::DecodeError;
 use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
-    SegmentHeader, SegmentNumber, VERSION, damaged, payload_checksum,
+    SegmentHeader, SegmentNumber, VERSION, damaged, encode_mark, payload_checksum,
 };
 use crate::error::EngineError;
 use crate::ids::Sequence;
@@ -254,7 +254,10 @@ impl Segment {
         if let Some(unsynced) = unsynced.filter(|bytes| !bytes.is_empty()) {
             io(self.number, self.file.write_all_at(self.synced, &unsynced))?;
         }
-        io(self.number, self.file.sync())
+        io(self.number, self.file.sync())?;
+        // No record may ever follow in this segment. Like any mark, it is not needed.
+        let _ = self.file.write_all_at(self.end, &encode_mark(LogOffset(self.end), self.nonce));
+        Ok(())
     }
 
     /// Fails if what follows `end` was synced once: then it is not a torn tail.

@@ -6,6 +6,11 @@
 //! 2. After a failed write the file is cut back to where it was; if that fails too, or a sync
 //!    fails, the log's state is unknown and the error says so ([`WriteError::Unknown`]).
 //!
+//! *Marks*: behind the last record, once it is durable and nothing else comes, the header of a
+//! record stands that says so and continues no chain. Who reads the log passes it over, but if what
+//! is before it is broken it wasn't torn ([`crate::log::recovery`]). The next record takes its
+//! place.
+//!
 //! *Length*: a file that would grow grows by zeros ahead of the records, in steps, and a file of an
 //! old segment is used again ([`crate::log::recycled`]): so most syncs write no length.
 
@@ -18,7 +23,7 @@ use frond_store::io::{Chance, DiskFile, Machine};
 
 use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
-    SegmentHeader, SegmentNumber, VERSION, payload_checksum, record_bytes,
+    SegmentHeader, SegmentNumber, VERSION, encode_mark, payload_checksum, record_bytes,
 };
 use crate::ids::Sequence;
 use crate::log::recycled::{Failed, RecycledSegments};
@@ -105,6 +110,8 @@ struct OpenSegment {
     /// The file was cut back to `end`, and was not synced since: a crash may bring back what was
     /// behind it.
     cut: bool,
+    /// Where a mark was written.
+    marked: LogOffset,
     chain: Chain,
 }
 
@@ -168,6 +175,20 @@ impl Writer {
         Ok(())
     }
 
+    /// Marks that all records are durable, if they are. It isn't synced, and may fail: without it
+    /// nothing is wrong, but damage at the end looks like a torn write.
+    pub fn mark(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        if open.synced < open.end || open.cut || open.marked == open.end {
+            return;
+        }
+        let mark = encode_mark(open.end, open.header.nonce);
+        if open.file.write_all_at(open.end.0, &mark).is_ok() {
+            open.marked = open.end;
+            open.bytes = open.bytes.max(open.end.0 + mark.len() as u64);
+        }
+    }
+
     /// Goes on to segment `number`. One between stays empty: its records were refused.
     fn open_segment(&mut self, number: SegmentNumber) -> Result<(), WriteError> {
         while self.next <= number {
@@ -202,7 +223,8 @@ impl Writer {
         self.counters.syncs += 1;
         self.counters.bytes += bytes.len() as u64;
         let end = LogOffset(SEGMENT_HEADER_BYTES as u64);
-        Ok(OpenSegment { header, file, end, bytes: file_bytes, synced: end, cut: false, chain })
+        let (synced, marked) = (end, LogOffset(0));
+        Ok(OpenSegment { header, file, end, bytes: file_bytes, synced, cut: false, marked, chain })
     }
 
     /// Writes records of the open segment: with one write, but for the payloads that are large.

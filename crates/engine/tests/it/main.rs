@@ -9,6 +9,7 @@ mod crashes;
 mod differences;
 mod interactive;
 mod large;
+mod marked;
 mod model;
 mod moments;
 mod reclaim;
