@@ -81,7 +81,7 @@ const CRATES: &[Walls] = &[
         name: "db",
         rooms: "spill error commit_id interrupt name definition large system session schema clock \
                 written contention frond transact transaction reader pressure access refs retry time \
-                database moment hook \
+                database read_point hook \
                 catalog collection expire open inside golden",
         gate: None,
         upward: 0,

@@ -57,8 +57,8 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', default_values_t = targets::NAMES.map(String::from))]
     targets: Vec<String>,
     /// Which workloads, separated by commas: indexed-insert, commits, hot, ycsb-memory, ycsb-4x,
-    /// scan, scan-4x, tree, versions, small-memory, recovery; and, only if it is named, since it takes
-    /// root, ycsb-limited.
+    /// scan, scan-4x, tree, versions, small-memory, recovery; and, only if it is named, since it
+    /// takes root, ycsb-limited.
     #[arg(long, value_delimiter = ',', default_values_t = workload::names_by_default())]
     workloads: Vec<String>,
     /// Documents of indexed-insert.

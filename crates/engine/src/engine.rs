@@ -129,8 +129,8 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::await_visible`].
-    pub fn settle(&self, moment: Sequence) -> Result<(), EngineError> {
-        self.shared.settle(moment)
+    pub fn await_past(&self, moment: Sequence) -> Result<(), EngineError> {
+        self.shared.await_past(moment)
     }
 
     /// Lets nobody read a moment before now again, leased or not. Snapshots that are held stay.

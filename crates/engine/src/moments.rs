@@ -35,7 +35,7 @@ impl Shared {
         if first < moment && moment <= skipped {
             return Err(EngineError::SnapshotTooOld);
         }
-        self.settle(moment)?;
+        self.await_past(moment)?;
         let view = self.current.view_at(moment).ok_or(EngineError::SnapshotTooOld)?;
         Ok(Snapshot::new(view, moment))
     }
@@ -43,7 +43,10 @@ impl Shared {
     /// Has nothing become visible at `moment` or before it any more, and waits until what has its
     /// place there is. The caller sees to it that clocks have come to that moment: later
     /// transactions begin behind it.
-    pub fn settle(&self, moment: Sequence) -> Result<(), EngineError> {
+    ///
+    /// # Errors
+    /// As [`Shared::await_visible`].
+    pub fn await_past(&self, moment: Sequence) -> Result<(), EngineError> {
         if moment <= self.current.visible() {
             return Ok(());
         }

@@ -6,7 +6,7 @@
 //!   level.
 //! - `snapshot` promises that commands which name one moment see the same. Outside of transactions
 //!   the first one leases the moment at which it reads and is told its time; those that name it
-//!   read there, as long as the lease runs ([`frond_db::Moment`]).
+//!   read there, as long as the lease runs ([`frond_db::ReadPoint`]).
 //! - `afterClusterTime` and `atClusterTime` are moments that the client was told of. What lines up
 //!   before one is waited for, and nothing is written there later. One that is a little ahead of
 //!   the clock here is waited for; one that is far ahead is refused.
@@ -15,7 +15,7 @@ pub mod transactions;
 
 use std::time::Duration;
 
-use frond_db::{Error, Interrupt, Moment};
+use frond_db::{Error, Interrupt, ReadPoint};
 use frond_doc::{Document, Timestamp};
 use frond_query::Code;
 
@@ -105,7 +105,7 @@ pub fn moment(
     server: &Shared,
     (name, common): (&str, &Common),
     interrupt: &Interrupt,
-) -> Result<Option<Moment>, Error> {
+) -> Result<Option<ReadPoint>, Error> {
     if name == GET_MORE || matches!(common.part, Some(Part::Statement { .. })) {
         return Ok(None);
     }
@@ -125,7 +125,7 @@ pub fn wait_for(server: &Shared, after: Timestamp, interrupt: &Interrupt) -> Res
         return Ok(());
     }
     wait_for_clock(server, "afterClusterTime", after, interrupt)?;
-    server.frond.settle(after)
+    server.frond.await_past(after)
 }
 
 /// Waits until the clock has come to `time`.

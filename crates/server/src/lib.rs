@@ -2,10 +2,11 @@
 //!
 //! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
 //! [`dispatch`] (a message to its answer), [`tables`] (what each command takes), [`request`],
-//! [`fields`] and [`common`] (what a handler works with), [`commands`] (one file a command, or a few relatives), [`cursors`] and
-//! [`operations`] (what outlives a message, and what runs), [`sessions`] and [`transactions`],
-//! [`remote_opener`] (other repositories). [`client`] is the other side; [`in_process`] runs
-//! commands without a socket; [`metrics`] is for who looks after the server.
+//! [`fields`] and [`common`] (what a handler works with), [`commands`] (one file a command, or a
+//! few relatives), [`cursors`] and [`operations`] (what outlives a message, and what runs),
+//! [`sessions`] and [`transactions`], [`remote_opener`] (other repositories). [`client`] is the
+//! other side; [`in_process`] runs commands without a socket; [`metrics`] is for who looks after
+//! the server.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy
 //! has a thread; those that are idle have none. What they may hold together is in [`limits`] and

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use frond_db::memory_queue::MemoryShare;
 use frond_db::retry::StatementIds;
-use frond_db::{Database, Error, Moment, RetryKey, RetryableWrite};
+use frond_db::{Database, Error, ReadPoint, RetryKey, RetryableWrite};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Timestamp, Value};
 use frond_query::Code;
 use frond_vcs::Repository;
@@ -51,7 +51,7 @@ pub struct Request<'a> {
     /// The transaction that it runs in.
     pub current: Option<Current>,
     /// The moment at which it reads, if it asks for one.
-    pub moment: Option<Moment>,
+    pub moment: Option<ReadPoint>,
     /// Whether the answer tells of statements that failed.
     pub has_write_errors: Cell<bool>,
     /// The memory that a large answer holds.
@@ -107,7 +107,7 @@ impl<'a> Request<'a> {
 
     /// The time of the moment at which it reads, for the answer.
     pub fn read_time(&self) -> Option<Timestamp> {
-        self.moment.as_ref().map(Moment::time)
+        self.moment.as_ref().map(ReadPoint::time)
     }
 
     /// Refuses what isn't kept as it was at the moment that the command asks for.

@@ -2,9 +2,10 @@
 
 use frond_doc::ElementType;
 
-use super::kind::{FLAG, NUMERIC, OBJECT, TEXT, Worded};
+use super::field::Field;
+use super::kind::{FLAG, Kind, NUMERIC, OBJECT, TEXT, Worded};
 use super::reads::CURSOR_OPTIONS;
-use super::{Field, Kind, Table};
+use super::table::Table;
 
 const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)

@@ -8,7 +8,9 @@ use frond_db::Error;
 use frond_doc::{Array, Decimal128, Document, ElementType, Value, decimal};
 use frond_query::Code;
 
-use super::{Field, Kind, Others, Table};
+use super::field::Field;
+use super::kind::Kind;
+use super::table::{Others, Table};
 use crate::wire::DocumentSequence;
 
 const FIELD_MISSING: Code = Code::Location(40414);

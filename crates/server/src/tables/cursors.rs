@@ -2,8 +2,9 @@
 
 use frond_doc::ElementType;
 
-use super::kind::{LONG, NUMERIC, TEXT};
-use super::{Field, Kind, Table};
+use super::field::Field;
+use super::kind::{Kind, LONG, NUMERIC, TEXT};
+use super::table::Table;
 
 pub static GET_MORE: Table = Table::of(
     "getMore",

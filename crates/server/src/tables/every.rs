@@ -3,8 +3,8 @@
 
 use frond_query::Code;
 
-use super::kind::{BOOL, BYTES, FLAG, LONG, MOMENT, NUMERIC, OBJECT, TEXT};
-use super::{Field, Kind};
+use super::field::Field;
+use super::kind::{BOOL, BYTES, FLAG, Kind, LONG, MOMENT, NUMERIC, OBJECT, TEXT};
 
 const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)

@@ -3,7 +3,7 @@
 use frond_doc::{ElementType, Value};
 use frond_query::Code;
 
-use super::Field;
+use super::field::Field;
 
 /// What a field takes. Null and undefined count as an absent field, but where a field's [`Worded`]
 /// says otherwise.

@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 
 use frond_query::reference::{Family, Feature, Standing};
 
-use super::{EVERY, Field, Kind, Reads, TABLES, Table, Writes};
+use super::TABLES;
+use super::every::EVERY;
+use super::field::Field;
+use super::kind::Kind;
+use super::table::{Reads, Table, Writes};
 
 /// The title of the family of fields.
 pub const FIELDS: &str = "Fields of commands";

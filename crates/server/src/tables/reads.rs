@@ -1,10 +1,11 @@
 //! `aggregate`, `count`, `distinct`, `explain`, `find`.
 
+use super::field::Field;
 use super::kind::{
-    BOOL, CURSOR, EXPECTED_BOOL, EXPECTED_OBJECT, FLAG, HINT, LIMIT, NUMERIC, OBJECT, PIPELINE,
-    TEXT, TEXT_OR_OBJECT,
+    BOOL, CURSOR, EXPECTED_BOOL, EXPECTED_OBJECT, FLAG, HINT, Kind, LIMIT, NUMERIC, OBJECT,
+    PIPELINE, TEXT, TEXT_OR_OBJECT,
 };
-use super::{Field, Kind, Reads, Table};
+use super::table::{Reads, Table};
 
 const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)

@@ -1,7 +1,8 @@
 //! The server: its state, its parameters, its log, its care.
 
-use super::kind::{FLAG, NUMERIC, OBJECT, TEXT};
-use super::{Field, Kind, Table};
+use super::field::Field;
+use super::kind::{FLAG, Kind, NUMERIC, OBJECT, TEXT};
+use super::table::Table;
 
 const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)

@@ -1,8 +1,9 @@
 //! Handshake, login, sessions, transactions.
 
 use super::every::LSID;
-use super::kind::{ARRAY, BYTES, FLAG, NUMERIC, OBJECT, TEXT};
-use super::{Field, Kind, Table};
+use super::field::Field;
+use super::kind::{ARRAY, BYTES, FLAG, Kind, NUMERIC, OBJECT, TEXT};
+use super::table::Table;
 
 const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)

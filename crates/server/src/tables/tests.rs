@@ -113,14 +113,12 @@ fn with_part(command: &DocumentBuf, name: &str, part: &DocumentBuf, is_each: boo
     with(command, name, Some(if is_each { listed } else { Value::from(part) }))
 }
 
+/// Puts a field into its command and runs it: what came of it.
+type Send<'a> = &'a dyn Fn(&str, Option<Value<'_>>) -> (i32, String);
+
 /// Sends a field each value; `send` puts the field into its command and runs it. What is answered
 /// otherwise than the table says is told in `faults`.
-fn send_each(
-    label: &str,
-    field: &Field,
-    send: &dyn Fn(&str, Option<Value<'_>>) -> (i32, String),
-    faults: &mut Vec<String>,
-) -> usize {
+fn send_each(label: &str, field: &Field, send: Send<'_>, faults: &mut Vec<String>) -> usize {
     let mut sent = 0;
     for value in values() {
         let value = value.as_value();

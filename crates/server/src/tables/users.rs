@@ -2,8 +2,9 @@
 
 use frond_doc::ElementType;
 
-use super::kind::{ARRAY, FLAG, OBJECT, TEXT};
-use super::{Field, Kind, Table};
+use super::field::Field;
+use super::kind::{ARRAY, FLAG, Kind, OBJECT, TEXT};
+use super::table::Table;
 
 const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)

@@ -2,8 +2,9 @@
 
 use frond_doc::ElementType;
 
-use super::kind::{ARRAY, DATE, FLAG, NUMERIC, OBJECT, TEXT};
-use super::{Field, Kind, Table};
+use super::field::Field;
+use super::kind::{ARRAY, DATE, FLAG, Kind, NUMERIC, OBJECT, TEXT};
+use super::table::Table;
 
 const fn text(name: &'static str) -> Field {
     Field::new(name, TEXT).own()

@@ -2,9 +2,12 @@
 
 use frond_doc::ElementType;
 
-use super::kind::{BOOL, FLAG, HINT, INT, NUMERIC, OBJECT, TEXT, TEXT_OR_OBJECT, UPDATE as WORDS};
+use super::field::Field;
+use super::kind::{
+    BOOL, FLAG, HINT, INT, Kind, NUMERIC, OBJECT, TEXT, TEXT_OR_OBJECT, UPDATE as WORDS,
+};
 use super::reads::CURSOR_OPTIONS;
-use super::{Field, Kind, Table};
+use super::table::Table;
 
 const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)

@@ -1,6 +1,6 @@
 //! Reading databases at moments that have gone by.
 //!
-//! A [`Moment`] is a snapshot of the whole data directory, named by a time of the cluster. Who
+//! A [`ReadPoint`] is a snapshot of the whole data directory, named by a time of the cluster. Who
 //! leases one is told the time, and can have the same moment again by it, as long as the lease runs
 //! and what it keeps is within its budget; all times since the last flush or fold can be had, too
 //! (`frond_engine::Engine::snapshot_at`). What a moment shows is exact: documents, indexes,
@@ -19,11 +19,11 @@ use crate::name::DatabaseName;
 
 /// A moment at which databases are read. Cloning is cheap; it keeps what it shows.
 #[derive(Clone)]
-pub struct Moment {
+pub struct ReadPoint {
     snapshot: Snapshot,
 }
 
-impl Moment {
+impl ReadPoint {
     /// Its time.
     pub fn time(&self) -> Timestamp {
         Timestamp(self.snapshot.sequence().0)
@@ -32,8 +32,8 @@ impl Moment {
 
 impl Frond {
     /// Now, which [`Frond::moment`] gives again for so long.
-    pub fn lease_moment(&self, time: Duration) -> Moment {
-        Moment { snapshot: self.engine().lease(time) }
+    pub fn lease_moment(&self, time: Duration) -> ReadPoint {
+        ReadPoint { snapshot: self.engine().lease(time) }
     }
 
     /// The moment of that time. One to come, to which clocks must have come, is waited for: nothing
@@ -41,7 +41,7 @@ impl Frond {
     ///
     /// # Errors
     /// `SnapshotTooOld` if what it showed isn't kept any more.
-    pub fn moment(&self, time: Timestamp) -> Result<Moment, Error> {
+    pub fn moment(&self, time: Timestamp) -> Result<ReadPoint, Error> {
         let snapshot =
             self.engine().snapshot_at(Sequence(time.0)).map_err(|error| match error {
                 EngineError::SnapshotTooOld => {
@@ -55,7 +55,7 @@ impl Frond {
                 }
                 other => other.into(),
             })?;
-        Ok(Moment { snapshot })
+        Ok(ReadPoint { snapshot })
     }
 
     /// Waits until all is visible that will ever be written up to `time`, to which clocks must have
@@ -63,15 +63,15 @@ impl Frond {
     ///
     /// # Errors
     /// `Closed` if the engine is, or a sync fails meanwhile.
-    pub fn settle(&self, time: Timestamp) -> Result<(), Error> {
-        Ok(self.engine().settle(Sequence(time.0))?)
+    pub fn await_past(&self, time: Timestamp) -> Result<(), Error> {
+        Ok(self.engine().await_past(Sequence(time.0))?)
     }
 
     /// The version of a database that `name` named at `moment`, as it was then. It is only read.
     ///
     /// # Errors
     /// As [`Frond::database`].
-    pub fn database_at(&self, name: &str, moment: &Moment) -> Result<Database, Error> {
+    pub fn database_at(&self, name: &str, moment: &ReadPoint) -> Result<Database, Error> {
         let context = Context::At(moment.snapshot.clone());
         Database::resolve(self, DatabaseName::parse(name)?, context)
     }

@@ -1,0 +1,119 @@
+//! A field: its name, what it takes, and how it stands beside MongoDB's.
+
+use frond_query::Code;
+use frond_query::reference::{Feature, Standing};
+
+use super::kind::{Kind, Worded};
+
+/// A field of a command, or of a document inside one.
+#[derive(Clone, Copy)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What is said of other types, where MongoDB says it in words of its own.
+    pub worded: Option<&'static Worded>,
+    /// The smallest number that it takes.
+    pub min: Option<i64>,
+    /// The largest number that it takes.
+    pub max: Option<i64>,
+    /// What is said of numbers out of this range, where it isn't the usual sentence.
+    pub range_words: Option<(Code, &'static str)>,
+    /// Whether it must be there.
+    pub is_required: bool,
+    /// Whether the stable API has it.
+    pub is_stable: bool,
+    /// How it stands beside MongoDB's; `None` where MongoDB documents no such field.
+    pub standing: Option<Standing>,
+    /// What messages put before the names inside it, where that isn't its own path.
+    pub path: Option<&'static str>,
+}
+
+impl Field {
+    /// A field that works as MongoDB documents it.
+    pub const fn new(name: &'static str, kind: Kind) -> Field {
+        Field {
+            name,
+            kind,
+            worded: None,
+            min: None,
+            max: None,
+            range_words: None,
+            is_required: false,
+            is_stable: true,
+            standing: Some(Standing::Works),
+            path: None,
+        }
+    }
+
+    /// It must be there.
+    pub const fn required(self) -> Field {
+        Field { is_required: true, ..self }
+    }
+
+    /// It takes no number below `min`.
+    pub const fn at_least(self, min: i64) -> Field {
+        Field { min: Some(min), ..self }
+    }
+
+    /// It takes no number above `max`.
+    pub const fn at_most(self, max: i64) -> Field {
+        Field { max: Some(max), ..self }
+    }
+
+    /// Numbers out of its range are refused in these words.
+    pub const fn range_worded(self, code: Code, message: &'static str) -> Field {
+        Field { range_words: Some((code, message)), ..self }
+    }
+
+    /// What is of another type is refused in these words.
+    pub const fn worded(self, worded: &'static Worded) -> Field {
+        Field { worded: Some(worded), ..self }
+    }
+
+    /// The stable API doesn't have it.
+    pub const fn unstable(self) -> Field {
+        Field { is_stable: false, ..self }
+    }
+
+    /// MongoDB has it and Frond refuses it with 115, unless it says no.
+    pub const fn refused(self) -> Field {
+        Field { standing: Some(Standing::Refused("115")), ..self }
+    }
+
+    /// It is refused with 115, by a MongoDB without Enterprise too.
+    pub const fn elsewhere(self) -> Field {
+        Field { standing: Some(Standing::Elsewhere("115")), ..self }
+    }
+
+    /// It is taken and has no effect.
+    pub const fn idle(self) -> Field {
+        Field { standing: Some(Standing::Differs("no effect")), ..self }
+    }
+
+    /// It works otherwise than MongoDB's.
+    pub const fn differs(self, how: &'static str) -> Field {
+        Field { standing: Some(Standing::Differs(how)), ..self }
+    }
+
+    /// It is Frond's own.
+    pub const fn own(self) -> Field {
+        Field { standing: Some(Standing::Own), is_stable: false, ..self }
+    }
+
+    /// MongoDB takes it and documents it nowhere: it comes from drivers and other servers.
+    pub const fn internal(self) -> Field {
+        Field { standing: None, is_stable: false, ..self }
+    }
+
+    /// Messages name what is inside it so.
+    pub const fn called(self, path: &'static str) -> Field {
+        Field { path: Some(path), ..self }
+    }
+
+    /// Its line in the lists of features, if MongoDB documents it or it is Frond's own.
+    pub fn feature(&self) -> Option<Feature> {
+        self.standing.map(|standing| Feature::new(self.name, standing))
+    }
+}
