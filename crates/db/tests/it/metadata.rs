@@ -53,6 +53,15 @@ fn metadata_of_pipelines() {
             "[{'_id':3,'k':[3]},{'_id':2,'k':[2]}]",
         ),
         (
+            "[{'$sort': {'_id': -1}}, {'$limit': 1}, {'$project': {'_id': 0, 'k': {'$meta': 'sortKey'}}}]",
+            "[{'k':[3]}]",
+        ),
+        // It goes with an exclusion, too, which then keeps what it doesn't name.
+        (
+            "[{'$sort': {'_id': -1}}, {'$limit': 1}, {'$project': {'b': 0, 'k': {'$meta': 'sortKey'}}}]",
+            "[{'_id':3,'k':[3]}]",
+        ),
+        (
             "[{'$sort': {'b': 1, '_id': 1}}, {'$set': {'b': 0, 'a': 0}}, {'$match': {'_id': 1}}, {'$set': {'k': {'$meta': 'sortKey'}}}]",
             "[{'_id':1,'a':0,'b':0,'k':['x',1]}]",
         ),

@@ -101,7 +101,7 @@ fn distinct_values() {
             values.iter().map(|value| format!("{:?}", value.as_value())).collect();
         values.join(" ")
     };
-    assert_eq!(distinct("a", None), "Int32(3) Int32(1) Int32(2) Int32(5) Int32(0)");
+    assert_eq!(distinct("a", None), "Int32(0) Int32(1) Int32(2) Int32(3) Int32(5)");
     assert_eq!(distinct("b", Some("{'a': 2}")), "String(\"x\") String(\"z\")");
     assert_eq!(distinct("nope", None), "");
     insert(&shop, "things", "[{'_id': 6, 'a': 2.0}]");

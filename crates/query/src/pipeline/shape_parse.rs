@@ -92,7 +92,7 @@ impl ShapeParser<'_> {
     fn compute(&mut self, path: &str, value: Value<'_>) -> Result<(), QueryError> {
         let parts = parse_path(path)?;
         if is_metadata(value) && !self.adds {
-            // It goes with inclusion and exclusion alike, and decides for neither.
+            // It goes with inclusion and exclusion alike.
             let expression = self.parser.expression(value)?;
             self.has_metadata = true;
             return self.add(path, &parts, Rule::Compute(expression));
@@ -171,8 +171,8 @@ impl ShapeParser<'_> {
         let is_inclusion = match (&self.included, &self.excluded) {
             (Some(_), _) => true,
             (None, Some(_)) => false,
-            (None, None) if self.has_metadata => self.id.unwrap_or(false),
-            (None, None) => self.id == Some(true),
+            // Alone it includes; a find shows all other fields beside it.
+            (None, None) => self.has_metadata || self.id == Some(true),
         };
         if is_inclusion { Mode::Include } else { Mode::Exclude }
     }

@@ -15,7 +15,6 @@ use crate::wire::DocumentSequence;
 
 const FIELD_MISSING: Code = Code::Location(40414);
 const FIELD_UNKNOWN: Code = Code::Location(40415);
-const API_STRICT: Code = Code::Location(323);
 
 /// How strictly a command is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +53,7 @@ pub fn check(
         };
         if how == Checked::AsStable && !field.is_stable && field.standing.is_some() {
             let message = format!("BSON field '{path}.{name}' is not allowed with apiStrict:true.");
-            return Err(Error::invalid(API_STRICT, message));
+            return Err(Error::invalid(Code::APIStrictError, message));
         }
         check_value(path, field, value)?;
     }

@@ -42,6 +42,7 @@ pub fn body(name: &str) -> String {
         "cloneCollectionAsCapped" => {
             r#""cloneCollectionAsCapped": "things", "toCollection": "capped", "size": 4096"#
         }
+        "configureFailPoint" => r#""configureFailPoint": "failCommand", "mode": "off""#,
         "convertToCapped" => r#""convertToCapped": "nothing", "size": 4096"#,
         "createIndexes" => {
             r#""createIndexes": "things", "indexes": [{"key": {"a": 1}, "name": "a_1"}]"#
@@ -71,6 +72,7 @@ pub fn body(name: &str) -> String {
         "frondResolveConflict" => r#""frondResolveConflict": 1, "all": true"#,
         "frondRestore" => r#""frondRestore": 1, "collection": "things", "from": "main""#,
         "frondTag" => r#""frondTag": 1, "tag": "t", "force": true"#,
+        "getLog" => r#""getLog": "global""#,
         "getMore" => r#""getMore": {"$numberLong": "1"}, "collection": "things""#,
         "grantPrivilegesToRole" | "revokePrivilegesFromRole" => {
             r#""NAME": "none", "privileges": [

@@ -25,7 +25,7 @@ fn insert_find_update_delete() {
     );
     check(r#"{"count": "c", "query": {"b": true}}"#, r#"{"n": 3, "ok": 1.0}"#);
     check(r#"{"count": "c", "limit": -2}"#, r#"{"n": 2, "ok": 1.0}"#);
-    check(r#"{"distinct": "c", "key": "a"}"#, r#"{"values": [6, 2, 9], "ok": 1.0}"#);
+    check(r#"{"distinct": "c", "key": "a"}"#, r#"{"values": [2, 6, 9], "ok": 1.0}"#);
     check(
         r#"{"findAndModify": "c", "query": {"_id": 2}, "update": {"$set": {"a": 0}}, "new": true}"#,
         r#"{"lastErrorObject": {"n": 1, "updatedExisting": true},

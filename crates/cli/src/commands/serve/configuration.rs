@@ -25,9 +25,18 @@ use crate::failure::Failure;
 const OWN: &str = "frond.";
 /// What variables of the environment begin with.
 const VARIABLE: &str = "FROND_";
-/// Variables that aren't settings: whose commits are, and those of tests.
-const OTHER_VARIABLES: &[&str] =
-    &["FROND_AUTHOR", "FROND_SEED", "FROND_SEED_SECONDS", "FROND_SEED_TIMES"];
+/// Variables that aren't settings of a server: those of other commands, and those of tests.
+const OTHER_VARIABLES: &[&str] = &[
+    "FROND_AUTHOR",
+    "FROND_PASSWORD",
+    "FROND_REMOTE_TOKEN",
+    "FROND_FAULTS",
+    "FROND_FAULTS_DIRECTORY",
+    "FROND_SEED",
+    "FROND_SEED_FROM",
+    "FROND_SEED_SECONDS",
+    "FROND_SEED_TIMES",
+];
 /// Variables that Kubernetes and Docker make of a service or container that is called frond.
 const SERVICE_VARIABLES: &[&str] = &["FROND_SERVICE_", "FROND_PORT", "FROND_ENV_", "FROND_NAME"];
 

@@ -175,7 +175,7 @@ mod tests {
             ("a: 1\n---\nb: 2\n", 3, "second document"),
             ("a:\n- [1]\n", 2, "a list of words"),
             ("a: {b: {c: {d: {e: {f: {g: {h: {i: 1}}}}}}}}", 1, "no value"),
-            ("a: \"b\n", 2, "no YAML"),
+            ("a: \"b\n", 1, "no YAML"),
             ("a:\n\tb: 1\n", 2, "no YAML"),
         ] {
             let shown = shown(text);
