@@ -136,7 +136,7 @@ pub fn of_database(reader: &Reader<'_>, database: &str) -> Result<Vec<TagInfo>, 
 /// Where the branches of remotes were, by name; of one `remote`, or of all.
 ///
 /// # Errors
-/// As [`TagInfo::of_database`].
+/// As [`of_database`].
 pub fn tracking(
     reader: &Reader<'_>,
     database: &str,
