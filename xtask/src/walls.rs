@@ -50,12 +50,9 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "engine",
-        rooms: "ids reach entry error space background_errors backpressure options \
-                compaction_progress fingerprint key_locks log compaction_scheduler throttle \
-                throttled_store overlay fault state held_states current conflicts cursor group queue slow \
-                snapshot read_set difference write_memory write_set statistics open_transactions shared \
-                held_locks moments publish reclaim flush stall growth scrub fold compaction transaction \
-                check image recovery commit background expiry engine",
+        rooms: "ids reach entry error space background options fingerprint log overlay fault state \
+                held_states queue snapshot slow write_memory statistics shared moments transaction \
+                compaction gc commit check image recovery threads engine",
         gate: None,
         upward: 0,
         in_rings: 0,

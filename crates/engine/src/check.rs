@@ -2,9 +2,9 @@
 
 use frond_store::{Lifetime, StoreError};
 
+use crate::compaction::publish::ROOT_NAME;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
-use crate::publish::ROOT_NAME;
 use crate::shared::Shared;
 use crate::state::State;
 

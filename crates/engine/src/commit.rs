@@ -25,26 +25,29 @@
 //!    that its outcome is unknown, whatever had none that nothing was written.
 //! 4. Where the writer is in the queue and a group has members, one of them was called to lead.
 
+mod growth;
+mod stall;
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
 
-use crate::conflicts::{ConflictSet, TransactionStart};
 use crate::error::EngineError;
-use crate::group::{Call, Group, Insertion, Outcome};
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::NewChunks;
 use crate::overlay::recycled::Recycler;
+use crate::queue::conflicts::{ConflictSet, TransactionStart};
+use crate::queue::group::{Call, Group, Insertion, Outcome};
 use crate::queue::{Queue, Refusal};
 use crate::shared::{Counters, Shared};
 use crate::slow::{Stage, Stopwatch};
 use crate::state::{Sealed, TreeGeneration};
 use crate::transaction::Durability;
-use crate::write_set::WriteSet;
+use crate::transaction::write_set::WriteSet;
 
 /// Relaxed transactions are written (not synced) once so many bytes wait.
 const PENDING_BYTES_MAX: usize = 1 << 20;

@@ -23,6 +23,10 @@
 //! for a tree is put off, longer each time, and the cursor stays; other work goes on, for other
 //! trees and for this one, and nobody writes slower because of runs that can't be folded.
 
+mod flush;
+mod fold;
+pub(crate) mod publish;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,18 +35,18 @@ use bytes::Bytes;
 use frond_store::Lifetime;
 use frond_tree::{Bounds, Direction, Tree};
 
-use crate::background_errors::Backoff;
-use crate::compaction_progress::PARTS;
-use crate::compaction_scheduler::{CompactionScheduler, Kind};
+use crate::background::compaction_scheduler::{CompactionScheduler, Kind};
+use crate::background::errors::Backoff;
+use crate::background::throttled_store::ThrottledStore;
+use crate::compaction::publish::Outcome;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, Source};
 use crate::overlay::run::{READS_COUNTED, RUN_ENTRY_OVERHEAD_BYTES, Run, RunCursor};
-use crate::publish::Outcome;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::{edits, run_sources};
+use crate::state::compaction_progress::PARTS;
 use crate::state::{Base, State, VersionEdit};
-use crate::throttled_store::ThrottledStore;
 
 /// A tree that is read seldom may have so many hundredths of the runs of one that is read much: to
 /// merge four runs takes some tenths of a second, to look into four more some 70 microseconds a

@@ -9,23 +9,23 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{ChunkStore, GcReport};
 use frond_tree::{Tree, TreeFormat};
 
-use crate::background::Threads;
-use crate::background_errors::Failure;
+use crate::background::errors::Failure;
+use crate::compaction::publish::ROOT_NAME;
 use crate::error::EngineError;
 use crate::fault::Fault;
-use crate::held_locks::LockMode;
+use crate::gc::reclaim::ReclaimOptions;
 use crate::ids::{Sequence, TreeId};
 use crate::image::Image;
 use crate::options::EngineOptions;
-use crate::publish::ROOT_NAME;
-use crate::reclaim::ReclaimOptions;
 use crate::recovery;
 use crate::shared::Shared;
 use crate::slow::SlowCommit;
 use crate::snapshot::Snapshot;
 use crate::space::DiskRoom;
 use crate::statistics::Histogram;
+use crate::threads::Threads;
 use crate::transaction::Transaction;
+use crate::transaction::held_locks::LockMode;
 
 /// One data directory, open. Cloning shares it; the last clone to go closes it.
 ///

@@ -9,7 +9,7 @@
 //! holding a snapshot meanwhile, leases the State of that moment: it is held for some time. All
 //! moments that a State shows are kept by the same lease, so leases are as many as flushes and
 //! folds in that time, not as readers. What they keep counts as what snapshots keep
-//! ([`crate::expiry`]): above that budget the oldest States expire, leased or not, and beyond
+//! ([`crate::gc::expiry`]): above that budget the oldest States expire, leased or not, and beyond
 //! [`LEASES_MAX`] the oldest lease ends.
 //!
 //! *Forgetting.* What is erased lies in the memtables as an older version. So an erasure forgets

@@ -14,10 +14,10 @@ use frond_store::{Chunk, ChunkHash, ChunkStore, Session, StoreError};
 use frond_tree::{Edit, Tree, TreeError};
 use std::sync::atomic::Ordering;
 
+use crate::compaction::publish::ROOT_NAME;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
-use crate::publish::ROOT_NAME;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::state::Base;

@@ -6,82 +6,60 @@
 //! commit folds the trees it names.
 //!
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
-//! snapshot holds; `state::base` has the rules of background work), [`snapshot`], [`cursor`],
-//! [`transaction`], `difference` (what the log gets of a changed value), `conflicts`, `key_locks`
-//! and `held_locks` (who waits for whom), `write_memory` (who waits for memory), `read_set` (when a
-//! snapshot may move), `log` (segments, writing, recovery), `queue`, `group` and `commit` (the
-//! order of transactions, group commit), `flush`, `backpressure`, `throttle`, `compaction` (folding
-//! by key range, merging), `compaction_progress` (what of it is done), `background_errors` (what
-//! fails in the background), `fold` (for version commits), `publish`, `held_states` and `moments`
-//! (reading what was visible once), `expiry` (of snapshots), `recovery`, `image` (all of it as a
-//! chunk), [`engine`]. This crate doesn't know what keys and values mean.
+//! snapshot holds; `state::base` has the rules of background work), [`snapshot`] (and its cursors,
+//! and when it may move), [`transaction`] (and what the log gets of a changed value, and who waits
+//! for whom), `write_memory` (who waits for memory), `log` (segments, writing, recovery), `queue`
+//! (the order of transactions: conflicts, groups) and `commit` (group commit, and who is slowed
+//! down), `compaction` (flushing, folding by key range and for version commits, merging,
+//! publishing), `background` (errors, backpressure, whose turn it is), `threads`, `held_states` and
+//! `moments` (reading what was visible once), `gc` (collecting, rereading, expiry of snapshots),
+//! `recovery`, `image` (all of it as a chunk), [`engine`]. This crate doesn't know what keys and
+//! values mean.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod background;
-mod background_errors;
-mod backpressure;
 mod check;
 mod commit;
 mod compaction;
-mod compaction_progress;
-mod compaction_scheduler;
-mod conflicts;
-mod current;
-pub mod cursor;
-mod difference;
 pub mod engine;
 mod entry;
 pub mod error;
-mod expiry;
 mod fault;
 mod fingerprint;
-mod flush;
-mod fold;
-mod group;
-mod growth;
-mod held_locks;
+mod gc;
 mod held_states;
 pub mod ids;
 mod image;
-mod key_locks;
 mod log;
 mod moments;
-mod open_transactions;
 mod options;
 mod overlay;
-mod publish;
 mod queue;
 mod reach;
-mod read_set;
-mod reclaim;
 mod recovery;
-mod scrub;
 mod shared;
 pub mod slow;
 pub mod snapshot;
 mod space;
-mod stall;
 mod state;
 pub mod statistics;
-mod throttle;
-mod throttled_store;
+mod threads;
 pub mod transaction;
 mod write_memory;
-mod write_set;
 
-pub use background_errors::Failure;
-pub use cursor::EntryCursor;
+pub use background::errors::Failure;
 pub use engine::{Engine, EngineCounters};
 pub use error::EngineError;
 pub use fault::Fault;
-pub use held_locks::{LockMode, Wait};
+pub use gc::reclaim::ReclaimOptions;
 pub use ids::{Sequence, TreeId};
 pub use image::{GetSome, Image};
 pub use options::EngineOptions;
-pub use reclaim::ReclaimOptions;
 pub use slow::{SlowCommit, Stage};
 pub use snapshot::Snapshot;
+pub use snapshot::cursor::EntryCursor;
 pub use space::{DiskRoom, Reserve};
 pub use statistics::Histogram;
+pub use transaction::held_locks::{LockMode, Wait};
 pub use transaction::{Durability, Savepoint, Statement, Transaction};

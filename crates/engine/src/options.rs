@@ -2,7 +2,7 @@
 
 use frond_store::local::LocalOptions;
 
-use crate::backpressure::SEALED_COUNT_MAX;
+use crate::background::backpressure::SEALED_COUNT_MAX;
 use crate::space::Reserve;
 
 /// Settings of an [`Engine`](crate::Engine).

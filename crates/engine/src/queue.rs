@@ -7,19 +7,23 @@
 //!    leader (`writer` is absent then), or written and waits for a sync. Its entries are in the
 //!    memtable, or on their way there by a member of `forming` or `in_hand`.
 
+pub(crate) mod conflicts;
+pub(crate) mod group;
+pub(crate) mod key_locks;
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use frond_store::StoreError;
 
-use crate::conflicts::ConflictTable;
 use crate::error::EngineError;
-use crate::group::{Group, Insertion};
 use crate::ids::Sequence;
 use crate::log::format::SegmentNumber;
 use crate::log::writer::{PendingRecord, Writer, WriterCounters};
 use crate::overlay::memtable::Memtable;
+use crate::queue::conflicts::ConflictTable;
+use crate::queue::group::{Group, Insertion};
 
 /// An opening skips so many Sequences: relaxed transactions that a crash took had greater ones than
 /// the last that is found, and theirs must not be given out again. So that this holds over several

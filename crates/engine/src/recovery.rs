@@ -12,28 +12,28 @@ use frond_store::io::{Chance, Disk, Machine};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lost, StoreError};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
-use crate::background_errors::BackgroundErrors;
-use crate::backpressure::Backpressure;
-use crate::compaction_scheduler::CompactionScheduler;
-use crate::current::Current;
+use crate::background::backpressure::Backpressure;
+use crate::background::compaction_scheduler::CompactionScheduler;
+use crate::background::errors::BackgroundErrors;
+use crate::compaction::publish::{ROOT_NAME, swap_root};
 use crate::error::EngineError;
 use crate::fault::FaultCell;
 use crate::ids::{Sequence, TreeId};
-use crate::key_locks::KeyLocks;
 use crate::log::decode::{Before, DecodeError, Decoded};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::recovery::{LogEnd, Replay, replay};
 use crate::log::recycled::RecycledSegments;
 use crate::log::writer::Writer;
-use crate::open_transactions::OpenTransactions;
 use crate::options::EngineOptions;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::{NewChunks, StoreWithPending};
 use crate::overlay::recycled::Recycler;
-use crate::publish::{ROOT_NAME, swap_root};
 use crate::queue::Queue;
+use crate::queue::key_locks::KeyLocks;
 use crate::shared::{Counters, Publisher, Shared, Signals};
 use crate::slow::Slowest;
+use crate::snapshot::current::Current;
+use crate::snapshot::open_transactions::OpenTransactions;
 use crate::space::Space;
 use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,

@@ -2,11 +2,11 @@
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`, `group` (its
 //! own), `transactions` (a stripe's), `key_locks` (two of its own), `current`, `unpublished`,
-//! `logged_bases`, `compaction`, `signals`, that of `background_errors`. None but the first two is
+//! `logged_bases`, `compaction`, `signals`, that of `background::errors`. None but the first two is
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
-//! *Visibility*: [`crate::current`] gives a snapshot the State and the visible Sequence of one
+//! *Visibility*: [`crate::snapshot::current`] gives a snapshot the State and the visible Sequence of one
 //! moment. The visible Sequence only rises, and only under the queue's lock.
 
 use std::collections::BTreeSet;
@@ -18,30 +18,30 @@ use frond_store::io::{Machine, steady_now};
 use frond_store::{ChunkHash, ChunkStore, StoreError};
 use frond_tree::{TreeError, TreeFormat};
 
-use crate::background_errors::BackgroundErrors;
-use crate::backpressure::Backpressure;
-use crate::compaction_scheduler::CompactionScheduler;
-use crate::current::Current;
+use crate::background::backpressure::Backpressure;
+use crate::background::compaction_scheduler::CompactionScheduler;
+use crate::background::errors::BackgroundErrors;
+use crate::background::throttle::Throttle;
 use crate::error::EngineError;
 use crate::fault::FaultCell;
 use crate::fingerprint;
 use crate::ids::{Sequence, TreeId};
-use crate::key_locks::KeyLocks;
 use crate::log::format::SegmentNumber;
 use crate::log::recycled::RecycledSegments;
-use crate::open_transactions::OpenTransactions;
 use crate::options::EngineOptions;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::StoreWithPending;
 use crate::overlay::recycled::Recycler;
+use crate::queue::key_locks::KeyLocks;
 use crate::queue::{Queue, Refusal};
 use crate::slow::Slowest;
 use crate::snapshot::Snapshot;
+use crate::snapshot::current::Current;
+use crate::snapshot::open_transactions::OpenTransactions;
 use crate::space::Space;
 use crate::state::State;
 use crate::state::format::EngineState;
 use crate::statistics::Recorder;
-use crate::throttle::Throttle;
 use crate::write_memory::WriteMemory;
 
 /// The engine behind its handles.

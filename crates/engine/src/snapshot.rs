@@ -1,5 +1,9 @@
 //! Reading all trees as they were at one moment.
 
+pub(crate) mod current;
+pub mod cursor;
+pub(crate) mod open_transactions;
+pub(crate) mod read_set;
 pub(crate) mod since;
 
 use std::sync::Arc;
@@ -8,17 +12,17 @@ use bytes::Bytes;
 use frond_store::{ChunkStore, Lifetime};
 use frond_tree::{Bounds, ContentRef, Direction, Edit, Edits, Tree, TreeError, TreeFormat, Value};
 
-use crate::current::View;
-use crate::cursor::EntryCursor;
+use crate::background::throttle::yielding;
+use crate::background::throttled_store::ThrottledStore;
 use crate::entry::OverlayEntry;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
 use crate::overlay::memtable::Window;
 use crate::overlay::run::RunCursor;
+use crate::snapshot::current::View;
+use crate::snapshot::cursor::EntryCursor;
 use crate::state::{Base, State, TreeGeneration};
-use crate::throttle::yielding;
-use crate::throttled_store::ThrottledStore;
 
 /// How many keys are looked up in the base at once when entries are counted.
 const COUNT_BATCH: usize = 1024;

@@ -14,6 +14,7 @@
 //! replaced; a snapshot keeps the State that it was taken in, and so is never disturbed.
 
 pub(crate) mod base;
+pub(crate) mod compaction_progress;
 mod expiry;
 pub(crate) mod format;
 pub(crate) mod table;

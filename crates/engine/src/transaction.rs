@@ -1,5 +1,9 @@
 //! Transactions: private writes over a snapshot.
 
+pub(crate) mod difference;
+pub(crate) mod held_locks;
+pub(crate) mod write_set;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -8,22 +12,22 @@ use frond_store::{Chunk, ChunkStore, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Bounds, Direction, Tree, TreeError, TreeFormat, Value};
 
-use crate::conflicts::TransactionStart;
-use crate::cursor::EntryCursor;
-use crate::difference::Difference;
 use crate::error::EngineError;
-use crate::held_locks::{HeldLocks, LockMode, Wait};
 use crate::ids::{Sequence, TreeId};
 pub use crate::log::TRANSACTION_BYTES_MAX;
-use crate::open_transactions::OpenTransaction;
 use crate::overlay::interleave::Interleave;
 use crate::overlay::run::DELETION_FLAG;
-use crate::read_set::{ReadSet, ReadSetMark};
+use crate::queue::conflicts::TransactionStart;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
+use crate::snapshot::cursor::EntryCursor;
+use crate::snapshot::open_transactions::OpenTransaction;
+use crate::snapshot::read_set::{ReadSet, ReadSetMark};
 use crate::snapshot::since::TreeState;
+use crate::transaction::difference::Difference;
+use crate::transaction::held_locks::{HeldLocks, LockMode, Wait};
+use crate::transaction::write_set::{StagedWrite, StoreWithOwn, WriteSet};
 use crate::write_memory::WriteReservation;
-use crate::write_set::{StagedWrite, StoreWithOwn, WriteSet};
 
 /// When a commit returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use frond_store::io::{Disk, DiskFile};
 
 use super::format::SegmentNumber;
-use crate::backpressure::SEALED_COUNT_MAX;
+use crate::background::backpressure::SEALED_COUNT_MAX;
 
 const NAME_PREFIX: &str = "spare-";
 /// Most spares: as many segments end at once when what they hold is flushed.

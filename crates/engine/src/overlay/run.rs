@@ -23,10 +23,10 @@ use frond_tree::{
 };
 
 use super::filter::{Filter, KeyHash};
+use crate::background::throttle::yielding;
+use crate::background::throttled_store::ThrottledStore;
 use crate::entry::OverlayEntry;
 use crate::ids::Sequence;
-use crate::throttle::yielding;
-use crate::throttled_store::ThrottledStore;
 
 /// The one flag of a value that is the engine's: in a run, it marks a deletion.
 pub(crate) const DELETION_FLAG: u8 = 0x80;

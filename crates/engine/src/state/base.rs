@@ -47,10 +47,10 @@ use std::sync::Arc;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{CachedLevels, Tree, TreeError, Value};
 
-use crate::compaction_progress::CompactionProgress;
 use crate::ids::Sequence;
 use crate::overlay::filter::KeyHash;
 use crate::overlay::run::Run;
+use crate::state::compaction_progress::CompactionProgress;
 
 /// What lies under the memtables.
 #[derive(Clone, PartialEq, Eq, Debug)]

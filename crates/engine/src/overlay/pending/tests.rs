@@ -13,12 +13,12 @@ use frond_testkit::SimDisk;
 use frond_tree::{Content, Tree, Value};
 
 use super::*;
-use crate::held_locks::LockMode;
+use crate::gc::reclaim::ReclaimOptions;
 use crate::ids::TreeId;
 use crate::options::EngineOptions;
-use crate::reclaim::ReclaimOptions;
 use crate::recovery;
 use crate::shared::Shared;
+use crate::transaction::held_locks::LockMode;
 use crate::transaction::{Durability, Transaction};
 
 const TREE: TreeId = TreeId(2);

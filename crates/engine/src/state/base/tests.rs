@@ -14,10 +14,10 @@ use frond_testkit::random::for_seeds;
 use frond_tree::{Bounds, Direction, Edit, Entry, TreeFormat, Value};
 
 use super::*;
-use crate::compaction_progress::CompactionProgress;
 use crate::entry::OverlayEntry;
 use crate::overlay::interleave::{Interleave, Source};
 use crate::overlay::run::RunCursor;
+use crate::state::compaction_progress::CompactionProgress;
 
 type Map = BTreeMap<Bytes, Value>;
 

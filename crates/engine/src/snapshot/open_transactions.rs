@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use frond_store::stripe::{STRIPE_COUNT, Stripe, stripe};
 
-use crate::current::Current;
 use crate::ids::Sequence;
 use crate::snapshot::Snapshot;
+use crate::snapshot::current::Current;
 
 /// How many transactions are open at each Sequence, by stripe.
 #[derive(Default)]

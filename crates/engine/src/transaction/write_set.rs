@@ -7,12 +7,12 @@ use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
 use frond_tree::{Bounds, Content, Direction, Tree, Value};
 
-use crate::difference::Difference;
 use crate::entry::OverlayEntry;
 use crate::ids::TreeId;
 use crate::log::record::Record;
 use crate::overlay::interleave::Source;
 use crate::overlay::memtable::entry_bytes;
+use crate::transaction::difference::Difference;
 
 type TreeWrites = BTreeMap<Bytes, StagedWrite>;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::background_errors::Backoff;
+use crate::background::errors::Backoff;
 use crate::ids::TreeId;
 
 /// Who works on what.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
-use crate::key_locks::{Acquired, Owner, WaitState, Waiter};
+use crate::queue::key_locks::{Acquired, Owner, WaitState, Waiter};
 use crate::shared::{Counters, Shared};
 
 /// What a transaction does about others that write the same keys.

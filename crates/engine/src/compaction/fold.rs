@@ -11,9 +11,9 @@
 use frond_store::{ChunkHash, Lifetime};
 use frond_tree::Tree;
 
+use crate::compaction::publish::Outcome;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
-use crate::publish::Outcome;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
 use crate::state::{Base, VersionEdit};

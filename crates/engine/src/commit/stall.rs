@@ -1,11 +1,11 @@
 //! Where a writer is stalled: before its commit while memory is at its limit, and behind it for
-//! what is left of the time that the pressure demands ([`crate::backpressure`]).
+//! what is left of the time that the pressure demands ([`crate::background::backpressure`]).
 
 use std::time::{Duration, Instant};
 
 use frond_store::io::{pause, steady_now};
 
-use crate::backpressure::{FOLD_PRESSURE_URGENT, PRESSURE_URGENT, SEALED_COUNT_MAX};
+use crate::background::backpressure::{FOLD_PRESSURE_URGENT, PRESSURE_URGENT, SEALED_COUNT_MAX};
 use crate::error::EngineError;
 use crate::shared::Shared;
 use crate::slow::{Stage, Stopwatch};

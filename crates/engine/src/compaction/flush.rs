@@ -17,15 +17,15 @@ use std::sync::{Arc, Mutex};
 use frond_store::{ChunkHash, Headroom, Lifetime};
 use frond_tree::{Bounds, Direction, Tree};
 
-use crate::current::View;
+use crate::compaction::publish::{Advance, Outcome};
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::Interleave;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run};
-use crate::publish::{Advance, Outcome};
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
+use crate::snapshot::current::View;
 use crate::state::{Base, VersionEdit};
 
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the

@@ -28,11 +28,11 @@ use frond_store::io::steady_now;
 use frond_store::{ChunkHash, GarbageCollection, GcOptions, GcReport, Headroom, StoreError};
 use frond_tree::Content;
 
+use crate::background::throttle::yield_now;
 use crate::error::EngineError;
 use crate::shared::Shared;
 use crate::shared::wait;
 use crate::state::{Base, State};
-use crate::throttle::yield_now;
 
 /// How often the background looks whether a collection is due: a fast ingest makes 100 MB of
 /// garbage meanwhile.

@@ -13,8 +13,8 @@ use std::hash::BuildHasherDefault;
 
 use crate::fingerprint::{IdentityHasher, fingerprint};
 use crate::ids::{Sequence, TreeId};
-use crate::key_locks::Owner;
 use crate::log::record::Record;
+use crate::queue::key_locks::Owner;
 
 /// A generation has at least so many fingerprints before it is the older one: some 100 KB.
 const GENERATION_COUNT_MIN: usize = 4096;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use frond_store::io::steady_now;
 
-use crate::reclaim::GcThrottle;
+use crate::gc::reclaim::GcThrottle;
 use crate::shared::Shared;
 use crate::shared::wait;
 

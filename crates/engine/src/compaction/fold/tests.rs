@@ -7,11 +7,11 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_testkit::SimDisk;
 use frond_tree::{Tree, Value};
 
-use crate::held_locks::LockMode;
 use crate::ids::{Sequence, TreeId};
 use crate::options::EngineOptions;
 use crate::recovery;
 use crate::shared::Shared;
+use crate::transaction::held_locks::LockMode;
 use crate::transaction::{Durability, Transaction};
 
 const FIRST: TreeId = TreeId(2);

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_tree::{Cursor, Direction, Entry, EntryRef};
 
-use crate::current::View;
 use crate::error::EngineError;
 use crate::overlay::interleave::{Interleave, precedes};
 use crate::reach::Reach;
+use crate::snapshot::current::View;
 
 /// An iterator over a range of a tree in a snapshot or transaction. Owns what it needs, and goes on
 /// showing the tree as it was when the cursor was opened.

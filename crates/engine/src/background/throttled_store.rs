@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, StoreError, StoreLayer};
 
-use crate::throttle::{self, yield_now};
+use crate::background::throttle::{self, yield_now};
 
 /// Uncompressed bytes put between two syncs: about a hundredth of a second of a disk's time.
 /// Several threads may put at once, and a commit waits for them all.

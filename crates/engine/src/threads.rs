@@ -1,0 +1,206 @@
+//! The threads behind an engine: one flushes sealed memtables, some fold and merge runs, one syncs
+//! relaxed transactions, one collects, one scrubs.
+//!
+//! Flushing has a thread of its own, so that no fold, however long, holds it up. Flushing, folding
+//! and reclaiming let others go first where processors are short (`throttle`), as long as they
+//! don't fall behind. The syncing thread doesn't: commits wait for it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use frond_store::StoreError;
+use frond_tree::TreeError;
+
+use crate::background::errors::Backoff;
+use crate::commit::PoisonOnPanic;
+use crate::error::EngineError;
+use crate::gc::reclaim::reclaim_until_stopped;
+use crate::gc::scrub::scrub_until_stopped;
+use crate::ids::Sequence;
+use crate::queue::Refusal;
+use crate::shared::{Shared, wait};
+
+/// A flush that failed is tried again so soon: writers wait for it, and are told after the second
+/// failure.
+const FLUSH_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The end of the log is marked when nothing was written for so long, or twice that.
+const MARK_AFTER: Duration = Duration::from_secs(1);
+
+/// How often the flushing thread looks for flushed memtables that nobody reads any more.
+const FREE_EVERY: Duration = Duration::from_millis(20);
+
+/// The running threads; dropping it stops them.
+pub(crate) struct Threads {
+    shared: Arc<Shared>,
+    handles: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Threads {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if the system gives no thread.
+    pub fn start(shared: &Arc<Shared>) -> Result<Threads, EngineError> {
+        let threads = Threads { shared: Arc::clone(shared), handles: Mutex::new(Vec::new()) };
+        if shared.options.fold_threads > 0 {
+            threads.spawn("frond-flush", flush_until_stopped)?;
+        }
+        for _ in 0..shared.options.fold_threads {
+            threads.spawn("frond-fold", fold_until_stopped)?;
+        }
+        threads.spawn("frond-sync", sync_until_stopped)?;
+        threads.spawn("frond-reclaim", reclaim_until_stopped)?;
+        threads.spawn("frond-scrub", scrub_until_stopped)?;
+        Ok(threads)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "these outlive the call: `close` joins them")]
+    fn spawn(&self, name: &str, run: fn(&Shared)) -> Result<(), EngineError> {
+        let shared = Arc::clone(&self.shared);
+        let handle = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || run(&shared))
+            .map_err(|error| StoreError::io(format!("thread {name}"), error))?;
+        self.handles.lock().expect("no panic while the lock is held").push(handle);
+        Ok(())
+    }
+
+    /// Makes everything durable, refuses later writes and waits for the threads to end.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if a sync failed before or now, or a thread panicked;
+    /// [`EngineError::Store`] if the disk is full, or spare segments can't be removed. The threads
+    /// have ended all the same.
+    pub fn close(&self) -> Result<(), EngineError> {
+        let made_durable = self.shared.make_durable(Sequence(u64::MAX));
+        self.shared.mark_log();
+        self.shared.end("the engine was closed");
+        self.shared.signal(|signals| signals.stop = true);
+        let handles =
+            std::mem::take(&mut *self.handles.lock().expect("no panic while the lock is held"));
+        for handle in handles {
+            if handle.join().is_err() {
+                let reason = "a background thread panicked".to_owned();
+                return Err(EngineError::Closed(reason));
+            }
+        }
+        // An opening would only remove them.
+        let removed = self.shared.recycled.none().map(drop);
+        made_durable?;
+        Ok(removed.map_err(|error| StoreError::io("a spare of the log", error))?)
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // Whoever wants to know whether this worked calls `close` before.
+        let _ = self.close();
+    }
+}
+
+impl Shared {
+    fn at_work<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _at_work = self.at_work.read().unwrap_or_else(PoisonError::into_inner);
+        work()
+    }
+
+    /// Marks the end of the log as durable, if it is and nobody writes to it.
+    fn mark_log(&self) {
+        let mut queue = self.queue();
+        if queue.closed.is_none()
+            && queue.pending.is_empty()
+            && let Some(writer) = &mut queue.writer
+        {
+            writer.mark();
+        }
+    }
+
+    /// Waits until no background thread has a State that is older than this call.
+    pub fn wait_for_workers(&self) {
+        drop(self.at_work.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn flush_until_stopped(shared: &Shared) {
+    shared.throttle.begin();
+    let _panics = PoisonOnPanic(shared);
+    let mut free_every = None;
+    let mut pause = None;
+    while wait(shared, free_every, |signals| std::mem::take(&mut signals.flush_wanted)) {
+        free_every = shared.free_flushed().then_some(FREE_EVERY);
+        let flushed = shared.at_work(|| shared.flush_sealed());
+        match flushed {
+            Ok(_) => {
+                pause = None;
+                shared.signals().flush_failure = None;
+                shared.background_errors.end("flush");
+            }
+            Err(error) => {
+                shared.note_failure("flush", &error);
+                shared.signal(|signals| {
+                    signals.flush_failure = Some(refusal(&error));
+                    signals.flush_failure_count += 1;
+                    signals.flush_wanted = true;
+                });
+                let length = pause.insert(Backoff::after(pause, FLUSH_PAUSE_MAX)).length();
+                if !wait(shared, Some(length), |_| false) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn fold_until_stopped(shared: &Shared) {
+    shared.throttle.begin();
+    let _panics = PoisonOnPanic(shared);
+    // What the generation was when there was nothing to do.
+    let mut idle_since = None;
+    while wait(shared, shared.next_try(), |signals| idle_since != Some(signals.work_generation)) {
+        let generation = shared.signals().work_generation;
+        // A tree for which it failed is put off; there may be others.
+        let is_idle = matches!(shared.at_work(|| shared.work_once()), Ok(false));
+        idle_since = is_idle.then_some(generation);
+    }
+}
+
+fn sync_until_stopped(shared: &Shared) {
+    let interval = Duration::from_millis(shared.options.relaxed_sync_millis);
+    let mut durable = None;
+    loop {
+        if !wait(shared, Some(MARK_AFTER), |signals| signals.sync_wanted) {
+            return;
+        }
+        let is_wanted = std::mem::take(&mut shared.signals().sync_wanted);
+        if !is_wanted {
+            // Only where nothing was written for as long: a busy log needs no marks.
+            let now = shared.queue().durable;
+            if durable.replace(now) == Some(now) {
+                shared.mark_log();
+            }
+            continue;
+        }
+        if !wait(shared, Some(interval), |_| false) {
+            return; // Closing has synced already.
+        }
+        match shared.make_durable(Sequence(u64::MAX)) {
+            Ok(()) => shared.background_errors.end("sync"),
+            // A full disk: try again after the interval. A closed engine: stopped soon.
+            Err(error) => {
+                shared.note_failure("sync", &error);
+                shared.signal(|signals| signals.sync_wanted = true);
+            }
+        }
+    }
+}
+
+fn refusal(error: &EngineError) -> Refusal {
+    match error {
+        EngineError::Store(error) | EngineError::Tree(TreeError::Store(error)) => {
+            Refusal::new(error)
+        }
+        other => Refusal::new(&StoreError::io("folding", std::io::Error::other(other.to_string()))),
+    }
+}
