@@ -108,7 +108,16 @@ pub struct Frond {
 const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 
 /// Takes a line for the log.
-type NoticeSink = Arc<dyn Fn(&str) + Send + Sync>;
+type NoticeSink = Arc<dyn Fn(Notice, &str) + Send + Sync>;
+
+/// How an operator should read what nobody asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// An index build began or ended.
+    IndexBuild,
+    /// Something that may need looking after.
+    Warning,
+}
 
 /// Longer than a transaction takes that isn't waiting for its client; and short enough for one
 /// client that has two transactions open, which are in each other's way, to be told.
@@ -209,11 +218,11 @@ impl Frond {
 
     /// Has `sink` told of what an operator may want to read and nobody asked for: a line each. Only
     /// the first sink is.
-    pub fn on_notice(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
+    pub fn on_notice(&self, sink: impl Fn(Notice, &str) + Send + Sync + 'static) {
         // A second server on one handle isn't worth an error: the lines go where they went.
         let sink: NoticeSink = Arc::new(sink);
         if self.inner.notices.set(Arc::clone(&sink)).is_ok() {
-            self.inner.engine.on_failure(move |line| sink(line));
+            self.inner.engine.on_failure(move |line| sink(Notice::Warning, line));
         }
     }
 
@@ -234,9 +243,9 @@ impl Frond {
         self.inner.engine.on_fault(sink);
     }
 
-    pub(crate) fn notice(&self, line: &str) {
+    pub(crate) fn notice(&self, notice: Notice, line: &str) {
         if let Some(sink) = self.inner.notices.get() {
-            sink(line);
+            sink(notice, line);
         }
     }
 

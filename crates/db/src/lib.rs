@@ -58,7 +58,7 @@ pub use collection::{
 };
 pub use database::Database;
 pub use error::{Error, ErrorKind};
-pub use frond::{Frond, FrondOptions};
+pub use frond::{Frond, FrondOptions, Notice};
 pub use frond_engine::{DiskRoom, Durability, Fault, ReclaimOptions, Reserve};
 pub use frond_query::{Code, Collation};
 pub use frond_store::{GcReport, memory_queue};

@@ -25,7 +25,7 @@ use frond_tree::Value as TreeValue;
 
 use crate::clock::Known;
 use crate::error::Error;
-use crate::frond::Frond;
+use crate::frond::{Frond, Notice};
 use crate::reader::Reader;
 use crate::schema::TreeRef;
 use crate::system;
@@ -139,7 +139,7 @@ impl Frond {
         let before = recorded.known;
         drop(recorded);
         if told != state.is_doubted {
-            self.notice(&format!("clock: {}", state.describe()));
+            self.notice(Notice::Warning, &format!("clock: {}", state.describe()));
         }
         let Some(known) = self.clock().known() else { return Ok(()) };
         let is_kept = before.is_some_and(|before| {

@@ -18,6 +18,7 @@ use frond_db::{Error, ErrorKind};
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
+use crate::audit;
 use crate::authorization;
 use crate::commands::{self, CONFIGURE_FAIL_POINT, Command, Run, handshake};
 use crate::common::{Common, Level, Part};
@@ -364,7 +365,16 @@ fn try_run(
     common.api.check(command.name, body, server.require_api_version.get())?;
     concerns::check(command, body, &common)?;
     let asked = (database_name, body, sequences);
-    let rights = authorization::check(server, peer, (command.name, command.needs), asked)?;
+    let watched = audit::watch(server, peer, command.name, (database_name, body))?;
+    let rights = match authorization::check(server, peer, (command.name, command.needs), asked) {
+        Ok(rights) => rights,
+        Err(error) => {
+            if let Some(watched) = watched {
+                watched.end(Some(&error));
+            }
+            return Err(error.into());
+        }
+    };
     let running = server.operations.begin(peer, command.name, database_name, &common);
     if let Some(session) = common.session {
         server.sessions.touch(session, running.operation.started())?;
@@ -393,6 +403,9 @@ fn try_run(
         server.count(Counter::Command, 1);
     }
     let done = run_part(command, request);
+    if let Some(watched) = watched {
+        watched.end(done.as_ref().err());
+    }
     count_use(server, &running.operation, body);
     log_if_slow(server, &running.operation, peer, body, done.as_ref().err());
     let answer = done.map_err(|error| {

@@ -14,6 +14,7 @@
 
 pub mod access;
 pub mod answer_memory;
+pub mod audit;
 pub mod authorization;
 pub mod client;
 pub mod commands;
@@ -31,6 +32,7 @@ pub mod in_process;
 pub mod limits;
 pub mod listener;
 pub mod log;
+pub mod log_file;
 pub mod machine_memory;
 pub mod message_memory;
 pub mod metrics;

@@ -9,6 +9,7 @@ mod bind;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::access::Accounts;
+use crate::audit::Audit;
 use crate::commands::FAULT_ADVICE;
 use crate::connection;
 use crate::connection::socket::IdleSocket;
@@ -31,7 +33,7 @@ use crate::limits::{
     DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, DRAIN_STEP, MESSAGES_BYTES_MAX, MESSAGES_BYTES_MIN,
     MESSAGES_SHARE, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX, THREADS_EXTRA,
 };
-use crate::log::{self, Log, LogOutput, Severity};
+use crate::log::{self, LogOutput, Severity};
 use crate::message_memory::MessageMemory;
 use crate::metrics;
 use crate::remote_opener::RemoteOpener;
@@ -79,6 +81,8 @@ pub struct ServerOptions {
     pub cursors_bytes_max: usize,
     /// Where the log goes.
     pub log: LogOutput,
+    /// Where it is told who did what, if anywhere: see [`crate::audit`].
+    pub audit_path: Option<PathBuf>,
     /// How messages may be compressed, if the client wants it: all ways, in MongoDB's order, unless
     /// told otherwise.
     pub compressors: Vec<Compressor>,
@@ -114,6 +118,7 @@ impl Default for ServerOptions {
             answers_bytes_max: ANSWERS_BYTES_MAX,
             cursors_bytes_max: CURSORS_BYTES_MAX,
             log: LogOutput::default(),
+            audit_path: None,
             compressors: Compressor::ALL.to_vec(),
             tls: None,
             unix_socket: None,
@@ -259,6 +264,11 @@ impl Server {
         shared.places = options.places;
         let failed = |source| ServerError::Log { output: options.log.clone(), source };
         shared.log.write_to(&options.log).map_err(failed)?;
+        if let Some(path) = options.audit_path {
+            let failed =
+                |source| ServerError::Log { output: LogOutput::File(path.clone()), source };
+            shared.audit = Audit::to_file(&path).map_err(failed)?;
+        }
         shared.compressors = options.compressors;
         shared.tls = tls;
         if options.test_commands {
@@ -324,7 +334,7 @@ impl Server {
         let mut governor = None;
         let result = runtime.block_on(async {
             if on_signals {
-                stop_on_signals(stopper, Arc::clone(&shared.log)).map_err(ServerError::Runtime)?;
+                stop_on_signals(stopper, Arc::clone(&shared)).map_err(ServerError::Runtime)?;
             }
             if let Some(bytes) = serving.memory_bytes {
                 let started = governor::start(&serving.shared, bytes, serving.stop.subscribe());
@@ -358,7 +368,7 @@ fn log_events(shared: &Shared, metrics: Option<SocketAddr>) {
         log::warn_of_open_access(&shared.log);
     }
     let log = Arc::clone(&shared.log);
-    shared.frond.on_notice(move |line| log.write(&log::storage(Severity::Warning, line), |_| {}));
+    shared.frond.on_notice(move |notice, line| log.write(&log::notice(notice, line), |_| {}));
     let (topology, directory) = (shared.topology.clone(), shared.data_directory.clone());
     let log = Arc::clone(&shared.log);
     shared.frond.on_fault(move |fault| {
@@ -545,18 +555,18 @@ impl Drop for Entry {
 }
 
 #[cfg(unix)]
-fn stop_on_signals(stopper: Stopper, log: Arc<Log>) -> io::Result<()> {
+fn stop_on_signals(stopper: Stopper, shared: Arc<Shared>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    // As mongod: begins another file of the log.
+    // As mongod: begins other files of the logs.
     let mut rotate = signal(SignalKind::user_defined1())?;
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 _ = interrupt.recv() => break,
                 _ = terminate.recv() => break,
-                _ = rotate.recv() => drop(log::rotate(&log)),
+                _ = rotate.recv() => rotate_logs(&shared),
             }
         }
         stopper.stop();
@@ -564,8 +574,17 @@ fn stop_on_signals(stopper: Stopper, log: Arc<Log>) -> io::Result<()> {
     Ok(())
 }
 
+#[cfg(unix)]
+fn rotate_logs(shared: &Shared) {
+    // What goes wrong stands in the log.
+    let _ = log::rotate(&shared.log, || shared.log.rotate());
+    if shared.audit.is_on() {
+        let _ = log::rotate(&shared.log, || shared.audit.rotate(shared.frond.wall_clock()()));
+    }
+}
+
 #[cfg(not(unix))]
-fn stop_on_signals(stopper: Stopper, _: Arc<Log>) -> io::Result<()> {
+fn stop_on_signals(stopper: Stopper, _: Arc<Shared>) -> io::Result<()> {
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
             stopper.stop();

@@ -7,15 +7,17 @@
 //! credentials are left out.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use frond_db::Notice;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
+
+use crate::log_file::LogFile;
 
 /// Lines that are kept in memory.
 const LINES_MAX: usize = 1_024;
@@ -48,6 +50,8 @@ pub enum Component {
     Network,
     /// Commands, slow ones above all.
     Command,
+    /// Indexes that are built.
+    Index,
     /// The data directory.
     Storage,
 }
@@ -69,6 +73,7 @@ impl Component {
             Component::Control => "CONTROL",
             Component::Network => "NETWORK",
             Component::Command => "COMMAND",
+            Component::Index => "INDEX",
             Component::Storage => "STORAGE",
         }
     }
@@ -120,7 +125,7 @@ pub enum LogOutput {
 enum Output {
     Memory,
     StandardError,
-    File(PathBuf, File),
+    File(LogFile),
 }
 
 /// What `getLog` answers.
@@ -151,7 +156,7 @@ impl Log {
         let output = match output {
             LogOutput::Memory => Output::Memory,
             LogOutput::StandardError => Output::StandardError,
-            LogOutput::File(path) => Output::File(path.clone(), open(path)?),
+            LogOutput::File(path) => Output::File(LogFile::open(path)?),
         };
         self.state().output = output;
         Ok(())
@@ -164,15 +169,8 @@ impl Log {
     /// If it can't be renamed, or no other made: lines go where they went.
     pub fn rotate(&self) -> io::Result<bool> {
         let mut state = self.state();
-        let Output::File(path, file) = &mut state.output else { return Ok(false) };
-        if !std::fs::symlink_metadata(&*path)?.is_file() {
-            return Ok(false);
-        }
-        let mut name = path.clone().into_os_string();
-        name.push(format!(".{}", (self.now_millis)()));
-        std::fs::rename(&*path, name)?;
-        *file = open(path)?;
-        Ok(true)
+        let Output::File(file) = &mut state.output else { return Ok(false) };
+        file.rotate((self.now_millis)())
     }
 
     /// What takes as many milliseconds is slow.
@@ -221,7 +219,7 @@ impl Log {
         let _ = match &mut state.output {
             Output::Memory => Ok(()),
             Output::StandardError => writeln!(io::stderr(), "{text}"),
-            Output::File(_, file) => file.write_all(format!("{text}\n").as_bytes()),
+            Output::File(file) => file.append(&text),
         };
         truncate(&mut text, LINE_BYTES_MAX);
         if is_shown {
@@ -281,6 +279,27 @@ pub fn storage(severity: Severity, message: &str) -> Event<'_> {
     Event { severity, component: Component::Storage, id: 0, context: "storage", message }
 }
 
+/// What the databases tell and nobody asked for.
+pub fn notice(notice: Notice, message: &str) -> Event<'_> {
+    match notice {
+        Notice::IndexBuild => Event {
+            severity: Severity::Info,
+            component: Component::Index,
+            id: 0,
+            context: "index",
+            message,
+        },
+        Notice::Warning => storage(Severity::Warning, message),
+    }
+}
+
+/// What is wrong when the audit log can't be written.
+pub fn audit_failed() -> Event<'static> {
+    let message = "The audit log can't be written: what it would tell is refused until it can be";
+    let (component, context) = (Component::Control, "audit");
+    Event { severity: Severity::Error, component, id: 0, context, message }
+}
+
 /// Says, in mongod's words, that everybody may do everything.
 pub fn warn_of_open_access(log: &Log) {
     let message = "Access control is not enabled for the database. Read and write access to data and configuration \
@@ -299,12 +318,12 @@ pub fn warn_of_open_metrics(log: &Log, address: SocketAddr) {
     });
 }
 
-/// Rotates the log and tells of it. Returns whether there is a file.
+/// Rotates a log by `rotate` and has the server's tell of it. Returns whether there is a file.
 ///
 /// # Errors
 /// As [`Log::rotate`].
-pub fn rotate(log: &Log) -> io::Result<bool> {
-    let done = log.rotate();
+pub fn rotate(log: &Log, rotate: impl FnOnce() -> io::Result<bool>) -> io::Result<bool> {
+    let done = rotate();
     let (severity, message) = match &done {
         Ok(_) => (Severity::Info, "Log file rotated"),
         Err(_) => (Severity::Error, "Log rotation failed"),
@@ -358,10 +377,6 @@ fn shortened(command: Document<'_>) -> DocumentBuf {
         }
     }
     short.build()
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
 }
 
 /// Cuts a text off where a character begins.

@@ -74,6 +74,8 @@ pub struct Conversation {
     pub id: i32,
     /// Who logs in.
     pub user: UserName,
+    /// How.
+    pub mechanism: &'static str,
     /// Whether a last, empty message is left out.
     pub skips_empty: bool,
     /// How far it is.

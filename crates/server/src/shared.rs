@@ -11,6 +11,7 @@ use frond_doc::{DocumentBuf, ObjectId, Timestamp};
 use tokio::sync::watch;
 
 use crate::access::Accounts;
+use crate::audit::Audit;
 use crate::cursors::Cursors;
 use crate::drain::Drain;
 use crate::fail_points::FailPoints;
@@ -81,6 +82,8 @@ pub struct Shared {
     pub topology: watch::Sender<i64>,
     /// What it tells its operator.
     pub log: Arc<Log>,
+    /// What it tells of who did what.
+    pub audit: Audit,
     /// The users and roles.
     pub accounts: Accounts,
     /// Where it fetches from and pushes to.
@@ -168,6 +171,7 @@ impl Shared {
             member,
             topology: watch::Sender::new(0),
             log,
+            audit: Audit::default(),
             accounts: Accounts::default(),
             places: RemoteOpener::default(),
             drain: Drain::default(),

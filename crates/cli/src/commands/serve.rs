@@ -146,6 +146,11 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     log_path: Option<PathBuf>,
 
+    /// File that the audit log is appended to: a line of JSON for each login, refusal, and change
+    /// of users, roles, collections, indexes, branches and the server
+    #[arg(long, value_name = "FILE")]
+    audit_path: Option<PathBuf>,
+
     /// Memory that the server takes: bytes, or a number with KB, MB or GB; at least 16MB. Without
     /// it five eighths of the machine's, or of what its control group allows where that is less; of
     /// it caches take 136 MB, recent writes up to 256 MB, a stage 100 MB and all stages 1 GB at
@@ -289,6 +294,7 @@ impl Serve {
             insecure: self.insecure_no_auth,
             places: self.places()?,
             test_commands: self.enable_test_commands || self.set_parameter.last() == Some(&true),
+            audit_path: self.audit_path.clone(),
             log: self.log_path.clone().map_or(LogOutput::StandardError, LogOutput::File),
             compressors: self.network.compressors(),
             tls,

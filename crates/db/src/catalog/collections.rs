@@ -12,6 +12,7 @@ use crate::definition::validation::Validator;
 use crate::definition::view::View;
 use crate::definition::{self, capped, clustered, merge_rules};
 use crate::error::Error;
+use crate::frond::Notice;
 use crate::reader::Reader;
 use crate::refs::policy;
 use crate::schema::{Collection, TreeRef};
@@ -196,8 +197,10 @@ impl Database {
         match remembered {
             Err(error) if error.code == Code::OutOfDiskSpace => {
                 let message = &error.message;
-                self.frond()
-                    .notice(&format!("{name} is dropped for good, it can't be undone: {message}"));
+                self.frond().notice(
+                    Notice::Warning,
+                    &format!("{name} is dropped for good, it can't be undone: {message}"),
+                );
                 Ok(())
             }
             other => other,

@@ -31,6 +31,7 @@ use crate::contention::Throttle;
 use crate::database::Database;
 use crate::definition::{IndexSpec, view};
 use crate::error::Error;
+use crate::frond::Notice;
 use crate::interrupt::Interrupt;
 use crate::large::read_document;
 use crate::reader::Reader;
@@ -149,7 +150,10 @@ impl Database {
         let described = names.join(", ");
         let total = count.saturating_mul(specs.len() as u64);
         let namespace = self.namespace(name);
-        self.frond().notice(&format!("index build of {namespace}: {described}: {count} documents"));
+        self.frond().notice(
+            Notice::IndexBuild,
+            &format!("index build of {namespace}: {described}: {count} documents"),
+        );
         let running = self.frond().builds().begin(namespace.clone(), names, total);
         let mut indexes = Vec::new();
         for spec in specs {
@@ -157,7 +161,8 @@ impl Database {
             let tree = self.build_index(name, documents, &spec, interrupt, progress)?;
             indexes.push(Growing { spec, tree, over: Edited::new() });
         }
-        self.frond().notice(&format!("index build of {namespace}: {described}: built"));
+        self.frond()
+            .notice(Notice::IndexBuild, &format!("index build of {namespace}: {described}: built"));
         let documents = Documents::Whole(documents);
         Ok(Prepared { uuid: collection.uuid, documents, indexes, is_synced: false })
     }

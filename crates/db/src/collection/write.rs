@@ -34,6 +34,7 @@ use crate::definition::capped::{Limits, limits};
 use crate::definition::validation::Validator;
 use crate::definition::view;
 use crate::error::Error;
+use crate::frond::Notice;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, Index, TreeRef};
 pub use damaged::Met;
@@ -457,11 +458,14 @@ impl<'t> CollectionWriter<'t> {
             Err(error) if validator.warns() => {
                 let details =
                     error.details.map(|details| frond_query::text::value((&details).into()));
-                self.database.frond().notice(&format!(
-                    "Document would fail validation: {}: {}",
-                    self.namespace,
-                    details.unwrap_or_default()
-                ));
+                self.database.frond().notice(
+                    Notice::Warning,
+                    &format!(
+                        "Document would fail validation: {}: {}",
+                        self.namespace,
+                        details.unwrap_or_default()
+                    ),
+                );
                 Ok(())
             }
             checked => checked,

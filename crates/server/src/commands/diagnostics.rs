@@ -1,5 +1,7 @@
 //! What the server tells of itself: hostInfo, getLog, listCommands, connPoolStats.
 
+use std::io;
+
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
@@ -79,26 +81,39 @@ pub fn get_log(request: &Request<'_>) -> Answer {
 /// Runs a `logRotate`: begins another file of the log.
 pub fn log_rotate(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let is_server_log = match request.argument() {
-        Value::String("server") => true,
-        argument => argument.is_number() || argument == Value::Boolean(true),
+    let server = request.server;
+    let (rotates_log, rotates_audit) = match request.argument() {
+        Value::String("server") => (true, false),
+        Value::String("audit") => (false, true),
+        argument if argument.is_number() || argument == Value::Boolean(true) => {
+            (true, server.audit.is_on())
+        }
+        _ => (false, false),
     };
     fields.string("comment")?;
     fields.finish()?;
-    if !is_server_log {
-        let message = "logRotate takes 1 or 'server': there is no other log";
+    if !rotates_log && !rotates_audit {
+        let message = "logRotate takes 1, 'server' or 'audit'";
         return Err(Error::invalid(Code::BadValue, message));
     }
-    match log::rotate(&request.server.log) {
-        Ok(true) => Ok(DocumentBuilder::new()),
-        Ok(false) => {
-            let message = "the log goes to no file: start the server with --log-path";
-            Err(Error::invalid(Code::IllegalOperation, message))
-        }
-        Err(error) => {
-            Err(Error::invalid(Code::FileRenameFailed, format!("Failed to rotate log: {error}")))
-        }
+    let audit = || server.audit.rotate(server.frond.wall_clock()());
+    // With both, either may be none.
+    let mut is_done = false;
+    if rotates_audit {
+        is_done |= log::rotate(&server.log, audit).map_err(not_rotated)?;
     }
+    if rotates_log {
+        is_done |= log::rotate(&server.log, || server.log.rotate()).map_err(not_rotated)?;
+    }
+    if is_done {
+        return Ok(DocumentBuilder::new());
+    }
+    let message = "the log goes to no file: start the server with --log-path, or --audit-path";
+    Err(Error::invalid(Code::IllegalOperation, message))
+}
+
+fn not_rotated(error: io::Error) -> Error {
+    Error::invalid(Code::FileRenameFailed, format!("Failed to rotate log: {error}"))
 }
 
 /// Runs a `listCommands`.

@@ -13,6 +13,7 @@ use frond_doc::{Binary, Document, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::{Directory, Privilege, User, UserName, append_roles};
+use crate::audit;
 use crate::fields::Fields;
 use crate::peer::{Conversation, Stage};
 use crate::request::{Answer, Request};
@@ -30,7 +31,12 @@ struct Step {
 /// # Errors
 /// What a field can't be; `AuthenticationFailed` (18); `MechanismUnavailable` (334).
 pub fn start(request: &Request<'_>) -> Answer {
-    let begun = begin(request, request.fields()?, request.database_name)?;
+    let begun = begin(request, request.fields()?, request.database_name);
+    let begun = begun.inspect_err(|error| {
+        let mechanism = request.body.get("mechanism").and_then(|name| name.as_str());
+        let login = (None, mechanism.unwrap_or_default());
+        audit::login(request.server, request.peer, login, Some(error));
+    })?;
     Ok(answer(&begun.step))
 }
 
@@ -67,6 +73,7 @@ fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Resul
     let id = request.peer.begin_login(|number| Conversation {
         id: number,
         user,
+        mechanism: mechanism.name(),
         skips_empty,
         stage: Stage::Proof(Box::new(exchange), id),
     });
@@ -112,13 +119,13 @@ pub fn go_on(request: &Request<'_>) -> Answer {
             request.peer.delay_answer(failures.delay(address, &conversation.user, now));
             let (Ok(message), Some(user)) = (exchange.finish(payload), *user) else {
                 failures.failed(address, &conversation.user, now);
-                return Err(failed());
+                return Err(told(request, &conversation, failed()));
             };
             failures.succeeded(address, &conversation.user);
             let is_done = conversation.skips_empty;
             let step = Step { conversation: conversation.id, is_done, payload: message };
             if is_done {
-                request.peer.log_in(conversation.user, user)?;
+                log_in(request, conversation, user)?;
             } else {
                 let stage = Stage::Proved(user);
                 request.peer.put_conversation(Conversation { stage, ..conversation });
@@ -127,11 +134,26 @@ pub fn go_on(request: &Request<'_>) -> Answer {
         }
         Stage::Proved(user) if payload.is_empty() => {
             let (number, user) = (conversation.id, *user);
-            request.peer.log_in(conversation.user, user)?;
+            log_in(request, conversation, user)?;
             Ok(answer(&Step { conversation: number, is_done: true, payload: String::new() }))
         }
-        Stage::Proved(_) => Err(failed()),
+        Stage::Proved(_) => Err(told(request, &conversation, failed())),
     }
+}
+
+/// Logs in who has proved to be that user, and tells of it.
+fn log_in(request: &Request<'_>, login: Conversation, id: [u8; 16]) -> Result<(), Error> {
+    let done = request.peer.log_in(login.user.clone(), id);
+    let told = (Some(&login.user), login.mechanism);
+    audit::login(request.server, request.peer, told, done.as_ref().err());
+    done
+}
+
+/// Tells that a login has failed, and why.
+fn told(request: &Request<'_>, login: &Conversation, error: Error) -> Error {
+    let told = (Some(&login.user), login.mechanism);
+    audit::login(request.server, request.peer, told, Some(&error));
+    error
 }
 
 fn answer(step: &Step) -> DocumentBuilder {

@@ -1,6 +1,7 @@
 //! The server as clients see it: over a socket on this machine, with the small client or with
 //! bytes that no client would send. The disk is simulated and in memory.
 
+mod audit;
 mod auth;
 mod auth_branches;
 mod auth_fields;

@@ -33,6 +33,9 @@ const NO_CODE: &str = "clients can't have code run";
 
 /// All keys, sorted.
 const KEYS: &[(&str, Meaning)] = &[
+    ("auditLog.destination", Only(&["file"], "the audit log goes to a file")),
+    ("auditLog.format", Only(&["JSON"], "the audit log is JSON")),
+    ("auditLog.path", Of("audit-path")),
     ("net.bindIp", Address),
     ("net.bindIpAll", Address),
     ("net.compression.compressors", Of("network-compressors")),

@@ -77,6 +77,7 @@ fn keys_of_mongod_are_read() {
         ("setParameter: {enableTestCommands: 1}", "--setParameter=enableTestCommands=1"),
         ("storage.wiredTiger.engineConfig.cacheSizeGB: 1.5", "--cache=1536"),
         ("systemLog: {destination: file, path: l, logAppend: true}", "--log-path=l"),
+        ("auditLog: {destination: file, format: JSON, path: a}", "--audit-path=a"),
         ("processManagement: {fork: false}\nnet: {wireObjectCheck: yes}", ""),
         (
             "frond: {memory: 1GB, remoteHost: [a, b]}",
