@@ -102,11 +102,12 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "server",
-        rooms: "errors wire tls unix_socket supervisor limits outgoing tables fields stable_api common \
-                scram fail_points access peer sessions workers message_memory machine_memory \
-                process_counts usage operations answer_memory remote_opener cursors log drain \
-                snapshot_window shared authorization transactions sweep governor request commands \
-                reference concerns dispatch in_process connection metrics listener client",
+        rooms: "errors wire tls unix_socket supervisor limits outgoing tables fields stable_api \
+                common scram fail_points access peer sessions workers message_memory \
+                machine_memory process_counts usage operations answer_memory remote_opener cursors \
+                log_file log audit_log drain snapshot_window shared audit authorization \
+                transactions sweep governor request commands reference concerns dispatch \
+                in_process connection metrics listener client",
         gate: None,
         upward: 0,
         in_rings: 0,

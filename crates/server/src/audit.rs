@@ -9,10 +9,7 @@
 //!
 //! Only commands are events: a collection that an insert or `$out` makes is none.
 
-use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use frond_db::Error;
 use frond_doc::extended_json::{self, Form};
@@ -20,21 +17,9 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::UserName;
-use crate::log_file::LogFile;
+use crate::log;
 use crate::peer::Peer;
 use crate::shared::Shared;
-
-/// The audit log of a server; by default there is none.
-#[derive(Default)]
-pub struct Audit {
-    state: Option<Mutex<State>>,
-}
-
-struct State {
-    file: LogFile,
-    /// Whether the last line couldn't be written.
-    is_broken: bool,
-}
 
 /// What a command changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,57 +145,11 @@ pub struct Watched<'a> {
     before: Option<DocumentBuilder>,
 }
 
-impl Audit {
-    /// One that appends to a file.
-    ///
-    /// # Errors
-    /// If it can't be opened.
-    pub fn to_file(path: &Path) -> io::Result<Audit> {
-        let state = State { file: LogFile::open(path)?, is_broken: false };
-        Ok(Audit { state: Some(Mutex::new(state)) })
-    }
-
-    /// Whether there is one.
-    pub fn is_on(&self) -> bool {
-        self.state.is_some()
-    }
-
-    /// Renames its file and begins another. Returns whether there is one.
-    ///
-    /// # Errors
-    /// As [`LogFile::rotate`].
-    pub fn rotate(&self, now_millis: i64) -> io::Result<bool> {
-        self.state().map_or(Ok(false), |mut state| state.file.rotate(now_millis))
-    }
-
-    fn state(&self) -> Option<MutexGuard<'_, State>> {
-        // It is whole after each statement.
-        Some(self.state.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Whether a line can be written, where the last one couldn't be.
-    fn check(&self) -> Result<(), Error> {
-        let Some(mut state) = self.state() else { return Ok(()) };
-        if state.is_broken {
-            let line = r#"{"atype":"auditLogFailed","param":{}}"#;
-            state.file.append(line).map_err(|error| {
-                let message = format!("the audit log can't be written: {error}");
-                Error::invalid(Code::OperationFailed, message)
-            })?;
-            state.is_broken = false;
-        }
-        Ok(())
-    }
-
-    fn append(&self, server: &Shared, line: &str) {
-        let Some(mut state) = self.state() else { return };
-        if let Err(error) = state.file.append(line) {
-            state.is_broken = true;
-            drop(state);
-            server.log.write(&crate::log::audit_failed(), |attributes| {
-                attributes.append("error", Value::String(&error.to_string()));
-            });
-        }
+fn append(server: &Shared, line: &str) {
+    if let Err(error) = server.audit_log.append(line) {
+        server.log.write(&log::audit_failed(), |attributes| {
+            attributes.append("error", Value::String(&error.to_string()));
+        });
     }
 }
 
@@ -224,12 +163,15 @@ pub fn watch<'a>(
     command: &'static str,
     (database, body): (&'a str, Document<'a>),
 ) -> Result<Option<Watched<'a>>, Error> {
-    if !server.audit.is_on() {
+    if !server.audit_log.is_on() {
         return Ok(None);
     }
     let audited = find(command, body);
     if audited.is_some() || matches!(command, "saslStart" | "saslContinue") {
-        server.audit.check()?;
+        server.audit_log.check().map_err(|error| {
+            let message = format!("the audit log can't be written: {error}");
+            Error::invalid(Code::OperationFailed, message)
+        })?;
     }
     // Who logs out, or drops the own user, isn't there afterwards.
     let before = audited.map(|_| head(server, peer));
@@ -256,7 +198,7 @@ impl Watched<'_> {
             };
             finish(&mut line, audited.event, |param| self.append_param(audited, param), code)
         };
-        self.server.audit.append(self.server, &line);
+        append(self.server, &line);
     }
 
     /// `database.collection`, as far as the command names one.
@@ -315,7 +257,7 @@ pub fn login(
     (user, mechanism): (Option<&UserName>, &str),
     error: Option<&Error>,
 ) {
-    if !server.audit.is_on() {
+    if !server.audit_log.is_on() {
         return;
     }
     let mut line = head(server, peer);
@@ -329,7 +271,7 @@ pub fn login(
     };
     let code = error.map_or(0, |error| error.code.number());
     let line = finish(&mut line, "authenticate", param, code);
-    server.audit.append(server, &line);
+    append(server, &line);
 }
 
 /// When, where, and who.
@@ -389,14 +331,13 @@ fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands;
+    use crate::tables;
 
     #[test]
     fn the_table_is_sorted_and_has_commands_that_are_there() {
         assert!(AUDITED.is_sorted_by_key(|audited| audited.command));
         for audited in AUDITED {
-            let command = commands::find(audited.command).expect("a command");
-            assert_eq!(command.name, audited.command);
+            assert!(tables::find(audited.command).is_some(), "{}", audited.command);
         }
     }
 }

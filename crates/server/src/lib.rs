@@ -15,6 +15,7 @@
 pub mod access;
 pub mod answer_memory;
 pub mod audit;
+pub mod audit_log;
 pub mod authorization;
 pub mod client;
 pub mod commands;

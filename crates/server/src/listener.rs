@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::access::Accounts;
-use crate::audit::Audit;
+use crate::audit_log::AuditLog;
 use crate::commands::FAULT_ADVICE;
 use crate::connection;
 use crate::connection::socket::IdleSocket;
@@ -267,7 +267,7 @@ impl Server {
         if let Some(path) = options.audit_path {
             let failed =
                 |source| ServerError::Log { output: LogOutput::File(path.clone()), source };
-            shared.audit = Audit::to_file(&path).map_err(failed)?;
+            shared.audit_log = AuditLog::to_file(&path).map_err(failed)?;
         }
         shared.compressors = options.compressors;
         shared.tls = tls;
@@ -578,8 +578,8 @@ fn stop_on_signals(stopper: Stopper, shared: Arc<Shared>) -> io::Result<()> {
 fn rotate_logs(shared: &Shared) {
     // What goes wrong stands in the log.
     let _ = log::rotate(&shared.log, || shared.log.rotate());
-    if shared.audit.is_on() {
-        let _ = log::rotate(&shared.log, || shared.audit.rotate(shared.frond.wall_clock()()));
+    if shared.audit_log.is_on() {
+        let _ = log::rotate(&shared.log, || shared.audit_log.rotate(shared.frond.wall_clock()()));
     }
 }
 

@@ -11,7 +11,7 @@ use frond_doc::{DocumentBuf, ObjectId, Timestamp};
 use tokio::sync::watch;
 
 use crate::access::Accounts;
-use crate::audit::Audit;
+use crate::audit_log::AuditLog;
 use crate::cursors::Cursors;
 use crate::drain::Drain;
 use crate::fail_points::FailPoints;
@@ -83,7 +83,7 @@ pub struct Shared {
     /// What it tells its operator.
     pub log: Arc<Log>,
     /// What it tells of who did what.
-    pub audit: Audit,
+    pub audit_log: AuditLog,
     /// The users and roles.
     pub accounts: Accounts,
     /// Where it fetches from and pushes to.
@@ -171,7 +171,7 @@ impl Shared {
             member,
             topology: watch::Sender::new(0),
             log,
-            audit: Audit::default(),
+            audit_log: AuditLog::default(),
             accounts: Accounts::default(),
             places: RemoteOpener::default(),
             drain: Drain::default(),

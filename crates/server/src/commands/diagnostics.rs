@@ -86,7 +86,7 @@ pub fn log_rotate(request: &Request<'_>) -> Answer {
         Value::String("server") => (true, false),
         Value::String("audit") => (false, true),
         argument if argument.is_number() || argument == Value::Boolean(true) => {
-            (true, server.audit.is_on())
+            (true, server.audit_log.is_on())
         }
         _ => (false, false),
     };
@@ -96,7 +96,7 @@ pub fn log_rotate(request: &Request<'_>) -> Answer {
         let message = "logRotate takes 1, 'server' or 'audit'";
         return Err(Error::invalid(Code::BadValue, message));
     }
-    let audit = || server.audit.rotate(server.frond.wall_clock()());
+    let audit = || server.audit_log.rotate(server.frond.wall_clock()());
     // With both, either may be none.
     let mut is_done = false;
     if rotates_audit {
