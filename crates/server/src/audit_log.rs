@@ -41,7 +41,8 @@ impl AuditLog {
         self.state().map_or(Ok(false), |mut state| state.file.rotate(now_millis))
     }
 
-    /// Finds out whether a line can be written, where the last one couldn't be: by one that says so.
+    /// Finds out whether a line can be written, where the last one could not be: writes one that
+    /// says so.
     ///
     /// # Errors
     /// If it can't.
