@@ -4,8 +4,8 @@
 //! has lost: it lines up, and gets the key, and with it what the holder made of it, when its turn
 //! has come.
 //!
-//! 1. Keys are named by the fingerprints of [`crate::queue::conflicts`]: two keys with one fingerprint
-//!    would only cost a needless wait. They are spread over shards.
+//! 1. Keys are named by the fingerprints of [`crate::queue::conflicts`]: two keys with one
+//!    fingerprint would only cost a needless wait. They are spread over shards.
 //! 2. A key's queue is first come, first served. Whoever lets go of a key gives it to the first in
 //!    the queue, so nobody who comes later gets ahead.
 //! 3. A transaction waits for one key at a time. Who waits for whom is thus a set of chains;
