@@ -6,8 +6,8 @@
 //! held across a write or sync; these only keep two flushes, and two publications, apart, and no
 //! writer or reader waits for them.
 //!
-//! *Visibility*: [`crate::snapshot::current`] gives a snapshot the State and the visible Sequence of
-//! one moment. The visible Sequence only rises, and only under the queue's lock.
+//! *Visibility*: [`crate::snapshot::current`] gives a snapshot the State and the visible Sequence
+//! of one moment. The visible Sequence only rises, and only under the queue's lock.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
