@@ -115,6 +115,11 @@ impl Lazily {
         self
     }
 
+    /// Gives out all outermost fields, whatever was said before.
+    pub fn of_all_fields(self) -> Lazily {
+        Lazily { names: None, ..self }
+    }
+
     /// What is read of a document before it is known whether it passes, by what the filter asks.
     ///
     /// # Errors

@@ -201,6 +201,12 @@ impl<'a> Scan<'a> {
             true => self.fetch.filter.asked(),
             false => Asked::default(),
         };
+        // An expression doesn't tell which fields it looks at: it opens them itself, if they are
+        // there.
+        let lazily = match self.fetch.may_fail && self.fetch.filter.paths().is_none() {
+            true => lazily.of_all_fields(),
+            false => lazily,
+        };
         self.fetch.lazily = Some((lazily, asked));
         self
     }

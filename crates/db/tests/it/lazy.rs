@@ -339,6 +339,55 @@ fn stages_equal_those_over_whole_documents() {
     }
 }
 
+/// A filter's expression looks at fields that nothing else names.
+#[test]
+fn expressions_of_filters_see_all_fields() {
+    let shop = filled();
+    for condition in [
+        "{'$eq': ['$meta.a.b', 1]}",
+        "{'$in': [3, '$rows.n']}",
+        "{'$gt': [{'$size': '$rows'}, 50]}",
+        "{'$eq': ['$text', {'$arrayElemAt': [['$text'], 0]}]}",
+        "{'$gt': [{'$getField': 'level'}, 1]}",
+        "{'$eq': ['$$ROOT.meta.x', '$_id']}",
+    ] {
+        for filter in [
+            format!("{{'$expr': {condition}}}"),
+            format!("{{'_id': {{'$gte': 0}}, '$or': [{{'last': 77}}, {{'$expr': {condition}}}]}}"),
+        ] {
+            let expected = over_whole(&shop, "docs", &format!("[{{'$match': {filter}}}]"));
+            let expected = expected.expect("proper");
+            assert!(!expected.is_empty(), "{condition}");
+            let ids: Vec<String> = expected.iter().map(|it| text(&id_of(it))).collect();
+            for stage in [
+                "{'$group': {'_id': '$_id'}}, {'$sort': {'_id': 1}}",
+                "{'$project': {'_id': 1}}",
+                "{'$project': {'n': 1}}, {'$sort': {'_id': 1}}",
+                "{'$sort': {'_id': 1}}, {'$group': {'_id': '$_id'}}, {'$sort': {'_id': 1}}",
+            ] {
+                let stages = format!("[{{'$match': {filter}}}, {stage}]");
+                let found = aggregate(&shop, Some("docs"), &stages).expect("proper");
+                let found: Vec<String> = found.iter().map(|it| text(&id_of(it))).collect();
+                assert_eq!(found, ids, "{stages}");
+                let stages = format!("[{{'$match': {filter}}}, {stage}, {{'$out': 'copies'}}]");
+                aggregate(&shop, Some("docs"), &stages).expect("proper");
+                let copied = run(&shop, "copies", &request("{}")).expect("found");
+                assert_eq!(copied.len(), ids.len(), "{stages}");
+            }
+            assert_eq!(shop.count("docs", &request(&filter)).expect("counted"), ids.len() as u64);
+            let distinct = shop.distinct("docs", "_id", &request(&filter)).expect("found");
+            assert_eq!(distinct.len(), ids.len(), "{filter}");
+            let mut request = request(&filter);
+            request.projection = Some(json("{'_id': 1}"));
+            assert_eq!(run(&shop, "docs", &request).expect("found").len(), ids.len(), "{filter}");
+        }
+    }
+}
+
+fn id_of(document: &DocumentBuf) -> DocumentBuf {
+    frond_doc::document! { "_id": document.get("_id").expect("has one") }
+}
+
 /// What `$out` stores is what would be stored of the whole documents: the same values.
 #[test]
 fn stored_documents_are_those_that_whole_ones_make() {
@@ -442,6 +491,7 @@ fn what_names_a_few_fields_reads_a_few_chunks() {
     const MAX: u64 = 24;
     for stages in [
         "{'$match': {'level': 2}}, {'$group': {'_id': 1, 'n': {'$sum': 1}}}",
+        "{'$match': {'$expr': {'$gt': ['$meta.a.b', 0]}}}, {'$group': {'_id': 1, 'n': {'$sum': 1}}}",
         "{'$project': {'level': {'$getField': 'level'}}}",
         "{'$project': {'level': 1}}",
         "{'$project': {'level': {'$getField': {'field': 'level', 'input': '$$ROOT'}}}}",
@@ -475,6 +525,7 @@ fn what_names_a_few_fields_reads_a_few_chunks() {
         ("{'n': 3}", "{'level': 1}"),
         ("{}", "{'rows': 0, 'named': 0, 'mixed': 0}"),
         ("{'meta.a.b': 1}", "{'meta.a.b': 1}"),
+        ("{'$expr': {'$eq': ['$meta.a.b', 1]}}", "{'level': 1}"),
         ("{}", "{'v': {'$getField': 'level'}}"),
     ] {
         let mut request = request(filter);
