@@ -137,10 +137,11 @@ impl<'a> Request<'a> {
             (None, Some(moment)) => frond.database_at(name, moment),
             (None, None) => frond.database(name),
         };
-        found.map(Repository::from).map_err(|error| match error.code {
+        let database = found.map_err(|error| match error.code {
             Code::NamespaceNotFound => Error { code: Code::InvalidNamespace, ..error },
             _ => error,
-        })
+        })?;
+        Ok(Repository::from(database.interruptible(self.operation.interrupt())))
     }
 
     /// The database for a write: if the client may send it again, what its statements do is

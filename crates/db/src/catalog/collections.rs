@@ -69,7 +69,7 @@ impl Database {
         let options = &kept_options(options)?;
         let options = options.view();
         let view = View::of_options(options)?;
-        Validator::check_options(options, self.frond().now_millis())?;
+        Validator::check_options(options)?;
         let scope = Scope::collection(self.repository_name(), branch, name);
         self.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             if let Some(found) = adopt::find(transaction, self, branch, name)? {
@@ -162,7 +162,7 @@ impl Database {
             if let Some(view) = &view {
                 view_cycle::refuse(transaction, self, branch, name, view)?;
             }
-            Validator::check_options(options.view(), self.frond().now_millis())?;
+            Validator::check_options(options.view())?;
             let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
             live.options = options;
             adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;

@@ -116,7 +116,8 @@ impl Database {
 
     /// Checks all by the validator that the options name.
     fn check_content(&self, options: &DocumentBuf, documents: Tree) -> Result<(), Error> {
-        let validator = Validator::of_options(options.view(), self.frond().now_millis())?;
+        let variables = || self.parse_variables(None, self.interrupt());
+        let validator = Validator::of_options(options.view(), variables)?;
         let Some(validator) = validator.filter(|_| self.validates()) else { return Ok(()) };
         for document in self.read_content(documents, validator.outermost_names()) {
             validator.check(None, document?.1.view())?;

@@ -138,8 +138,9 @@ impl<'t> CollectionWriter<'t> {
                     let code = Code::OperationNotSupportedInTransaction;
                     return Err(Error::invalid(code, message));
                 }
-                let now_millis = database.frond().now_millis();
-                Validator::that_refuses_or_warns(before.options.view(), now_millis)?
+                Validator::that_refuses_or_warns(before.options.view(), || {
+                    database.parse_variables(None, database.interrupt())
+                })?
             }
             None => None,
         };
@@ -455,7 +456,7 @@ impl<'t> CollectionWriter<'t> {
     fn check_valid(&self, before: Option<Document<'_>>, after: Document<'_>) -> Result<(), Error> {
         let Some(validator) = &self.validator else { return Ok(()) };
         match validator.check(before, after) {
-            Err(error) if validator.warns() => {
+            Err(error) if error.code == Code::DocumentValidationFailure && validator.warns() => {
                 let details =
                     error.details.map(|details| frond_query::text::value((&details).into()));
                 self.database.frond().notice(

@@ -2,9 +2,13 @@
 //!
 //! A validator is an option of its collection, and so a part of each version. Documents that were
 //! there before it aren't looked at; `moderate` lets those that fail already go on failing.
+//!
+//! What it evaluates is evaluated for the request that writes: it takes that request's memory, and
+//! stops with it. Any other failure of an expression is a document that doesn't pass.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::expression::Variables;
+use frond_query::memory::RequestMemory;
 use frond_query::{Code, Collation, Filter};
 
 use crate::error::Error;
@@ -13,18 +17,24 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Validator {
     filter: Filter,
+    /// What evaluating it may take, until the request is to stop.
+    memory: RequestMemory,
     is_moderate: bool,
     /// Whether it only tells what it would refuse.
     warns: bool,
 }
 
 impl Validator {
-    /// The validator that a collection's options name, if it refuses anything.
+    /// The validator that a collection's options name, if it refuses anything, for a request with
+    /// these variables; they are asked for only if there is one.
     ///
     /// # Errors
-    /// What is wrong with the filter, the level or the action.
-    pub fn of_options(options: Document<'_>, now_millis: i64) -> Result<Option<Validator>, Error> {
-        let validator = Validator::that_refuses_or_warns(options, now_millis)?;
+    /// What is wrong with the filter, the level or the action; what `variables` fails with.
+    pub fn of_options(
+        options: Document<'_>,
+        variables: impl FnOnce() -> Result<Variables, Error>,
+    ) -> Result<Option<Validator>, Error> {
+        let validator = Validator::that_refuses_or_warns(options, variables)?;
         Ok(validator.filter(|validator| !validator.warns))
     }
 
@@ -32,8 +42,8 @@ impl Validator {
     ///
     /// # Errors
     /// As [`Validator::of_options`]; a `$near`, which orders documents and so can't judge one.
-    pub fn check_options(options: Document<'_>, now_millis: i64) -> Result<(), Error> {
-        Validator::of_options(options, now_millis)?;
+    pub fn check_options(options: Document<'_>) -> Result<(), Error> {
+        Validator::of_options(options, || Ok(Variables::default()))?;
         match options.get("validator") {
             Some(Value::Document(validator)) if Filter::parse(validator)?.near().is_some() => {
                 let what = "$geoNear, $near, and $nearSphere are not allowed in this context";
@@ -54,7 +64,7 @@ impl Validator {
     /// The same.
     pub fn that_refuses_or_warns(
         options: Document<'_>,
-        now_millis: i64,
+        variables: impl FnOnce() -> Result<Variables, Error>,
     ) -> Result<Option<Validator>, Error> {
         let text = |name: &str, allowed: &[&str]| match options.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -79,13 +89,15 @@ impl Validator {
             Some(Value::Document(specification)) => Collation::parse(specification)?,
             _ => Collation::SIMPLE,
         };
-        let variables = Variables::new(now_millis, None)?.with_collation(collation);
-        let filter = Filter::parse(validator)?.with_variables(variables);
+        let filter = Filter::parse(validator)?;
         if filter.is_all() || level == Some("off") {
             return Ok(None);
         }
+        let variables = variables()?.with_collation(collation);
+        let memory = variables.memory().clone();
+        let filter = filter.with_variables(variables);
         let (is_moderate, warns) = (level == Some("moderate"), action == Some("warn"));
-        Ok(Some(Validator { filter, is_moderate, warns }))
+        Ok(Some(Validator { filter, memory, is_moderate, warns }))
     }
 
     /// The outermost fields that decide; `None` if others may.
@@ -96,12 +108,15 @@ impl Validator {
     /// Checks a document that takes the place of `before`.
     ///
     /// # Errors
-    /// `DocumentValidationFailure` (121), with MongoDB's `errInfo`.
+    /// `DocumentValidationFailure` (121), with MongoDB's `errInfo`; `ExceededMemoryLimit` (146);
+    /// what the request is to stop with.
     pub fn check(&self, before: Option<Document<'_>>, after: Document<'_>) -> Result<(), Error> {
-        if self.filter.matches(after) {
+        if self.passes(after)? {
             return Ok(());
         }
-        if self.is_moderate && before.is_some_and(|before| !self.filter.matches(before)) {
+        if let Some(before) = before.filter(|_| self.is_moderate)
+            && !self.passes(before)?
+        {
             return Ok(());
         }
         let mut details = DocumentBuilder::new();
@@ -111,5 +126,15 @@ impl Validator {
         details.append("details", Value::Document(why.view())).end();
         let error = Error::invalid(Code::DocumentValidationFailure, "Document failed validation");
         Err(error.with_details(details.build()))
+    }
+
+    fn passes(&self, document: Document<'_>) -> Result<bool, Error> {
+        let error = match self.filter.try_matches(document) {
+            Ok(passes) => return Ok(passes),
+            Err(error) => error,
+        };
+        // It may have failed with this itself: then it is the request that fails.
+        self.memory.check()?;
+        if error.code == Code::ExceededMemoryLimit { Err(error.into()) } else { Ok(false) }
     }
 }

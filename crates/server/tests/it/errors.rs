@@ -169,3 +169,57 @@ fn a_deadline_ends_a_command() {
     }
     server.check();
 }
+
+/// What takes long, and ends.
+const LONG: &str = r#"{"$ne": [{"$reduce": {"input": {"$range": [0, 2000000]}, "initialValue": 0,
+    "in": {"$add": ["$$value", 1]}}}, 1]}"#;
+
+#[test]
+fn a_deadline_ends_what_validators_and_rules_evaluate() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    let rules = r#""rules": [{"name": "r", "collection": "c", "documents": {"$expr":"#;
+    client.ok("a", &format!(r#"{{"frondPolicy": 1, "set": {{{rules} {LONG}}}}}]}}}}"#));
+    let commit = r#"{"frondCommit": 1, "message": "m", "author": "a <a@b>""#;
+    assert_eq!(client.error("a", &format!(r#"{commit}, "maxTimeMS": 20}}"#)).0, 50);
+    client.ok("a", &format!("{commit}}}"));
+    for action in ["error", "warn"] {
+        client.ok("a", r#"{"drop": "c"}"#);
+        let options =
+            format!(r#""validator": {{"$expr": {LONG}}}, "validationAction": "{action}""#);
+        client.ok("a", &format!(r#"{{"create": "c", {options}}}"#));
+        for command in [
+            r#"{"insert": "c", "documents": [{"_id": 1}]"#,
+            r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"n": 1}}, "upsert": true}]"#,
+            r#"{"findAndModify": "c", "query": {"_id": 1}, "update": {"n": 1}, "upsert": true"#,
+            r#"{"aggregate": 1, "pipeline": [{"$documents": [{"_id": 1}]}, {"$merge": "c"}],
+                "cursor": {}"#,
+        ] {
+            let (code, message) = client.error("a", &format!(r#"{command}, "maxTimeMS": 20}}"#));
+            assert_eq!(code, 50, "{action}: {command}: {message}");
+        }
+        client.check_documents("a", r#"{"find": "c"}"#, &[]);
+        client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+        client.check_documents("a", r#"{"find": "c"}"#, &[r#"{"_id": 1}"#]);
+    }
+    server.check();
+}
+
+#[test]
+fn what_a_validator_evaluates_is_within_the_budget() {
+    let server = Running::start();
+    let mut client = server.client();
+    let ranges = vec![r#"{"$range": [0, 4000000]}"#; 6].join(", ");
+    let large = format!(r#"{{"$ne": [{{"$size": [[{ranges}]]}}, 1]}}"#);
+    client.ok("a", &format!(r#"{{"create": "c", "validator": {{"$expr": {large}}}}}"#));
+    let answer = client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    assert!(format!("{answer:?}").contains("146"), "{answer:?}");
+    // What fails by itself passes no validator.
+    client.ok("a", r#"{"create": "d", "validator": {"$expr": {"$divide": [1, "$n"]}}}"#);
+    let answer =
+        client.ok("a", r#"{"insert": "d", "documents": [{"n": 0}, {"n": 1}], "ordered": false}"#);
+    assert!(format!("{answer:?}").contains("121"), "{answer:?}");
+    client.check("a", r#"{"count": "d"}"#, r#"{"n": 1, "ok": 1.0}"#);
+    server.check();
+}

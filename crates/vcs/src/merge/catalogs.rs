@@ -165,7 +165,7 @@ impl CatalogMerge<'_> {
                 rules: self.rules,
                 decisions: self.decisions,
                 by_rules: self.by_rules,
-                now_millis: self.database.frond().now_millis(),
+                variables: self.database.parse_variables(None, self.database.interrupt())?,
             };
             let MergedCollection { entry, conflicts: more, schema: own } = match merge.run() {
                 Ok(merged) => merged,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_query::expression::Variables;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
 
@@ -58,8 +59,8 @@ pub(crate) struct CollectionMerge<'a> {
     pub decisions: &'a BTreeMap<String, MergeSide>,
     /// Whether rules of fields count.
     pub by_rules: bool,
-    /// What validators call now.
-    pub now_millis: i64,
+    /// For what validators evaluate.
+    pub variables: Variables,
 }
 
 /// Why a collection isn't merged.

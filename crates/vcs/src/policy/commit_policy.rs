@@ -122,6 +122,11 @@ impl CommitPolicy {
     /// # Errors
     /// `BadValue` that names what is wrong; what is wrong with a filter.
     pub fn parse(document: Document<'_>, now_millis: i64) -> Result<CommitPolicy, Error> {
+        CommitPolicy::parse_for(document, &Variables::new(now_millis, None)?)
+    }
+
+    /// As [`CommitPolicy::parse`], to be checked for a request with these variables.
+    fn parse_for(document: Document<'_>, variables: &Variables) -> Result<CommitPolicy, Error> {
         let known =
             ["author", "branches", "changedBytes", "everySeconds", "message", "rules", "thin"];
         check_fields(document, &known)?;
@@ -132,7 +137,7 @@ impl CommitPolicy {
         }
         let mut rules = Vec::new();
         for rule in list(document, "rules")?.iter().flat_map(|list| list.iter()) {
-            rules.push(Rule::parse(rule, now_millis)?);
+            rules.push(Rule::parse(rule, variables)?);
         }
         let mut thin = Vec::new();
         for tier in list(document, "thin")?.iter().flat_map(|list| list.iter()) {
@@ -234,14 +239,13 @@ impl Tier {
 }
 
 impl Rule {
-    fn parse(rule: Value<'_>, now_millis: i64) -> Result<Rule, Error> {
+    fn parse(rule: Value<'_>, variables: &Variables) -> Result<Rule, Error> {
         let rule = rule.as_document().ok_or_else(|| wrong("rules must hold documents"))?;
         check_fields(rule, &["name", "collection", "documents", "changes"])?;
         let filter = |name: &str| match rule.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Document(filter)) => {
-                let variables = Variables::new(now_millis, None)?;
-                Ok(Some(Filter::parse(filter)?.with_variables(variables)))
+                Ok(Some(Filter::parse(filter)?.with_variables(variables.clone())))
             }
             Some(_) => Err(wrong(format_args!("{name} of a rule must be a filter"))),
         };
@@ -328,14 +332,23 @@ fn shown(value: Value<'_>) -> String {
     text
 }
 
+/// The policy that `database` has, its rules to be checked for a request with these variables.
+fn read_for(
+    reader: &Reader<'_>,
+    database: &str,
+    variables: &Variables,
+) -> Result<Option<CommitPolicy>, Error> {
+    let Some(document) = stored(reader, database)? else { return Ok(None) };
+    CommitPolicy::parse_for(document.view(), variables).map(Some)
+}
+
 /// The policy that `database` has.
 pub(crate) fn read(
     reader: &Reader<'_>,
     database: &str,
     now_millis: i64,
 ) -> Result<Option<CommitPolicy>, Error> {
-    let Some(document) = stored(reader, database)? else { return Ok(None) };
-    CommitPolicy::parse(document.view(), now_millis).map(Some)
+    read_for(reader, database, &Variables::new(now_millis, None)?)
 }
 
 /// The policy that `database` has, as it was given.
@@ -452,7 +465,8 @@ impl Repository {
     ) -> Result<Option<CommitPolicy>, Error> {
         let policy = {
             let reader = Reader::within(self.frond().engine(), transaction);
-            read(&reader, self.repository_name(), self.frond().now_millis())?
+            let variables = self.parse_variables(None, self.interrupt())?;
+            read_for(&reader, self.repository_name(), &variables)?
         };
         let key = system::commit_policy_key(self.repository_name());
         transaction.validate(TreeId::SYSTEM, key);

@@ -72,7 +72,7 @@ impl CollectionMerge<'_> {
         both: BTreeSet<Bytes>,
         conflicts: &mut Vec<StoredConflict>,
     ) -> Result<(), Error> {
-        let validator = Validator::of_options(options.view(), self.now_millis)?;
+        let validator = Validator::of_options(options.view(), || Ok(self.variables.clone()))?;
         let Some(validator) = validator.filter(|_| self.prefer != Prefer::Base) else {
             return Ok(());
         };
@@ -96,8 +96,11 @@ impl CollectionMerge<'_> {
         for (key, value) in asked.iter().zip(merged) {
             let Some(after) = self.read(value)? else { continue };
             let before = self.read(preferred.get(&**self.store, key)?)?;
-            if validator.check(before.as_ref().map(DocumentBuf::view), after.view()).is_err() {
-                held.insert(key.clone(), (ConflictKind::Validator, Vec::new()));
+            match validator.check(before.as_ref().map(DocumentBuf::view), after.view()) {
+                Err(error) if error.code == Code::DocumentValidationFailure => {
+                    held.insert(key.clone(), (ConflictKind::Validator, Vec::new()));
+                }
+                checked => checked?,
             }
         }
         self.hold_back(sides, held, conflicts)
