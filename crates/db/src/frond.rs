@@ -133,6 +133,8 @@ struct Inner {
     catalog: CatalogCache,
     builds: Builds,
     usage: IndexUsage,
+    /// How often a collection or an index went, or got another name.
+    definitions_changed: AtomicU64,
     written: Written,
     /// The layer of versions: see [`crate::hook`].
     layer: Arc<dyn Any + Send + Sync>,
@@ -187,6 +189,7 @@ impl Frond {
                 catalog: CatalogCache::new(),
                 builds: Builds::default(),
                 usage: IndexUsage::default(),
+                definitions_changed: AtomicU64::new(0),
                 written: Written::default(),
                 layer,
                 spill: Arc::new(spill),
@@ -366,6 +369,17 @@ impl Frond {
 
     pub(crate) fn builds(&self) -> &Builds {
         &self.inner.builds
+    }
+
+    /// How often a collection or an index went, or got another name, since the directory was
+    /// opened.
+    pub(crate) fn definitions_changed(&self) -> u64 {
+        self.inner.definitions_changed.load(Ordering::Acquire)
+    }
+
+    /// Notes that a collection or an index went, or got another name.
+    pub(crate) fn note_definitions_changed(&self) {
+        self.inner.definitions_changed.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn usage(&self) -> &IndexUsage {

@@ -24,6 +24,11 @@ const VERSION_BYTES_MAX: usize = 255;
 /// What MongoDB refuses in a database's name (on some platforms only: here on all).
 const FORBIDDEN: &[char] = &['/', '\\', '.', ' ', '"', '$', '*', '<', '>', ':', '|', '?', '\0'];
 
+/// Whether a database is the server's own: those that MongoDB keeps for itself.
+pub fn is_internal(name: &str) -> bool {
+    matches!(name, "admin" | "config" | "local")
+}
+
 /// A database's name, parsed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DatabaseName {
@@ -116,7 +121,7 @@ pub fn check_collection(database: &str, collection: &str) -> Result<(), Error> {
         "it holds '$'"
     } else if collection.contains('\0') {
         "it holds a NUL"
-    } else if collection.starts_with("system.") {
+    } else if collection.starts_with("system.") && collection != "system.js" {
         "names that start with 'system.' are reserved"
     } else if database.len() + 1 + collection.len() > NAMESPACE_BYTES_MAX {
         "database and collection together are longer than 255 bytes"
@@ -187,7 +192,7 @@ mod tests {
 
     #[test]
     fn collections() {
-        for right in ["things", "a.b", "a b", "a/b", "Größe", "system", "a.system.b"] {
+        for right in ["things", "a.b", "a b", "Größe", "system", "a.system.b", "system.js"] {
             assert!(check_collection("shop", right).is_ok(), "{right}");
         }
         let long = "x".repeat(251);

@@ -159,7 +159,7 @@ impl Accumulator {
             Input::One(expression) => expression.evaluate_in(scope),
             Input::Sorted(output, by) => {
                 let output = output.evaluate_in(scope)?;
-                let key = by.key_by(scope.root, scope.collation());
+                let key = by.key_by(scope.root, scope.collation())?;
                 sorted::entry(&key, output.or_null())
             }
         }

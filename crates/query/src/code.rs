@@ -118,6 +118,7 @@ codes! {
     UnknownReplWriteConcern = 79,
     InvalidPipelineOperator = 168,
     CannotIndexParallelArrays = 171,
+    QueryPlanKilled = 175,
     CommandOnShardedViewNotSupportedOnMongod = 169,
     MaxSubPipelineDepthExceeded = 232,
     TooManyLogicalSessions = 261,

@@ -318,20 +318,6 @@ impl Filter {
         if self.root.ask(&mut asked) { asked } else { Asked::all() }
     }
 
-    /// The paths that the filter asks for, whatever else it asks.
-    pub(crate) fn paths_anywhere(&self) -> impl Iterator<Item = &str> {
-        let mut nodes = vec![&*self.root];
-        std::iter::from_fn(move || {
-            loop {
-                match nodes.pop()? {
-                    Node::And(inner) | Node::Or(inner) | Node::Nor(inner) => nodes.extend(inner),
-                    Node::Field(field) => return Some(field.dotted.as_str()),
-                    _ => {}
-                }
-            }
-        })
-    }
-
     /// The tree, for the planner.
     pub(crate) fn root(&self) -> &Node {
         &self.root

@@ -12,7 +12,6 @@ pub(crate) use parse::features;
 
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 
-use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
@@ -118,25 +117,11 @@ impl Projection {
         self.with_variables(variables)
     }
 
-    /// Checks that a positional `$` has something to stand for in what `filter` finds.
-    ///
-    /// # Errors
-    /// Code 31277 if the filter asks nothing of the array's field.
-    pub fn check_positional(&self, filter: &Filter) -> Result<(), QueryError> {
-        let Some(path) = &self.positional else { return Ok(()) };
-        let outermost = |path: &str| path.split('.').next().map(str::to_owned);
-        if filter.paths_anywhere().any(|asked| outermost(asked) == outermost(path)) {
-            return Ok(());
-        }
-        let message =
-            format!("Positional projection '{path}.$' does not match the query document.");
-        Err(QueryError::new(Code::Location(31277), message))
-    }
-
     /// Projects a document that `filter` (for the positional `$`) let through.
     ///
     /// # Errors
-    /// What an expression failed with; code 51246 where `$` has nothing to stand for.
+    /// What an expression failed with; code 51246 where `$` has nothing to stand for, 51247 where
+    /// the array has no element at its place.
     pub fn apply(
         &self,
         document: Document<'_>,

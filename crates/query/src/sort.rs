@@ -15,6 +15,9 @@ use crate::sort_field::REFERENCE_NAMES;
 pub use crate::sort_field::SortField;
 use crate::{keys, number, text};
 
+/// A sort has at most so many fields, as an index has.
+const FIELDS_MAX: usize = 32;
+
 /// A parsed sort pattern.
 #[derive(Clone, Debug)]
 pub struct SortPattern {
@@ -32,10 +35,11 @@ impl SortPattern {
         asked
     }
 
-    /// Parses `{field: 1 | -1, ...}`. `$natural` is the order of `_id`, in which documents lie.
+    /// Parses `{field: 1 | -1, ...}`.
     ///
     /// # Errors
-    /// For other values than 1 and -1 (as integers: 1.9 is 1), `$meta`, and paths that are none.
+    /// For other values than 1 and -1 (as integers: 1.9 is 1), `$meta`, paths that are none
+    /// (`$natural` is one), and more than 32 fields.
     pub fn parse(pattern: Document<'_>) -> Result<SortPattern, QueryError> {
         let parsed = SortPattern::parse_search(pattern)?;
         parsed.metadata().refuse()?;
@@ -68,9 +72,11 @@ impl SortPattern {
                 Some(-1) => true,
                 _ => return Err(wrong_direction()),
             };
-            let path = if path == "$natural" { "_id" } else { path };
             check_field_path(path)?;
             fields.push(SortField { path: path.to_owned(), descending });
+        }
+        if fields.len() > FIELDS_MAX {
+            return Err(QueryError::new(Code::Location(13103), "too many compound keys"));
         }
         Ok(SortPattern { fields, collation: Collation::SIMPLE })
     }
@@ -86,20 +92,30 @@ impl SortPattern {
     /// The key by which `document` is sorted: keys compare as bytes. Of an array the least element
     /// counts (the greatest where descending), an empty array sorts as undefined before null, an
     /// absent field as null.
-    pub fn key(&self, document: Document<'_>) -> Bytes {
+    ///
+    /// # Errors
+    /// `BadValue` where two fields lie in different arrays: they have no common keys.
+    pub fn key(&self, document: Document<'_>) -> Result<Bytes, QueryError> {
         self.key_by(document, &self.collation)
     }
 
     /// Appends [`key`](Self::key)'s bytes.
-    pub fn append(&self, key: &mut Vec<u8>, document: Document<'_>) {
-        self.append_key(key, document, &self.collation);
+    ///
+    /// # Errors
+    /// As [`SortPattern::key`].
+    pub fn append(&self, key: &mut Vec<u8>, document: Document<'_>) -> Result<(), QueryError> {
+        self.append_key(key, document, &self.collation)
     }
 
     /// As [`SortPattern::key`], by another collation than the pattern's own.
-    pub(crate) fn key_by(&self, document: Document<'_>, collation: &Collation) -> Bytes {
+    pub(crate) fn key_by(
+        &self,
+        document: Document<'_>,
+        collation: &Collation,
+    ) -> Result<Bytes, QueryError> {
         let mut key = Vec::with_capacity(16 * self.fields.len());
-        self.append_key(&mut key, document, collation);
-        key.into()
+        self.append_key(&mut key, document, collation)?;
+        Ok(key.into())
     }
 
     /// Appends [`key_by`](Self::key_by)'s bytes.
@@ -108,41 +124,28 @@ impl SortPattern {
         key: &mut Vec<u8>,
         document: Document<'_>,
         collation: &Collation,
-    ) {
+    ) -> Result<(), QueryError> {
         let begin = key.len();
         for field in &self.fields {
             let Some(value) = only_value(document, &field.path) else {
                 // An array is on the way.
                 key.truncate(begin);
-                key.extend_from_slice(&self.key_through_arrays(document, collation));
-                return;
+                key.extend_from_slice(&least_key(&self.fields, document, collation)?);
+                return Ok(());
             };
             collation.append_key(key, value, field.descending);
         }
+        Ok(())
     }
 
-    fn key_through_arrays(&self, document: Document<'_>, collation: &Collation) -> Vec<u8> {
-        least_key(&self.fields, document, collation)
-            // Arrays in parallel have no common keys: each field counts by itself then.
-            .unwrap_or_else(|| {
-                let each = self.fields.iter().map(std::slice::from_ref);
-                each.flat_map(|field| least_key(field, document, collation).unwrap_or_default())
-                    .collect()
-            })
-    }
-
-    /// What `document` is sorted by, in a document whose only field is the array of a value for
+    /// What `document` was sorted by, in a document whose only field is the array of a value for
     /// each field.
     pub fn sort_key(&self, document: Document<'_>, collation: &Collation) -> DocumentBuf {
         let plain = self.fields.iter().map(|field| only_value(document, &field.path));
         let values = plain
             .collect::<Option<Vec<_>>>()
             .or_else(|| least_values(&self.fields, document, collation))
-            .unwrap_or_else(|| {
-                let each = self.fields.iter().map(std::slice::from_ref);
-                each.flat_map(|field| least_values(field, document, collation).unwrap_or_default())
-                    .collect()
-            });
+            .unwrap_or_default();
         let mut key = DocumentBuilder::new();
         key.begin_array("");
         for value in values {
@@ -181,6 +184,10 @@ fn metadata_of(expression: Document<'_>) -> Result<MetadataKind, QueryError> {
     }
 }
 
+fn parallel_arrays() -> QueryError {
+    QueryError::new(Code::BadValue, "cannot sort with keys that are parallel arrays")
+}
+
 fn wrong_direction() -> QueryError {
     QueryError::new(
         Code::Location(15975),
@@ -208,7 +215,7 @@ fn least_key(
     fields: &[SortField],
     document: Document<'_>,
     collation: &Collation,
-) -> Option<Vec<u8>> {
+) -> Result<Vec<u8>, QueryError> {
     let mut least: Option<Vec<u8>> = None;
     let mut key = Vec::with_capacity(16 * fields.len());
     keys::for_each(fields, document, &mut |values| {
@@ -218,8 +225,11 @@ fn least_key(
             least = Some(key.clone());
         }
     })
-    .ok()?;
-    least
+    .map_err(|error| match error.code {
+        Code::CannotIndexParallelArrays => parallel_arrays(),
+        _ => error,
+    })?;
+    Ok(least.unwrap_or_default())
 }
 
 /// The values of the least key.
@@ -287,4 +297,45 @@ pub fn index_field(path: &str, value: Value<'_>) -> Result<SortField, QueryError
         ));
     }
     Ok(SortField { path: path.to_owned(), descending: number < 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::{DocumentBuf, extended_json};
+
+    use super::*;
+
+    fn json(text: &str) -> DocumentBuf {
+        extended_json::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn arrays_in_parallel_have_no_order() {
+        for (pattern, document, code) in [
+            (r#"{"a": 1, "b": 1}"#, r#"{"a": [1, 2], "b": [3, 4]}"#, Some(2)),
+            (r#"{"a": 1, "b": -1}"#, r#"{"a": [], "b": []}"#, Some(2)),
+            (r#"{"a.x": 1, "b.y": 1}"#, r#"{"a": [{"x": 1}], "b": [{"y": 1}]}"#, Some(2)),
+            (r#"{"c": 1, "a": 1, "b": 1}"#, r#"{"c": 1, "a": [1], "b": [2]}"#, Some(2)),
+            (r#"{"a.x": 1, "a.y": 1}"#, r#"{"a": [{"x": 1, "y": 2}, {"x": 3}]}"#, None),
+            (r#"{"a": 1, "b": 1}"#, r#"{"a": [1, 2], "b": 3}"#, None),
+            (r#"{"a": 1, "b": 1}"#, "{}", None),
+            (r#"{"a.0": 1}"#, r#"{"a": [{"0": 1}]}"#, Some(16746)),
+        ] {
+            let pattern = SortPattern::parse(json(pattern).view()).expect(pattern);
+            let key = pattern.key(json(document).view());
+            assert_eq!(key.err().map(|error| error.code.number()), code, "{document}");
+        }
+    }
+
+    #[test]
+    fn a_sort_has_32_fields_at_most() {
+        for (count, code) in [(32, None), (33, Some(13103))] {
+            let mut pattern = DocumentBuilder::new();
+            (0..count).for_each(|field| {
+                pattern.append(&format!("f{field}"), Value::Int32(1));
+            });
+            let parsed = SortPattern::parse(pattern.build().view());
+            assert_eq!(parsed.err().map(|error| error.code.number()), code);
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! 2. `apply`: one pass ([`walk`]) copies the document's bytes and edits where the tree has a
 //!    step; what no step names is copied as it lies. Fields that are new come after the others, in
 //!    the order of their paths.
-//! 3. Nothing changed if the bytes are the same.
+//! 3. Nothing changed if the bytes are the same, those of a replacement as it was sent.
 //!
 //! Reading order: `tree`, `operators` (the one table), the families (`assign`, `arithmetic`,
 //! `push`, `pull`), `walk`, `array_filters`, `pipeline` (updates by aggregation stages).
@@ -225,6 +225,14 @@ impl Update {
         matches!(self.form, Form::Replacement(_))
     }
 
+    /// Whether operators name outermost fields that begin with `$`.
+    pub fn names_dollar_fields(&self) -> bool {
+        match &self.form {
+            Form::Operators(operators) => operators.root.dollar_names().next().is_some(),
+            Form::Replacement(_) | Form::Pipeline(_) => false,
+        }
+    }
+
     /// Whether a positional `$` is used, so that the position that the filter matched is wanted.
     pub fn needs_position(&self) -> bool {
         match &self.form {
@@ -247,10 +255,9 @@ impl Update {
                 let changed = operators.apply(document, context, Occasion::Update)?;
                 refuse_changed_id(document, changed)?
             }
-            Form::Replacement(replacement) => replaced_whole(document, replacement)?,
+            Form::Replacement(made) => return replaced_whole_if_other(document, made),
             Form::Pipeline(pipeline) => {
-                let made = pipeline.apply(document)?;
-                replaced_whole(document, &made)?
+                return replaced_whole_if_other(document, &pipeline.apply(document)?);
             }
         };
         Ok((changed.as_bytes() != document.as_bytes()).then_some(changed))
@@ -326,11 +333,30 @@ impl Operators {
         }
         walk::root(&mut out, &self.root, &scope)?;
         let changed = out.build();
+        if occasion == Occasion::Update {
+            self.refuse_dollar_names(document, changed.view())?;
+        }
         if self.may_be_deep && !is_within_depth(changed.view(), DEPTH_MAX) {
             let message = format!("the updated document is nested deeper than {DEPTH_MAX}");
             return Err(QueryError::new(Code::Overflow, message));
         }
         Ok(changed)
+    }
+
+    /// An insert may bring outermost names with `$`, but no update adds or changes such a field.
+    fn refuse_dollar_names(
+        &self,
+        before: Document<'_>,
+        after: Document<'_>,
+    ) -> Result<(), QueryError> {
+        let is_changed = |name: &&str| {
+            let value = after.get(name);
+            value.is_some() && value != before.get(name)
+        };
+        let Some(name) = self.root.dollar_names().find(is_changed) else { return Ok(()) };
+        let message =
+            format!("The dollar ($) prefixed field '{name}' in '{name}' is not valid for storage.");
+        Err(QueryError::new(Code::DollarPrefixedFieldName, message))
     }
 }
 
@@ -390,6 +416,18 @@ pub(crate) fn replaced_whole(
     made: &DocumentBuf,
 ) -> Result<DocumentBuf, QueryError> {
     keep_id_of_whole(before, replaced(before, made)?)
+}
+
+/// As [`replaced_whole`], or `None` where `made` is what was there. As in MongoDB, one without
+/// `_id` never is: it counts as a change, and validators are asked.
+fn replaced_whole_if_other(
+    before: Document<'_>,
+    made: &DocumentBuf,
+) -> Result<Option<DocumentBuf>, QueryError> {
+    if made.as_bytes() == before.as_bytes() {
+        return Ok(None);
+    }
+    replaced_whole(before, made).map(Some)
 }
 
 /// The document with `id` in front of its fields other than `_id`.

@@ -178,7 +178,7 @@ impl Database {
     pub fn drop_collection(&self, name: &str) -> Result<bool, Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, name);
-        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
+        let done = self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, name)? else {
                 return Ok(Outcome::Discard(false));
             };
@@ -188,7 +188,9 @@ impl Database {
             drop_trees(transaction, &found)?;
             self.remove_entry(transaction, branch, name)?;
             Ok(Outcome::Commit(true))
-        })
+        });
+        self.frond().note_definitions_changed();
+        done
     }
 
     /// What is dropped is remembered by what it is folded to, which needs room. Where there is
@@ -220,7 +222,7 @@ impl Database {
         }
         // Writers pass the latch of the name by which they know the collection: the old one.
         let scope = Scope::collection(self.repository_name(), branch, from);
-        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
+        let done = self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, from)? else {
                 let message = format!("Source collection {} does not exist", self.namespace(from));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
@@ -237,7 +239,9 @@ impl Database {
             self.remove_entry(transaction, branch, from)?;
             adopt::put_entry(transaction, self, branch, to, &WorkingEntry::Live(live))?;
             Ok(Outcome::Commit(()))
-        })
+        });
+        self.frond().note_definitions_changed();
+        done
     }
 
     /// Drops the database with its whole history if this is the default branch; a branch's working
@@ -249,7 +253,7 @@ impl Database {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let scope = Scope::branch(name, branch);
-        self.transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
+        let done = self.transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
             let mut policies = Vec::new();
             let (keys, trees, repository) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
@@ -286,7 +290,9 @@ impl Database {
             }
             transaction.delete(TreeId::SYSTEM, system::repository_key(name))?;
             Ok(Outcome::Commit(()))
-        })
+        });
+        self.frond().note_definitions_changed();
+        done
     }
 
     /// All collections, by name.

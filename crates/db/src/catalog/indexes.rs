@@ -260,7 +260,7 @@ impl Database {
     pub fn drop_indexes(&self, collection: &str, index: &str) -> Result<u32, Error> {
         let branch = self.writable_branch()?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
+        let done = self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
             let Some(found) = adopt::find(transaction, self, branch, collection)? else {
                 return Err(self.no_collection(collection));
             };
@@ -285,7 +285,9 @@ impl Database {
             let entry = WorkingEntry::Live(LiveCollection { indexes: kept, ..live });
             adopt::put_entry(transaction, self, branch, collection, &entry)?;
             Ok(Outcome::Commit(count))
-        })
+        });
+        self.frond().note_definitions_changed();
+        done
     }
 
     /// The indexes of a collection, `_id`'s first.

@@ -17,6 +17,7 @@ use frond_query::pipeline::{
 };
 use frond_query::{Code, Filter, QueryError};
 
+use crate::collection::ending::Ending;
 use crate::collection::find::{Search, collation_of};
 use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::Order;
@@ -27,6 +28,7 @@ use crate::database::Database;
 use crate::definition::view::View;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
+use crate::name;
 use crate::reader::Reader;
 use crate::schema::Collection;
 use crate::transaction::not_in_transaction;
@@ -118,7 +120,9 @@ impl Database {
             if self.is_past() {
                 return Err(not_at_moment("a pipeline that writes its output"));
             }
-            self.output_database(database.as_deref())?.writable_branch()?;
+            let target = self.output_database(database.as_deref())?;
+            refuse_internal(target.repository_name(), stages)?;
+            target.writable_branch()?;
         }
         let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
         let input: Input<'static> = match collection {
@@ -214,14 +218,16 @@ impl Database {
         if let Some(view) = self.view(reader, collection)? {
             return Ok((self.stream_view(reader, &view, &filter, context)?.into(), false));
         }
-        let found = self.find_collection(reader, collection)?;
+        let (name, found) = (collection, self.find_collection(reader, collection)?);
         let Some((collection, access)) = self.access(reader, found, search)? else {
             return Ok((Input::Documents(Box::new(std::iter::empty())), false));
         };
         let gives_order = access.gives_order && order.pattern().is_some();
         let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
+        let ending = Ending::of(self, name, &collection, &access);
         let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
-            .interrupted_by(&interrupt);
+            .interrupted_by(&interrupt)
+            .ended_by(ending);
         let is_own = self.repository_name() == context.database.repository_name();
         if let Some(lazily) = lazily.filter(|_| is_own && context.large.is_met()) {
             scan = scan.lazily(lazily);
@@ -303,6 +309,19 @@ impl Database {
 fn not_at_moment(what: &str) -> Error {
     let message = format!("{what} is not supported by Frond with readConcern level 'snapshot'");
     Error::invalid(Code::InvalidOptions, message)
+}
+
+/// Refuses to store what comes out in a database that is the server's own.
+fn refuse_internal(database: &str, stages: Array<'_>) -> Result<(), Error> {
+    if !name::is_internal(database) {
+        return Ok(());
+    }
+    let last = stages.iter().last().and_then(|stage| stage.as_document());
+    let (code, message) = match last.and_then(|stage| stage.iter().next()) {
+        Some(("$out", _)) => (31321, format!("Can't $out to internal database: {database}")),
+        _ => (31320, format!("Cannot $merge to internal database: {database}")),
+    };
+    Err(Error::invalid(Code::Location(code), message))
 }
 
 /// Whether the last stage stores what comes to it.

@@ -13,6 +13,7 @@ use frond_tree::Direction;
 
 use crate::catalog::CatalogView;
 use crate::collection::covered::Needs;
+use crate::collection::ending::Ending;
 use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::put_aside::PutAside;
@@ -119,6 +120,7 @@ impl Database {
         if self.view(&reader, collection)?.is_some() {
             return self.find_in_view(collection, request);
         }
+        let name = collection;
         let put_aside = PutAside::default();
         let large = handles(&reader, &put_aside);
         let Query { collection, filter, order, projection, .. } =
@@ -145,8 +147,10 @@ impl Database {
             skip = pass_over(&reader, &collection, &mut access, skip)?;
         }
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        let ending = Ending::of(self, name, &collection, &access);
         let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order)
-            .interrupted_by(&request.interrupt);
+            .interrupted_by(&request.interrupt)
+            .ended_by(ending);
         // Of a few the scores are computed faster than all are read.
         if is_sorted || request.limit.is_none() {
             scan = scan.scored_by_entries(self.frond().resources(true).reservation());
@@ -206,7 +210,7 @@ impl Database {
                     count += 1;
                     key.clear();
                     match &order {
-                        Order::By(pattern) => pattern.append(&mut key, document),
+                        Order::By(pattern) => pattern.append(&mut key, document)?,
                         Order::Near(distance) => key.extend_from_slice(&distance.key(document)),
                         Order::Any | Order::Natural(_) => {}
                     }
@@ -435,9 +439,6 @@ pub(crate) fn asked_metadata(
     order: &Order,
     projection: Option<&Projection>,
 ) -> Result<Filter, Error> {
-    if let Some(projection) = projection {
-        projection.check_positional(&filter)?;
-    }
     let mut metadata = projection.map(Projection::metadata).unwrap_or_default();
     metadata = metadata.union(order.pattern().map(SortPattern::metadata).unwrap_or_default());
     for (kind, is_there) in [

@@ -89,7 +89,7 @@ impl Database {
             let unseen = unseen.map(|row| row?.into_whole(reader, collection.documents));
             let keep = wanted - nearest.found.len();
             let reservation = self.frond().resources(true).reservation();
-            let key_of = |document: frond_doc::Document<'_>| distance.key(document);
+            let key_of = |document: frond_doc::Document<'_>| Ok(distance.key(document));
             nearest.found.extend(sorted(unseen, &key_of, Some(keep), reservation)?);
             if let Some(error) = failed {
                 return Err(error);

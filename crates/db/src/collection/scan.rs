@@ -29,6 +29,7 @@ use frond_tree::{Content, ContentRef, Entry, Value};
 
 use crate::catalog::index_entry::{self, EntryParts};
 use crate::collection::covered::Cover;
+use crate::collection::ending::Ending;
 use crate::collection::handles::Lazily;
 use crate::collection::plan::{Access, Order};
 use crate::collection::walk::Walk;
@@ -52,6 +53,8 @@ pub(crate) struct Scan<'a> {
     merge: Option<Merge>,
     /// Along the entries that tell scores, and memory for them, until they were read.
     scoring: Option<(Walk, Reservation)>,
+    /// What has to be there for it to go on.
+    ending: Option<Ending>,
 }
 
 /// How documents are fetched and filtered.
@@ -147,7 +150,7 @@ impl<'a> Scan<'a> {
             scores: Scores::Texts,
         };
         let seen = may_repeat.then(|| Seen::new(fetch.filter.memory().another(usize::MAX)));
-        Scan { fetch, walks, current: 0, seen, merge, scoring: None }
+        Scan { fetch, walks, current: 0, seen, merge, scoring: None, ending: None }
     }
 
     /// What documents pass: of a `$text` it knows by what it is asked.
@@ -158,6 +161,12 @@ impl<'a> Scan<'a> {
     /// The walks, each with what it has done.
     pub fn walks(&self) -> &[Walk] {
         &self.walks
+    }
+
+    /// Fails once what `ending` needs is gone.
+    pub fn ended_by(mut self, ending: Option<Ending>) -> Scan<'a> {
+        self.ending = ending;
+        self
     }
 
     /// Is told to stop by `interrupt`.
@@ -231,6 +240,7 @@ impl<'a> Scan<'a> {
         &mut self,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
+        self.check_ending()?;
         loop {
             if self.merge.is_none()
                 && self.seen.is_none()
@@ -245,6 +255,16 @@ impl<'a> Scan<'a> {
                 return Ok(());
             }
         }
+    }
+
+    /// Fails if what it needs is gone.
+    fn check_ending(&mut self) -> Result<(), Error> {
+        self.ending.as_mut().map_or(Ok(()), Ending::check)
+    }
+
+    fn next_row(&mut self) -> Result<Option<Row>, Error> {
+        self.check_ending()?;
+        self.step()
     }
 
     fn step(&mut self) -> Result<Option<Row>, Error> {
@@ -278,7 +298,7 @@ impl<'a> Scan<'a> {
     fn refill(&mut self, place: usize) -> Result<(), Error> {
         let found = self.next_of(place)?;
         if let (Some(merge), Some(found)) = (&mut self.merge, found) {
-            let key = merge.pattern.key(found.asked());
+            let key = merge.pattern.key(found.asked())?;
             merge.next.insert((key, place), found);
         }
         Ok(())
@@ -554,6 +574,6 @@ impl Iterator for Scan<'_> {
     type Item = Result<Row, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step().transpose()
+        self.next_row().transpose()
     }
 }

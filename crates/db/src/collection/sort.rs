@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 
 use bytes::Bytes;
 use frond_doc::Document;
-use frond_query::Code;
+use frond_query::{Code, QueryError};
 use frond_store::budget::Reservation;
 
 use crate::collection::scan::Found;
@@ -57,7 +57,7 @@ impl Kept {
 /// `reservation` allows.
 pub(crate) fn sorted(
     found: impl Iterator<Item = Result<Found, Error>>,
-    key_of: &dyn Fn(Document<'_>) -> Bytes,
+    key_of: &dyn Fn(Document<'_>) -> Result<Bytes, QueryError>,
     keep: Option<usize>,
     mut reservation: Reservation,
 ) -> Result<Vec<Found>, Error> {
@@ -65,7 +65,7 @@ pub(crate) fn sorted(
     let mut bytes = 0;
     for (position, found) in found.enumerate() {
         let found = found?;
-        let key = key_of(found.document.view());
+        let key = key_of(found.document.view())?;
         let kept = Kept { rank: Ranked { key, position: position as u64 }, found };
         bytes += kept.bytes();
         heap.push(kept);

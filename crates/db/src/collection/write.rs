@@ -21,7 +21,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
 use frond_engine::{Engine, Savepoint, Transaction, TreeId};
-use frond_query::{Code, Collation, Filter};
+use frond_query::{Code, Collation, Filter, QueryError};
 use frond_tree::{Bounds, Direction, Value};
 
 use crate::catalog::index_entry::{checked_key, entries, is_of_document};
@@ -206,12 +206,12 @@ impl<'t> CollectionWriter<'t> {
             return Ok(Vec::new());
         };
         let reservation = || self.database.frond().resources(true).reservation();
-        let key_of: Box<dyn Fn(Document<'_>) -> Bytes> = match (order, filter.distance()) {
+        let key_of: Box<dyn Fn(Document<'_>) -> Result<Bytes, QueryError>> = match (order, filter.distance()) {
             (Order::By(pattern), _) if !in_order => {
                 scan = scan.scored_by_entries(reservation());
                 Box::new(|document| pattern.key(document))
             }
-            (Order::Any, Some(distance)) => Box::new(move |document| distance.key(document)),
+            (Order::Any, Some(distance)) => Box::new(move |document| Ok(distance.key(document))),
             _ => {
                 let rows = scan.take(limit.unwrap_or(usize::MAX));
                 return rows.map(|row| self.whole(row?)).collect();

@@ -42,7 +42,7 @@ impl Pattern {
     /// Checks a pattern with options out of `imsxu`.
     ///
     /// # Errors
-    /// Codes 51091 (pattern), 51108 (option).
+    /// Codes 51091 (pattern), 51108 (option), `BadValue` (a null byte).
     pub(crate) fn new(source: &str, options: &str) -> Result<Pattern, QueryError> {
         let mut flags: Vec<char> = options.chars().collect();
         flags.sort_unstable();
@@ -50,6 +50,10 @@ impl Pattern {
         if let Some(flag) = flags.iter().find(|flag| !"imsxu".contains(**flag)) {
             let message = format!("invalid flag in regex options: {flag}");
             return Err(QueryError::new(Code::Location(51108), message));
+        }
+        if source.contains('\0') {
+            let message = "Regular expression cannot contain an embedded null byte";
+            return Err(QueryError::new(Code::BadValue, message));
         }
         if source.len() > PATTERN_BYTES_MAX {
             return Err(invalid(source, "regular expression is too large"));

@@ -2,8 +2,8 @@
 //!
 //! Three forms: a GeoJSON point (metres on the sphere), a legacy pair with `$nearSphere` (radians),
 //! and a legacy pair with `$near` (units of the plane). `$minDistance` and `$maxDistance` stand
-//! inside the first form, and beside the others; a legacy pair may have the greatest distance as
-//! its third number.
+//! beside a `$geometry`, inside, and otherwise beside the operator; a legacy pair may have the
+//! greatest distance as its third number.
 
 use bytes::Bytes;
 use frond_doc::path::Path;
@@ -53,7 +53,15 @@ impl Near {
         };
         let is_legacy = is_array || inner.iter().next().is_some_and(|(_, first)| first.is_number());
         if !is_legacy {
-            return Near::of_geometry(inner, operator);
+            // As MongoDB reads it: a point itself, or else what may say more than that.
+            let bare = match inner.get("coordinates") {
+                Some(_) => parse::query_point(argument),
+                None => Err(String::new()),
+            };
+            let Ok(Geometry::Sphere(parts)) = bare else {
+                return Near::of_geometry(inner, operator, siblings);
+            };
+            return Near::of_part(&parts)?.within(siblings);
         }
         let mut values = inner.iter().map(|(_, value)| value);
         let third = values.nth(2);
@@ -72,13 +80,21 @@ impl Near {
         if let Some(third) = third {
             near.most = distance_of("$maxDistance", third)?;
         }
-        for (name, value) in siblings.iter() {
-            near.limit(name, value)?;
-        }
-        Ok(near)
+        near.within(siblings)
     }
 
-    fn of_geometry(inner: Document<'_>, operator: &str) -> Result<Near, Fault> {
+    fn of_geometry(
+        inner: Document<'_>,
+        operator: &str,
+        siblings: Document<'_>,
+    ) -> Result<Near, Fault> {
+        if let Some((name, value)) = siblings.iter().nth(1) {
+            return Err(format!(
+                "geo near accepts just one argument when querying for a GeoJSON point. Extra field \
+                 found: {}",
+                crate::text::field(name, value)
+            ));
+        }
         let mut near = None;
         for (name, value) in inner.iter() {
             match name {
@@ -101,14 +117,19 @@ impl Near {
                 _ => return Err(format!("invalid argument in geo near query: {name}")),
             }
         }
-        let Some(mut near) = near else {
+        let Some(near) = near else {
             return Err(format!("{operator} requires a point, given {{}}")
                 .replace("{}", &{ crate::text::value(Value::Document(inner)) }));
         };
-        for (name, value) in inner.iter() {
-            near.limit(name, value)?;
+        near.within(inner)
+    }
+
+    /// This, with the limits among `operators`.
+    fn within(mut self, operators: Document<'_>) -> Result<Near, Fault> {
+        for (name, value) in operators.iter() {
+            self.limit(name, value)?;
         }
-        Ok(near)
+        Ok(self)
     }
 
     fn of_part(parts: &[Part]) -> Result<Near, Fault> {

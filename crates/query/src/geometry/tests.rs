@@ -230,6 +230,15 @@ fn wrong_shapes_are_refused() {
         ("{'$or': [{'p': {'$near': [1, 1]}}]}", "geo $near must be top-level expr"),
         ("{'p': {'$near': [1, 1]}, 'q': {'$near': [1, 1]}}", "Too many geoNear expressions"),
         ("{'p': {'$maxDistance': 1}}", "needs a $near"),
+        (
+            "{'p': {'$near': {'type': 'LineString', 'coordinates': [[1, 1], [2, 2]]}}}",
+            "invalid argument in geo near query: type",
+        ),
+        (
+            "{'p': {'$near': {'$geometry': {'type': 'Point', 'coordinates': [1, 9]}}, '$maxDistance': 5}}",
+            "geo near accepts just one argument when querying for a GeoJSON point. Extra field \
+             found: $maxDistance: 5",
+        ),
     ] {
         let error = Filter::parse(json(filter).view()).expect_err(filter);
         assert_eq!(error.code.number(), 2, "{filter}");
@@ -247,6 +256,17 @@ fn distances() {
         (format!("{{'$nearSphere': {place}}}}}"), "[1, 0]".to_owned(), Some(111_318.845)),
         ("{'$nearSphere': [0, 0]}".to_owned(), point(1.0, 0.0), Some(0.017_453_293)),
         ("{'$near': [0, 0]}".to_owned(), "[3, 4]".to_owned(), Some(5.0)),
+        (
+            "{'$near': {'type': 'Point', 'coordinates': [0, 0]}, '$maxDistance': 112000}".to_owned(),
+            point(1.0, 0.0),
+            Some(111_318.845),
+        ),
+        (
+            "{'$nearSphere': {'type': 'Point', 'coordinates': [0, 0]}, '$maxDistance': 111000}"
+                .to_owned(),
+            point(1.0, 0.0),
+            None,
+        ),
         ("{'$near': [0, 0], '$maxDistance': 4}".to_owned(), "[3, 4]".to_owned(), None),
         ("{'$near': [0, 0, 4]}".to_owned(), "[3, 4]".to_owned(), None),
         (

@@ -206,8 +206,11 @@ fn target(value: Value<'_>) -> Result<(Option<String>, String), QueryError> {
         }
     };
     let is_named = |name: &str| !name.is_empty() && !name.contains('\0');
-    if !is_named(collection) || !database.is_none_or(is_named) || collection.starts_with("system.")
-    {
+    if collection.starts_with("system.") {
+        let message = format!("Cannot $merge to special collection: {collection}");
+        return Err(failure(31319, message));
+    }
+    if !is_named(collection) || !database.is_none_or(is_named) {
         let message = format!("Invalid $merge target namespace: {collection}");
         return Err(QueryError::new(Code::InvalidNamespace, message));
     }

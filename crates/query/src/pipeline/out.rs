@@ -79,9 +79,12 @@ pub(super) fn parse(
             "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'";
         return Err(failure(16994, message));
     };
+    if collection.starts_with("system.") {
+        let message = format!("Can't $out to special collection: {collection}");
+        return Err(failure(17385, message));
+    }
     let is_named = |name: &str| !name.is_empty() && !name.contains('\0');
-    if !is_named(collection) || !database.is_none_or(is_named) || collection.starts_with("system.")
-    {
+    if !is_named(collection) || !database.is_none_or(is_named) {
         let message = format!("Invalid $out target namespace: {collection}");
         return Err(QueryError::new(Code::InvalidNamespace, message));
     }

@@ -212,7 +212,7 @@ impl SetWindowFields {
         let collation = variables.collation();
         collation.append_key(&mut key, partition.or_null(), false);
         if let Some(sort) = &self.sort {
-            key.extend_from_slice(&sort.key_by(document, collation));
+            sort.append_key(&mut key, document, collation)?;
         }
         Ok(key)
     }

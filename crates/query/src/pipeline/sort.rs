@@ -60,7 +60,7 @@ impl Sort {
             let mut key = Vec::new();
             input.visit(&mut |document| {
                 key.clear();
-                self.0.append_key(&mut key, document, &collation);
+                self.0.append_key(&mut key, document, &collation)?;
                 sorter.add_view(&key, document)?;
                 Ok(true)
             })?;

@@ -9,11 +9,14 @@ use crate::error::QueryError;
 use crate::filter::Filter;
 
 /// What stays the same for one document.
+#[derive(Clone, Copy)]
 struct Scope<'a> {
     projection: &'a Projection,
     root: Document<'a>,
     /// What the positional `$` stands for.
     position: Option<usize>,
+    /// Whether it has stood for an element: it does so in the outermost array of its path alone.
+    is_placed: bool,
 }
 
 /// Projects a whole document.
@@ -29,7 +32,7 @@ pub(super) fn document(
         Some(_) => filter.matches_position(document).1,
         None => None,
     };
-    let scope = Scope { projection, root: document, position };
+    let scope = Scope { projection, root: document, position, is_placed: false };
     let mut out = DocumentBuilder::new();
     fields(&mut out, document, &projection.root, &scope)?;
     Ok(out.build())
@@ -93,8 +96,8 @@ fn named(
             });
             out.end();
         }
-        (Node::Positional, Value::Array(array)) => {
-            let element = positional_element(array, scope)?;
+        (Node::Positional, Value::Array(array)) if !scope.is_placed => {
+            let element = positional_element(array.iter(), scope)?;
             out.begin_array(name).push(element).end();
         }
         _ => {
@@ -104,14 +107,20 @@ fn named(
     Ok(())
 }
 
-fn positional_element<'a>(array: Array<'a>, scope: &Scope<'_>) -> Result<Value<'a>, QueryError> {
-    scope.position.and_then(|position| array.get(position)).ok_or_else(|| {
-        QueryError::new(
-            Code::Location(51246),
-            "Executor error during find command :: caused by :: positional operator '.$' couldn't \
-             find a matching element in the array",
-        )
-    })
+/// The element that `$` stands for, of those that the projection lets through.
+fn positional_element<'a>(
+    mut elements: impl Iterator<Item = Value<'a>>,
+    scope: &Scope<'_>,
+) -> Result<Value<'a>, QueryError> {
+    let error = |code, message: &str| {
+        let message = format!("Executor error during find command :: caused by :: {message}");
+        QueryError::new(Code::Location(code), message)
+    };
+    let position = scope.position.ok_or_else(|| {
+        error(51246, "positional operator '.$' couldn't find a matching element in the array")
+    })?;
+    let element = elements.nth(position);
+    element.ok_or_else(|| error(51247, "positional operator '.$' element mismatch"))
 }
 
 /// A value of which the tree names parts; `name` is `None` for an array's element.
@@ -136,8 +145,13 @@ fn inner(
                 Some(name) => out.begin_array(name),
                 None => out.push_begin_array(),
             };
-            if tree.has_positional() {
-                inner(out, None, positional_element(array, scope)?, tree, scope)?;
+            if tree.has_positional() && !scope.is_placed {
+                // As MongoDB counts: what the inclusion drops has no place any more.
+                let stays = |element: &Value<'_>| {
+                    tree.makes_fields() || matches!(element, Value::Document(_) | Value::Array(_))
+                };
+                let element = positional_element(array.iter().filter(stays), scope)?;
+                inner(out, None, element, tree, &Scope { is_placed: true, ..*scope })?;
             } else {
                 for element in array.iter() {
                     inner(out, None, element, tree, scope)?;

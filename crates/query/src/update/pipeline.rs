@@ -127,6 +127,7 @@ mod tests {
             r#"{"_id": 1, "x": 1}"#,
         );
         check(before, r#"[{"$set": {"a": 2}}]"#, "");
+        check(before, r#"[{"$unset": "_id"}]"#, before);
         check(before, "[]", "");
         check(before, r#"[{"$set": {"_id": 5}}]"#, "66");
         check(before, r#"[{"$replaceWith": "$a"}]"#, "40228");

@@ -213,7 +213,10 @@ fn positional() {
 fn replacement() {
     check(r#"{"_id": 1, "a": 1}"#, r#"{"b": 2}"#, r#"{"_id": 1, "b": 2}"#);
     check(r#"{"_id": 1, "a": 1}"#, r#"{"b": 2, "_id": 1.0}"#, r#"{"_id": 1, "b": 2}"#);
-    check(r#"{"_id": 1}"#, "{}", "");
+    check(r#"{"_id": 1, "a": 1}"#, r#"{"_id": 1, "a": 1}"#, "");
+    // Without `_id` it counts as a change, also where nothing is another.
+    check(r#"{"_id": 1}"#, "{}", r#"{"_id": 1}"#);
+    check(r#"{"_id": 1, "a": 1}"#, r#"{"a": 1}"#, r#"{"_id": 1, "a": 1}"#);
     check_refused(r#"{"_id": 1}"#, r#"{"_id": 2}"#, 66, "altered to _id: 2");
     check_refused(r#"{"_id": 1}"#, r#"{"a": 1, "$set": {}}"#, 52, "The dollar ($) prefixed field");
 }
@@ -329,6 +332,11 @@ fn upserts() {
         (r#"{"_id": 1, "a": 3, "$and": [{"a": 4}]}"#, r#"{"b": 1}"#, r#"{"_id": 1, "b": 1}"#),
         ("{}", r#"{"$set": {"b": 1}}"#, r#"{"_id": {"$oid": "070707070707070707070707"}, "b": 1}"#),
         ("{}", r#"{"$set": {"b": 1, "_id": 9}}"#, r#"{"_id": 9, "b": 1}"#),
+        (
+            r#"{"_id": 1}"#,
+            r#"{"$set": {"$b.c": 1}, "$setOnInsert": {"$each": 2}}"#,
+            r#"{"_id": 1, "$b": {"c": 1}, "$each": 2}"#,
+        ),
     ] {
         assert_eq!(
             upsert(filter, update).as_deref(),

@@ -78,6 +78,15 @@ impl Branch {
         }
     }
 
+    /// The outermost names that begin with `$`: a document may be inserted with them, but not get
+    /// them.
+    pub(super) fn dollar_names(&self) -> impl Iterator<Item = &str> {
+        self.steps.keys().filter_map(|step| match step {
+            Step::Name(name) if name.starts_with('$') => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     /// Whether a `$` is somewhere in it.
     pub(super) fn has_positional(&self) -> bool {
         self.any_step(&mut |step| *step == Step::Positional)
@@ -97,7 +106,7 @@ impl Branch {
     /// Puts a modifier at the end of a path.
     ///
     /// # Errors
-    /// For paths that can't be written (empty names, a leading `$`) and conflicts.
+    /// For paths that can't be written (empty names, a positional `$` in front) and conflicts.
     pub(super) fn insert(&mut self, path: &str, modifier: Modifier) -> Result<(), QueryError> {
         check_path(path)?;
         let mut branch = self;
@@ -170,16 +179,7 @@ fn check_path(path: &str) -> Result<(), QueryError> {
                 format!("Cannot have {what} element in the first position in path '{path}'"),
             ));
         }
-        if part == "$" {
-            positional_count += 1;
-        } else if !is_filtered && place == 0 {
-            return Err(QueryError::new(
-                Code::DollarPrefixedFieldName,
-                format!(
-                    "The dollar ($) prefixed field '{part}' in '{path}' is not valid for storage."
-                ),
-            ));
-        }
+        positional_count += usize::from(part == "$");
     }
     if positional_count > 1 {
         return Err(QueryError::new(

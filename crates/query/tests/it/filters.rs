@@ -50,3 +50,13 @@ fn a_filter_of_many_branches_stops_when_it_is_told_to() {
         assert_eq!(error.code, Code::MaxTimeMSExpired, "{operator}");
     }
 }
+
+/// JSON can't write it: a string with a null byte in the place of a pattern.
+#[test]
+fn a_pattern_has_no_null_byte() {
+    for (pattern, expected) in [("a\0b", Some(Code::BadValue)), ("a.b", None)] {
+        let regex = frond_doc::document! { "$regex": pattern };
+        let filter = frond_doc::document! { "a": &regex };
+        assert_eq!(Filter::parse(filter.view()).err().map(|error| error.code), expected);
+    }
+}

@@ -414,7 +414,7 @@ fn filters_and_expressions() {
                 let _ = projection.apply(document.view(), &Filter::all());
             }
             if let Some(sort) = &sort {
-                sort.key(document.view());
+                let _ = sort.key(document.view());
             }
         }
     });

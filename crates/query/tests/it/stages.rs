@@ -120,14 +120,16 @@ fn a_batched_join_finds_what_nested_loops_find() {
 fn a_sort_with_a_limit_keeps_the_first_of_the_whole_sort() {
     for_seeds(100, |mut random| {
         let count = random.below(300);
-        let input = documents(&mut random, count);
+        let mut input = documents(&mut random, count);
         let (skip, limit) = (random.below(20), 1 + random.below(40));
         let stages = format!(
             r#"[{{"$sort": {{"k": 1, "v": -1}}}}, {{"$skip": {skip}}}, {{"$set": {{"n": 1}}}}, {{"$unset": "n"}}, {{"$limit": {limit}}}]"#
         );
         let pattern = SortPattern::parse(json(r#"{"k": 1, "v": -1}"#).view()).unwrap();
+        // Arrays in parallel have no order.
+        input.retain(|document| pattern.key(document.view()).is_ok());
         let mut expected = input.clone();
-        expected.sort_by_key(|document| pattern.key(document.view()));
+        expected.sort_by_key(|document| pattern.key(document.view()).ok());
         let expected: Vec<_> = expected.into_iter().skip(skip).take(limit).collect();
         assert_eq!(run(&Arc::default(), &input, &stages), expected);
     });

@@ -176,6 +176,9 @@ impl CollectionWriter<'_> {
             Some(TreeRef::Committed(tree)) => tree.format,
             None => return Err(Error::internal("a document of no collection")),
         };
+        if update.update.names_dollar_fields() {
+            return Ok(None); // Whether one changes is seen of whole documents.
+        }
         let store = self.transaction.store();
         let opened = before.in_format(format);
         let recorder = Recorder::new(&store);

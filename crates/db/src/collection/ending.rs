@@ -1,0 +1,100 @@
+//! Whether what a cursor reads is still there.
+//!
+//! A cursor reads one snapshot and could be read to its end whatever happens meanwhile. MongoDB
+//! ends it (175) once its collection was dropped or renamed, or an index by which it finds its
+//! documents was dropped, and applications rely on that.
+//!
+//! 1. A directory counts such changes, of all its collections ([`Frond::definitions_changed`]).
+//! 2. Before each document a cursor compares the count with the one when it began: an atomic load.
+//! 3. Where it is another, the collection is looked up as it is now. Mostly another one was meant.
+//!
+//! Cursors of commits, past moments and transactions have nothing to fear.
+//!
+//! [`Frond::definitions_changed`]: crate::frond::Frond::definitions_changed
+
+use frond_query::Code;
+
+use crate::collection::plan::{Access, Source};
+use crate::database::Database;
+use crate::error::Error;
+use crate::name::Target;
+use crate::schema::Collection;
+
+/// What has to be there for a cursor to go on.
+pub(crate) struct Ending {
+    database: Database,
+    collection: String,
+    uuid: [u8; 16],
+    indexes: Vec<String>,
+    /// The count of changes up to which it is known to be there.
+    seen: u64,
+}
+
+impl Ending {
+    /// What a cursor needs that reads `collection`, called `name`, by `access`; `None` if nothing
+    /// that can happen ends it.
+    pub(crate) fn of(
+        database: &Database,
+        name: &str,
+        collection: &Collection,
+        access: &Access,
+    ) -> Option<Ending> {
+        let is_branch = matches!(database.target(), Target::Branch(_));
+        if !is_branch || database.is_past() || database.transaction().is_some() {
+            return None;
+        }
+        let index = |source: &Source| match source {
+            Source::Index(position) => Some(collection.indexes[*position].spec.name.clone()),
+            Source::Collection | Source::Natural | Source::Id => None,
+        };
+        Some(Ending {
+            database: database.clone(),
+            collection: name.to_owned(),
+            uuid: collection.uuid,
+            indexes: access.paths.iter().filter_map(|path| index(&path.source)).collect(),
+            seen: database.frond().definitions_changed(),
+        })
+    }
+
+    /// Fails if something isn't there any more.
+    ///
+    /// # Errors
+    /// `QueryPlanKilled` (175); `Damaged` or `Unavailable` if the catalog can't be read.
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
+        let changed = self.database.frond().definitions_changed();
+        if changed == self.seen {
+            return Ok(());
+        }
+        let reader = self.database.reader();
+        let found = self.database.find_collection(&reader, &self.collection)?;
+        let Some(found) = found.filter(|found| found.uuid == self.uuid) else {
+            return Err(self.gone());
+        };
+        let is_there = |name: &&String| found.indexes.iter().any(|index| index.spec.name == **name);
+        if let Some(name) = self.indexes.iter().find(|name| !is_there(name)) {
+            return Err(killed(format!("index '{name}' dropped")));
+        }
+        self.seen = changed;
+        Ok(())
+    }
+
+    /// The error of a collection that has another name or none.
+    fn gone(&self) -> Error {
+        let others = self.database.list_collections().unwrap_or_default();
+        match others.into_iter().find(|other| other.uuid == self.uuid) {
+            Some(other) => killed(format!(
+                "collection renamed from '{}' to '{}'",
+                self.database.namespace(&self.collection),
+                self.database.namespace(&other.name)
+            )),
+            None => killed(format!(
+                "collection dropped: {}",
+                self.database.namespace(&self.collection)
+            )),
+        }
+    }
+}
+
+fn killed(message: String) -> Error {
+    Error::invalid(Code::QueryPlanKilled, message)
+}
