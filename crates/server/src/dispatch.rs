@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use frond_db::memory_queue::MemoryShare;
 use frond_db::{Error, ErrorKind};
-use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Code;
 
 use crate::audit;
@@ -380,7 +380,7 @@ fn try_run(
         server.sessions.touch(session, running.operation.started())?;
     }
     let part = common.part;
-    let has_concern_error = common.concern_failure.is_some();
+    let concern_error = common.concern_failure.as_ref().map(concern_error);
     let fault_asked = faults::Asked { server, peer, command, body, part };
     let fault = faults::before(&fault_asked, &running.operation)?;
     let request = Request {
@@ -408,11 +408,28 @@ fn try_run(
     }
     count_use(server, &running.operation, body);
     log_if_slow(server, &running.operation, peer, body, done.as_ref().err());
-    let answer = done.map_err(|error| {
+    let answer = done.map_err(|mut error| {
         let labels = transactions::labels(part, command.ends_transaction, &error);
+        if let Some(concern_error) = &concern_error {
+            // What was written before it failed isn't where the client wanted it.
+            let mut details = DocumentBuilder::new();
+            for (name, value) in error.details.iter().flat_map(DocumentBuf::iter) {
+                details.append(name, value);
+            }
+            details.append("writeConcernError", Value::from(concern_error));
+            error.details = Some(details.build());
+        }
         Failure::new(error, labels)
     })?;
-    faults::after(&fault_asked, fault, answer, has_concern_error)
+    faults::after(&fault_asked, fault, answer, concern_error.is_some())
+}
+
+/// What an answer says of a write concern that can't be had.
+fn concern_error(failure: &Error) -> DocumentBuf {
+    document! {
+        "code": failure.code.number(), "codeName": &*failure.code.name(),
+        "errmsg": &*failure.message,
+    }
 }
 
 /// The collection that a command names to work on.
@@ -498,12 +515,7 @@ fn run_handler(command: &Command, request: &Request<'_>) -> Answer {
         answer = DocumentBuilder::new();
     }
     if let Some(failure) = &request.common.concern_failure {
-        answer
-            .begin_document("writeConcernError")
-            .append("code", Value::Int32(failure.code.number()))
-            .append("codeName", Value::String(&failure.code.name()))
-            .append("errmsg", Value::String(&failure.message))
-            .end();
+        answer.append("writeConcernError", Value::from(&concern_error(failure)));
     }
     answer.append("ok", Value::Double(1.0));
     let bytes = answer.bytes();

@@ -171,8 +171,9 @@ pub const POLICY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old sessions, and what is remembered of their writes, are looked for.
 pub const SESSION_SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 
-/// How often documents that have expired are looked for, as MongoDB does.
-pub const EXPIRE_INTERVAL: Duration = Duration::from_secs(60);
+/// After how many seconds documents that have expired are looked for again, unless
+/// `ttlMonitorSleepSecs` says otherwise: as MongoDB does.
+pub const EXPIRE_SECONDS: u32 = 60;
 
 /// The longest that a `hello` waits for news, whatever the client asks for.
 pub const HELLO_WAIT_MAX: Duration = Duration::from_secs(600);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use frond_db::Frond;
 use frond_db::memory_queue::MemoryQueue;
@@ -15,7 +15,7 @@ use crate::audit_log::AuditLog;
 use crate::cursors::Cursors;
 use crate::drain::Drain;
 use crate::fail_points::FailPoints;
-use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, MESSAGES_BYTES_MAX};
+use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, EXPIRE_SECONDS, MESSAGES_BYTES_MAX};
 use crate::log::Log;
 use crate::message_memory::MessageMemory;
 use crate::operations::Operations;
@@ -103,6 +103,8 @@ pub struct Shared {
     /// How it speaks TLS, if it does.
     pub tls: Option<Tls>,
     memory_pressure: AtomicU32,
+    /// How often documents expire.
+    expire_seconds: AtomicU32,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
     connections_refused: AtomicU64,
@@ -182,6 +184,7 @@ impl Shared {
             snapshot_window: SnapshotWindow::default(),
             tls: None,
             memory_pressure: AtomicU32::new(0),
+            expire_seconds: AtomicU32::new(EXPIRE_SECONDS),
             connections_open: AtomicUsize::new(0),
             connections_made: AtomicI32::new(0),
             connections_refused: AtomicU64::new(0),
@@ -226,6 +229,21 @@ impl Shared {
     /// Connections that were closed as they came, since there were too many.
     pub fn connections_refused(&self) -> u64 {
         self.connections_refused.load(Ordering::Relaxed)
+    }
+
+    /// How often documents that have expired are looked for.
+    pub fn expire_interval(&self) -> Duration {
+        Duration::from_secs(self.expire_seconds().into())
+    }
+
+    /// The same in seconds.
+    pub fn expire_seconds(&self) -> u32 {
+        self.expire_seconds.load(Ordering::Relaxed)
+    }
+
+    /// Has documents that have expired looked for every so many seconds.
+    pub fn set_expire_seconds(&self, seconds: u32) {
+        self.expire_seconds.store(seconds, Ordering::Relaxed);
     }
 
     /// Notes how short of memory the process is, in thousandths.

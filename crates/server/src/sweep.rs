@@ -12,11 +12,9 @@ use frond_doc::Value;
 use frond_query::Code;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::MissedTickBehavior;
 
 use crate::limits::{
-    EXPIRE_INTERVAL, POLICY_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL,
-    TRANSACTION_SWEEP_INTERVAL,
+    POLICY_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL, TRANSACTION_SWEEP_INTERVAL,
 };
 use crate::log::{self, Severity};
 use crate::shared::Shared;
@@ -29,18 +27,22 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
         let mut transactions = tokio::time::interval(TRANSACTION_SWEEP_INTERVAL);
         let mut policies = tokio::time::interval(POLICY_INTERVAL);
         let mut sessions = tokio::time::interval(SESSION_SWEEP_INTERVAL);
-        let mut documents = tokio::time::interval(EXPIRE_INTERVAL);
-        documents.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut expired: Option<tokio::time::Instant> = None;
         let stopping = stop.clone();
         let mut expiring: Option<JoinHandle<()>> = None;
         loop {
+            // The other turns come often enough for an interval that is changed meanwhile.
+            let due = expired.map_or_else(tokio::time::Instant::now, |expired| {
+                expired + shared.expire_interval()
+            });
             let (work, shared): (fn(&Shared), _) = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 _ = sessions.tick() => (forget_sessions, Arc::clone(&shared)),
                 _ = policies.tick() => (run_policies, Arc::clone(&shared)),
                 _ = transactions.tick() => (abort_expired, Arc::clone(&shared)),
-                _ = documents.tick() => {
+                () = tokio::time::sleep_until(due) => {
+                    expired = Some(tokio::time::Instant::now());
                     // It may take long, and nothing else is to wait for it.
                     if expiring.as_ref().is_none_or(JoinHandle::is_finished) {
                         let (shared, stop) = (Arc::clone(&shared), stopping.clone());

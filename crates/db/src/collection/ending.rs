@@ -87,10 +87,9 @@ impl Ending {
                 self.database.namespace(&self.collection),
                 self.database.namespace(&other.name)
             )),
-            None => killed(format!(
-                "collection dropped: {}",
-                self.database.namespace(&self.collection)
-            )),
+            None => {
+                killed(format!("collection dropped: {}", self.database.namespace(&self.collection)))
+            }
         }
     }
 }

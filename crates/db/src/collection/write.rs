@@ -206,17 +206,20 @@ impl<'t> CollectionWriter<'t> {
             return Ok(Vec::new());
         };
         let reservation = || self.database.frond().resources(true).reservation();
-        let key_of: Box<dyn Fn(Document<'_>) -> Result<Bytes, QueryError>> = match (order, filter.distance()) {
-            (Order::By(pattern), _) if !in_order => {
-                scan = scan.scored_by_entries(reservation());
-                Box::new(|document| pattern.key(document))
-            }
-            (Order::Any, Some(distance)) => Box::new(move |document| Ok(distance.key(document))),
-            _ => {
-                let rows = scan.take(limit.unwrap_or(usize::MAX));
-                return rows.map(|row| self.whole(row?)).collect();
-            }
-        };
+        let key_of: Box<dyn Fn(Document<'_>) -> Result<Bytes, QueryError>> =
+            match (order, filter.distance()) {
+                (Order::By(pattern), _) if !in_order => {
+                    scan = scan.scored_by_entries(reservation());
+                    Box::new(|document| pattern.key(document))
+                }
+                (Order::Any, Some(distance)) => {
+                    Box::new(move |document| Ok(distance.key(document)))
+                }
+                _ => {
+                    let rows = scan.take(limit.unwrap_or(usize::MAX));
+                    return rows.map(|row| self.whole(row?)).collect();
+                }
+            };
         let found = scan.map(|row| self.whole(row?));
         sort::sorted(found, &*key_of, limit, reservation())
     }

@@ -257,7 +257,8 @@ fn distances() {
         ("{'$nearSphere': [0, 0]}".to_owned(), point(1.0, 0.0), Some(0.017_453_293)),
         ("{'$near': [0, 0]}".to_owned(), "[3, 4]".to_owned(), Some(5.0)),
         (
-            "{'$near': {'type': 'Point', 'coordinates': [0, 0]}, '$maxDistance': 112000}".to_owned(),
+            "{'$near': {'type': 'Point', 'coordinates': [0, 0]}, '$maxDistance': 112000}"
+                .to_owned(),
             point(1.0, 0.0),
             Some(111_318.845),
         ),

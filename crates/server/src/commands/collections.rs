@@ -1,6 +1,6 @@
 //! `drop` and `renameCollection`.
 
-use frond_db::Error;
+use frond_db::{Error, name};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -9,10 +9,18 @@ use crate::request::{Answer, Request, check_collection_name, check_writable, spl
 
 /// Drops a collection. One that isn't there is dropped already, as MongoDB has it.
 pub fn drop(request: &Request<'_>) -> Answer {
-    let collection = request.writable_collection()?;
+    let collection = request.collection()?;
+    // What is shown, or told, under such a name isn't a collection that could go.
+    if collection == "system.views" || name::is_internal(request.database_name) {
+        check_writable(request.database_name, collection)?;
+    }
     request.no_fields()?;
     let database = request.database()?;
     let indexes = database.list_indexes(collection).map(|indexes| indexes.len() as u64);
+    if collection.starts_with("system.") && indexes.is_ok() {
+        let message = format!("can't drop system collection {}", request.namespace(collection));
+        return Err(Error::invalid(Code::IllegalOperation, message));
+    }
     let mut answer = DocumentBuilder::new();
     let namespace = request.namespace(collection);
     if database.drop_collection(collection)? {

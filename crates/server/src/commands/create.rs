@@ -1,7 +1,7 @@
 //! `create` and `collMod`.
 
-use frond_db::Error;
 use frond_db::catalog::{IndexChange, expire_after};
+use frond_db::{Error, name};
 use frond_doc::{Document, DocumentBuilder, Value, ValueBuf, document, order};
 use frond_query::Code;
 
@@ -43,12 +43,38 @@ pub fn run(request: &Request<'_>) -> Answer {
         }
     }
     let options = options.build();
+    check_validator(request, collection, options.view())?;
     check_id_index(&mut fields)?;
     // The old flags mean nothing, in MongoDB either.
     fields.ignore(&["flags"]);
     fields.finish()?;
     request.database()?.create_collection(collection, options.view())?;
     Ok(DocumentBuilder::new())
+}
+
+/// Refuses validators of what the server keeps for itself.
+fn check_validator(
+    request: &Request<'_>,
+    collection: &str,
+    options: Document<'_>,
+) -> Result<(), Error> {
+    let validator = options.get("validator").and_then(|validator| validator.as_document());
+    if validator.is_none_or(|validator| validator.is_empty()) {
+        return Ok(());
+    }
+    let namespace = request.namespace(collection);
+    let database = request.database_name.split('@').next().unwrap_or_default();
+    let message = if collection.starts_with("system.") {
+        format!("Document validators not allowed on system collection {namespace}")
+    } else if name::is_internal(database) {
+        format!(
+            "Document validators are not allowed on collection {namespace} in the {database} \
+             internal database"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(Code::InvalidOptions, message))
 }
 
 /// Checks what is said of the index of `_id`: it is always there, and always the same.
@@ -59,6 +85,11 @@ fn check_id_index(fields: &mut Fields<'_>) -> Result<(), Error> {
     }
     let key = document! { "_id": 1_i32 };
     let Some(index) = fields.document("idIndex")? else { return Ok(()) };
+    let is_known = |name: &str| matches!(name, "collation" | "key" | "name" | "ns" | "v");
+    if let Some((name, _)) = index.iter().find(|(name, _)| !is_known(name)) {
+        let message = format!("The field '{name}' is not valid for an _id index specification");
+        return Err(Error::invalid(Code::InvalidIndexSpecificationOption, message));
+    }
     let found = index.get("key").and_then(|key| key.as_document());
     if found.is_none_or(|found| order::compare_documents(found, key.view()).is_ne()) {
         let message = "The field 'key' for an _id index must be {_id: 1}";
@@ -77,6 +108,7 @@ pub fn modify(request: &Request<'_>) -> Answer {
     fields.refuse("changeStreamPreAndPostImages")?;
     let index = fields.document("index")?.map(read_index_change).transpose()?;
     let options = read_options(&mut fields)?.build();
+    check_validator(request, collection, options.view())?;
     fields.finish()?;
     let database = request.database()?;
     let mut answer = DocumentBuilder::new();

@@ -44,6 +44,10 @@ pub struct Distinct<'a> {
 /// What a field can't be, by MongoDB's codes; a field that there is none of.
 pub fn read(mut fields: Fields<'_>) -> Result<Distinct<'_>, Error> {
     let path = fields.required_string("key")?;
+    if path.contains('\0') {
+        let message = "Key field cannot contain an embedded null byte";
+        return Err(Error::invalid(frond_query::Code::Location(31032), message));
+    }
     let filter = fields.document("query")?;
     let hint = fields.value("hint").map(|hint| hint.to_buf());
     let hint = hint.filter(|hint| !find::is_empty_hint(hint));

@@ -15,6 +15,9 @@ const REQUIRE_API_VERSION: &str = "requireApiVersion";
 /// For how long a moment can be read again.
 const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
 
+/// How often documents expire.
+const EXPIRE_INTERVAL: &str = "ttlMonitorSleepSecs";
+
 /// Appends a parameter's value.
 type AppendParameter = fn(&mut DocumentBuilder, &Shared);
 
@@ -68,8 +71,8 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
     ("ttlMonitorEnabled", |answer, _| {
         answer.append("ttlMonitorEnabled", Value::Boolean(true));
     }),
-    ("ttlMonitorSleepSecs", |answer, _| {
-        answer.append("ttlMonitorSleepSecs", reply::number(limits::EXPIRE_INTERVAL.as_secs()));
+    (EXPIRE_INTERVAL, |answer, server| {
+        answer.append(EXPIRE_INTERVAL, reply::number(server.expire_seconds().into()));
     }),
 ];
 
@@ -137,6 +140,7 @@ fn change(server: &Shared, name: &str, wanted: Value<'_>) -> Result<bool, Error>
     match name {
         REQUIRE_API_VERSION => server.require_api_version.set(wanted.is_truthy()),
         SNAPSHOT_WINDOW => set_snapshot_window(server, wanted)?,
+        EXPIRE_INTERVAL => set_expire_interval(server, wanted)?,
         _ => return Ok(false),
     }
     Ok(true)
@@ -152,6 +156,19 @@ fn set_snapshot_window(server: &Shared, wanted: Value<'_>) -> Result<(), Error> 
         return Err(Error::invalid(Code::BadValue, message));
     };
     server.snapshot_window.set_seconds(seconds);
+    Ok(())
+}
+
+fn set_expire_interval(server: &Shared, wanted: Value<'_>) -> Result<(), Error> {
+    let seconds = wanted.as_integer().and_then(|seconds| u32::try_from(seconds).ok());
+    let Some(seconds) = seconds.filter(|seconds| (1..=i32::MAX as u32).contains(seconds)) else {
+        let message = format!(
+            "Invalid value for parameter {EXPIRE_INTERVAL}: {} is not greater than 0",
+            frond_query::text::value(wanted)
+        );
+        return Err(Error::invalid(Code::BadValue, message));
+    };
+    server.set_expire_seconds(seconds);
     Ok(())
 }
 

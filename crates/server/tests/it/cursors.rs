@@ -104,3 +104,53 @@ fn one_client_cannot_have_all_cursors() {
     assert_eq!(batch(&client.ok("test", r#"{"find": "c"}"#)), (0, 5));
     server.client().ok("test", open);
 }
+
+/// As MongoDB does it: what a cursor reads may not go while it is open.
+#[test]
+fn cursors_end_with_what_they_read() {
+    let by_id = r#"{"find": "c", "batchSize": 2}"#;
+    let by_index = r#"{"find": "c", "filter": {"a": {"$gte": 0}}, "batchSize": 2}"#;
+    let by_stages =
+        r#"{"aggregate": "c", "pipeline": [{"$set": {"b": 1}}], "cursor": {"batchSize": 2}}"#;
+    let of_view = r#"{"find": "v", "batchSize": 2}"#;
+    let all = [by_id, by_index, by_stages, of_view];
+    let drop_index = r#"{"dropIndexes": "c", "index": "a_1"}"#;
+    let rename = r#"{"renameCollection": "test.c", "to": "test.d"}"#;
+    for (change, database, ended, message) in [
+        (r#"{"drop": "c"}"#, "test", &all[..], "collection dropped"),
+        (rename, "admin", &all[..], "collection renamed from 'test.c' to 'test.d'"),
+        (r#"{"dropDatabase": 1}"#, "test", &all[..], "collection dropped"),
+        (drop_index, "test", &[by_index][..], "index 'a_1' dropped"),
+        (r#"{"drop": "other"}"#, "test", &[], ""),
+        (r#"{"dropIndexes": "c", "index": "b_1"}"#, "test", &[], ""),
+        (r#"{"frondCommit": 1, "message": "m"}"#, "test", &[], ""),
+        (r#"{"delete": "c", "deletes": [{"q": {}, "limit": 0}]}"#, "test", &[], ""),
+    ] {
+        let server = Running::start();
+        let mut client = server.client();
+        let documents = r#"[{"a": 1}, {"a": 2}, {"a": 3}, {"a": 4}, {"a": 5}]"#;
+        client.ok("test", &format!(r#"{{"insert": "c", "documents": {documents}}}"#));
+        client.ok("test", r#"{"create": "other"}"#);
+        client.ok("test", r#"{"create": "v", "viewOn": "c", "pipeline": []}"#);
+        for field in ["a", "b"] {
+            let index = format!(r#"{{"key": {{"{field}": 1}}, "name": "{field}_1"}}"#);
+            client.ok("test", &format!(r#"{{"createIndexes": "c", "indexes": [{index}]}}"#));
+        }
+        let ids = all.map(|command| batch(&client.ok("test", command)).0);
+        client.ok(database, change);
+        client.ok("test", r#"{"drop": "nothing"}"#);
+        for (command, id) in all.iter().zip(ids) {
+            let name = if *command == of_view { "v" } else { "c" };
+            let more =
+                format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "{name}"}}"#);
+            if ended.contains(command) {
+                let (code, told) = client.error("test", &more);
+                assert_eq!(code, 175, "{change} {command}: {told}");
+                assert!(told.contains(message), "{change} {command}: {told}");
+                assert_eq!(client.error("test", &more).0, 43, "{change} {command}");
+            } else {
+                assert_eq!(batch(&client.ok("test", &more)), (0, 3), "{change} {command}");
+            }
+        }
+    }
+}

@@ -1,6 +1,9 @@
 //! Requests that are refused, with MongoDB's codes.
 
-use crate::running::Running;
+use frond_doc::Value;
+use frond_server::ClientError;
+
+use crate::running::{Running, json};
 
 #[test]
 fn refusals() {
@@ -26,7 +29,30 @@ fn refusals() {
         (r#"{"insert": "c"}"#, 40414, "'insert.documents' is missing but a required field"),
         (r#"{"insert": "c", "documents": []}"#, 16, "between 1 and 100000. Got 0"),
         (r#"{"insert": "c", "documents": [1]}"#, 14, "insert.documents.0"),
-        (r#"{"insert": "system.users", "documents": [{}]}"#, 73, "system namespace"),
+        (r#"{"insert": "system.profile", "documents": [{}]}"#, 73, "system namespace"),
+        (r#"{"distinct": "c", "key": "a\u0000b"}"#, 31032, "embedded null byte"),
+        (
+            r#"{"create": "d", "idIndex": {"key": {"_id": 1}, "name": "_id_", "sparse": true}}"#,
+            197,
+            "The field 'sparse' is not valid",
+        ),
+        (r#"{"create": "system.js", "validator": {"a": 1}}"#, 72, "validators not allowed"),
+        (r#"{"aggregate": "c", "pipeline": [{"$out": "system.x"}], "cursor": {}}"#, 17385, "$out"),
+        (
+            r#"{"aggregate": "c", "pipeline": [{"$out": {"db": "admin", "coll": "x"}}], "cursor": {}}"#,
+            31321,
+            "Can't $out to internal database: admin",
+        ),
+        (
+            r#"{"aggregate": "c", "pipeline": [{"$merge": {"into": {"db": "local", "coll": "x"}}}], "cursor": {}}"#,
+            31320,
+            "Cannot $merge to internal database: local",
+        ),
+        (
+            r#"{"aggregate": "c", "pipeline": [{"$sort": {"$natural": 1}}], "cursor": {}}"#,
+            16410,
+            "$",
+        ),
         (r#"{"delete": "c", "deletes": [{"q": {}, "limit": 2}]}"#, 9, "must be 0 or 1. Got 2"),
         (r#"{"delete": "c", "deletes": [{"q": {}}]}"#, 40414, "delete.deletes.limit"),
         (r#"{"update": "c", "updates": [{"q": {}}]}"#, 40414, "update.updates.u"),
@@ -222,4 +248,52 @@ fn what_a_validator_evaluates_is_within_the_budget() {
     assert!(format!("{answer:?}").contains("121"), "{answer:?}");
     client.check("a", r#"{"count": "d"}"#, r#"{"n": 1, "ok": 1.0}"#);
     server.check();
+}
+
+/// What couldn't be done says so of its write concern too: some of it may have been.
+#[test]
+fn what_fails_tells_of_its_write_concern() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "a": [1], "b": [1]}]}"#);
+    let concern = r#""writeConcern": {"w": 3}"#;
+    for (command, code) in [
+        (r#""findAndModify": "c", "query": {}, "update": {"$inc": {"a": 1}}"#, 14),
+        (r#""createIndexes": "c", "indexes": [{"key": {"a": 1, "b": 1}, "name": "x"}]"#, 171),
+        (r#""dropIndexes": "c", "index": "missing""#, 27),
+    ] {
+        for (command, is_told) in
+            [(format!("{{{command}, {concern}}}"), true), (format!("{{{command}}}"), false)]
+        {
+            let answer = match client.0.command("test", json(&command).view()) {
+                Err(ClientError::Command { answer, .. }) => answer,
+                other => panic!("{command}: {other:?}"),
+            };
+            assert_eq!(answer.get("code"), Some(Value::Int32(code)), "{command}");
+            let told = answer.get("writeConcernError").and_then(|error| error.as_document());
+            let told = told.and_then(|error| error.get("code"));
+            assert_eq!(told, is_told.then_some(Value::Int32(100)), "{command}");
+        }
+    }
+}
+
+/// Clients may use some names that MongoDB keeps, and drop what isn't there.
+#[test]
+fn names_that_are_kept() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"drop": "system.profile"}"#);
+    client.ok("test", r#"{"drop": "system.anything"}"#);
+    client.ok("test", r#"{"insert": "system.js", "documents": [{"_id": "f", "value": 1}]}"#);
+    client.ok("test", r#"{"delete": "system.users", "deletes": [{"q": {}, "limit": 0}]}"#);
+    assert_eq!(client.code("test", r#"{"drop": "system.js"}"#), 20);
+    assert_eq!(client.code("test", r#"{"drop": "system.views"}"#), 73);
+    let users = r#"{"delete": "system.users", "deletes": [{"q": {}, "limit": 0}]}"#;
+    assert_eq!(client.code("admin", users), 73);
+    let (code, message) = client.error("admin", r#"{"create": "c", "validator": {"a": 1}}"#);
+    assert_eq!(code, 72);
+    assert!(message.contains("in the admin internal database"), "{message}");
+    client.ok("admin", r#"{"create": "c", "validator": {}}"#);
+    let change = r#"{"collMod": "c", "validator": {"a": 1}}"#;
+    assert_eq!(client.code("admin", change), 72);
 }

@@ -69,7 +69,18 @@ fn parameters_are_told_and_stay_what_they_are() {
         r#"{"setParameter": 1, "transactionLifetimeLimitSeconds": 60.0}"#,
         r#"{"was": 60, "ok": 1.0}"#,
     );
+    client.check(
+        "admin",
+        r#"{"setParameter": 1, "ttlMonitorSleepSecs": 1}"#,
+        r#"{"was": 60, "ok": 1.0}"#,
+    );
+    client.check(
+        "admin",
+        r#"{"getParameter": 1, "ttlMonitorSleepSecs": 1}"#,
+        r#"{"ttlMonitorSleepSecs": 1, "ok": 1.0}"#,
+    );
     for (command, code) in [
+        (r#"{"setParameter": 1, "ttlMonitorSleepSecs": 0}"#, 2),
         (r#"{"setParameter": 1, "notablescan": true}"#, 20),
         (r#"{"setParameter": 1, "noSuchThing": true}"#, 72),
         (r#"{"setParameter": 1}"#, 72),
