@@ -13,6 +13,9 @@ use frond_store::budget::Reservation;
 use crate::collection::scan::Found;
 use crate::error::Error;
 
+/// Makes the key by which a document is sorted.
+pub(crate) type KeyOf<'a> = dyn Fn(Document<'_>) -> Result<Bytes, QueryError> + 'a;
+
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
     key: Bytes,
@@ -57,7 +60,7 @@ impl Kept {
 /// `reservation` allows.
 pub(crate) fn sorted(
     found: impl Iterator<Item = Result<Found, Error>>,
-    key_of: &dyn Fn(Document<'_>) -> Result<Bytes, QueryError>,
+    key_of: &KeyOf<'_>,
     keep: Option<usize>,
     mut reservation: Reservation,
 ) -> Result<Vec<Found>, Error> {

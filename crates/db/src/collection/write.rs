@@ -21,14 +21,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
 use frond_engine::{Engine, Savepoint, Transaction, TreeId};
-use frond_query::{Code, Collation, Filter, QueryError};
+use frond_query::{Code, Collation, Filter};
 use frond_tree::{Bounds, Direction, Value};
 
 use crate::catalog::index_entry::{checked_key, entries, is_of_document};
 use crate::catalog::{adopt, duplicate};
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
-use crate::collection::sort;
+use crate::collection::sort::{self, KeyOf};
 use crate::database::Database;
 use crate::definition::capped::{Limits, limits};
 use crate::definition::validation::Validator;
@@ -206,20 +206,17 @@ impl<'t> CollectionWriter<'t> {
             return Ok(Vec::new());
         };
         let reservation = || self.database.frond().resources(true).reservation();
-        let key_of: Box<dyn Fn(Document<'_>) -> Result<Bytes, QueryError>> =
-            match (order, filter.distance()) {
-                (Order::By(pattern), _) if !in_order => {
-                    scan = scan.scored_by_entries(reservation());
-                    Box::new(|document| pattern.key(document))
-                }
-                (Order::Any, Some(distance)) => {
-                    Box::new(move |document| Ok(distance.key(document)))
-                }
-                _ => {
-                    let rows = scan.take(limit.unwrap_or(usize::MAX));
-                    return rows.map(|row| self.whole(row?)).collect();
-                }
-            };
+        let key_of: Box<KeyOf<'_>> = match (order, filter.distance()) {
+            (Order::By(pattern), _) if !in_order => {
+                scan = scan.scored_by_entries(reservation());
+                Box::new(|document| pattern.key(document))
+            }
+            (Order::Any, Some(distance)) => Box::new(move |document| Ok(distance.key(document))),
+            _ => {
+                let rows = scan.take(limit.unwrap_or(usize::MAX));
+                return rows.map(|row| self.whole(row?)).collect();
+            }
+        };
         let found = scan.map(|row| self.whole(row?));
         sort::sorted(found, &*key_of, limit, reservation())
     }

@@ -236,7 +236,7 @@ fn a_deadline_ends_what_validators_and_rules_evaluate() {
 fn what_a_validator_evaluates_is_within_the_budget() {
     let server = Running::start();
     let mut client = server.client();
-    let ranges = vec![r#"{"$range": [0, 4000000]}"#; 6].join(", ");
+    let ranges = [r#"{"$range": [0, 4000000]}"#; 6].join(", ");
     let large = format!(r#"{{"$ne": [{{"$size": [[{ranges}]]}}, 1]}}"#);
     client.ok("a", &format!(r#"{{"create": "c", "validator": {{"$expr": {large}}}}}"#));
     let answer = client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
