@@ -297,9 +297,7 @@ pub fn check_collection_name(database: &str, name: &str) -> Result<(), Error> {
 /// # Errors
 /// `InvalidNamespace` (73).
 pub fn check_writable(database: &str, name: &str) -> Result<(), Error> {
-    // Users are kept elsewhere: in `admin` this would be taken for what it isn't.
-    let is_plain = name == "system.js" || name == "system.users" && database != "admin";
-    if name.starts_with("system.") && !is_plain {
+    if name.starts_with("system.") && name != "system.js" {
         let message = format!("Invalid system namespace: {database}.{name}");
         return Err(Error::invalid(Code::InvalidNamespace, message));
     }
@@ -326,7 +324,6 @@ mod tests {
         assert!(collection_name("test", Value::Int32(1)).is_err());
         assert!(check_writable("admin", "system.users").is_err());
         assert!(check_writable("test", "system.profile").is_err());
-        assert!(check_writable("test", "system.users").is_ok());
         assert!(check_writable("admin", "system.js").is_ok());
         assert!(check_writable("test", "systems").is_ok());
         assert_eq!(split_namespace("a.b.c").expect("two parts"), ("a", "b.c"));

@@ -285,7 +285,6 @@ fn names_that_are_kept() {
     client.ok("test", r#"{"drop": "system.profile"}"#);
     client.ok("test", r#"{"drop": "system.anything"}"#);
     client.ok("test", r#"{"insert": "system.js", "documents": [{"_id": "f", "value": 1}]}"#);
-    client.ok("test", r#"{"delete": "system.users", "deletes": [{"q": {}, "limit": 0}]}"#);
     assert_eq!(client.code("test", r#"{"drop": "system.js"}"#), 20);
     assert_eq!(client.code("test", r#"{"drop": "system.views"}"#), 73);
     let users = r#"{"delete": "system.users", "deletes": [{"q": {}, "limit": 0}]}"#;
