@@ -8,6 +8,7 @@ use std::thread;
 use frond_db::catalog::IndexSpec;
 use frond_db::{Durability, ErrorKind, FindRequest};
 use frond_doc::document;
+use frond_query::Code;
 use frond_vcs::Repository;
 
 use crate::support::*;
@@ -92,10 +93,18 @@ fn names_lead_to_what_is_there_now() {
     insert(&shop, "things", "[{'n': 0}]");
     let stop = AtomicBool::new(false);
     let number = |database: &frond_db::Database| {
-        let found = database.find("things", &FindRequest::default()).expect("finds");
-        let documents: Vec<_> = found.map(|document| document.expect("reads")).collect();
-        assert_eq!(documents.len(), 1, "the collection is replaced as a whole");
-        documents[0].get("n").and_then(|n| n.as_integer()).expect("a number")
+        loop {
+            let found = database.find("things", &FindRequest::default()).expect("finds");
+            let documents: Result<Vec<_>, _> = found.collect();
+            match documents {
+                Ok(documents) => {
+                    assert_eq!(documents.len(), 1, "the collection is replaced as a whole");
+                    return documents[0].get("n").and_then(|n| n.as_integer()).expect("a number");
+                }
+                // It was replaced meanwhile.
+                Err(error) => assert_eq!(error.code, Code::QueryPlanKilled, "{error}"),
+            }
+        }
     };
     thread::scope(|scope| {
         for _ in 0..3 {
