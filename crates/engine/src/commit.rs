@@ -34,6 +34,7 @@ use std::sync::{Arc, MutexGuard};
 use bytes::Bytes;
 
 use crate::error::EngineError;
+use crate::horizon::DurableEnd;
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
@@ -398,6 +399,8 @@ impl Shared {
         }
         if queue.closed.is_none() && is_synced {
             queue.durable = queue.written;
+            let (segment, offset) = writer.end();
+            self.horizon.move_to(DurableEnd { sequence: queue.durable, segment, offset });
             queue.visible = queue.visible.max(queue.written);
             self.make_visible(queue.visible);
         } else {
@@ -525,6 +528,7 @@ impl Shared {
         drop(queue);
         self.queue_changed.notify_all();
         self.signalled.notify_all();
+        self.horizon.close();
     }
 }
 

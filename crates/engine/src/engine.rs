@@ -10,6 +10,7 @@ use frond_store::{ChunkStore, GcReport};
 use frond_tree::{Tree, TreeFormat};
 
 use crate::background::errors::Failure;
+use crate::changes::Changes;
 use crate::compaction::publish::ROOT_NAME;
 use crate::error::EngineError;
 use crate::fault::Fault;
@@ -319,6 +320,35 @@ impl Engine {
     /// What failed last in the background since the opening.
     pub fn last_failure(&self) -> Option<Failure> {
         self.shared.background_errors.last()
+    }
+
+    /// Whether transactions can tell what they change, and that is kept for a while.
+    pub fn tells(&self) -> bool {
+        self.shared.kept.is_on()
+    }
+
+    /// What transactions told that have their place behind `after`.
+    pub fn changes(&self, after: Sequence) -> Changes {
+        Changes::new(Arc::clone(&self.shared), after)
+    }
+
+    /// The last Sequence that is durable and visible: what those who follow the log see.
+    pub fn horizon(&self) -> Sequence {
+        self.shared.horizon.end().sequence
+    }
+
+    /// Waits until that lies behind `after`, for so long at most; tells whether it does.
+    pub fn await_horizon(&self, after: Sequence, at_most: Duration) -> bool {
+        self.shared.horizon.wait(after, at_most)
+    }
+
+    /// Removes what is kept of the log for those who follow it, after all that a restart needs of
+    /// it has been written elsewhere: nobody reads again what was told before now.
+    ///
+    /// # Errors
+    /// As [`Engine::flush`]; [`EngineError::Store`] if a file can't be removed.
+    pub fn forget_changes(&self) -> Result<(), EngineError> {
+        self.shared.forget_changes()
     }
 
     /// Waits until all that has its place up to `upto` is visible.

@@ -19,6 +19,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod background;
+mod changes;
 mod check;
 mod commit;
 mod compaction;
@@ -29,6 +30,7 @@ mod fault;
 mod fingerprint;
 mod gc;
 mod held_states;
+mod horizon;
 pub mod ids;
 mod image;
 mod log;
@@ -45,10 +47,12 @@ mod space;
 mod state;
 pub mod statistics;
 mod threads;
+mod told;
 pub mod transaction;
 mod write_memory;
 
 pub use background::errors::Failure;
+pub use changes::{Changes, ChangesError, ToldRecord};
 pub use engine::{Engine, EngineCounters};
 pub use error::EngineError;
 pub use fault::Fault;

@@ -1,13 +1,17 @@
 //! The write-ahead log: segments of chained records ([`format`]), one [`writer`], [`recovery`], and
-//! the files of old segments for new ones ([`recycled`]).
+//! the files of old segments for new ones ([`recycled`]). Segments are [`kept`] for who follows the
+//! log ([`follow`]).
 
 pub(crate) mod decode;
+pub(crate) mod follow;
 pub(crate) mod format;
+pub(crate) mod kept;
 pub(crate) mod patch;
 pub(crate) mod record;
 pub(crate) mod recovery;
 pub(crate) mod recycled;
 pub(crate) mod repeat;
+mod segment;
 pub(crate) mod writer;
 
 /// The most that a transaction may hold; what is larger replaces a tree's base.

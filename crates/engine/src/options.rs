@@ -47,8 +47,26 @@ pub struct EngineOptions {
     /// How many threads fold and merge in the background, beside the one that flushes. Without any,
     /// whoever commits flushes and folds first where that is due: for tests that must repeat.
     pub fold_threads: usize,
+    /// How long what transactions tell of their changes can be read from the log, if at all.
+    pub changes: ChangeRetention,
     /// How much of the disk is kept for what gives space back: deletes, drops, collections.
     pub reserve: Reserve,
+}
+
+/// How long, and how much of, the log is kept for those who follow it. Nothing by default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ChangeRetention {
+    /// Segments that ended before so many seconds go.
+    pub seconds: u64,
+    /// They take at most so many bytes, and a tenth of the disk: the oldest go before.
+    pub bytes: u64,
+}
+
+impl ChangeRetention {
+    /// Whether anything is kept.
+    pub fn is_on(self) -> bool {
+        self.seconds > 0 && self.bytes > 0
+    }
 }
 
 impl Default for EngineOptions {
@@ -67,6 +85,7 @@ impl Default for EngineOptions {
             snapshots_bytes_max: 1 << 30,
             writes_bytes_max: WRITES_BYTES_MAX,
             fold_threads: 2,
+            changes: ChangeRetention::default(),
             reserve: Reserve::default(),
         }
     }

@@ -18,9 +18,11 @@ use crate::background::errors::BackgroundErrors;
 use crate::compaction::publish::{ROOT_NAME, swap_root};
 use crate::error::EngineError;
 use crate::fault::FaultCell;
+use crate::horizon::{DurableEnd, Horizon};
 use crate::ids::{Sequence, TreeId};
 use crate::log::decode::{Before, DecodeError, Decoded};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
+use crate::log::kept::{KeptSegments, first_kept};
 use crate::log::recovery::{LogEnd, Replay, replay};
 use crate::log::recycled::RecycledSegments;
 use crate::log::writer::Writer;
@@ -62,10 +64,17 @@ pub(crate) fn open(
     let recycler = Arc::new(Recycler::new(options.memtable_bytes_max));
     let active = Arc::new(Memtable::new(&recycler, pending.all()));
     let mut replayed = Replayed::new(&store, active, &published)?;
-    let end = replay(machine, published.segment, &mut replayed)?;
-    let (parts, publisher) =
-        (replayed.parts, Publisher { root, published, first_segment: published.segment });
-    Ok(assemble(machine, (pending, recycler), options, publisher, parts, &end))
+    let first = published.segment;
+    let first_kept = match options.changes.is_on() {
+        true => first_kept(&*machine.disk, first)?,
+        false => first,
+    };
+    let end = replay(machine, (first_kept, first), &mut replayed)?;
+    let parts = replayed.parts;
+    let segments = (first_kept, first, end.next);
+    let kept = KeptSegments::open(&machine.disk, options.changes, segments, parts.last);
+    let publisher = Publisher { root, published, first_segment: first };
+    Ok(assemble(machine, (pending, recycler, kept), options, publisher, parts, &end))
 }
 
 /// Makes an empty engine: the system tree alone.
@@ -273,14 +282,20 @@ fn lost(sequence: Sequence, error: &EngineError) -> Lost {
 
 fn assemble(
     machine: &Machine,
-    (pending, recycler): (Arc<StoreWithPending>, Arc<Recycler>),
+    (pending, recycler, kept): (Arc<StoreWithPending>, Arc<Recycler>, KeptSegments),
     options: EngineOptions,
     publisher: Publisher,
     parts: ReplayedParts,
     end: &LogEnd,
 ) -> Shared {
     let recycled = Arc::new(RecycledSegments::new(&machine.disk));
-    let writer = Writer::new(machine, &recycled, end.next, end.previous);
+    let writer = Writer::new(machine, &recycled, end.next, end.previous, kept.is_on());
+    let durable = match end.segment_count {
+        0 => (end.next, LogOffset(0)),
+        _ => (SegmentNumber(end.next.0 - 1), end.previous.0),
+    };
+    let (segment, offset) = durable;
+    let horizon = Horizon::new(DurableEnd { sequence: parts.last, segment, offset });
     let active = Arc::clone(&parts.state.active);
     let mut queue = Queue::new(writer, end.next, active, parts.last);
     queue.segment_bytes = end.bytes;
@@ -295,6 +310,8 @@ fn assemble(
         pending,
         options,
         recycled,
+        kept,
+        horizon,
         next_tree_id: AtomicU64::new(parts.next_tree_id),
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),

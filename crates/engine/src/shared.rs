@@ -25,8 +25,10 @@ use crate::background::throttle::Throttle;
 use crate::error::EngineError;
 use crate::fault::FaultCell;
 use crate::fingerprint;
+use crate::horizon::Horizon;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
+use crate::log::kept::KeptSegments;
 use crate::log::recycled::RecycledSegments;
 use crate::options::EngineOptions;
 use crate::overlay::memtable::Memtable;
@@ -54,6 +56,10 @@ pub(crate) struct Shared {
     pub options: EngineOptions,
     /// Files of the log for segments to come.
     pub recycled: Arc<RecycledSegments>,
+    /// Those that are kept for who follows the log.
+    pub kept: KeptSegments,
+    /// How far the log is durable.
+    pub horizon: Horizon,
     /// Disk space that is held back.
     pub space: Space,
     pub local_format: TreeFormat,

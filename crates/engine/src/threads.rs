@@ -139,6 +139,10 @@ fn flush_until_stopped(shared: &Shared) {
             }
             Err(error) => {
                 shared.note_failure("flush", &error);
+                if error.is_full() {
+                    // Whoever follows the log is told that it is gone.
+                    let _ = shared.trim_log_to(0);
+                }
                 shared.signal(|signals| {
                     signals.flush_failure = Some(refusal(&error));
                     signals.flush_failure_count += 1;
@@ -179,6 +183,9 @@ fn sync_until_stopped(shared: &Shared) {
             let now = shared.queue().durable;
             if durable.replace(now) == Some(now) {
                 shared.mark_log();
+            }
+            if let Err(error) = shared.trim_log() {
+                shared.note_failure("trim", &error.into());
             }
             continue;
         }

@@ -18,6 +18,7 @@ pub use crate::log::TRANSACTION_BYTES_MAX;
 use crate::overlay::interleave::Interleave;
 use crate::overlay::run::DELETION_FLAG;
 use crate::queue::conflicts::TransactionStart;
+use crate::told::Told;
 use crate::shared::{Counters, Shared};
 use crate::snapshot::Snapshot;
 use crate::snapshot::cursor::EntryCursor;
@@ -495,9 +496,17 @@ impl Transaction {
         self.room = Mutex::default();
     }
 
-    /// Attaches an opaque event, kept in the log with the transaction.
-    pub fn set_event(&mut self, event: Bytes) {
-        self.own.set_event(event);
+    /// Tells those who follow the log what this transaction changes: undone with its savepoints.
+    /// Only where the engine keeps it ([`Engine::tells`](crate::Engine::tells)).
+    pub fn tell(&mut self, told: Told) {
+        if self.shared.kept.is_on() {
+            self.own.tell(told);
+        }
+    }
+
+    /// What was told so far.
+    pub fn told(&self) -> &[Told] {
+        self.own.told()
     }
 
     /// Marks this point.

@@ -21,6 +21,9 @@ impl Shared {
         if room.has_beside_reserve(self.waiting_bytes()) {
             return Ok(());
         }
+        if self.give_up_kept(self.waiting_bytes())? {
+            return Ok(());
+        }
         self.write_what_waits(room.reserve / WAITING_SHARE)?;
         match self.space.room() {
             Some(room) if room.is_short() => Err(refusal(room).into()),
@@ -40,11 +43,24 @@ impl Shared {
         if !self.space.for_growth(bytes).is_some_and(|room| is_full(&room)) {
             return Ok(());
         }
+        self.give_up_kept(bytes)?;
         self.write_what_waits(0)?;
         match self.space.room().filter(is_full) {
             Some(room) => Err(refusal(room).into()),
             None => Ok(()),
         }
+    }
+
+    /// Gives up all that is kept of the log for who follows it, before anything is refused; tells
+    /// whether there is room for so much beside the reserve then.
+    fn give_up_kept(&self, bytes: u64) -> Result<bool, EngineError> {
+        if self.kept.bytes() == 0 {
+            return Ok(false);
+        }
+        let no_spares = self.recycled.none();
+        let _no_spares = no_spares.map_err(|error| StoreError::io("a spare of the log", error))?;
+        self.trim_log_to(0)?;
+        Ok(self.space.room().is_some_and(|room| room.has_beside_reserve(bytes)))
     }
 
     /// Bytes of memtables that aren't flushed.

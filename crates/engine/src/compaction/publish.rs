@@ -27,6 +27,9 @@ use crate::state::{Base, State, VersionEdit};
 /// The root that names the engine-state chunk.
 pub(crate) const ROOT_NAME: &str = "engine";
 
+/// What is kept of the log takes this part of the disk at most.
+const KEPT_SHARE: u64 = 10;
+
 /// What background work made of one tree.
 pub(crate) struct Outcome {
     /// The tree.
@@ -181,12 +184,41 @@ impl Shared {
             (publisher.first_segment, publisher.published.segment)
         };
         while number < end {
-            let given = self.recycled.give(number);
+            let given = self.kept.take(number, self.now_seconds(), &self.recycled);
             given.map_err(|error| StoreError::io(number.file_name(), error))?;
             number = number.next();
             self.publisher().first_segment = number;
         }
-        Ok(())
+        self.trim_log()
+    }
+
+    /// Gives up what is kept of the log and is too old, or too much.
+    ///
+    /// # Errors
+    /// As `remove_segments`.
+    pub fn trim_log(&self) -> Result<(), StoreError> {
+        let room = self.space.room();
+        let bytes_max = match room {
+            Some(room) if room.is_short() => 0,
+            Some(room) => room.disk / KEPT_SHARE,
+            None => u64::MAX,
+        };
+        self.trim_log_to(bytes_max)
+    }
+
+    /// As `trim_log`, to so many bytes at most.
+    ///
+    /// # Errors
+    /// As `remove_segments`.
+    pub fn trim_log_to(&self, bytes_max: u64) -> Result<(), StoreError> {
+        let end = self.horizon.end();
+        let end = (end.segment, end.sequence);
+        let trimmed = self.kept.trim(self.now_seconds(), bytes_max, end, &self.recycled);
+        trimmed.map_err(|error| StoreError::io("a segment of the log that was kept", error))
+    }
+
+    fn now_seconds(&self) -> u64 {
+        u64::try_from(self.machine.clock.now_micros() / 1_000_000).unwrap_or(0)
     }
 }
 

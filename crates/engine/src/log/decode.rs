@@ -17,6 +17,7 @@ use super::record::{
 use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::TRANSACTION_BYTES_MAX;
+use crate::told::{self, ToldEvent};
 
 /// What was there before the transaction of a record.
 pub(crate) trait Before {
@@ -143,6 +144,55 @@ pub(crate) fn patched_keys(
         }
     }
     Ok(())
+}
+
+/// What a payload tells: [`crate::told`].
+///
+/// # Errors
+/// Says what of the bytes is no record.
+pub(crate) fn told(payload: &Bytes) -> Result<Vec<ToldEvent>, &'static str> {
+    let mut reader = Reader::new(payload.clone());
+    reader.u64()?;
+    reader.bases()?;
+    let mut values: Vec<Option<Bytes>> = Vec::new();
+    for _ in 0..reader.u32()? {
+        reader.u64()?;
+        for _ in 0..reader.u32()? {
+            reader.bytes()?;
+            values.push(match reader.u8()? {
+                TAG_DELETION => None,
+                TAG_PATCHED => {
+                    reader.u8()?;
+                    reader.patch()?;
+                    None
+                }
+                TAG_REPEATED => inline(reader.repeated(payload)?),
+                tag => inline(reader.value_of(tag)?),
+            });
+        }
+    }
+    for _ in 0..reader.u32()? {
+        match reader.u8()? {
+            TAG_WHOLE_CHUNK => drop(reader.bytes()?),
+            TAG_PATCHED_CHUNK => {
+                reader.take(2 * size_of::<ChunkHash>())?;
+                reader.patch()?;
+            }
+            _ => return Err("an unknown tag of a chunk"),
+        }
+    }
+    match reader.u8()? {
+        TAG_NO_EVENT => Ok(Vec::new()),
+        TAG_EVENT => told::decode(&reader.bytes()?, &values),
+        _ => Err("an unknown tag of an event"),
+    }
+}
+
+fn inline(value: Value) -> Option<Bytes> {
+    match value.content {
+        Content::Inline(bytes) => Some(bytes),
+        Content::Chunk { .. } | Content::Sequence { .. } => None,
+    }
 }
 
 impl Record {

@@ -24,8 +24,8 @@ const NAME_PREFIX: &str = "log-";
 
 const OFFSET_WRITE_VERSION: usize = MAGIC.len();
 const OFFSET_READ_VERSION: usize = OFFSET_WRITE_VERSION + size_of::<u16>();
-const OFFSET_HEADER_ZERO: usize = OFFSET_READ_VERSION + size_of::<u16>();
-const OFFSET_NUMBER: usize = OFFSET_HEADER_ZERO + size_of::<u32>();
+const OFFSET_FLAGS: usize = OFFSET_READ_VERSION + size_of::<u16>();
+const OFFSET_NUMBER: usize = OFFSET_FLAGS + size_of::<u32>();
 const OFFSET_NONCE: usize = OFFSET_NUMBER + size_of::<u64>();
 const OFFSET_PREVIOUS_BYTES: usize = OFFSET_NONCE + size_of::<u64>();
 const OFFSET_PREVIOUS_CHAIN: usize = OFFSET_PREVIOUS_BYTES + size_of::<u64>();
@@ -45,6 +45,9 @@ const OFFSET_RECORD_ZERO: usize = OFFSET_RECORD_VERSION + size_of::<u16>();
 /// Bytes of a record's header.
 pub(crate) const RECORD_HEADER_BYTES: usize = OFFSET_RECORD_ZERO + size_of::<u16>();
 const _: () = assert!(RECORD_HEADER_BYTES == 48); // Stored: change only with a new version.
+
+/// Stored: a flag of a segment whose transactions tell what they change.
+const FLAG_TELLS: u32 = 1;
 
 /// Records begin at multiples of this; the gap is filled with zeros.
 pub(crate) const RECORD_ALIGNMENT: usize = 8;
@@ -92,6 +95,8 @@ pub(crate) struct SegmentHeader {
     pub previous_end: LogOffset,
     /// The chain at its end.
     pub previous_chain: Chain,
+    /// Whether its transactions tell what they change (`crate::told`).
+    pub tells: bool,
 }
 
 impl SegmentHeader {
@@ -101,6 +106,8 @@ impl SegmentHeader {
         put(&mut bytes, 0, &MAGIC);
         put(&mut bytes, OFFSET_WRITE_VERSION, &VERSION.to_le_bytes());
         put(&mut bytes, OFFSET_READ_VERSION, &VERSION.to_le_bytes());
+        let flags = if self.tells { FLAG_TELLS } else { 0 };
+        put(&mut bytes, OFFSET_FLAGS, &flags.to_le_bytes());
         put(&mut bytes, OFFSET_NUMBER, &self.number.0.to_le_bytes());
         put(&mut bytes, OFFSET_NONCE, &self.nonce.to_le_bytes());
         put(&mut bytes, OFFSET_PREVIOUS_BYTES, &self.previous_end.0.to_le_bytes());
@@ -128,7 +135,8 @@ impl SegmentHeader {
         if !checksum_holds(checksum, xxh3_64(&bytes[..OFFSET_HEADER_CHECKSUM])) {
             return Err(damaged("the header's checksum is wrong"));
         }
-        if get_u64(bytes, OFFSET_NUMBER) != number.0 || get_u32(bytes, OFFSET_HEADER_ZERO) != 0 {
+        let flags = get_u32(bytes, OFFSET_FLAGS);
+        if get_u64(bytes, OFFSET_NUMBER) != number.0 || flags & !FLAG_TELLS != 0 {
             return Err(damaged("the header of another segment"));
         }
         let header = SegmentHeader {
@@ -136,6 +144,7 @@ impl SegmentHeader {
             nonce: get_u64(bytes, OFFSET_NONCE),
             previous_end: LogOffset(get_u64(bytes, OFFSET_PREVIOUS_BYTES)),
             previous_chain: Chain(get_u64(bytes, OFFSET_PREVIOUS_CHAIN)),
+            tells: flags & FLAG_TELLS != 0,
         };
         Ok((header, Chain(checksum)))
     }
@@ -259,6 +268,7 @@ mod tests {
         nonce: 0x1122_3344_5566_7788,
         previous_end: LogOffset(136),
         previous_chain: Chain(42),
+        tells: false,
     };
 
     const RECORD: RecordHeader = RecordHeader {
@@ -282,6 +292,9 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_segment_header_is_found() {
+        let telling = SegmentHeader { tells: true, ..HEADER };
+        let (bytes, chain) = telling.encode();
+        assert_eq!(SegmentHeader::decode(&bytes, HEADER.number).unwrap(), (telling, chain));
         let (bytes, chain) = HEADER.encode();
         assert_eq!(SegmentHeader::decode(&bytes, HEADER.number).unwrap(), (HEADER, chain));
         for bit in 0..SEGMENT_HEADER_BYTES * 8 {

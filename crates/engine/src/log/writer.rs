@@ -95,6 +95,8 @@ pub(crate) struct Writer {
     next: SegmentNumber,
     /// Where the segment before the open one ended, or the last segment if none is open.
     previous: (LogOffset, Chain),
+    /// Whether transactions tell what they change.
+    tells: bool,
     counters: WriterCounters,
     /// For the next write.
     buffer: Vec<u8>,
@@ -122,6 +124,7 @@ impl Writer {
         recycled: &Arc<RecycledSegments>,
         next: SegmentNumber,
         previous: (LogOffset, Chain),
+        tells: bool,
     ) -> Writer {
         Writer {
             recycled: Arc::clone(recycled),
@@ -129,6 +132,7 @@ impl Writer {
             open: None,
             next,
             previous,
+            tells,
             counters: WriterCounters::default(),
             buffer: Vec::new(),
         }
@@ -137,6 +141,14 @@ impl Writer {
     /// What the writer has done.
     pub fn counters(&self) -> WriterCounters {
         self.counters
+    }
+
+    /// Where the log ends: the segment, and the place in it.
+    pub fn end(&self) -> (SegmentNumber, LogOffset) {
+        match &self.open {
+            Some(open) => (open.header.number, open.end),
+            None => (self.next, LogOffset(0)),
+        }
     }
 
     /// Writes all of `records`, in their order, with one write for each segment.
@@ -212,6 +224,7 @@ impl Writer {
             nonce: u64::from_le_bytes(nonce),
             previous_end: self.previous.0,
             previous_chain: self.previous.1,
+            tells: self.tells,
         };
         let (bytes, chain) = header.encode();
         let name = number.file_name();

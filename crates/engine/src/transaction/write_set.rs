@@ -1,6 +1,6 @@
 //! What a transaction has written so far, and how to take it back to a savepoint.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque, btree_map};
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -12,7 +12,11 @@ use crate::ids::TreeId;
 use crate::log::record::Record;
 use crate::overlay::interleave::Source;
 use crate::overlay::memtable::entry_bytes;
+<<<<<<< HEAD:crates/engine/src/transaction/write_set.rs
 use crate::transaction::difference::Difference;
+=======
+use crate::told::{self, Told, ToldContent};
+>>>>>>> 8182d5ba (engine: transactions tell what they change, and the log is kept for who follows it):crates/engine/src/write_set.rs
 
 type TreeWrites = BTreeMap<Bytes, StagedWrite>;
 
@@ -40,7 +44,8 @@ pub(crate) struct WriteSet {
     /// Whether a tree got a base whose chunks may not be durable.
     has_unsynced_base: bool,
     chunks: BTreeMap<ChunkHash, Chunk>,
-    event: Option<Bytes>,
+    /// What it tells, in order.
+    told: Vec<Told>,
     /// Whether a value was written that refers to chunks.
     has_references: bool,
     /// How to undo each change since the first savepoint, which begins the list.
@@ -54,7 +59,7 @@ enum Undo {
     Write { tree: TreeId, key: Bytes, old: Option<StagedWrite> },
     Base { tree: TreeId, old: Option<Option<Tree>>, writes: Option<TreeWrites> },
     Chunk(ChunkHash),
-    Event(Option<Bytes>),
+    Told,
 }
 
 impl WriteSet {
@@ -68,7 +73,7 @@ impl WriteSet {
         self.writes.is_empty()
             && self.bases.is_empty()
             && self.chunks.is_empty()
-            && self.event.is_none()
+            && self.told.is_empty()
     }
 
     /// The base that the transaction gave the tree; `Some(None)` if it dropped it.
@@ -189,12 +194,16 @@ impl WriteSet {
         }
     }
 
-    /// Attaches the event.
-    pub fn set_event(&mut self, event: Bytes) {
-        self.bytes += event.len() as u64;
-        let old = self.event.replace(event);
-        self.bytes -= event_bytes(&old);
-        self.note(Undo::Event(old));
+    /// Tells something.
+    pub fn tell(&mut self, told: Told) {
+        self.bytes += told.bytes();
+        self.told.push(told);
+        self.note(Undo::Told);
+    }
+
+    /// What was told so far.
+    pub fn told(&self) -> &[Told] {
+        &self.told
     }
 
     /// Marks this point: the count of changes that can be undone.
@@ -229,10 +238,8 @@ impl WriteSet {
                     let chunk = self.chunks.remove(&hash);
                     self.bytes -= chunk.map_or(0, |chunk| chunk.encoded().len() as u64);
                 }
-                Some(Undo::Event(old)) => {
-                    self.bytes += event_bytes(&old);
-                    self.bytes -= event_bytes(&self.event);
-                    self.event = old;
+                Some(Undo::Told) => {
+                    self.bytes -= self.told.pop().map_or(0, |told| told.bytes());
                 }
                 None => return,
             }
@@ -317,12 +324,13 @@ impl WriteSet {
     }
 
     /// Turns the writes into what the log and the memtable take.
-    pub fn into_record(self, next_tree_id: u64) -> Record {
+    pub fn into_record(mut self, next_tree_id: u64) -> Record {
+        let told = std::mem::take(&mut self.told);
+        let mut wanted = self.told_values(&told);
         let mut record = Record {
             next_tree_id,
             bases: self.bases.into_iter().collect(),
             chunks: self.chunks.into_values().collect(),
-            event: self.event,
             ..Record::default()
         };
         let mut position = 0;
@@ -330,7 +338,9 @@ impl WriteSet {
         for (tree, writes) in self.writes.into_iter().filter(|(_, writes)| !writes.is_empty()) {
             let mut entries: Vec<OverlayEntry> = Vec::with_capacity(writes.len());
             for (key, StagedWrite { value, difference }) in writes {
-                if let Some(difference) = difference {
+                let is_told = !wanted.is_empty() && wanted.place(tree, &key, position);
+                // What is told is read where nobody has what was there before.
+                if let Some(difference) = difference.filter(|_| !is_told) {
                     let Difference { value, chunks } = *difference;
                     record.patches.values.extend(value.map(|patch| (position, patch)));
                     record.patches.chunks.extend(chunks);
@@ -341,12 +351,54 @@ impl WriteSet {
             record.writes.push((tree, entries));
         }
         record.find_repeats();
+        if !told.is_empty() {
+            record.event = Some(told::encode(&told, |number| wanted.position_of(number)));
+        }
         record
+    }
+
+    /// The values that are told and that the record has, as they were told.
+    fn told_values(&self, told: &[Told]) -> ToldValues {
+        let mut wanted = ToldValues::default();
+        for (number, one) in told.iter().enumerate() {
+            let ToldContent::Written { tree, key, content } = &one.content else { continue };
+            let written = self.writes.get(tree).and_then(|writes| writes.get(key));
+            let value = written.and_then(|written| written.value.as_ref());
+            if let Some(Value { content: Content::Inline(last), .. }) = value
+                && last == content
+            {
+                wanted.numbers.entry((*tree, key.clone())).or_default().push(number);
+            }
+        }
+        wanted
     }
 }
 
-fn event_bytes(event: &Option<Bytes>) -> u64 {
-    event.as_ref().map_or(0, |event| event.len() as u64)
+/// Where in a record the values stand that are told.
+#[derive(Default)]
+struct ToldValues {
+    /// By the entry: which of what is told names it.
+    numbers: HashMap<(TreeId, Bytes), Vec<usize>>,
+    /// By the number of what is told: the entry's position.
+    positions: HashMap<usize, u32>,
+}
+
+impl ToldValues {
+    fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// Notes where an entry stands; tells whether it is wanted.
+    fn place(&mut self, tree: TreeId, key: &Bytes, position: usize) -> bool {
+        let Some(numbers) = self.numbers.get(&(tree, key.clone())) else { return false };
+        let position = u32::try_from(position).expect("a transaction's limit is below 4 GiB");
+        self.positions.extend(numbers.iter().map(|number| (*number, position)));
+        true
+    }
+
+    fn position_of(&self, number: usize) -> Option<u32> {
+        self.positions.get(&number).copied()
+    }
 }
 
 fn writes_bytes(writes: &TreeWrites) -> u64 {
@@ -381,6 +433,11 @@ mod tests {
 
     use super::*;
 
+    fn tells(head: &'static str) -> Told {
+        let (scope, head) = (Bytes::from("scope"), Bytes::from(head));
+        Told { scope, head, content: ToldContent::None }
+    }
+
     fn whole(value: Option<Value>) -> StagedWrite {
         StagedWrite { value, difference: None }
     }
@@ -390,12 +447,12 @@ mod tests {
         let mut own = WriteSet::default();
         let key = || Bytes::from("key");
         own.write(TreeId(2), key(), whole(Some(Value::inline("old"))));
-        own.set_event(Bytes::from("old event"));
+        own.tell(tells("old event"));
         let before = own.bytes();
         let savepoint = own.savepoint();
         own.write(TreeId(2), key(), whole(None));
         own.write(TreeId(3), key(), whole(Some(Value::inline("new"))));
-        own.set_event(Bytes::from("event"));
+        own.tell(tells("event"));
         own.put_chunk(&Chunk::new(ChunkKind::Blob, &[], b"chunk"));
         own.set_base(TreeId(2), None);
         own.set_base(TreeId(3), None);
@@ -404,7 +461,9 @@ mod tests {
         let record = own.into_record(9);
         assert_eq!(record.writes, [(TreeId(2), vec![(key(), Some(Value::inline("old")))])]);
         assert_eq!((record.bases.len(), record.chunks.len()), (0, 0));
-        assert_eq!(record.event.as_deref(), Some(&b"old event"[..]));
+        let told = told::decode(&record.event.expect("it tells"), &[None]).unwrap();
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].head, "old event");
     }
 
     #[test]

@@ -274,7 +274,7 @@ fn a_transaction_reads_its_own_writes_and_goes_back_to_savepoints() {
 }
 
 #[test]
-fn chunks_and_events_travel_in_the_log() {
+fn chunks_travel_in_the_log() {
     let disk = SimDisk::new(5);
     let engine = open(&disk, quiet()).unwrap();
     let chunk = Chunk::new(ChunkKind::Blob, &[], b"pending in a transaction");
@@ -283,7 +283,6 @@ fn chunks_and_events_travel_in_the_log() {
     let mut transaction = engine.begin();
     transaction.put_chunks(std::slice::from_ref(&chunk));
     transaction.put(TreeId::SYSTEM, Bytes::from("k"), value.clone()).unwrap();
-    transaction.set_event(Bytes::from("event"));
     transaction.commit(Durability::Synced).unwrap();
     assert_eq!(engine.snapshot().read(&value).unwrap(), "pending in a transaction");
 

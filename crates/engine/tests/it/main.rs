@@ -17,5 +17,6 @@ mod recycling;
 mod rig;
 mod rot;
 mod single_entries;
+mod told;
 mod trouble;
 mod unchanged;

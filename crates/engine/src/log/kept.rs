@@ -1,0 +1,244 @@
+//! Segments whose contents are published, kept for those who follow the log.
+//!
+//! *Invariants*
+//! 1. The segments from `first` on are on the disk, and their transactions told what they changed.
+//!    A number without a file is that of a segment that never took a record.
+//! 2. Everything above the *floor* is in them. The floor rises before a file goes: who meets a file
+//!    that isn't the segment's any more finds the floor above itself.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use frond_store::StoreError;
+use frond_store::io::Disk;
+
+use super::format::SegmentNumber;
+use super::recycled::RecycledSegments;
+use super::segment::Segment;
+use crate::ids::Sequence;
+use crate::options::ChangeRetention;
+
+/// See the module.
+pub(crate) struct KeptSegments {
+    disk: Arc<dyn Disk>,
+    retention: ChangeRetention,
+    state: Mutex<State>,
+}
+
+struct State {
+    kept: VecDeque<Kept>,
+    bytes: u64,
+    /// The oldest segment that may be read.
+    first: SegmentNumber,
+    /// Everything above is readable.
+    floor: Sequence,
+}
+
+struct Kept {
+    number: SegmentNumber,
+    bytes: u64,
+    /// When its last transaction was at the latest, in seconds since 1970.
+    ended: u64,
+}
+
+/// The first of the segments below `first` that can be kept: all from it on tell.
+///
+/// # Errors
+/// What the disk says when it is listed.
+pub(crate) fn first_kept(
+    disk: &dyn Disk,
+    first: SegmentNumber,
+) -> Result<SegmentNumber, StoreError> {
+    let names = disk.list().map_err(|error| StoreError::io("the directory", error))?;
+    let numbers = names.iter().filter_map(|name| SegmentNumber::of_file_name(name));
+    let mut numbers: Vec<SegmentNumber> = numbers.filter(|number| *number < first).collect();
+    numbers.sort_by(|left, right| right.cmp(left));
+    let telling = numbers.into_iter().take_while(|number| tells(disk, *number));
+    Ok(telling.last().unwrap_or(first))
+}
+
+/// Whether a segment is readable as one that tells.
+fn tells(disk: &dyn Disk, number: SegmentNumber) -> bool {
+    let header = Segment::open(disk, number).and_then(|mut segment| segment.read_header());
+    header.is_ok_and(|header| header.tells)
+}
+
+/// The Sequence of a segment's first record; `None` if it has none, or isn't there.
+fn first_sequence(disk: &dyn Disk, number: SegmentNumber) -> Option<Sequence> {
+    let mut segment = Segment::open(disk, number).ok()?;
+    segment.read_header().ok()?;
+    segment.first_sequence().ok().flatten()
+}
+
+impl KeptSegments {
+    /// What an opening found: published segments from `first_kept` on, those that a restart needs
+    /// from `first_live` to before `next`, which comes. The last Sequence found is `last`.
+    pub fn open(
+        disk: &Arc<dyn Disk>,
+        retention: ChangeRetention,
+        (first_kept, first_live, next): (SegmentNumber, SegmentNumber, SegmentNumber),
+        last: Sequence,
+    ) -> KeptSegments {
+        let mut state = State { kept: VecDeque::new(), bytes: 0, first: next, floor: last };
+        if retention.is_on() {
+            let mut number = next;
+            while first_kept < number {
+                let before = SegmentNumber(number.0 - 1);
+                if exists(&**disk, before) && !tells(&**disk, before) {
+                    break;
+                }
+                number = before;
+            }
+            if number < next {
+                state.first = number;
+                state.floor = match number {
+                    // Nothing was ever before it.
+                    SegmentNumber(1) => Sequence::ZERO,
+                    _ => floor_of(&**disk, number, next, last),
+                };
+            }
+            let mut kept = number;
+            while kept < first_live {
+                if !exists(&**disk, kept) {
+                    kept = kept.next();
+                    continue;
+                }
+                let bytes = file_bytes(&**disk, kept);
+                let ended = floor_of(&**disk, kept.next(), next, last).0 >> 32;
+                state.bytes += bytes;
+                state.kept.push_back(Kept { number: kept, bytes, ended });
+                kept = kept.next();
+            }
+        }
+        KeptSegments { disk: Arc::clone(disk), retention, state: Mutex::new(state) }
+    }
+
+    /// Whether anything is kept, and transactions tell what they change.
+    pub fn is_on(&self) -> bool {
+        self.retention.is_on()
+    }
+
+    /// The oldest segment that may be read, and the Sequence above which everything is there.
+    pub fn floor(&self) -> (SegmentNumber, Sequence) {
+        let state = self.state();
+        (state.first, state.floor)
+    }
+
+    /// Bytes of what is kept for nothing else.
+    pub fn bytes(&self) -> u64 {
+        self.state().bytes
+    }
+
+    /// Takes a segment that no opening needs any more, at this second.
+    ///
+    /// # Errors
+    /// What the disk says when a file is given to `recycled`.
+    pub fn take(
+        &self,
+        number: SegmentNumber,
+        now_seconds: u64,
+        recycled: &RecycledSegments,
+    ) -> io::Result<()> {
+        let mut state = self.state();
+        if !self.retention.is_on() || number < state.first {
+            return recycled.give(number);
+        }
+        if exists(&*self.disk, number) {
+            let bytes = file_bytes(&*self.disk, number);
+            state.bytes += bytes;
+            state.kept.push_back(Kept { number, bytes, ended: now_seconds });
+        }
+        Ok(())
+    }
+
+    /// Gives up what is older than it is to be kept at this second, or more than it and `bytes_max`
+    /// allow: the oldest first. `end` is where the log is durable.
+    ///
+    /// # Errors
+    /// As [`KeptSegments::take`].
+    pub fn trim(
+        &self,
+        now_seconds: u64,
+        bytes_max: u64,
+        end: (SegmentNumber, Sequence),
+        recycled: &RecycledSegments,
+    ) -> io::Result<()> {
+        let bytes_max = bytes_max.min(self.retention.bytes);
+        let mut state = self.state();
+        while let Some(oldest) = state.kept.front() {
+            let age = now_seconds.saturating_sub(oldest.ended);
+            if state.bytes <= bytes_max && age < self.retention.seconds {
+                return Ok(());
+            }
+            self.give_up_oldest(&mut state, end, recycled)?;
+        }
+        Ok(())
+    }
+
+    fn give_up_oldest(
+        &self,
+        state: &mut State,
+        end: (SegmentNumber, Sequence),
+        recycled: &RecycledSegments,
+    ) -> io::Result<()> {
+        let Some(oldest) = state.kept.pop_front() else { return Ok(()) };
+        state.bytes -= oldest.bytes;
+        state.first = oldest.number.next();
+        let floor = floor_of(&*self.disk, state.first, end.0.next(), end.1);
+        state.floor = state.floor.max(floor.min(end.1));
+        recycled.give(oldest.number)
+    }
+
+    /// Removes all that is kept, and lets nobody read what comes before `end`.
+    ///
+    /// # Errors
+    /// What the disk says when a file is removed; the others are gone.
+    pub fn forget(&self, end: (SegmentNumber, Sequence)) -> io::Result<()> {
+        let mut state = self.state();
+        state.floor = state.floor.max(end.1);
+        state.first = state.first.max(end.0);
+        state.bytes = 0;
+        let mut removed = Ok(());
+        let kept = std::mem::take(&mut state.kept);
+        if let Some(last) = kept.back() {
+            state.first = state.first.max(last.number.next());
+        }
+        for kept in kept {
+            match self.disk.remove(&kept.number.file_name()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => removed = Err(error),
+                _ => {}
+            }
+        }
+        removed
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while the lock is held")
+    }
+}
+
+/// What comes before the first record of the segments from `number` to before `next`; `last` where
+/// they have none.
+fn floor_of(
+    disk: &dyn Disk,
+    mut number: SegmentNumber,
+    next: SegmentNumber,
+    last: Sequence,
+) -> Sequence {
+    while number < next {
+        if let Some(first) = first_sequence(disk, number) {
+            return first.preceding();
+        }
+        number = number.next();
+    }
+    last
+}
+
+fn exists(disk: &dyn Disk, number: SegmentNumber) -> bool {
+    !matches!(disk.open(&number.file_name()), Err(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+fn file_bytes(disk: &dyn Disk, number: SegmentNumber) -> u64 {
+    disk.open(&number.file_name()).and_then(|file| file.bytes()).unwrap_or(0)
+}

@@ -1,0 +1,216 @@
+//! A segment of the log that is read, by an opening or by who follows the log.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_store::StoreError;
+use frond_store::field::checksum_holds;
+use frond_store::io::{Disk, DiskFile};
+
+use super::format::{
+    Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
+    SegmentHeader, SegmentNumber, VERSION, damaged, encode_mark, payload_checksum,
+};
+use crate::ids::Sequence;
+
+/// Bytes read at once.
+const WINDOW_BYTES: u64 = 1 << 20;
+/// Payloads that are announced together.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A segment that is being read.
+pub(super) struct Segment {
+    pub number: SegmentNumber,
+    file: Arc<dyn DiskFile>,
+    /// The file's length, or less: nothing beyond is read.
+    bytes: u64,
+    /// The end of what was read and is right.
+    pub end: u64,
+    pub chain: Chain,
+    /// Where its header says that the segment before it ended.
+    pub previous: (LogOffset, Chain),
+    nonce: u64,
+    /// What a record said to be durable.
+    synced: u64,
+    window: Bytes,
+    window_offset: u64,
+}
+
+impl Segment {
+    pub fn open(disk: &dyn Disk, number: SegmentNumber) -> Result<Segment, StoreError> {
+        let file = io(number, disk.open(&number.file_name()))?;
+        let bytes = io(number, file.bytes())?;
+        Ok(Segment {
+            number,
+            file,
+            bytes,
+            end: 0,
+            chain: Chain::default(),
+            previous: Default::default(),
+            nonce: 0,
+            synced: SEGMENT_HEADER_BYTES as u64,
+            window: Bytes::new(),
+            window_offset: 0,
+        })
+    }
+
+    pub fn read_header(&mut self) -> Result<SegmentHeader, StoreError> {
+        let Some(bytes) = self.read_array(0)? else {
+            return Err(damaged(self.number, LogOffset(0), "shorter than a segment's header"));
+        };
+        let (header, chain) = SegmentHeader::decode(&bytes, self.number)?;
+        self.chain = chain;
+        self.nonce = header.nonce;
+        self.previous = (header.previous_end, header.previous_chain);
+        self.end = SEGMENT_HEADER_BYTES as u64;
+        Ok(header)
+    }
+
+    /// The Sequence of the first record, whose header was read alone; `None` if there is none.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn first_sequence(&mut self) -> Result<Option<Sequence>, StoreError> {
+        let header = self.read_array::<RECORD_HEADER_BYTES>(SEGMENT_HEADER_BYTES as u64)?;
+        let decoded = header.and_then(|bytes| RecordHeader::decode(&bytes, self.nonce));
+        let first = decoded.filter(|(header, _)| header.previous == self.chain);
+        Ok(first.map(|(header, _)| header.sequence))
+    }
+
+    /// The file's length now.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn file_bytes(&self) -> Result<u64, StoreError> {
+        io(self.number, self.file.bytes())
+    }
+
+    /// Reads no further than up to `bytes`, and again what was read ahead: it may be written by now.
+    pub fn limit_to(&mut self, bytes: u64) {
+        if self.bytes != bytes {
+            self.bytes = bytes;
+            self.forget_window();
+        }
+    }
+
+    /// Reads again what was read ahead.
+    pub fn forget_window(&mut self) {
+        self.window = Bytes::new();
+        self.window_offset = 0;
+    }
+
+    /// Goes on behind a record that was read.
+    pub fn pass(&mut self, header: &RecordHeader, chain: Chain) {
+        self.synced = header.synced.0;
+        self.chain = chain;
+        self.end += header.record_bytes();
+    }
+
+    /// Reads some records, as `read_records`; none is left where there are none.
+    pub fn read_some(
+        &mut self,
+        last_sequence: &mut Sequence,
+    ) -> Result<Vec<(LogOffset, Sequence, Bytes)>, StoreError> {
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while bytes < BATCH_BYTES
+            && let Some((header, chain, payload)) = self.read_record()?
+        {
+            let offset = LogOffset(self.end);
+            if header.version != VERSION {
+                let (file, found) = (self.number.file_name(), header.version);
+                return Err(StoreError::Version { file, found, readable: VERSION });
+            }
+            if header.sequence <= *last_sequence {
+                return Err(damaged(self.number, offset, "a record goes back in time"));
+            }
+            *last_sequence = header.sequence;
+            self.pass(&header, chain);
+            bytes += payload.len();
+            records.push((offset, header.sequence, payload));
+        }
+        Ok(records)
+    }
+
+    /// Reads the record at `end`, if a whole one stands there and continues the chain.
+    pub fn read_record(&mut self) -> Result<Option<(RecordHeader, Chain, Bytes)>, StoreError> {
+        let offset = self.end;
+        let Some(bytes) = self.read_array::<RECORD_HEADER_BYTES>(offset)? else { return Ok(None) };
+        let Some((header, chain)) = RecordHeader::decode(&bytes, self.nonce) else {
+            return Ok(None);
+        };
+        let fits = offset + header.record_bytes() <= self.bytes;
+        if header.previous != self.chain || !fits {
+            return Ok(None);
+        }
+        let body_bytes = header.record_bytes() - RECORD_HEADER_BYTES as u64;
+        let Some(body) = self.read(offset + RECORD_HEADER_BYTES as u64, body_bytes)? else {
+            return Ok(None);
+        };
+        let payload = body.slice(..header.payload_bytes as usize);
+        let gap_is_zero = body[payload.len()..].iter().all(|byte| *byte == 0);
+        let right = checksum_holds(header.payload_checksum, payload_checksum(&payload));
+        Ok((gap_is_zero && right).then_some((header, chain, payload)))
+    }
+
+    /// Cuts what is torn and makes the rest durable.
+    pub fn make_durable(&mut self) -> Result<(), StoreError> {
+        if self.end < self.bytes {
+            self.check_torn()?;
+            io(self.number, self.file.set_bytes(self.end))?;
+            self.bytes = self.end;
+        }
+        let unsynced = self.read(self.synced, self.end.saturating_sub(self.synced))?;
+        if let Some(unsynced) = unsynced.filter(|bytes| !bytes.is_empty()) {
+            io(self.number, self.file.write_all_at(self.synced, &unsynced))?;
+        }
+        io(self.number, self.file.sync())?;
+        // No record may ever follow in this segment. Like any mark, it is not needed.
+        let _ = self.file.write_all_at(self.end, &encode_mark(LogOffset(self.end), self.nonce));
+        Ok(())
+    }
+
+    /// Fails if what follows `end` was synced once: then it is not a torn tail.
+    pub fn check_torn(&mut self) -> Result<(), StoreError> {
+        let broken = self.end;
+        let mut offset = broken;
+        while let Some(bytes) = self.read_array::<RECORD_HEADER_BYTES>(offset)? {
+            let header = RecordHeader::decode(&bytes, self.nonce);
+            if header.is_some_and(|(header, _)| header.synced.0 > broken) {
+                let what = "a record is broken that was durable when a later one was written";
+                return Err(damaged(self.number, LogOffset(broken), what));
+            }
+            offset += RECORD_ALIGNMENT as u64;
+        }
+        Ok(())
+    }
+
+    fn read_array<const BYTES: usize>(
+        &mut self,
+        offset: u64,
+    ) -> Result<Option<[u8; BYTES]>, StoreError> {
+        let bytes = self.read(offset, BYTES as u64)?;
+        Ok(bytes.and_then(|bytes| bytes[..].try_into().ok()))
+    }
+
+    /// Reads `bytes` bytes, or `None` if the file is shorter.
+    fn read(&mut self, offset: u64, bytes: u64) -> Result<Option<Bytes>, StoreError> {
+        let Some(end) = offset.checked_add(bytes).filter(|end| *end <= self.bytes) else {
+            return Ok(None);
+        };
+        let window_end = self.window_offset + self.window.len() as u64;
+        if offset < self.window_offset || window_end < end {
+            let count = bytes.max(WINDOW_BYTES).min(self.bytes - offset);
+            let mut window = vec![0; usize::try_from(count).expect("a segment fits in memory")];
+            io(self.number, self.file.read_exact_at(offset, &mut window))?;
+            self.window = window.into();
+            self.window_offset = offset;
+        }
+        let start = usize::try_from(offset - self.window_offset).expect("within the window");
+        let count = usize::try_from(bytes).expect("within the window");
+        Ok(Some(self.window.slice(start..start + count)))
+    }
+}
+
+pub(super) fn io<T>(number: SegmentNumber, result: std::io::Result<T>) -> Result<T, StoreError> {
+    result.map_err(|error| StoreError::io(number.file_name(), error))
+}

@@ -1,0 +1,186 @@
+//! What transactions tell those who follow the log: which changes they are, in their order.
+//!
+//! The engine doesn't know what is told; it only spares the log a second copy of a value that the
+//! transaction writes anyway. The bytes are docs/format/log.md's "event".
+
+use bytes::Bytes;
+
+use crate::ids::TreeId;
+
+/// One thing that a transaction tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// What many in a row have in common: it is stored once for them.
+    pub scope: Bytes,
+    /// What is told.
+    pub head: Bytes,
+    /// Bytes that belong to it.
+    pub content: ToldContent,
+}
+
+/// Bytes that belong to what is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ToldContent {
+    /// None.
+    None,
+    /// These.
+    Whole(Bytes),
+    /// The inline value that the transaction has just given this key: if it gives it no other, the
+    /// log has it once.
+    Written {
+        /// The key's tree.
+        tree: TreeId,
+        /// The key.
+        key: Bytes,
+        /// The value's content.
+        content: Bytes,
+    },
+}
+
+/// What was told, as it is read back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToldEvent {
+    /// As [`Told::scope`].
+    pub scope: Bytes,
+    /// As [`Told::head`].
+    pub head: Bytes,
+    /// The bytes that belong to it.
+    pub content: Option<Bytes>,
+}
+
+/// Stored: never renumber.
+const CONTENT_NONE: u8 = 0;
+const CONTENT_WHOLE: u8 = 1;
+const CONTENT_WRITTEN: u8 = 2;
+const CONTENT_MASK: u8 = 3;
+/// Stored: the scope is that of the one before.
+const SAME_SCOPE: u8 = 4;
+
+impl Told {
+    /// About how much memory, and how much of the log, it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let content = match &self.content {
+            ToldContent::None | ToldContent::Written { .. } => 0,
+            ToldContent::Whole(content) => content.len(),
+        };
+        (self.head.len() + content + 16) as u64
+    }
+}
+
+/// The event of a record; `position_of` tells where among all its entries a value stands that the
+/// record has once.
+pub(crate) fn encode(told: &[Told], position_of: impl Fn(usize) -> Option<u32>) -> Bytes {
+    let mut out = Vec::new();
+    let mut scope: Option<&Bytes> = None;
+    for (number, one) in told.iter().enumerate() {
+        let position = position_of(number);
+        let content = match (&one.content, position) {
+            (ToldContent::None, _) => CONTENT_NONE,
+            (ToldContent::Written { .. }, Some(_)) => CONTENT_WRITTEN,
+            (ToldContent::Written { .. } | ToldContent::Whole(_), _) => CONTENT_WHOLE,
+        };
+        let is_same = scope == Some(&one.scope);
+        out.push(content | if is_same { SAME_SCOPE } else { 0 });
+        if !is_same {
+            put(&mut out, &one.scope);
+            scope = Some(&one.scope);
+        }
+        put(&mut out, &one.head);
+        match (&one.content, position) {
+            (ToldContent::None, _) => {}
+            (ToldContent::Written { .. }, Some(position)) => {
+                out.extend_from_slice(&position.to_le_bytes());
+            }
+            (ToldContent::Written { content, .. } | ToldContent::Whole(content), _) => {
+                put(&mut out, content);
+            }
+        }
+    }
+    out.into()
+}
+
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    let count = u32::try_from(bytes.len()).expect("a transaction's limit is below 4 GiB");
+    out.extend_from_slice(&count.to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Reads an event back; `values` are the inline values of all entries of its record.
+///
+/// # Errors
+/// Says what of the bytes is no event.
+pub(crate) fn decode(
+    event: &Bytes,
+    values: &[Option<Bytes>],
+) -> Result<Vec<ToldEvent>, &'static str> {
+    let mut rest = event.clone();
+    let mut told = Vec::new();
+    let mut scope: Option<Bytes> = None;
+    while !rest.is_empty() {
+        let tag = rest.split_to(1)[0];
+        if tag & !(CONTENT_MASK | SAME_SCOPE) != 0 {
+            return Err("an unknown tag of what is told");
+        }
+        if tag & SAME_SCOPE == 0 {
+            scope = Some(take(&mut rest)?);
+        }
+        let scope = scope.clone().ok_or("what is told has no scope")?;
+        let head = take(&mut rest)?;
+        let content = match tag & CONTENT_MASK {
+            CONTENT_NONE => None,
+            CONTENT_WHOLE => Some(take(&mut rest)?),
+            CONTENT_WRITTEN => {
+                let position = take_u32(&mut rest)? as usize;
+                let value = values.get(position).and_then(Option::as_ref);
+                Some(value.ok_or("what is told names no value of the record")?.clone())
+            }
+            _ => return Err("an unknown tag of what is told"),
+        };
+        told.push(ToldEvent { scope, head, content });
+    }
+    Ok(told)
+}
+
+fn take_u32(rest: &mut Bytes) -> Result<u32, &'static str> {
+    if rest.len() < size_of::<u32>() {
+        return Err("what is told is cut off");
+    }
+    let mut bytes = [0; size_of::<u32>()];
+    bytes.copy_from_slice(&rest.split_to(size_of::<u32>()));
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn take(rest: &mut Bytes) -> Result<Bytes, &'static str> {
+    let count = take_u32(rest)? as usize;
+    if rest.len() < count {
+        return Err("what is told is cut off");
+    }
+    Ok(rest.split_to(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_read_back_and_nothing_shorter_is() {
+        let bytes = |text: &'static str| Bytes::from(text);
+        let written = |content| ToldContent::Written { tree: TreeId(2), key: bytes("k"), content };
+        let told = [
+            (bytes("s"), bytes("a"), ToldContent::None),
+            (bytes("s"), bytes("b"), ToldContent::Whole(bytes("whole"))),
+            (bytes("t"), bytes("c"), written(bytes("once"))),
+            (bytes("t"), bytes("d"), written(bytes("gone"))),
+        ]
+        .map(|(scope, head, content)| Told { scope, head, content });
+        let event = encode(&told, |number| (number == 2).then_some(1));
+        let values = [None, Some(bytes("once"))];
+        let read = decode(&event, &values).unwrap();
+        let contents: Vec<_> = read.iter().map(|one| one.content.as_deref()).collect();
+        assert_eq!(contents, [None, Some(&b"whole"[..]), Some(b"once"), Some(b"gone")]);
+        assert!(told.iter().zip(&read).all(|(l, r)| l.scope == r.scope && l.head == r.head));
+        let whole = (0..event.len()).filter(|end| decode(&event.slice(..*end), &values).is_ok());
+        assert_eq!(whole.count(), 4, "only where one ends");
+        assert!(decode(&event, &[None]).is_err());
+    }
+}

@@ -1,0 +1,257 @@
+//! What transactions tell is read back, each once and in order, or is said to be gone.
+//!
+//! *Method*: numbered transactions, under options that flush often; readers that begin anywhere and
+//! stop anywhere; power cuts at random operations. Told must be every acknowledged number behind a
+//! reader's place, at most the one that was tried besides, and nothing twice.
+
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use frond_engine::{
+    ChangeRetention, Changes, ChangesError, Durability, Engine, EngineOptions, Sequence, Told,
+    ToldContent, ToldEvent, Transaction, TreeId,
+};
+use frond_store::io::Disk;
+use frond_testkit::random::for_seeds;
+use frond_testkit::machine::machine;
+use frond_testkit::{SimClock, SimDisk};
+use frond_tree::Value;
+
+use crate::rig::{churning, make_trees, open, quiet};
+
+const MUCH: ChangeRetention = ChangeRetention { seconds: 3600, bytes: 1 << 30 };
+
+fn telling(options: EngineOptions) -> EngineOptions {
+    EngineOptions { changes: MUCH, ..options }
+}
+
+fn put_told(transaction: &mut Transaction, tree: TreeId, key: &str, content: &str) {
+    let (key, content) = (Bytes::from(key.to_owned()), Bytes::from(content.to_owned()));
+    let value = Value::inline(content.clone());
+    transaction.put_changed(tree, key.clone(), value).unwrap();
+    let head = Bytes::from("put");
+    let content = ToldContent::Written { tree, key, content };
+    transaction.tell(Told { scope: Bytes::from("scope"), head, content });
+}
+
+fn text(event: &ToldEvent) -> String {
+    String::from_utf8(event.content.as_ref().map_or(Vec::new(), |it| it.to_vec())).unwrap()
+}
+
+/// Commits numbers from `first` on, until one fails; returns the last that was acknowledged.
+fn write(engine: &Engine, tree: TreeId, first: u64, count: u64) -> u64 {
+    for number in first..first + count {
+        let mut transaction = engine.begin();
+        // Much alike: the log would get patches.
+        let content = format!("{}{number}", "x".repeat(300));
+        put_told(&mut transaction, tree, "key", &content);
+        if transaction.commit(Durability::Synced).is_err() {
+            return number - 1;
+        }
+    }
+    first + count - 1
+}
+
+/// The numbers that are told up to the end.
+fn numbers(changes: &mut Changes, most: usize) -> Result<Vec<u64>, ChangesError> {
+    let mut numbers = Vec::new();
+    while numbers.len() < most
+        && let Some(record) = changes.next()?
+    {
+        let told = record.events.iter();
+        numbers.extend(told.map(|it| text(it).trim_matches('x').parse::<u64>().unwrap()));
+    }
+    Ok(numbers)
+}
+
+#[test]
+fn every_acknowledged_transaction_is_told_once_whatever_a_crash_leaves() {
+    for_seeds(60, |mut random| {
+        let mut disk = SimDisk::new(random.next());
+        let engine = open(&disk, telling(churning(20))).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        let (mut last, mut place, mut seen) = (0, Sequence(0), Vec::new());
+        let read = |engine: &Engine, place: &mut Sequence, seen: &mut Vec<u64>, most| {
+            let mut changes = engine.changes(*place);
+            seen.extend(numbers(&mut changes, most).unwrap());
+            *place = changes.position();
+        };
+        last = write(&engine, tree, last + 1, 1 + random.below(40) as u64);
+        read(&engine, &mut place, &mut seen, random.below(30));
+        let mut engine = Some(engine);
+        for _ in 0..4 {
+            drop(engine.take());
+            let opened = open(&disk, telling(churning(20))).unwrap();
+            if random.one_in(3) {
+                opened.flush().unwrap();
+            }
+            disk.crash_after(random.below(300) as u64);
+            last = write(&opened, tree, last + 1, random.below(50) as u64);
+            if !disk.is_dead() {
+                read(&opened, &mut place, &mut seen, random.below(60));
+            }
+            drop(opened);
+            disk = if random.one_in(4) { disk.kill() } else { disk.crash() };
+            let opened = open(&disk, telling(churning(20))).unwrap();
+            read(&opened, &mut place, &mut seen, usize::MAX);
+            // The one that was tried may be there.
+            last = last.max(seen.last().copied().unwrap_or(0));
+            let all: Vec<u64> = (1..=last).collect();
+            assert_eq!(seen, all);
+            let mut again = opened.changes(Sequence(0));
+            assert_eq!(numbers(&mut again, usize::MAX).unwrap(), all);
+            engine = Some(opened);
+        }
+    });
+}
+
+#[test]
+fn a_transaction_tells_what_it_did_and_not_what_it_undid() {
+    let disk = SimDisk::new(3);
+    let engine = open(&disk, telling(quiet())).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let mut transaction = engine.begin();
+    put_told(&mut transaction, tree, "a", "first");
+    put_told(&mut transaction, tree, "a", "second");
+    let savepoint = transaction.savepoint();
+    put_told(&mut transaction, tree, "a", "undone");
+    put_told(&mut transaction, tree, "b", "undone");
+    transaction.rollback_to(savepoint);
+    put_told(&mut transaction, tree, "c", "third");
+    transaction.commit(Durability::Synced).unwrap();
+    let mut aborted = engine.begin();
+    put_told(&mut aborted, tree, "d", "aborted");
+    drop(aborted);
+    let mut changes = engine.changes(Sequence(0));
+    let mut told = Vec::new();
+    while let Some(record) = changes.next().unwrap() {
+        told.extend(record.events.iter().map(text));
+    }
+    assert_eq!(told, ["first", "second", "third"]);
+}
+
+#[test]
+fn what_is_not_durable_is_not_told() {
+    let disk = SimDisk::new(4);
+    let engine = open(&disk, telling(quiet())).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let horizon = engine.horizon();
+    let mut changes = engine.changes(horizon);
+    let mut transaction = engine.begin();
+    put_told(&mut transaction, tree, "key", "1");
+    let sequence = transaction.commit(Durability::Relaxed).unwrap();
+    assert_eq!(engine.visible(), sequence);
+    assert!(changes.next().unwrap().is_none());
+    assert!(!engine.await_horizon(horizon, Duration::from_millis(5)));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| engine.await_horizon(horizon, Duration::from_secs(600)));
+        write(&engine, tree, 2, 1);
+        assert!(waiting.join().unwrap());
+    });
+    assert_eq!(numbers(&mut changes, usize::MAX).unwrap(), [1, 2]);
+}
+
+#[test]
+fn what_is_not_kept_any_more_is_gone_and_never_passed_over() {
+    for_seeds(30, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let clock = SimClock::new();
+        let machine = machine(&disk, &clock, random.next());
+        let changes = ChangeRetention { seconds: 100, bytes: 20_000 };
+        let options = EngineOptions { changes, ..churning(20) };
+        let engine = Engine::open(&machine, options).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        let (mut last, mut gone, mut read) = (0, 0, 0);
+        let mut reader = engine.changes(Sequence(0));
+        let mut expected = 1;
+        for _ in 0..60 {
+            last = write(&engine, tree, last + 1, random.below(12) as u64);
+            engine.flush().unwrap();
+            if random.one_in(4) {
+                clock.step(1_000_000 * random.below(60) as i64);
+            }
+            match numbers(&mut reader, random.below(12)) {
+                Ok(seen) => {
+                    read += seen.len() as u64;
+                    let all: Vec<u64> = (expected..expected + seen.len() as u64).collect();
+                    assert_eq!(seen, all);
+                    expected += seen.len() as u64;
+                }
+                Err(ChangesError::Gone { kept_after }) => {
+                    gone += 1;
+                    reader = engine.changes(kept_after);
+                    let Some(first) = numbers(&mut reader, 1).unwrap().first().copied() else {
+                        expected = last + 1;
+                        continue;
+                    };
+                    assert!(expected <= first && first <= last, "{expected} {first} {last}");
+                    expected = first + 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(gone > 0 && read > 0, "{gone} {read}");
+        let bytes = |name: &String| disk.contents(name).map_or(0, |contents| contents.len());
+        let log = disk.list().unwrap();
+        let log: usize = log.iter().filter(|name| name.starts_with("log-")).map(bytes).sum();
+        assert!(log < 60_000, "{log} bytes of log");
+    });
+}
+
+#[test]
+fn what_is_forgotten_is_on_no_disk() {
+    let disk = SimDisk::new(5);
+    let engine = open(&disk, telling(churning(20))).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    write(&engine, tree, 1, 40);
+    let mut lagging = engine.changes(Sequence(0));
+    assert_eq!(numbers(&mut lagging, 3).unwrap(), [1, 2, 3]);
+    engine.forget_changes().unwrap();
+    let names = disk.list().unwrap();
+    assert!(!names.iter().any(|name| name.starts_with("log-") || name.starts_with("spare-")));
+    assert!(matches!(lagging.next(), Err(ChangesError::Gone { .. })));
+    let mut after = engine.changes(engine.horizon());
+    write(&engine, tree, 41, 20);
+    assert_eq!(numbers(&mut after, usize::MAX).unwrap(), (41..=60).collect::<Vec<_>>());
+}
+
+#[test]
+fn who_does_not_keep_it_makes_what_was_kept_before_gone() {
+    let disk = SimDisk::new(6);
+    let engine = open(&disk, telling(churning(20))).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    write(&engine, tree, 1, 10);
+    let place = engine.horizon();
+    drop(engine);
+    let engine = open(&disk, churning(20)).unwrap();
+    assert!(!engine.tells());
+    assert!(matches!(engine.changes(place).next(), Err(ChangesError::Gone { .. })));
+    write(&engine, tree, 11, 1);
+    drop(engine);
+    let engine = open(&disk, telling(churning(20))).unwrap();
+    assert!(matches!(engine.changes(place).next(), Err(ChangesError::Gone { .. })));
+    let mut changes = engine.changes(engine.horizon());
+    write(&engine, tree, 12, 1);
+    assert_eq!(numbers(&mut changes, usize::MAX).unwrap(), [12]);
+}
+
+#[test]
+fn a_record_that_is_damaged_is_told_as_that() {
+    let disk = SimDisk::new(7);
+    let engine = open(&disk, telling(quiet())).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    write(&engine, tree, 1, 10);
+    engine.flush().unwrap();
+    write(&engine, tree, 11, 1);
+    for name in ["log-0000000001", "log-0000000002"] {
+        let end = disk.contents(name).unwrap().len() as u64;
+        let broken = if name.ends_with('2') { 200 } else { end / 2 };
+        disk.flip_bit(name, broken * 8);
+        let mut changes = engine.changes(Sequence(0));
+        assert!(matches!(numbers(&mut changes, usize::MAX), Err(ChangesError::Store(_))));
+        disk.flip_bit(name, broken * 8);
+        let mut changes = engine.changes(Sequence(0));
+        assert_eq!(numbers(&mut changes, usize::MAX).unwrap(), (1..=11).collect::<Vec<_>>());
+    }
+}
