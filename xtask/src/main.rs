@@ -122,6 +122,7 @@ fn ci(root: &Path) -> Result<(), String> {
         ("python3", &["conformance/run.py", "--frond", FROND]),
         ("python3", &["conformance/s3.py", "--frond", FROND]),
         (PYTHON, &["conformance/kill.py", "--frond", FROND, "--rounds", "100"]),
+        (PYTHON, &["conformance/change_streams.py", "--frond", FROND, "--rounds", "20"]),
         (PYTHON, &["conformance/faults.py", "--frond", FROND, "--rounds", "30", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", FROND, "--rounds", "10", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", FROND, "--rounds", "10", "--forgetful"]),

@@ -50,8 +50,9 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "engine",
-        rooms: "ids reach entry error space background options fingerprint log overlay fault state \
-                held_states queue snapshot slow write_memory statistics shared moments transaction \
+        rooms: "ids reach entry told error space background options fingerprint log horizon overlay \
+                fault state held_states queue snapshot slow write_memory statistics shared changes \
+                moments transaction \
                 compaction gc commit check image recovery threads engine",
         gate: None,
         upward: 0,
@@ -76,10 +77,11 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "db",
-        rooms: "spill error commit_id interrupt name definition large system session schema clock \
+        rooms: "spill error commit_id interrupt name definition large system session event rewritten \
+                schema clock \
                 written contention frond transact transaction reader pressure access refs retry time \
                 database read_point hook \
-                catalog collection expire open inside golden",
+                catalog collection changes expire open inside golden",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -39,7 +39,11 @@ pub use crate::collection::batch::BatchOptions;
 pub use crate::collection::insert::check_id;
 pub use crate::collection::scan::Found;
 pub use crate::collection::update::ParsedUpdate;
-pub use crate::collection::write::CollectionWriter;
+pub use crate::collection::write::{Becoming, CollectionWriter};
+
+// What change streams are told of.
+pub use crate::event::{EventKind, Teller};
+pub use crate::rewritten::tell_rewritten;
 
 // A data directory being opened.
 pub use crate::frond::open_machine;

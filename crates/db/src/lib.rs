@@ -15,12 +15,14 @@
 
 pub mod access;
 pub mod catalog;
+mod changes;
 mod clock;
 pub mod collection;
 mod commit_id;
 pub mod database;
 mod definition;
 pub mod error;
+mod event;
 mod expire;
 pub mod frond;
 mod hook;
@@ -34,6 +36,7 @@ mod pressure;
 mod read_point;
 mod refs;
 pub mod retry;
+mod rewritten;
 mod schema;
 mod session;
 mod time;
@@ -50,6 +53,7 @@ pub(crate) mod spill;
 pub(crate) mod system;
 
 pub use access::{AccessChange, AccessKind};
+pub use changes::{ChangeStream, ChangeStreamRequest, StreamStart, Watched};
 pub use collection::stream::StoredDocument;
 pub use collection::{
     AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, FindAndModify,
@@ -59,7 +63,7 @@ pub use collection::{
 pub use database::Database;
 pub use error::{Error, ErrorKind};
 pub use frond::{Frond, FrondOptions, Notice};
-pub use frond_engine::{DiskRoom, Durability, Fault, ReclaimOptions, Reserve};
+pub use frond_engine::{ChangeRetention, DiskRoom, Durability, Fault, ReclaimOptions, Reserve};
 pub use frond_query::{Code, Collation};
 pub use frond_store::{GcReport, memory_queue};
 pub use name::{DatabaseName, VersionName};

@@ -39,6 +39,7 @@ use frond_store::budget::Reservation;
 
 use crate::contention::{LatchMode, OpenWriter, Scope};
 use crate::error::{Error, ErrorKind};
+use crate::event;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
 use crate::schema::CatalogEpoch;
@@ -136,6 +137,7 @@ impl Transaction {
         }
         if let Some(key) = remember {
             session::put_committed(&mut own, key, self.inner.frond.time_millis())?;
+            event::tell_transaction(&mut own, key);
         }
         let _gates = self.inner.frond.contention().pass(&scopes);
         self.inner.frond.commit(own, durability)

@@ -70,6 +70,14 @@ impl Changes {
         Ok(read?)
     }
 
+    /// Fails if what comes next isn't kept any more.
+    ///
+    /// # Errors
+    /// [`ChangesError::Gone`].
+    pub fn check(&self) -> Result<(), ChangesError> {
+        self.check_kept()
+    }
+
     fn check_kept(&self) -> Result<(), ChangesError> {
         let (_, kept_after) = self.shared.kept.floor();
         if !self.shared.kept.is_on() || self.after < kept_after {
@@ -110,8 +118,7 @@ impl Changes {
                 continue;
             }
             let events = decode::told(&payload);
-            let events =
-                events.map_err(|what| damaged(follower.segment(), LogOffset(0), what))?;
+            let events = events.map_err(|what| damaged(follower.segment(), LogOffset(0), what))?;
             self.after = sequence;
             self.follower = Some(follower);
             return Ok(Some(ToldRecord { sequence, events }));

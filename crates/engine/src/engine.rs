@@ -322,6 +322,11 @@ impl Engine {
         self.shared.background_errors.last()
     }
 
+    /// What time it is, in milliseconds since 1970.
+    pub fn now_millis(&self) -> i64 {
+        self.shared.machine.clock.now_micros().div_euclid(1000)
+    }
+
     /// Whether transactions can tell what they change, and that is kept for a while.
     pub fn tells(&self) -> bool {
         self.shared.kept.is_on()
@@ -335,6 +340,11 @@ impl Engine {
     /// The last Sequence that is durable and visible: what those who follow the log see.
     pub fn horizon(&self) -> Sequence {
         self.shared.horizon.end().sequence
+    }
+
+    /// Whether a Sequence may have been that once, here or before the last opening.
+    pub fn may_have_been_horizon(&self, sequence: Sequence) -> bool {
+        sequence <= self.horizon().max(self.shared.skipped.1)
     }
 
     /// Waits until that lies behind `after`, for so long at most; tells whether it does.

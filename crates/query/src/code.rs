@@ -134,6 +134,8 @@ codes! {
     ExceededTimeLimit = 262,
     PreparedTransactionInProgress = 267,
     ChangeStreamFatalError = 280,
+    ChangeStreamHistoryLost = 286,
+    InvalidResumeToken = 260,
     ReauthenticationRequired = 391,
     SocketException = 9001,
     InterruptedDueToReplStateChange = 11602,

@@ -405,6 +405,18 @@ impl Pipeline {
         self.run_over(Input::Documents(input), variables, collections)
     }
 
+    /// As [`run`](Self::run), of stages that ask for no other collection.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_alone<'a>(
+        self,
+        input: Documents<'a>,
+        variables: Variables,
+    ) -> Result<Documents<'a>, QueryError> {
+        self.run(input, variables, Arc::new(nothing::Nothing))
+    }
+
     /// As [`run`](Self::run), over documents that may be lent.
     ///
     /// # Errors

@@ -199,6 +199,17 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// Checks actions on all databases, those to come too.
+    ///
+    /// # Errors
+    /// `Unauthorized` (13).
+    pub fn on_all(&self, actions: &[Action]) -> Result<(), Error> {
+        match actions.iter().all(|action| self.rights.grants.allow_everywhere(*action)) {
+            true => Ok(()),
+            false => Err(self.refused(self.database)),
+        }
+    }
+
     /// Checks actions on the database of `$db`, or on a collection of it.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 //! 3. Ids are never 0 (which says "no cursor") and can't be guessed from other ids.
 
 mod batch;
+mod stream;
 
 use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{HashMap, HashSet};
@@ -18,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use frond_db::Error;
-use frond_doc::Timestamp;
+use frond_doc::{DocumentBuf, Timestamp};
 use frond_query::Code;
 
 use crate::common::{SessionId, UserDigest};
@@ -26,6 +27,7 @@ use crate::limits::{CURSOR_IDLE_MAX, CURSORS_MAX, CURSORS_OF_CLIENT_MAX};
 use crate::stable_api::ApiParameters;
 
 pub use self::batch::{BatchSize, Documents, OpenCursor};
+pub use self::stream::OpenStream;
 
 /// What a cursor is, besides its documents.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +48,8 @@ pub struct CursorFacts {
     pub api: ApiParameters,
     /// The time of the moment at which it reads, if that was asked for.
     pub read_time: Option<Timestamp>,
+    /// Of a change stream: where it goes on behind the last batch.
+    pub resume_token: Option<DocumentBuf>,
 }
 
 /// Whether a cursor stays open at the end of a capped collection, for what comes later.

@@ -351,8 +351,8 @@ fn try_run(
     check_size(server, body)?;
     let part = || Common::read(body).ok().and_then(|common| common.part);
     server.drain.check().map_err(|error| {
-        let labels = transactions::labels(part(), command.ends_transaction, &error);
-        Failure::new(error, labels)
+        let labels = labels(command, part(), &error);
+        Failure::new(error, &labels)
     })?;
     check_sequences(command, sequences)?;
     let is_strict = body.get("apiStrict").is_some_and(|strict| strict.is_truthy());
@@ -409,7 +409,7 @@ fn try_run(
     count_use(server, &running.operation, body);
     log_if_slow(server, &running.operation, peer, body, done.as_ref().err());
     let answer = done.map_err(|mut error| {
-        let labels = transactions::labels(part, command.ends_transaction, &error);
+        let labels = labels(command, part, &error);
         if let Some(concern_error) = &concern_error {
             // What was written before it failed isn't where the client wanted it.
             let mut details = DocumentBuilder::new();
@@ -419,7 +419,7 @@ fn try_run(
             details.append("writeConcernError", Value::from(concern_error));
             error.details = Some(details.build());
         }
-        Failure::new(error, labels)
+        Failure::new(error, &labels)
     })?;
     faults::after(&fault_asked, fault, answer, concern_error.is_some())
 }
@@ -430,6 +430,16 @@ fn concern_error(failure: &Error) -> DocumentBuf {
         "code": failure.code.number(), "codeName": &*failure.code.name(),
         "errmsg": &*failure.message,
     }
+}
+
+/// The labels of a command's error. A change stream whose server goes is opened again by its driver
+/// only if it is told so; who reads another cursor doesn't look at that.
+fn labels(command: &Command, part: Option<Part>, error: &Error) -> Vec<&'static str> {
+    let mut labels = transactions::labels(part, command.ends_transaction, error).to_vec();
+    if command.name == "getMore" && transactions::is_of_topology(error.code) {
+        labels.push("ResumableChangeStreamError");
+    }
+    labels
 }
 
 /// The collection that a command names to work on.

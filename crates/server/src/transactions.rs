@@ -334,6 +334,9 @@ pub fn labels(
     ends_transaction: bool,
     error: &Error,
 ) -> &'static [&'static str] {
+    if matches!(error.code, Code::ChangeStreamFatalError | Code::ChangeStreamHistoryLost) {
+        return &["NonResumableChangeStreamError"];
+    }
     let is_gone = is_of_topology(error.code) || is_of_network(error.code);
     let is_transient = match error.code {
         Code::WriteConflict

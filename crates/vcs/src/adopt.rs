@@ -21,6 +21,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use frond_doc::Document;
 use frond_engine::{Engine, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::ChunkStore;
@@ -28,8 +29,8 @@ use frond_tree::{Tree, Value};
 
 use crate::state::{self, BranchState};
 use frond_db::inside::{
-    CatalogEntry, Collection, Error, LiveCollection, LiveIndex, TreeRef, WorkingEntry,
-    catalog_view, system,
+    CatalogEntry, Collection, Error, EventKind, LiveCollection, LiveIndex, Teller, TreeRef,
+    WorkingEntry, catalog_view, system, tell_rewritten,
 };
 
 /// What the working state is to become.
@@ -56,6 +57,7 @@ impl BranchState {
         adoption: &Adoption,
     ) -> Result<(), Error> {
         let store = engine.store();
+        self.tell_adopted(engine, transaction, adoption)?;
         for (name, entry) in &self.entries {
             let after = state::catalog_entry(store, &adoption.after, name)?;
             match (entry, after) {
@@ -94,6 +96,62 @@ impl BranchState {
             self.validate_absence(transaction, &catalog_view::collection_name(&change?.key)?);
         }
         self.part(engine, transaction, &adoption.head, &adoption.after)
+    }
+
+    /// Tells change streams what becomes of each collection.
+    fn tell_adopted(
+        &self,
+        engine: &Engine,
+        transaction: &mut Transaction,
+        adoption: &Adoption,
+    ) -> Result<(), Error> {
+        if !engine.tells() {
+            return Ok(());
+        }
+        let store = engine.store();
+        let format = self.repository.format();
+        for change in adoption.before.diff(store, &adoption.after) {
+            let change = change?;
+            let name = catalog_view::collection_name(&change.key)?;
+            let read = |entry: &Option<Value>| -> Result<Option<Tree>, Error> {
+                let entry = entry.as_ref().map(|it| catalog_view::read_entry(&**store, it));
+                Ok(entry.transpose()?.map(|entry| entry.documents_tree(format)))
+            };
+            let (before, after) = (read(&change.from)?, read(&change.to)?);
+            let scope = (self.database.as_str(), self.branch.as_str(), name.as_str());
+            if before.is_some() && after.is_none() {
+                if let Some(teller) = Teller::new(engine, scope) {
+                    teller.tell(transaction, EventKind::Drop, Document::empty());
+                }
+                continue;
+            }
+            tell_rewritten(engine, transaction, scope, before, after)?;
+        }
+        Ok(())
+    }
+
+    /// Tells change streams that a collection is there again.
+    ///
+    /// # Errors
+    /// `Damaged` if a document can't be read.
+    pub fn tell_back(
+        &self,
+        engine: &Engine,
+        transaction: &mut Transaction,
+        name: &str,
+        entry: &CatalogEntry,
+    ) -> Result<(), Error> {
+        let after = entry.documents_tree(self.repository.format());
+        let scope = (self.database.as_str(), self.branch.as_str(), name);
+        tell_rewritten(engine, transaction, scope, None, Some(after))
+    }
+
+    /// Tells change streams that all collections may be others.
+    pub fn tell_unknown(&self, engine: &Engine, transaction: &mut Transaction, kind: EventKind) {
+        let scope = (self.database.as_str(), self.branch.as_str(), "");
+        if let Some(teller) = Teller::new(engine, scope) {
+            teller.tell(transaction, kind, Document::empty());
+        }
     }
 
     /// Keeps the working state as it is while HEAD's catalog becomes another one: what had no

@@ -17,7 +17,9 @@ use crate::refs::tag;
 use crate::state::BranchState;
 use crate::{BranchInfo, adopt, conflict, history, policy};
 use frond_db::inside::refs::{self, format};
-use frond_db::inside::{BranchRef, Error, LatchMode, Outcome, Reader, Scope, TreeRef, system};
+use frond_db::inside::{
+    BranchRef, Error, EventKind, LatchMode, Outcome, Reader, Scope, TreeRef, system,
+};
 
 impl Repository {
     /// The branches, by name.
@@ -140,6 +142,7 @@ impl Repository {
             for (collection, _) in &state.entries {
                 state.delete_entry(transaction, collection)?;
             }
+            state.tell_unknown(engine, transaction, EventKind::DropDatabase);
             conflict::clear(self.frond().engine(), transaction, repository, name)?;
             transaction.delete(TreeId::SYSTEM, system::branch_key(repository, name))?;
             let key = system::policy_key(repository, name);

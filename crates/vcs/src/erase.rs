@@ -124,9 +124,10 @@ impl Repository {
                 Ok(Outcome::Commit(erased))
             })?;
         if !request.dry_run {
-            // Moments that can be read again show the erased; answers of writes that could be sent
-            // again hold documents.
+            // Moments that can be read again show the erased, and so does the log that is kept for
+            // change streams; answers of writes that could be sent again hold documents.
             self.frond().forget_moments();
+            self.frond().engine().forget_changes()?;
             self.frond().forget_retries(i64::MAX)?;
         }
         Ok(erased)

@@ -16,7 +16,7 @@ use crate::history::path_filter::PathFilter;
 use crate::refs::reflog::{RefChange, RefWhy};
 use crate::state::{self, BranchState};
 use frond_db::inside::{
-    CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope, refs,
+    Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope, refs,
 };
 
 /// What a restore did.
@@ -125,7 +125,11 @@ impl Repository {
             let id_key = id_key.clone();
             let done = match (now, &wanted) {
                 (Some(document), Some(after)) => {
-                    writer.replace(&Found { id_key, document, large: None }, after)?;
+                    writer.replace(
+                        &Found { id_key, document, large: None },
+                        after,
+                        Becoming::Changed,
+                    )?;
                     Restored::Changed
                 }
                 (Some(document), None) => {

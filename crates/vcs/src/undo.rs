@@ -13,6 +13,7 @@ pub(crate) mod dropped;
 pub(crate) mod kept;
 
 use crate::repository::Repository;
+use frond_doc::Document;
 use frond_engine::Transaction;
 use frond_query::Code;
 use frond_store::ChunkHash;
@@ -24,8 +25,8 @@ use crate::refs::reflog::{self, Lost, RefChange, RefChangeInfo, RefWhy};
 use crate::state::{self, BranchState};
 use crate::{conflict, history};
 use frond_db::inside::{
-    BranchRef, CatalogEntry, CommitId, Error, Outcome, Reader, WorkingEntry, definition, refs,
-    system,
+    BranchRef, CatalogEntry, CommitId, Error, EventKind, Outcome, Reader, Teller, WorkingEntry,
+    definition, refs, system,
 };
 
 /// What was undone.
@@ -95,6 +96,9 @@ impl Repository {
         let system = frond_engine::TreeId::SYSTEM;
         transaction.validate(system, system::repository_key(name));
         transaction.put(system, system::branch_key(name, branch), record)?;
+        if let Some(teller) = Teller::new(self.frond().engine(), (name, branch, "")) {
+            teller.tell(transaction, EventKind::Rewritten, Document::empty());
+        }
         change.policy.map_or(Ok(()), |policy| self.restore_policy(transaction, branch, policy))
     }
 
@@ -198,6 +202,7 @@ impl Repository {
         let entry = CatalogEntry::decode(&store.get(entry)?)?;
         if !definition::is_versioned(&entry.options) {
             state.validate_absence(transaction, collection);
+            state.tell_back(engine, transaction, collection, &entry)?;
             let order = order.map(|root| Tree { root, format: before.format });
             return state.go_live(engine, transaction, collection, &entry, order);
         }

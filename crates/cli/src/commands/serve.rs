@@ -9,7 +9,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use frond_db::{Frond, FrondOptions, Reserve};
+use frond_db::{ChangeRetention, Frond, FrondOptions, Reserve};
 use frond_doc::DocumentBuf;
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
@@ -172,6 +172,16 @@ pub struct Serve {
     /// least 64MB (of a small disk an eighth), at most 1GB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
+
+    /// Disk that the log may take beyond what a restart needs, so that change streams can begin in
+    /// the past or be resumed: bytes, or a number with KB, MB or GB, and a tenth of the disk at
+    /// most; 0 for none, and no change streams
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "2GB")]
+    changes_bytes: u64,
+
+    /// For how many hours it is kept at most
+    #[arg(long, value_name = "HOURS", default_value_t = 24)]
+    changes_hours: u64,
 }
 
 /// With less, what isn't in the budget (the program, a few answers) is most of what is taken.
@@ -266,6 +276,10 @@ impl Serve {
             options.engine.cache_bytes = megabytes.saturating_mul(1 << 20);
         }
         options.engine.reserve = self.reserve.map_or(Reserve::Share, Reserve::Bytes);
+        options.engine.changes = ChangeRetention {
+            seconds: self.changes_hours.saturating_mul(3600),
+            bytes: self.changes_bytes,
+        };
         options.temporary_disk_bytes_max =
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         check_usable(&self.data)?;

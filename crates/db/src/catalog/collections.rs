@@ -1,6 +1,6 @@
 //! Making, dropping, renaming and listing collections; dropping a database.
 
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value as BsonValue, order};
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value as BsonValue, order};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Collation};
 use frond_tree::{Bounds, Direction};
@@ -12,6 +12,7 @@ use crate::definition::validation::Validator;
 use crate::definition::view::View;
 use crate::definition::{self, capped, clustered, merge_rules};
 use crate::error::Error;
+use crate::event::{EventKind, Teller};
 use crate::frond::Notice;
 use crate::reader::Reader;
 use crate::refs::policy;
@@ -187,6 +188,7 @@ impl Database {
             self.unless_full(name, remembered)?;
             drop_trees(transaction, &found)?;
             self.remove_entry(transaction, branch, name)?;
+            self.tell_of(transaction, branch, name, EventKind::Drop, Document::empty());
             Ok(Outcome::Commit(true))
         });
         self.frond().note_definitions_changed();
@@ -227,7 +229,9 @@ impl Database {
                 let message = format!("Source collection {} does not exist", self.namespace(from));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
             };
-            if let Some(target) = adopt::find(transaction, self, branch, to)? {
+            let target = adopt::find(transaction, self, branch, to)?;
+            let dropped = target.as_ref().map(|target| target.uuid);
+            if let Some(target) = target {
                 if !drop_target {
                     let message = "target namespace exists";
                     return Err(Error::invalid(Code::NamespaceExists, message));
@@ -238,6 +242,13 @@ impl Database {
             let live = adopt::adopt(transaction, self, branch, from, &found)?;
             self.remove_entry(transaction, branch, from)?;
             adopt::put_entry(transaction, self, branch, to, &WorkingEntry::Live(live))?;
+            let mut facts = DocumentBuilder::new();
+            facts.append("to", BsonValue::String(to));
+            if let Some(uuid) = &dropped {
+                let uuid = Binary { subtype: 4, bytes: uuid };
+                facts.append("dropTarget", BsonValue::Binary(uuid));
+            }
+            self.tell_of(transaction, branch, from, EventKind::Rename, facts.build().view());
             Ok(Outcome::Commit(()))
         });
         self.frond().note_definitions_changed();
@@ -255,6 +266,13 @@ impl Database {
         let scope = Scope::branch(name, branch);
         let done = self.transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
             let mut policies = Vec::new();
+            let names = match self.frond().engine().tells() {
+                true => {
+                    CatalogView::open(&Reader::within(self.frond().engine(), transaction), self)?
+                        .names()?
+                }
+                false => Vec::new(),
+            };
             let (keys, trees, repository) = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 let Some(repository) = refs::repository(&reader, name)? else {
@@ -289,10 +307,29 @@ impl Database {
                 transaction.delete(TreeId::SYSTEM, key)?;
             }
             transaction.delete(TreeId::SYSTEM, system::repository_key(name))?;
+            for collection in names {
+                self.tell_of(transaction, branch, &collection, EventKind::Drop, Document::empty());
+            }
+            self.tell_of(transaction, branch, "", EventKind::DropDatabase, Document::empty());
             Ok(Outcome::Commit(()))
         });
         self.frond().note_definitions_changed();
         done
+    }
+
+    /// Tells of a collection, or with no name of the whole branch.
+    pub(crate) fn tell_of(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        collection: &str,
+        kind: EventKind,
+        facts: Document<'_>,
+    ) {
+        let scope = (self.repository_name(), branch, collection);
+        if let Some(teller) = Teller::new(self.frond().engine(), scope) {
+            teller.tell(transaction, kind, facts);
+        }
     }
 
     /// All collections, by name.

@@ -18,6 +18,7 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{capped, view};
 use crate::error::Error;
+use crate::event::EventKind;
 use crate::name;
 use crate::reader::Reader;
 use crate::schema::Collection;
@@ -60,6 +61,7 @@ impl Database {
             if from == to {
                 self.versions()?.remember_collection(self, transaction, branch, from)?;
                 collections::drop_trees(transaction, &found)?;
+                self.tell_of(transaction, branch, from, EventKind::Drop, Document::empty());
             } else if adopt::find(transaction, self, branch, to)?.is_some() {
                 let message = format!("target collection {} already exists", self.namespace(to));
                 return Err(Error::invalid(Code::NamespaceExists, message));

@@ -149,7 +149,7 @@ impl Database {
             Some(found) => {
                 let after = update.apply(&parsed.filter, &found)?;
                 if let Some(after) = &after {
-                    writer.replace(&found, after)?;
+                    writer.replace(&found, after, update.becoming())?;
                 }
                 let answer = match after {
                     Some(after) if parsed.return_new => after,

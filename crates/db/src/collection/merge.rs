@@ -13,6 +13,7 @@ use crate::catalog::CatalogView;
 use crate::collection::WriteError;
 use crate::collection::batch::BATCH_COUNT_MAX;
 use crate::collection::plan::Order;
+use crate::collection::write::Becoming;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -42,7 +43,9 @@ impl Merged {
         let existing = found.as_ref().map(|found| found.document.view());
         match (merge.apply(existing, self.given.view())?, &found) {
             (MergeAction::Nothing, _) => Ok(()),
-            (MergeAction::Replace(made), Some(found)) => writer.replace(found, &made),
+            (MergeAction::Replace(made), Some(found)) => {
+                writer.replace(found, &made, Becoming::Changed)
+            }
             (MergeAction::Insert(_) | MergeAction::Replace(_), _) => writer.insert(&self.new),
         }
     }

@@ -14,7 +14,7 @@ pub(super) mod content;
 
 use bytes::Bytes;
 use frond_doc::pieces::whole_bytes;
-use frond_doc::{DocumentBuf, normalise};
+use frond_doc::{Document, DocumentBuf, normalise};
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 use frond_query::pipeline::Documents;
@@ -29,8 +29,10 @@ use crate::database::Database;
 use crate::definition::validation::Validator;
 use crate::definition::{IndexSpec, view};
 use crate::error::Error;
+use crate::event::EventKind;
 use crate::large;
 use crate::name;
+use crate::rewritten::tell_rewritten;
 use crate::schema::{Index, TreeRef};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::transact::Outcome;
@@ -211,6 +213,20 @@ impl Database {
             }
             None => return Ok(false),
         };
+        let before = match old.first() {
+            None => Some(None),
+            Some(TreeRef::Committed(tree)) => Some(Some(*tree)),
+            Some(TreeRef::Live(_)) => None,
+        };
+        let scope = (self.repository_name(), branch, name);
+        match before {
+            Some(before) => {
+                tell_rewritten(engine, transaction, scope, before, Some(built.documents))?;
+            }
+            None => {
+                self.tell_of(transaction, branch, name, EventKind::Rewritten, Document::empty());
+            }
+        }
         for tree in old {
             if let TreeRef::Live(id) = tree {
                 transaction.drop_tree(id)?;

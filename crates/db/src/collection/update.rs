@@ -10,6 +10,7 @@ use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Ran};
 use crate::collection::find::asked_metadata;
 use crate::collection::plan::Order;
 use crate::collection::scan::{Found, Row};
+use crate::collection::write::Becoming;
 use crate::collection::write::{CollectionWriter, Met};
 use crate::collection::{UpdateReport, UpdateStatement};
 use crate::database::Database;
@@ -275,7 +276,7 @@ impl ParsedStatement {
                 Error::invalid(Code::ExceededMemoryLimit, message)
             })?;
         }
-        writer.replace(&found, &after).map(|()| true)
+        writer.replace(&found, &after, self.update.becoming()).map(|()| true)
     }
 
     /// The statement by the collection's own collation, if that changes anything.
@@ -297,6 +298,14 @@ impl ParsedUpdate {
     /// Compares strings by `collation`.
     pub fn with_collation(self, collation: &Collation) -> ParsedUpdate {
         ParsedUpdate { update: self.update.with_collation(collation), ..self }
+    }
+
+    /// What the new document is to those who are told of it.
+    pub fn becoming(&self) -> Becoming {
+        match self.update.is_replacement() {
+            true => Becoming::Replaced,
+            false => Becoming::Changed,
+        }
     }
 
     /// What `$[x]` stands for, as it came.

@@ -15,6 +15,7 @@
 mod capped;
 mod damaged;
 mod large;
+mod told;
 
 use std::sync::Arc;
 
@@ -34,10 +35,12 @@ use crate::definition::capped::{Limits, limits};
 use crate::definition::validation::Validator;
 use crate::definition::view;
 use crate::error::Error;
+use crate::event::Teller;
 use crate::frond::Notice;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, Index, TreeRef};
 pub use damaged::Met;
+pub use told::Becoming;
 
 /// MongoDB's code of an update whose result is too large.
 const RESULT_TOO_LARGE: Code = Code::Location(17419);
@@ -66,6 +69,10 @@ pub struct CollectionWriter<'t> {
     writes: u64,
     /// `shop.things`, for messages.
     namespace: String,
+    /// Who tells of what is written, once that was asked; nobody may.
+    teller: Option<Option<Teller>>,
+    /// Nothing is told now.
+    is_silent: bool,
 }
 
 struct LiveTrees {
@@ -163,6 +170,8 @@ impl<'t> CollectionWriter<'t> {
             own,
             writes: 0,
             namespace: database.namespace(name),
+            teller: None,
+            is_silent: false,
         })
     }
 
@@ -390,6 +399,7 @@ impl<'t> CollectionWriter<'t> {
             }
             let value = writer.store_document(document, None)?;
             writer.transaction.put(documents, id_key.clone(), value)?;
+            writer.tell_inserted(&id_key, document);
             writer.note_inserted(&id_key, document.as_bytes().len() as u64)?;
             writer.change_indexes(&id_key, None, Some(document.view()))
         })?;
@@ -401,7 +411,12 @@ impl<'t> CollectionWriter<'t> {
     /// # Errors
     /// `BSONObjectTooLarge` (10334); otherwise as [`CollectionWriter::insert`], for other indexes
     /// than `_id`'s.
-    pub fn replace(&mut self, found: &Found, after: &DocumentBuf) -> Result<(), Error> {
+    pub fn replace(
+        &mut self,
+        found: &Found,
+        after: &DocumentBuf,
+        becoming: Becoming,
+    ) -> Result<(), Error> {
         self.check_result(after.as_bytes().len() as u64)?;
         self.check_valid(Some(found.document.view()), after.view())?;
         self.ensure()?;
@@ -413,6 +428,7 @@ impl<'t> CollectionWriter<'t> {
             writer.transaction.put_changed(documents, found.id_key.clone(), value)?;
             writer.note_replaced(&found.id_key, after.as_bytes().len() as u64)?;
             let before = found.document.view();
+            writer.tell_replaced(&found.id_key, before, after, becoming);
             writer.change_indexes(&found.id_key, Some(before), Some(after.view()))
         })
     }
@@ -447,6 +463,7 @@ impl<'t> CollectionWriter<'t> {
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             writer.transaction.delete(documents, id_key.clone())?;
+            writer.tell_removed(indexed);
             writer.note_removed(id_key)?;
             writer.change_indexes(id_key, Some(indexed), None)
         })

@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod catalog;
+mod changes;
 mod clock;
 mod collation;
 mod concurrency;

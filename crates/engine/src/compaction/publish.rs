@@ -197,6 +197,9 @@ impl Shared {
     /// # Errors
     /// As `remove_segments`.
     pub fn trim_log(&self) -> Result<(), StoreError> {
+        if self.kept.bytes() == 0 {
+            return Ok(());
+        }
         let room = self.space.room();
         let bytes_max = match room {
             Some(room) if room.is_short() => 0,

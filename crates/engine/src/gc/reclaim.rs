@@ -68,6 +68,9 @@ impl Shared {
     /// # Errors
     /// As [`Engine::reclaim`](crate::Engine::reclaim).
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<GcReport, EngineError> {
+        if options.purge {
+            self.forget_changes()?;
+        }
         let _no_spares = match options.thorough || options.purge {
             true => Some(
                 self.recycled

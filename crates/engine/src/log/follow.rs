@@ -31,8 +31,8 @@ pub(crate) enum Next {
 }
 
 impl Follower {
-    /// Begins at the last segment up to `end` whose first record isn't above `after`, or at `first`.
-    /// `None`: none is there yet.
+    /// Begins at the last segment up to `end` whose first record isn't above `after`, or at
+    /// `first`. `None`: none is there yet.
     ///
     /// # Errors
     /// What the disk says; that a segment is damaged.

@@ -85,7 +85,7 @@ impl Segment {
         io(self.number, self.file.bytes())
     }
 
-    /// Reads no further than up to `bytes`, and again what was read ahead: it may be written by now.
+    /// Reads no further than up to `bytes`, and again what was read ahead: it may be there by now.
     pub fn limit_to(&mut self, bytes: u64) {
         if self.bytes != bytes {
             self.bytes = bytes;

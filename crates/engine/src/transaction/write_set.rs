@@ -12,11 +12,8 @@ use crate::ids::TreeId;
 use crate::log::record::Record;
 use crate::overlay::interleave::Source;
 use crate::overlay::memtable::entry_bytes;
-<<<<<<< HEAD:crates/engine/src/transaction/write_set.rs
-use crate::transaction::difference::Difference;
-=======
 use crate::told::{self, Told, ToldContent};
->>>>>>> 8182d5ba (engine: transactions tell what they change, and the log is kept for who follows it):crates/engine/src/write_set.rs
+use crate::transaction::difference::Difference;
 
 type TreeWrites = BTreeMap<Bytes, StagedWrite>;
 

@@ -13,8 +13,8 @@ use frond_engine::{
     ToldContent, ToldEvent, Transaction, TreeId,
 };
 use frond_store::io::Disk;
-use frond_testkit::random::for_seeds;
 use frond_testkit::machine::machine;
+use frond_testkit::random::for_seeds;
 use frond_testkit::{SimClock, SimDisk};
 use frond_tree::Value;
 

@@ -93,6 +93,20 @@ impl Grants {
         })
     }
 
+    /// Whether `action` may be done on every collection of every database, whatever comes.
+    pub fn allow_everywhere(&self, action: Action) -> bool {
+        self.privileges.iter().any(|privilege| {
+            let is_all = match &privilege.resource {
+                Resource::Any => true,
+                Resource::Cluster => false,
+                Resource::Namespace { database, collection, branch } => {
+                    database.is_empty() && collection.is_empty() && branch.is_none()
+                }
+            };
+            is_all && privilege.actions.allows(action)
+        })
+    }
+
     fn allow_all_versions(&self, database: &str) -> bool {
         self.privileges.iter().any(|privilege| {
             privilege.actions.allows(Action::ReadVersions)

@@ -146,6 +146,9 @@ fn source(
             asked.cluster(Action::ListSessions)
         }
         "$currentOp" | "$listSessions" | "$listLocalSessions" | "$documents" => Ok(()),
+        "$changeStream" if asks(&["allChangesForCluster"]) => {
+            asked.on_all(&[Action::Find, Action::ChangeStream])
+        }
         "$changeStream" => {
             on(Action::Find)?;
             on(Action::ChangeStream)

@@ -5,14 +5,14 @@ use frond_doc::Value;
 use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
-use crate::commands::{explain, find, sources, write};
+use crate::commands::{change_stream, explain, find, sources, write};
 use crate::common::Level;
 use crate::fields::Fields;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request, collection_name};
 
 /// What stands for a collection in the namespace of a cursor over `aggregate: 1`.
-const NO_COLLECTION: &str = "$cmd.aggregate";
+pub const NO_COLLECTION: &str = "$cmd.aggregate";
 
 /// An `aggregate`, read.
 pub struct AggregateCommand {
@@ -32,6 +32,11 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut command = read(request.fields()?)?;
     command.batch.current = CurrentOperation::new(&request.operation);
     command.request.interrupt = command.batch.current.interrupt();
+    if command.has_cursor
+        && let Some(stream) = change_stream::split(&command.request.pipeline)?
+    {
+        return change_stream::run(request, collection, command, stream);
+    }
     check_level(request, &command)?;
     let database = write::as_validated(request, request.database()?.database().clone());
     if command.explains {

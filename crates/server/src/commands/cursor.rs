@@ -1,6 +1,6 @@
 //! `getMore` and `killCursors`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
@@ -8,10 +8,13 @@ use frond_query::Code;
 
 use crate::access::Action;
 use crate::commands::reply;
-use crate::cursors::{BatchSize, Following, OpenCursor};
+use crate::cursors::{BatchSize, Following, OpenCursor, OpenStream};
 use crate::limits::{AWAIT_DEFAULT, AWAIT_MAX, AWAIT_STEP};
 use crate::request::{Answer, Request, collection_name};
 use crate::shared::Counter;
+
+/// Who waits for an event notices so late that it is to end.
+const KILL_NOTICED: Duration = Duration::from_millis(100);
 
 /// Answers with a cursor's next batch.
 pub fn get_more(request: &Request<'_>) -> Answer {
@@ -92,12 +95,33 @@ fn await_batch(
         if is_last || answer.bytes() > empty {
             return Ok(is_last);
         }
+        if let Some(stream) = &cursor.stream {
+            if !await_event(request, stream, until)? {
+                return Ok(false);
+            }
+            continue;
+        }
         while request.server.operation_time() == time {
             request.operation.check_killed()?;
             if Instant::now() >= until || request.server.drain.is_begun() {
                 return Ok(false);
             }
             std::thread::sleep(AWAIT_STEP);
+        }
+    }
+}
+
+/// Waits until something was written behind what a change stream has read; false if the time is
+/// over before.
+fn await_event(request: &Request<'_>, stream: &OpenStream, until: Instant) -> Result<bool, Error> {
+    loop {
+        request.operation.check_killed()?;
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || request.server.drain.is_begun() {
+            return Ok(false);
+        }
+        if stream.wait(left.min(KILL_NOTICED)) {
+            return Ok(true);
         }
     }
 }

@@ -7,6 +7,7 @@ mod aggregate;
 mod bulk_write;
 mod catalog;
 mod certificates;
+mod change_stream;
 mod clock;
 mod collections;
 mod count;

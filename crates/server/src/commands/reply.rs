@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use frond_db::Error;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
-use crate::cursors::{BatchSize, CursorFacts, Documents, Following, OpenCursor};
+use crate::cursors::{BatchSize, CursorFacts, Documents, Following, OpenCursor, OpenStream};
 use crate::limits::FIRST_BATCH_DOCUMENTS;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
@@ -15,7 +15,7 @@ use crate::request::{Answer, Request};
 const ANSWER_BYTES: usize = 2 << 10;
 
 /// How the first batch is asked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct BatchOptions {
     /// At most how many documents.
     pub size: Option<u64>,
@@ -29,6 +29,8 @@ pub struct BatchOptions {
     pub following: Following,
     /// What tells that nothing will come any more.
     pub is_over: Option<Arc<AtomicBool>>,
+    /// The change stream that it reads.
+    pub stream: Option<OpenStream>,
 }
 
 /// Answers with the first batch of `documents`, and keeps the rest as a cursor.
@@ -47,11 +49,13 @@ pub fn first_batch(
         no_timeout: options.no_timeout,
         api: request.common.api,
         read_time: request.read_time(),
+        resume_token: None,
     };
     let mut cursor = OpenCursor::new(facts, documents);
     cursor.current = options.current;
     cursor.following = options.following;
     cursor.is_over = options.is_over;
+    cursor.stream = options.stream;
     let documents_max = Some(options.size.unwrap_or(FIRST_BATCH_DOCUMENTS));
     let size = BatchSize { documents_max, is_single: options.is_single, is_awaited: false };
     let mut answer = begin_batch("firstBatch");
@@ -90,6 +94,9 @@ pub fn begin_batch(name: &str) -> DocumentBuilder {
 /// Ends what [`begin_batch`] began.
 pub fn end_batch(mut answer: DocumentBuilder, id: i64, facts: &CursorFacts) -> DocumentBuilder {
     answer.end();
+    if let Some(token) = &facts.resume_token {
+        answer.append("postBatchResumeToken", Value::Document(token.view()));
+    }
     if let Some(time) = facts.read_time {
         answer.append("atClusterTime", Value::Timestamp(time));
     }

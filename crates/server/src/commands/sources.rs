@@ -10,7 +10,7 @@ use frond_query::Code;
 use frond_query::pipeline::history_stages;
 use frond_query::reference::{Feature, Standing};
 
-use crate::commands::{latencies, operation, session_list, stats, users};
+use crate::commands::{change_stream, latencies, operation, session_list, stats, users};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -37,10 +37,14 @@ pub fn complete(stages: &mut Vec<Feature>) {
             Standing::Differs("no `queryExecStats`, no `transactions` in `latencyStats`")
         }
         "$planCacheStats" => Standing::Differs("plans aren't cached: it gives nothing"),
+        "$changeStream" => Standing::Differs(
+            "no pre- and post-images, no `showExpandedEvents`; see docs/change-streams.md",
+        ),
         _ => Standing::Works,
     };
     for stage in stages.iter_mut() {
-        if SOURCES.iter().any(|(name, _)| *name == stage.name) {
+        let is_here = SOURCES.iter().any(|(name, _)| *name == stage.name);
+        if is_here || stage.name == change_stream::STAGE {
             stage.standing = standing(stage.name);
         }
     }

@@ -14,7 +14,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::answer_memory::AnswerMemory;
-use crate::cursors::{CursorFacts, Following};
+use crate::cursors::{CursorFacts, Following, OpenStream};
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
 use crate::operations::CurrentOperation;
 
@@ -41,7 +41,11 @@ pub struct OpenCursor {
     pub following: Following,
     /// What tells of one that stays open that nothing will come any more.
     pub is_over: Option<Arc<AtomicBool>>,
+    /// The change stream that it reads.
+    pub stream: Option<OpenStream>,
     documents: Documents,
+    /// What ended a change stream, behind what came before it.
+    failed: Option<Error>,
     /// A document that was read but didn't go into the last batch.
     held: Option<Held>,
 }
@@ -71,7 +75,9 @@ impl OpenCursor {
             current: CurrentOperation::default(),
             following: Following::Nothing,
             is_over: None,
+            stream: None,
             documents,
+            failed: None,
             held: None,
         }
     }
@@ -95,6 +101,24 @@ impl OpenCursor {
         size: BatchSize,
         room: &AnswerMemory<'_>,
     ) -> Result<bool, Error> {
+        let is_last = self.read_batch(answer, size, room)?;
+        if let Some(stream) = &self.stream
+            && self.held.is_none()
+        {
+            self.facts.resume_token = Some(stream.token());
+        }
+        Ok(is_last)
+    }
+
+    fn read_batch(
+        &mut self,
+        answer: &mut DocumentBuilder,
+        size: BatchSize,
+        room: &AnswerMemory<'_>,
+    ) -> Result<bool, Error> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         if size.documents_max == Some(0) {
             return Ok(false);
         }
@@ -110,7 +134,13 @@ impl OpenCursor {
             }
             let next = match self.held.take() {
                 Some(held) => Some(held.document),
-                None => self.documents.next().transpose()?,
+                None => match self.documents.next().transpose() {
+                    Err(error) if self.stream.is_some() && count > 0 => {
+                        self.failed = Some(error);
+                        break false;
+                    }
+                    next => next?,
+                },
             };
             let Some(document) = next else { break self.ends() };
             let document_bytes = document.as_bytes().len();
@@ -131,6 +161,11 @@ impl OpenCursor {
                 return Err(Error::invalid(Code::ExceededMemoryLimit, NO_MEMORY_TO_KEEP));
             }
             answer.push(Value::Document(document.view()));
+            if self.stream.is_some()
+                && let Some(Value::Document(id)) = document.get("_id")
+            {
+                self.facts.resume_token = Some(id.to_buf());
+            }
             if is_too_much {
                 break false;
             }

@@ -26,6 +26,7 @@ fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
         no_timeout: false,
         api: Default::default(),
         read_time: None,
+        resume_token: None,
     }
 }
 

@@ -8,6 +8,7 @@ mod auth_fields;
 mod auth_matrix;
 mod bulk_write;
 mod capped;
+mod change_streams;
 mod coll_mod;
 mod compression;
 mod crud;

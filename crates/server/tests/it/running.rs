@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::thread::JoinHandle;
 
-use frond_db::FrondOptions;
+use frond_db::{ChangeRetention, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, extended_json};
 use frond_server::{
     Client, ClientError, LogOutput, RemoteOpener, Server, ServerError, ServerOptions, Stopper,
@@ -67,9 +67,20 @@ impl Running {
         Running::on_machine(&disk.machine(), options)
     }
 
+    /// Starts a server that keeps the log for change streams.
+    pub fn telling(disk: &SimDisk, options: ServerOptions) -> Running {
+        let mut own = FrondOptions::default();
+        own.engine.changes = ChangeRetention { seconds: 3600, bytes: 64 << 20 };
+        Running::opened(&disk.machine(), own, options)
+    }
+
     /// Starts a server on a machine, as it is told.
     pub fn on_machine(machine: &Machine, options: ServerOptions) -> Running {
-        let frond = frond_vcs::open_on(machine, FrondOptions::default());
+        Running::opened(machine, FrondOptions::default(), options)
+    }
+
+    fn opened(machine: &Machine, own: FrondOptions, options: ServerOptions) -> Running {
+        let frond = frond_vcs::open_on(machine, own);
         // `getLog` has the lines, too.
         let (listen, log) = ("127.0.0.1:0".to_owned(), LogOutput::Memory);
         let options = ServerOptions { listen, log, ..options };

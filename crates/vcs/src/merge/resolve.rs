@@ -26,7 +26,8 @@ use crate::merge::fields::{Prefer, merge_by_rules};
 use crate::{ConflictKind, Resolution, history};
 use frond_db::inside::merge_rules::{DocumentRules, MergeSide};
 use frond_db::inside::{
-    CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope, check_id,
+    Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope,
+    check_id,
 };
 
 /// Conflicts to resolve.
@@ -205,7 +206,7 @@ impl Repository {
         let id_key = conflict.id_key.clone();
         match (now, resolved) {
             (Some(document), Some(after)) => {
-                writer.replace(&Found { id_key, document, large: None }, &after)
+                writer.replace(&Found { id_key, document, large: None }, &after, Becoming::Changed)
             }
             (Some(document), None) => writer.remove(&Found { id_key, document, large: None }),
             (None, Some(after)) => writer.insert(&after),

@@ -10,6 +10,7 @@ use crate::repository::Repository;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use frond_doc::Document;
 use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
@@ -25,7 +26,8 @@ use crate::remote::{ORIGIN, Remote, RemoteState, admit, remote_record};
 use crate::{MergeOutcome, MergeRequest, TagInfo};
 use frond_db::inside::refs::{self, format, shallow};
 use frond_db::inside::{
-    BranchRef, Commit, CommitId, Error, LatchMode, Outcome, Reader, Scope, system,
+    BranchRef, Commit, CommitId, Error, EventKind, LatchMode, Outcome, Reader, Scope, Teller,
+    system,
 };
 
 /// Commits that are asked for together.
@@ -195,6 +197,10 @@ impl Repository {
                 let why = RefWhy::plain(&why, self.frond().time_millis());
                 let change = RefChange { from: None, to: commit, why };
                 change.log(transaction, name, &state.default_branch)?;
+                let scope = (name, state.default_branch.as_str(), "");
+                if let Some(teller) = Teller::new(self.frond().engine(), scope) {
+                    teller.tell(transaction, EventKind::Rewritten, Document::empty());
+                }
             }
             Ok(Outcome::Commit(()))
         })?;

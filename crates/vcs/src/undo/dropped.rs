@@ -26,8 +26,8 @@ use crate::state::BranchState;
 use crate::{BranchPolicy, TagInfo, history, policy};
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{
-    BranchRef, CatalogEntry, CommitId, Error, LatchMode, Outcome, Reader, RepositoryRecord, Scope,
-    TreeRef, system,
+    BranchRef, CatalogEntry, CommitId, Error, EventKind, LatchMode, Outcome, Reader,
+    RepositoryRecord, Scope, TreeRef, system,
 };
 
 /// A database that was dropped.
@@ -343,6 +343,7 @@ impl Repository {
                 None => Tree::empty(&**store, found.repository.format())?,
             };
             let after = Tree { root: *working, format: found.repository.format() };
+            state.tell_unknown(engine, transaction, EventKind::Rewritten);
             state.adopt(engine, transaction, &Adoption { head, before: head, after })?;
             for (collection, entry, order) in unversioned {
                 let entry = CatalogEntry::decode(&store.get(*entry)?)?;

@@ -82,8 +82,15 @@ impl CollectionWriter<'_> {
         self.put_sums(order, sums)
     }
 
-    /// Removes the oldest documents until the limits hold.
+    /// Removes the oldest documents until the limits hold. Nobody is told, as by MongoDB.
     pub(in crate::collection) fn evict(&mut self) -> Result<(), Error> {
+        self.is_silent = true;
+        let evicted = self.evict_oldest();
+        self.is_silent = false;
+        evicted
+    }
+
+    fn evict_oldest(&mut self) -> Result<(), Error> {
         let (Some(limits), Some(order)) = (self.limits(), self.order()?) else { return Ok(()) };
         loop {
             let sums = self.sums(order)?;

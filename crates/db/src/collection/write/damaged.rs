@@ -16,7 +16,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue, ValueBuf, key}
 use frond_query::Filter;
 use frond_tree::{Bounds, Direction, Value};
 
-use super::CollectionWriter;
+use super::{Becoming, CollectionWriter};
 use crate::catalog::index_entry::{id_key_of, id_of};
 use crate::collection::plan::{Order, Source};
 use crate::collection::scan::Row;
@@ -136,6 +136,7 @@ impl CollectionWriter<'_> {
             writer.remove_entries_of(&id_key)?;
             let documents = writer.live()?.documents;
             writer.transaction.delete(documents, id_key.clone())?;
+            writer.tell_removed(only_id(&id_key)?.view());
             writer.note_removed(&id_key)
         })
     }
@@ -146,7 +147,8 @@ impl CollectionWriter<'_> {
     /// As [`CollectionWriter::replace`]; what the update fails with.
     pub fn replace_damaged(&mut self, id_key: &Bytes, update: &ParsedUpdate) -> Result<(), Error> {
         let before = self.id_of_damaged(id_key, update)?;
-        let after = update.update.apply(before.view(), &update.context)?.unwrap_or(before);
+        let after = update.update.apply(before.view(), &update.context)?;
+        let after = after.unwrap_or_else(|| before.clone());
         self.check_result(after.as_bytes().len() as u64)?;
         self.check_valid(None, after.view())?;
         self.ensure()?;
@@ -155,6 +157,7 @@ impl CollectionWriter<'_> {
             let documents = writer.live()?.documents;
             let value = writer.store_document(&after, None)?;
             writer.transaction.put(documents, id_key.clone(), value)?;
+            writer.tell_replaced(id_key, before.view(), &after, Becoming::Replaced);
             writer.note_replaced(id_key, after.as_bytes().len() as u64)?;
             writer.change_indexes(id_key, None, Some(after.view()))
         })

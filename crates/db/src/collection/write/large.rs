@@ -77,6 +77,7 @@ impl CollectionWriter<'_> {
                 return Err(duplicate::of_id(&writer.namespace, id));
             }
             writer.transaction.put(documents, id_key.clone(), large.value())?;
+            writer.tell_inserted_large(&id_key, large)?;
             writer.note_inserted(&id_key, large.bytes())?;
             let indexed = writer.indexed(large)?;
             writer.change_indexes(&id_key, None, Some(indexed.view()))
@@ -123,6 +124,7 @@ impl CollectionWriter<'_> {
             let documents = writer.live()?.documents;
             writer.transaction.put_chunks(&chunks);
             writer.transaction.put_changed(documents, found.id_key.clone(), after.value())?;
+            writer.tell_changed_large(&found.id_key, &before, &after)?;
             writer.note_replaced(&found.id_key, after.bytes())?;
             changed = Some(true);
             if writer.live()?.collection.indexes.is_empty() {

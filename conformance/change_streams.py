@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Follows change streams over restarts and kills, and folds what they tell into the data.
+
+    python3 conformance/change_streams.py --frond target/release/frond --rounds 20
+
+Goal: a client that applies the events of a stream to an empty copy, going on by its token whenever
+the server was killed, has what the server has: no event is lost, doubled or out of order.
+
+Method: on one data directory, round after round, clients write at random (inserts, updates of fields
+and arrays, replacements, deletes, transactions of several statements, some aborted; some writes
+acknowledged before they are durable). Three streams are read meanwhile, of a collection, a database
+and the deployment; each keeps its last token. The server is killed, or stopped, and started again.
+At the end each copy must equal the collection, field order included. A stream that is not resumed
+would miss events; one that resumes too early would insert a document twice: both are told.
+"""
+
+import argparse
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from pymongo import MongoClient, WriteConcern
+from pymongo.errors import PyMongoError
+
+SECONDS_MAX = 120
+
+
+class Server:
+    """A server process over one data directory."""
+
+    def __init__(self, frond, directory, port, log):
+        self.port = port
+        listen = f"127.0.0.1:{port}"
+        command = [frond, "serve", "--data", directory, "--listen", listen]
+        self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        deadline = time.monotonic() + SECONDS_MAX
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                return
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit("the server doesn't come up")
+                time.sleep(0.02)
+
+    def end(self, how):
+        self.process.send_signal(how)
+        self.process.wait()
+
+
+def connect(port):
+    return MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=300)
+
+
+class Follower(threading.Thread):
+    """Applies a stream's events to a copy of `shop.things`."""
+
+    def __init__(self, port, what):
+        super().__init__(daemon=True)
+        self.port, self.what = port, what
+        self.token, self.copy, self.count, self.resumed = None, {}, 0, 0
+        self.wrong, self.done = None, threading.Event()
+
+    def watched(self, client):
+        if self.what == "collection":
+            return client.shop.things
+        return client.shop if self.what == "database" else client
+
+    def run(self):
+        while not self.done.is_set() and self.wrong is None:
+            client = connect(self.port)
+            try:
+                start = {"resume_after": self.token} if self.token else {}
+                with self.watched(client).watch(max_await_time_ms=200, **start) as stream:
+                    self.resumed += 1
+                    while not self.done.is_set():
+                        event = stream.try_next()
+                        if event is not None:
+                            self.apply(event)
+                        self.token = stream.resume_token or self.token
+            except PyMongoError as error:
+                if error.has_error_label("NonResumableChangeStreamError"):
+                    self.wrong = f"{self.what}: {error}"
+                time.sleep(0.02)
+            finally:
+                client.close()
+
+    def apply(self, event):
+        if event["ns"]["coll"] != "things":
+            return
+        if self.token and event["_id"]["_data"] <= self.token["_data"]:
+            self.wrong = f"{self.what}: an event behind its place: {event}"
+        kind, key = event["operationType"], event["documentKey"]["_id"]
+        self.token, self.count = event["_id"], self.count + 1
+        if kind == "insert":
+            if key in self.copy:
+                self.wrong = f"{self.what}: inserted twice: {event}"
+            self.copy[key] = event["fullDocument"]
+        elif key not in self.copy:
+            self.wrong = f"{self.what}: not there: {event}"
+        elif kind == "delete":
+            del self.copy[key]
+        elif kind == "replace":
+            self.copy[key] = event["fullDocument"]
+        else:
+            describe(self.copy[key], event["updateDescription"])
+
+
+def describe(document, description):
+    """Applies an updateDescription."""
+    for path in description["removedFields"]:
+        parent, name = parent_of(document, path)
+        del parent[name]
+    for cut in description["truncatedArrays"]:
+        parent, name = parent_of(document, cut["field"])
+        del parent[name][cut["newSize"] :]
+    for path, value in description["updatedFields"].items():
+        parent, name = parent_of(document, path)
+        if isinstance(parent, list) and name == len(parent):
+            parent.append(value)
+        else:
+            parent[name] = value
+
+
+def parent_of(document, path):
+    *before, name = path.split(".")
+    for part in before:
+        document = document[int(part) if isinstance(document, list) else part]
+    return document, int(name) if isinstance(document, list) else name
+
+
+def write(port, number, until, seed):
+    """Writes the documents of one client at random until then."""
+    chance = random.Random(seed)
+    client = connect(port)
+    things = client.shop.things
+    relaxed = things.with_options(write_concern=WriteConcern(w=1, j=False))
+    while time.monotonic() < until:
+        key = f"{number}-{chance.randrange(40)}"
+        try:
+            choice = chance.randrange(8)
+            into = relaxed if chance.random() < 0.3 else things
+            if choice < 2:
+                size = 40_000 if chance.random() < 0.05 else 20
+                into.insert_one({"_id": key, "n": {"a": 1, "b": [1]}, "text": "x" * size})
+            elif choice < 5:
+                changes = [
+                    {"$inc": {"n.a": 1}},
+                    {"$push": {"n.b": chance.random()}},
+                    {"$set": {f"f{chance.randrange(5)}": chance.random()}},
+                    {"$unset": {f"f{chance.randrange(5)}": 1}},
+                    {"$set": {"n.b": []}},
+                ]
+                into.update_one({"_id": key}, chance.choice(changes))
+            elif choice == 5:
+                into.replace_one({"_id": key}, {"whole": chance.random()})
+            elif choice == 6:
+                into.delete_one({"_id": key})
+            else:
+                transact(client, number, chance)
+        except PyMongoError:
+            time.sleep(0.001)
+    client.close()
+
+
+def transact(client, number, chance):
+    with client.start_session() as session, session.start_transaction():
+        for _ in range(3):
+            key = {"_id": f"{number}-{chance.randrange(40)}"}
+            change = {"$inc": {"t": 1}, "$set": {"n": {"a": 1, "b": [1]}}}
+            client.shop.things.update_one(key, change, upsert=True, session=session)
+            client.shop.others.insert_one({}, session=session)
+        if chance.random() < 0.3:
+            session.abort_transaction()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--frond", required=True)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    directory = tempfile.mkdtemp(prefix="frond-streams-")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    log = open(f"{directory}.log", "w")
+    server = Server(options.frond, directory, port, log)
+    connect(port).shop.create_collection("things")
+    followers = [Follower(port, what) for what in ("collection", "database", "deployment")]
+    for follower in followers:
+        follower.start()
+    deadline = time.monotonic() + 30
+    while any(follower.token is None for follower in followers):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"no stream: {[follower.wrong for follower in followers]}")
+        time.sleep(0.05)
+    for number in range(options.rounds):
+        until = time.monotonic() + chance.uniform(0.5, 2)
+        writers = [
+            threading.Thread(target=write, args=(port, writer, until, chance.random()))
+            for writer in range(4)
+        ]
+        for writer in writers:
+            writer.start()
+        time.sleep(chance.uniform(0.1, 1))
+        server.end(signal.SIGKILL if chance.random() < 0.8 else signal.SIGTERM)
+        server = Server(options.frond, directory, port, log)
+        for writer in writers:
+            writer.join()
+    documents = {document["_id"]: document for document in connect(port).shop.things.find()}
+    deadline = time.monotonic() + 60
+    same = lambda follower: list(map(pairs, map(follower.copy.get, documents))) == list(
+        map(pairs, documents.values())
+    ) and len(follower.copy) == len(documents)
+    while not all(map(same, followers)) and time.monotonic() < deadline:
+        if any(follower.wrong for follower in followers):
+            break
+        time.sleep(0.2)
+    failed = 0
+    for follower in followers:
+        follower.done.set()
+        is_right = follower.wrong is None and same(follower)
+        failed += not is_right
+        print(
+            f"{follower.what}: {follower.count} events, {follower.resumed} openings,"
+            f" {len(follower.copy)} documents: {'right' if is_right else follower.wrong or 'DIFFERS'}"
+        )
+    server.end(signal.SIGTERM)
+    if failed:
+        print(f"seed {options.seed}, data {directory}")
+        return 1
+    shutil.rmtree(directory)
+    return 0
+
+
+def pairs(value):
+    """A document with the order of its fields."""
+    if isinstance(value, dict):
+        return [(name, pairs(part)) for name, part in value.items()]
+    return [pairs(part) for part in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

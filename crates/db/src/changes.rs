@@ -1,0 +1,425 @@
+//! Change streams: what transactions told, as MongoDB's change events.
+//!
+//! 1. A stream is a place in the log and its pipeline. What it reads is durable: an event that was
+//!    shown is never taken back.
+//! 2. Records are read one after the other; of each, the events are taken that concern what is
+//!    watched, in the order of the statements. Each has a token ([`token`]), by which a stream goes
+//!    on behind it, in another process too.
+//! 3. An event is run through the stages alone: none of those that are allowed looks at two.
+//! 4. What can't be told one by one, or isn't kept any more, ends the stream with an error: no
+//!    change is passed over.
+
+mod document;
+pub mod token;
+
+use std::collections::VecDeque;
+
+use frond_doc::{Array, Document, DocumentBuf, Timestamp, Value, ValueBuf};
+use frond_engine::{Changes, ChangesError, Sequence, ToldRecord};
+use frond_query::Code;
+use frond_query::collation::Collation;
+use frond_query::expression::Variables;
+use frond_query::pipeline::Pipeline;
+
+use crate::collection::FindRequest;
+use crate::database::{Context, Database};
+use crate::error::Error;
+use crate::event::{Event, EventKind};
+use crate::frond::Frond;
+use crate::interrupt::Interrupt;
+use crate::name::{DatabaseName, VersionName};
+use crate::reader::Reader;
+use crate::refs;
+use crate::system;
+
+use document::Told;
+use token::{Place, Step};
+
+/// The stages that may stand behind `$changeStream`.
+const STAGES: &[&str] = &[
+    "$addFields",
+    "$match",
+    "$project",
+    "$redact",
+    "$replaceRoot",
+    "$replaceWith",
+    "$set",
+    "$unset",
+];
+
+/// After so many records without an event nothing is there yet: who asks may have to say so.
+const RECORDS_MAX: usize = 1_000;
+
+/// What a stream watches.
+#[derive(Clone)]
+pub enum Watched {
+    /// A collection of a branch.
+    Collection(Database, String),
+    /// All collections of a branch.
+    Database(Database),
+    /// The default branches of all databases.
+    Deployment(Frond),
+}
+
+/// Where a stream begins.
+#[derive(Clone, Debug, Default)]
+pub enum StreamStart {
+    /// With what comes after now.
+    #[default]
+    Now,
+    /// With what happened at this time or after it.
+    At(Timestamp),
+    /// Behind the event of a token; not behind an invalidation.
+    Resume(DocumentBuf),
+    /// Behind the event of a token.
+    After(DocumentBuf),
+}
+
+/// What is asked of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeStreamRequest {
+    /// Where it begins.
+    pub start: StreamStart,
+    /// Whether an update tells the document as it is now, too.
+    pub looks_up: bool,
+    /// The stages behind `$changeStream`: an array.
+    pub stages: Option<ValueBuf>,
+    /// How strings compare.
+    pub collation: Option<Collation>,
+    /// A command's `let`.
+    pub variables: Option<DocumentBuf>,
+}
+
+/// A change stream.
+pub struct ChangeStream {
+    watched: Watched,
+    frond: Frond,
+    changes: Changes,
+    looks_up: bool,
+    /// The stages; none: events are told as they are.
+    stages: Option<(Pipeline, Variables)>,
+    /// Everything up to here was told, or didn't concern the stream.
+    place: Place,
+    era: [u8; token::ERA_BYTES],
+    waiting: VecDeque<(Place, Told)>,
+    is_over: bool,
+}
+
+impl Frond {
+    /// Watches what changes from a moment on.
+    ///
+    /// # Errors
+    /// `IllegalOperation` (20) where nothing is kept, and for a stage that can't stand there;
+    /// `ChangeStreamHistoryLost` (286) if what comes after the start isn't kept any more;
+    /// `InvalidResumeToken` (260); what the stages are refused for.
+    pub fn watch(
+        &self,
+        watched: Watched,
+        request: &ChangeStreamRequest,
+    ) -> Result<ChangeStream, Error> {
+        if !self.engine().tells() {
+            let message = "change streams need the log to be kept for a while, and here it isn't: \
+                           start frond serve with --changes-bytes above 0";
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
+        let stages = match request.stages.as_ref().and_then(|stages| stages.as_value().as_array()) {
+            Some(stages) if !stages.is_empty() => {
+                Some(self.parse_stages(&watched, stages, request)?)
+            }
+            _ => None,
+        };
+        let era = token::era(self.engine().local_format().salt);
+        let place = match &request.start {
+            StreamStart::Now => Place::after(self.engine().horizon()),
+            StreamStart::At(time) => Place::after(Sequence(time.0.saturating_sub(1))),
+            StreamStart::Resume(given) => self.resumed(given, era, false)?,
+            StreamStart::After(given) => self.resumed(given, era, true)?,
+        };
+        let changes = self.engine().changes(place.read_after());
+        changes.check().map_err(lost)?;
+        Ok(ChangeStream {
+            watched,
+            frond: self.clone(),
+            changes,
+            looks_up: request.looks_up,
+            stages,
+            place,
+            era,
+            waiting: VecDeque::new(),
+            is_over: false,
+        })
+    }
+
+    fn parse_stages(
+        &self,
+        watched: &Watched,
+        stages: Array<'_>,
+        request: &ChangeStreamRequest,
+    ) -> Result<(Pipeline, Variables), Error> {
+        for stage in stages.iter().filter_map(|stage| stage.as_document()) {
+            if let Some((name, _)) = stage.iter().next()
+                && name.starts_with('$')
+                && !STAGES.contains(&name)
+            {
+                return Err(not_behind(name));
+            }
+        }
+        let database = match watched {
+            Watched::Collection(database, _) | Watched::Database(database) => database.clone(),
+            Watched::Deployment(frond) => frond.database("admin")?,
+        };
+        let collation = request.collation.clone().unwrap_or(Collation::SIMPLE);
+        let pipeline = Pipeline::parse_collated(stages, &collation)?;
+        let variables =
+            database.parse_variables(request.variables.as_ref(), &Interrupt::default())?;
+        Ok((pipeline, variables.with_collation(collation)))
+    }
+
+    /// Where a token leads.
+    fn resumed(
+        &self,
+        given: &DocumentBuf,
+        era: [u8; token::ERA_BYTES],
+        after_invalidation: bool,
+    ) -> Result<Place, Error> {
+        let (place, of) = token::decode(given.view())?;
+        if of != era || !self.engine().may_have_been_horizon(place.sequence) {
+            let message = "Resume of change stream was not possible, as the resume token is of \
+                           another data directory, or of a time before this one was restored";
+            return Err(Error::invalid(Code::ChangeStreamHistoryLost, message));
+        }
+        if place.step == Step::Invalidate && !after_invalidation {
+            let message = "Attempting to resume a change stream using 'resumeAfter' is not allowed \
+                           from an invalidate notification.";
+            return Err(Error::invalid(Code::InvalidResumeToken, message));
+        }
+        Ok(place)
+    }
+}
+
+fn not_behind(stage: &str) -> Error {
+    let message = format!("{stage} is not permitted in a $changeStream pipeline");
+    Error::invalid(Code::IllegalOperation, message)
+}
+
+/// What a client is told of a log that can't be read any more.
+fn lost(error: ChangesError) -> Error {
+    match error {
+        ChangesError::Gone { kept_after } => {
+            let message = format!(
+                "Resume of change stream was not possible, as the resume point may no longer be in \
+                 the log: what happened up to the second {} isn't kept any more",
+                kept_after.seconds()
+            );
+            Error::invalid(Code::ChangeStreamHistoryLost, message)
+        }
+        ChangesError::Store(error) => error.into(),
+    }
+}
+
+impl ChangeStream {
+    /// The next event, if there is one by now.
+    ///
+    /// # Errors
+    /// `ChangeStreamHistoryLost` (286) if it isn't kept any more, or can't be told one by one;
+    /// `ChangeStreamFatalError` (280) if the stages change its `_id`; `BSONObjectTooLarge` (10334);
+    /// what the stages fail with; what interrupts the request. The stream is over then.
+    pub fn next(&mut self, interrupt: &Interrupt) -> Result<Option<DocumentBuf>, Error> {
+        let next = self.find_next(interrupt);
+        self.is_over |= next.is_err();
+        next
+    }
+
+    fn find_next(&mut self, interrupt: &Interrupt) -> Result<Option<DocumentBuf>, Error> {
+        for _ in 0..RECORDS_MAX {
+            while let Some((place, told)) = self.waiting.pop_front() {
+                self.is_over |= place.step == Step::Invalidate;
+                let event = self.tell(place, told)?;
+                self.place = place;
+                if let Some(event) = event {
+                    return Ok(Some(event));
+                }
+            }
+            interrupt.check()?;
+            if self.is_over {
+                return Ok(None);
+            }
+            let Some(record) = self.changes.next().map_err(lost)? else {
+                self.place = self.place.max(Place::after(self.changes.position()));
+                return Ok(None);
+            };
+            self.take(&record)?;
+            if self.waiting.is_empty() {
+                self.place = self.place.max(Place::after(record.sequence));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether nothing will come any more.
+    pub fn is_over(&self) -> bool {
+        self.is_over && self.waiting.is_empty()
+    }
+
+    /// The token from which a stream goes on with what this one didn't give yet.
+    pub fn token(&self) -> DocumentBuf {
+        token::encode(self.place, self.era)
+    }
+
+    /// Waits until something was written since, for so long at most; tells whether it was.
+    pub fn wait(&self, at_most: std::time::Duration) -> bool {
+        self.frond.engine().await_horizon(self.changes.position(), at_most)
+    }
+
+    /// Takes the events of a record that concern what is watched, from the place on.
+    fn take(&mut self, record: &ToldRecord) -> Result<(), Error> {
+        let mut transaction = None;
+        let mut events = Vec::with_capacity(record.events.len());
+        for told in &record.events {
+            let event = Event::decode(told)?;
+            match event.kind {
+                EventKind::InTransaction => transaction = Some(event.facts),
+                _ => events.push(event),
+            }
+        }
+        let last = events.len().saturating_sub(1);
+        for (position, event) in events.into_iter().enumerate() {
+            let step = if position == last { Step::LastEvent } else { Step::Event };
+            let position = u32::try_from(position).unwrap_or(u32::MAX);
+            let place = Place { sequence: record.sequence, position, step };
+            let Some(database) = self.concerned(&event)? else { continue };
+            if event.kind == EventKind::Rewritten && self.place < place {
+                return Err(rewritten(&event));
+            }
+            let ends = self.is_ended_by(&event);
+            let wall_millis = event.wall_millis;
+            let transaction = transaction.clone();
+            let told = Told { database, event: Some(event), transaction, wall_millis };
+            if self.place < place {
+                self.waiting.push_back((place, told));
+            }
+            let place = Place { step: Step::Invalidate, ..place };
+            if ends && self.place < place {
+                self.waiting.push_back((place, Told::invalidation(wall_millis)));
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of the event's database, if the event concerns the stream.
+    fn concerned(&self, event: &Event) -> Result<Option<String>, Error> {
+        let of = |database: &Database| {
+            let is_of = database.repository_name() == event.database
+                && database.branch() == Some(&event.branch);
+            is_of.then(|| database.name().to_string())
+        };
+        match &self.watched {
+            Watched::Collection(database, name) => {
+                let target = match event.facts.get("to") {
+                    Some(Value::String(to)) if event.facts.get("dropTarget").is_some() => Some(to),
+                    _ => None,
+                };
+                let is_of = event.collection == *name
+                    || target == Some(name)
+                    || event.kind == EventKind::DropDatabase
+                    || event.kind == EventKind::Rewritten && event.collection.is_empty();
+                Ok(of(database).filter(|_| is_of))
+            }
+            Watched::Database(database) => Ok(of(database)),
+            Watched::Deployment(frond) => {
+                let repository = refs::repository(&Reader::now(frond.engine()), &event.database)?;
+                let default = repository.map(|repository| repository.default_branch);
+                let default = default.as_deref().unwrap_or(system::DEFAULT_BRANCH);
+                Ok((event.branch == default).then(|| event.database.clone()))
+            }
+        }
+    }
+
+    fn is_ended_by(&self, event: &Event) -> bool {
+        match &self.watched {
+            Watched::Collection(..) => {
+                matches!(event.kind, EventKind::Drop | EventKind::Rename | EventKind::DropDatabase)
+            }
+            Watched::Database(_) => event.kind == EventKind::DropDatabase,
+            Watched::Deployment(_) => false,
+        }
+    }
+
+    /// What the client is told of an event, unless the stages leave it out.
+    fn tell(&self, place: Place, told: Told) -> Result<Option<DocumentBuf>, Error> {
+        // Who watches a collection is told of its end, and of the database's by that alone.
+        if let (Watched::Collection(..), Some(event)) = (&self.watched, &told.event)
+            && event.kind == EventKind::DropDatabase
+        {
+            return Ok(None);
+        }
+        let looked_up = match &told.event {
+            Some(event) if self.looks_up && event.kind == EventKind::Update => {
+                Some(self.look_up(event)?)
+            }
+            _ => None,
+        };
+        let id = token::encode(place, self.era);
+        let document = document::of(&told, place.sequence, &id, looked_up)?;
+        let Some((pipeline, variables)) = &self.stages else { return Ok(Some(document)) };
+        let input = Box::new(std::iter::once(Ok(document)));
+        let mut output = pipeline.clone().run_alone(input, variables.clone())?;
+        let Some(shown) = output.next().transpose()? else { return Ok(None) };
+        if shown.get("_id") != Some(Value::Document(id.view())) {
+            let message = "Encountered an event whose _id field, which contains the resume token, was \
+                           modified by the pipeline. Modifying the _id field of an event makes it \
+                           impossible to resume the stream from that point. Only transformations that \
+                           retain the unmodified _id field are allowed.";
+            return Err(Error::invalid(Code::ChangeStreamFatalError, message));
+        }
+        Ok(Some(shown))
+    }
+
+    /// The document of an event as it is now.
+    fn look_up(&self, event: &Event) -> Result<Option<DocumentBuf>, Error> {
+        let name = DatabaseName {
+            name: event.database.clone(),
+            version: VersionName::Named(event.branch.clone()),
+        };
+        let database = match Database::resolve(&self.frond, name, Context::Alone) {
+            Ok(database) => database,
+            // The branch is gone by now.
+            Err(error) if error.code == Code::NamespaceNotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Some(Value::Document(key)) = event.facts.get("key") else { return Ok(None) };
+        let request = FindRequest {
+            filter: Some(by_id(key)),
+            limit: Some(1),
+            collation: Some(Collation::SIMPLE),
+            ..FindRequest::default()
+        };
+        match database.find(&event.collection, &request) {
+            // It is a view by now.
+            Err(error) if error.code == Code::CommandNotSupportedOnView => Ok(None),
+            found => found?.next().transpose(),
+        }
+    }
+}
+
+/// A filter that finds the document of an `_id`, whatever that is.
+fn by_id(key: Document<'_>) -> DocumentBuf {
+    let mut filter = frond_doc::DocumentBuilder::new();
+    filter.begin_document("_id");
+    filter.append("$eq", key.get("_id").unwrap_or(Value::Null)).end();
+    filter.build()
+}
+
+fn rewritten(event: &Event) -> Error {
+    let what = match event.collection.is_empty() {
+        true => event.database.clone(),
+        false => format!("{}.{}", event.database, event.collection),
+    };
+    let message = format!(
+        "the documents of {what} were replaced all at once, by a merge, a reset, $out or another \
+         command of versions, and are too many to be told one by one: read the collection again and \
+         begin a new stream"
+    );
+    Error::invalid(Code::ChangeStreamHistoryLost, message)
+}

@@ -1,0 +1,170 @@
+//! What a transaction tells of its changes, for change streams: how it lies in the log.
+//!
+//! The engine keeps it (`frond_engine::Told`): a *scope* (which collection, when), a *head* (what
+//! happened) and content (the document of an insertion or a replacement, which the log has once).
+//! The bytes are docs/format/log.md's "What is told".
+//!
+//! Nothing is told where nobody keeps it, and nothing of `system.` collections and of `admin`,
+//! `config` and `local`.
+
+pub(crate) mod difference;
+
+use bytes::Bytes;
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_engine::{Engine, Told, ToldContent, ToldEvent, Transaction};
+
+use crate::error::Error;
+use crate::session::RetryKey;
+
+/// Databases whose changes nobody is told of.
+const SILENT_DATABASES: &[&str] = &["admin", "config", "local"];
+/// What the names of collections begin with of which nobody is told.
+const SILENT_PREFIX: &str = "system.";
+
+/// What happened. Stored: never renumber.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventKind {
+    /// A document was inserted: the content, or without it one that is too large to be told.
+    Insert = b'i' as isize,
+    /// A document was replaced, likewise.
+    Replace = b'r' as isize,
+    /// A document was changed.
+    Update = b'u' as isize,
+    /// A document was removed.
+    Delete = b'd' as isize,
+    /// A collection was dropped.
+    Drop = b'D' as isize,
+    /// A collection was renamed.
+    Rename = b'M' as isize,
+    /// A database, or a branch of it, was dropped.
+    DropDatabase = b'X' as isize,
+    /// A collection's documents are others now, and which isn't told; without a collection's name,
+    /// those of all.
+    Rewritten = b'W' as isize,
+    /// All of the record belongs to a client's transaction.
+    InTransaction = b'T' as isize,
+}
+
+const KINDS: &[EventKind] = &[
+    EventKind::Insert,
+    EventKind::Replace,
+    EventKind::Update,
+    EventKind::Delete,
+    EventKind::Drop,
+    EventKind::Rename,
+    EventKind::DropDatabase,
+    EventKind::Rewritten,
+    EventKind::InTransaction,
+];
+
+/// An event, as it is read back.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// The database, its branch, and the collection; empty where it concerns all.
+    pub database: String,
+    pub branch: String,
+    pub collection: String,
+    /// Milliseconds since 1970.
+    pub wall_millis: i64,
+    /// What the head says: `key`, `description`, `to` and others by kind.
+    pub facts: DocumentBuf,
+    /// The document.
+    pub document: Option<DocumentBuf>,
+}
+
+/// Tells of one collection, or of a whole branch.
+#[derive(Clone, Debug)]
+pub struct Teller {
+    scope: Bytes,
+}
+
+impl Teller {
+    /// For a collection of a branch (with no name: all of it), if anybody keeps what is told.
+    pub fn new(
+        engine: &Engine,
+        (database, branch, collection): (&str, &str, &str),
+    ) -> Option<Teller> {
+        let is_silent =
+            SILENT_DATABASES.contains(&database) || collection.starts_with(SILENT_PREFIX);
+        if !engine.tells() || is_silent {
+            return None;
+        }
+        let mut scope = DocumentBuilder::new();
+        scope.append("d", Value::String(database)).append("b", Value::String(branch));
+        scope
+            .append("c", Value::String(collection))
+            .append("w", Value::DateTime(engine.now_millis()));
+        Some(Teller { scope: scope.build().into_bytes() })
+    }
+
+    /// Tells of something without a document.
+    pub fn tell(&self, transaction: &mut Transaction, kind: EventKind, facts: Document<'_>) {
+        self.tell_with(transaction, kind, facts, ToldContent::None);
+    }
+
+    /// Tells of something with a document, or nothing in its place.
+    pub fn tell_with(
+        &self,
+        transaction: &mut Transaction,
+        kind: EventKind,
+        facts: Document<'_>,
+        content: ToldContent,
+    ) {
+        let mut head = vec![kind as u8];
+        if !facts.is_empty() {
+            head.extend_from_slice(facts.as_bytes());
+        }
+        transaction.tell(Told { scope: self.scope.clone(), head: head.into(), content });
+    }
+}
+
+/// Tells that all of a transaction that told anything is a client's.
+pub(crate) fn tell_transaction(transaction: &mut Transaction, key: RetryKey) {
+    if transaction.told().is_empty() {
+        return;
+    }
+    let mut head = vec![EventKind::InTransaction as u8];
+    let mut facts = DocumentBuilder::new();
+    let session = Binary { subtype: 4, bytes: &key.session };
+    facts.append("s", Value::Binary(session)).append("n", Value::Int64(key.number));
+    head.extend_from_slice(facts.build().as_bytes());
+    let scope = DocumentBuf::empty().into_bytes();
+    transaction.tell(Told { scope, head: head.into(), content: ToldContent::None });
+}
+
+impl Event {
+    /// Reads what was told.
+    ///
+    /// # Errors
+    /// `Damaged` if it isn't what this module tells.
+    pub fn decode(told: &ToldEvent) -> Result<Event, Error> {
+        let damaged = || Error::damaged("what a transaction told can't be read");
+        let scope = DocumentBuf::validated(told.scope.clone()).map_err(|_| damaged())?;
+        let (kind, facts) = told.head.split_first().ok_or_else(damaged)?;
+        let kind = KINDS.iter().find(|known| **known as u8 == *kind).ok_or_else(damaged)?;
+        let facts = match facts.is_empty() {
+            true => DocumentBuf::empty(),
+            false => DocumentBuf::validated(told.head.slice(1..)).map_err(|_| damaged())?,
+        };
+        let text = |name: &str| match scope.get(name) {
+            Some(Value::String(text)) => text.to_owned(),
+            _ => String::new(),
+        };
+        let wall_millis = match scope.get("w") {
+            Some(Value::DateTime(millis)) => millis,
+            _ => 0,
+        };
+        let document = told.content.clone().map(DocumentBuf::validated).transpose();
+        Ok(Event {
+            kind: *kind,
+            database: text("d"),
+            branch: text("b"),
+            collection: text("c"),
+            wall_millis,
+            facts,
+            document: document.map_err(|_| damaged())?,
+        })
+    }
+}

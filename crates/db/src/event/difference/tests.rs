@@ -1,0 +1,216 @@
+//! What is described is applied to the old document, and gives the new one to the byte.
+//!
+//! *Method*: random documents of few names, changed at random places; a naive applier that knows
+//! nothing of how descriptions are made.
+
+use frond_doc::{DocumentBuf, Value, ValueBuf, document};
+use frond_testkit::Random;
+use frond_testkit::random::for_seeds;
+
+use super::describe;
+
+/// A document or an array, taken apart.
+#[derive(Clone, PartialEq, Debug)]
+enum Node {
+    Fields(Vec<(String, Node)>),
+    Items(Vec<Node>),
+    Leaf(ValueBuf),
+}
+
+fn node(value: Value<'_>) -> Node {
+    match value {
+        Value::Document(document) => {
+            Node::Fields(document.iter().map(|(name, it)| (name.to_owned(), node(it))).collect())
+        }
+        Value::Array(array) => Node::Items(array.iter().map(node).collect()),
+        other => Node::Leaf(other.to_buf()),
+    }
+}
+
+fn fields(document: &DocumentBuf) -> Node {
+    node(Value::Document(document.view()))
+}
+
+fn set(at: &mut Node, path: &[&str], new: Node) {
+    let (name, rest) = path.split_first().unwrap();
+    let child = match at {
+        Node::Fields(fields) => match fields.iter().position(|(field, _)| field == name) {
+            Some(position) => &mut fields[position].1,
+            None => {
+                fields.push(((*name).to_owned(), Node::Items(Vec::new())));
+                &mut fields.last_mut().unwrap().1
+            }
+        },
+        Node::Items(items) => {
+            let position: usize = name.parse().unwrap();
+            assert!(position <= items.len(), "no position is left out");
+            if position == items.len() {
+                items.push(Node::Items(Vec::new()));
+            }
+            &mut items[position]
+        }
+        Node::Leaf(_) => panic!("a path through a value"),
+    };
+    if rest.is_empty() { *child = new } else { set(child, rest, new) }
+}
+
+fn find<'a>(at: &'a mut Node, path: &[&str]) -> &'a mut Node {
+    let Some((name, rest)) = path.split_first() else { return at };
+    match at {
+        Node::Fields(fields) => {
+            find(&mut fields.iter_mut().find(|(field, _)| field == name).unwrap().1, rest)
+        }
+        Node::Items(items) => find(&mut items[name.parse::<usize>().unwrap()], rest),
+        Node::Leaf(_) => panic!("a path through a value"),
+    }
+}
+
+fn apply(before: &DocumentBuf, description: &DocumentBuf) -> Node {
+    let mut root = fields(before);
+    let part = |name: &str| description.get(name).unwrap();
+    for removed in part("removedFields").as_array().unwrap().iter() {
+        let Value::String(path) = removed else { panic!() };
+        let path: Vec<&str> = path.split('.').collect();
+        let (last, parent) = path.split_last().unwrap();
+        let Node::Fields(fields) = find(&mut root, parent) else { panic!() };
+        let count = fields.len();
+        fields.retain(|(name, _)| name != last);
+        assert_eq!(fields.len(), count - 1);
+    }
+    for cut in part("truncatedArrays").as_array().unwrap().iter() {
+        let cut = cut.as_document().unwrap();
+        let Some(Value::String(path)) = cut.get("field") else { panic!() };
+        let Some(Value::Int32(count)) = cut.get("newSize") else { panic!() };
+        let Node::Items(items) = find(&mut root, &path.split('.').collect::<Vec<_>>()) else {
+            panic!()
+        };
+        assert!((count as usize) < items.len());
+        items.truncate(count as usize);
+    }
+    for (path, value) in part("updatedFields").as_document().unwrap().iter() {
+        set(&mut root, &path.split('.').collect::<Vec<_>>(), node(value));
+    }
+    root
+}
+
+const NAMES: &[&str] = &["a", "b", "c", "dd", "e", "1", "x.y", "", "$z"];
+
+fn random_node(random: &mut Random, depth: usize) -> Node {
+    match random.below(if depth > 3 { 2 } else { 6 }) {
+        0 => Node::Leaf(Value::Int32(random.below(3) as i32).to_buf()),
+        1 => Node::Leaf(Value::String(["s", "t"][random.below(2)]).to_buf()),
+        2 | 3 => {
+            Node::Items((0..random.below(5)).map(|_| random_node(random, depth + 1)).collect())
+        }
+        _ => random_fields(random, depth + 1),
+    }
+}
+
+fn random_fields(random: &mut Random, depth: usize) -> Node {
+    let mut fields: Vec<(String, Node)> = Vec::new();
+    let names = if random.one_in(3) { NAMES } else { &NAMES[..5] };
+    for _ in 0..random.below(6) {
+        let name = (*random.choose(names)).to_owned();
+        // Now and then twice.
+        if random.one_in(20) || fields.iter().all(|(other, _)| *other != name) {
+            fields.push((name, random_node(random, depth)));
+        }
+    }
+    Node::Fields(fields)
+}
+
+fn change(node: &mut Node, random: &mut Random, depth: usize) {
+    match node {
+        Node::Fields(fields) => match random.below(6) {
+            0 if !fields.is_empty() => drop(fields.remove(random.below(fields.len()))),
+            1 => fields.push(((*random.choose(NAMES)).to_owned(), random_node(random, depth))),
+            2 if fields.len() > 1 => fields.swap(0, 1),
+            _ if !fields.is_empty() => {
+                let position = random.below(fields.len());
+                change(&mut fields[position].1, random, depth + 1);
+            }
+            _ => {}
+        },
+        Node::Items(items) => match random.below(5) {
+            0 => items.truncate(random.below(items.len() + 1)),
+            1 => items.push(random_node(random, depth)),
+            _ if !items.is_empty() => {
+                let position = random.below(items.len());
+                change(&mut items[position], random, depth + 1);
+            }
+            _ => {}
+        },
+        Node::Leaf(_) => *node = random_node(random, depth),
+    }
+}
+
+fn built(node: &Node) -> ValueBuf {
+    let mut out = frond_doc::DocumentBuilder::new();
+    match node {
+        Node::Leaf(value) => return value.clone(),
+        Node::Fields(fields) => {
+            fields.iter().for_each(|(name, node)| {
+                out.append(name, built(node).as_value());
+            });
+            ValueBuf::from(out.build())
+        }
+        Node::Items(items) => {
+            out.begin_array("a");
+            items.iter().for_each(|node| {
+                out.push(built(node).as_value());
+            });
+            out.end();
+            out.build().get("a").unwrap().to_buf()
+        }
+    }
+}
+
+fn document_of(node: &Node) -> DocumentBuf {
+    built(node).as_value().as_document().unwrap().to_buf()
+}
+
+#[test]
+fn a_description_applied_to_the_old_document_gives_the_new_one() {
+    let mut described = 0;
+    for_seeds(4000, |mut random| {
+        let mut node = random_fields(&mut random, 0);
+        let before = document_of(&node);
+        for _ in 0..1 + random.below(3) {
+            change(&mut node, &mut random, 0);
+        }
+        let after = document_of(&node);
+        if let Some(description) = describe(before.view(), after.view()) {
+            assert_eq!(apply(&before, &description), fields(&after), "{description:?}");
+            described += 1;
+        }
+    });
+    assert!(described > 1000, "{described}");
+}
+
+#[test]
+fn descriptions_are_as_mongodb_has_them() {
+    let cases = [
+        (
+            document! { "_id": 1, "a": 1, "b": &document! { "c": 1, "d": 2 } },
+            document! { "_id": 1, "a": 2, "b": &document! { "c": 1, "d": 3 }, "e": 4 },
+            Some(document! { "a": 2, "b.d": 3, "e": 4 }),
+        ),
+        (document! { "_id": 1, "a": 1, "b": 2 }, document! { "_id": 1, "b": 2, "a": 1 }, None),
+        (
+            document! { "_id": 1, "a.b": 1, "z": "zzz" },
+            document! { "_id": 1, "a.b": 2, "z": "zzz" },
+            None,
+        ),
+        (
+            document! { "_id": 1, "n": &document! { "0": 1, "z": "zzz" } },
+            document! { "_id": 1, "n": &document! { "0": 2, "z": "zzz" } },
+            Some(document! { "n": &document! { "0": 2, "z": "zzz" } }),
+        ),
+    ];
+    for (before, after, expected) in cases {
+        let description = describe(before.view(), after.view());
+        let updated = description.as_ref().and_then(|it| it.get("updatedFields"));
+        let updated = updated.map(|it| it.as_document().unwrap().to_buf());
+        assert_eq!(updated, expected, "{before:?} {after:?}");
+    }
+}

@@ -1,0 +1,467 @@
+//! Change streams over the wire: what is told, in which order, and where a stream ends or goes on.
+
+use std::time::{Duration, Instant};
+
+use frond_doc::{DocumentBuf, Value, ValueBuf, extended_json};
+use frond_server::ServerOptions;
+use frond_testkit::SimDisk;
+
+use crate::running::{Running, TestClient};
+
+fn start() -> Running {
+    Running::telling(&SimDisk::new(1), ServerOptions::default())
+}
+
+/// An open stream.
+struct Stream {
+    client: TestClient,
+    database: String,
+    collection: String,
+    id: i64,
+    /// What the last answer said.
+    token: String,
+}
+
+fn text(value: Value<'_>) -> String {
+    frond_query::text::value(value)
+}
+
+impl Stream {
+    fn open(server: &Running, database: &str, target: &str, options: &str, more: &str) -> Stream {
+        let mut client = server.client();
+        let command = format!(
+            r#"{{"aggregate": {target}, "pipeline": [{{"$changeStream": {{{options}}}}}{more}], "cursor": {{}}}}"#
+        );
+        let answer = client.ok(database, &command);
+        let collection = target.trim_matches('"');
+        let collection = if collection == "1" { "$cmd.aggregate" } else { collection };
+        let mut stream = Stream {
+            client,
+            database: database.to_owned(),
+            collection: collection.to_owned(),
+            id: 0,
+            token: String::new(),
+        };
+        let first = stream.note(&answer, "firstBatch");
+        assert!(first.is_empty() || !options.is_empty(), "{first:?}");
+        stream
+    }
+
+    fn watch(server: &Running, database: &str, collection: &str) -> Stream {
+        Stream::open(server, database, &format!("{collection:?}"), "", "")
+    }
+
+    fn note(&mut self, answer: &DocumentBuf, batch: &str) -> Vec<DocumentBuf> {
+        let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document()).expect("cursor");
+        self.id = cursor.get("id").and_then(|id| id.as_integer()).expect("an id");
+        let token = cursor.get("postBatchResumeToken").and_then(|token| token.as_document());
+        let data = token.and_then(|token| token.get("_data")).expect("a token");
+        let data = data.as_str().expect("hex").to_owned();
+        assert!(self.token <= data, "tokens ascend");
+        self.token = data;
+        let batch = cursor.get(batch).and_then(|batch| batch.as_array()).expect("a batch");
+        batch.iter().map(|event| event.as_document().expect("an event").to_buf()).collect()
+    }
+
+    fn more(&mut self, millis: u64) -> Vec<DocumentBuf> {
+        let command = format!(
+            r#"{{"getMore": {{"$numberLong": "{}"}}, "collection": "{}", "maxTimeMS": {millis}}}"#,
+            self.id, self.collection
+        );
+        let answer = self.client.ok(&self.database.clone(), &command);
+        self.note(&answer, "nextBatch")
+    }
+
+    /// The events up to now.
+    fn events(&mut self) -> Vec<DocumentBuf> {
+        let mut events = Vec::new();
+        while self.id != 0 {
+            let more = self.more(1);
+            if more.is_empty() {
+                break;
+            }
+            events.extend(more);
+        }
+        events
+    }
+
+    /// The same, in short: what happened, where, and what the event has of these.
+    fn told(&mut self) -> Vec<String> {
+        self.events().iter().map(short).collect()
+    }
+}
+
+fn short(event: &DocumentBuf) -> String {
+    let kind = event.get("operationType").and_then(|kind| kind.as_str()).expect("a kind");
+    let mut told = kind.to_owned();
+    for name in ["ns", "to", "documentKey", "fullDocument", "updateDescription"] {
+        if let Some(value) = event.get(name) {
+            told.push(' ');
+            told.push_str(&text(value).replace(['"', ' '], ""));
+        }
+    }
+    for name in ["clusterTime", "wallTime"] {
+        assert!(event.get(name).is_some(), "{event:?}");
+    }
+    told
+}
+
+#[test]
+fn every_operation_is_told_in_its_order() {
+    let server = start();
+    let mut client = server.client();
+    let mut stream = Stream::watch(&server, "a", "c");
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1, "v": {"x": 1}}, {"_id": 2}]}"#);
+    client.ok("a", r#"{"insert": "other", "documents": [{"_id": 1}]}"#);
+    client.ok(
+        "a",
+        r#"{"update": "c", "updates": [
+            {"q": {"_id": 1}, "u": {"$set": {"v.x": 2, "w": 3}}},
+            {"q": {"_id": 1}, "u": {"$set": {"w": 3}}},
+            {"q": {"_id": 2}, "u": {"_id": 2, "whole": 1}},
+            {"q": {"_id": 3}, "u": {"$set": {"new": 1}}, "upsert": true}]}"#,
+    );
+    client.ok("a", r#"{"findAndModify": "c", "query": {"_id": 1}, "update": [{"$unset": "w"}]}"#);
+    client.ok("a", r#"{"delete": "c", "deletes": [{"q": {"_id": 2}, "limit": 1}]}"#);
+    let told = stream.told();
+    let expected = [
+        "insert {db:a,coll:c} {_id:1} {_id:1,v:{x:1}}",
+        "insert {db:a,coll:c} {_id:2} {_id:2}",
+        "update {db:a,coll:c} {_id:1} {updatedFields:{v.x:2,w:3},removedFields:[],truncatedArrays:[]}",
+        "replace {db:a,coll:c} {_id:2} {_id:2,whole:1}",
+        "insert {db:a,coll:c} {_id:3} {_id:3,new:1}",
+        "update {db:a,coll:c} {_id:1} {updatedFields:{},removedFields:[w],truncatedArrays:[]}",
+        "delete {db:a,coll:c} {_id:2}",
+    ];
+    assert_eq!(told, expected);
+    client.ok("a", r#"{"drop": "c"}"#);
+    assert_eq!(stream.told(), ["drop {db:a,coll:c}", "invalidate"]);
+    assert_eq!(stream.id, 0);
+}
+
+#[test]
+fn transactions_are_told_as_a_whole_without_what_was_undone() {
+    let server = start();
+    let mut client = server.client();
+    client.ok("a", r#"{"create": "c"}"#);
+    let mut stream = Stream::watch(&server, "a", "c");
+    let session = |number: i32, first: bool| {
+        let start = if first { r#""startTransaction": true,"# } else { "" };
+        format!(
+            r#""lsid": {{"id": {{"$uuid": "00000000-0000-4000-8000-000000000001"}}}},
+               "txnNumber": {{"$numberLong": "{number}"}}, {start} "autocommit": false"#
+        )
+    };
+    let insert = |id: i32| format!(r#""insert": "c", "documents": [{{"_id": {id}}}]"#);
+    client.ok("a", &format!("{{{}, {}}}", insert(1), session(1, true)));
+    let update = r#""update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"v": 1}}}]"#;
+    client.ok("a", &format!("{{{update}, {}}}", session(1, false)));
+    client.ok("a", &format!("{{{}, {}}}", insert(2), session(1, false)));
+    assert!(stream.told().is_empty());
+    client.ok("admin", &format!(r#"{{"commitTransaction": 1, {}}}"#, session(1, false)));
+    let events = stream.events();
+    let told: Vec<String> = events.iter().map(short).collect();
+    let expected = [
+        "insert {db:a,coll:c} {_id:1} {_id:1}",
+        "update {db:a,coll:c} {_id:1} {updatedFields:{v:1},removedFields:[],truncatedArrays:[]}",
+        "insert {db:a,coll:c} {_id:2} {_id:2}",
+    ];
+    assert_eq!(told, expected);
+    let time = events[0].get("clusterTime");
+    assert!(events.iter().all(|event| event.get("clusterTime") == time));
+    assert!(events.iter().all(|event| event.get("txnNumber") == Some(Value::Int64(1))));
+    assert!(events.iter().all(|event| event.get("lsid").is_some()));
+    client.ok("a", &format!("{{{}, {}}}", insert(3), session(2, true)));
+    client.ok("admin", &format!(r#"{{"abortTransaction": 1, {}}}"#, session(2, false)));
+    // An ordered insert that fails in its midst.
+    client.ok(
+        "a",
+        r#"{"insert": "c", "documents": [{"_id": 4}, {"_id": 1}, {"_id": 5}], "ordered": false}"#,
+    );
+    let expected = ["insert {db:a,coll:c} {_id:4} {_id:4}", "insert {db:a,coll:c} {_id:5} {_id:5}"];
+    assert_eq!(stream.told(), expected);
+}
+
+#[test]
+fn databases_and_the_deployment_are_watched_and_end_where_they_do() {
+    let server = start();
+    let mut client = server.client();
+    let mut database = Stream::open(&server, "a", "1", "", "");
+    let mut all = Stream::open(&server, "admin", "1", r#""allChangesForCluster": true"#, "");
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    client.ok("b", r#"{"insert": "d", "documents": [{"_id": 2}]}"#);
+    client.ok("admin", r#"{"insert": "silent", "documents": [{"_id": 2}]}"#);
+    client.ok("admin", r#"{"renameCollection": "a.c", "to": "a.e"}"#);
+    client.ok("a", r#"{"insert": "e", "documents": [{"_id": 3}]}"#);
+    client.ok("a", r#"{"dropDatabase": 1}"#);
+    let expected = [
+        "insert {db:a,coll:c} {_id:1} {_id:1}",
+        "rename {db:a,coll:c} {db:a,coll:e}",
+        "insert {db:a,coll:e} {_id:3} {_id:3}",
+        "drop {db:a,coll:e}",
+        "dropDatabase {db:a}",
+    ];
+    let told = database.told();
+    assert_eq!(told[..5], expected);
+    assert_eq!(told[5..], ["invalidate"]);
+    let told = all.told();
+    let of_b = "insert {db:b,coll:d} {_id:2} {_id:2}";
+    assert_eq!(told.iter().filter(|it| *it == of_b).count(), 1);
+    assert_eq!(told.into_iter().filter(|it| it != of_b).collect::<Vec<_>>(), expected);
+    assert_ne!(all.id, 0);
+}
+
+#[test]
+fn a_stream_goes_on_where_another_stopped_also_after_a_restart() {
+    let disk = SimDisk::new(1);
+    let server = Running::telling(&disk, ServerOptions::default());
+    let mut client = server.client();
+    let mut stream = Stream::watch(&server, "a", "c");
+    let before = stream.token.clone();
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}"#);
+    let events = stream.events();
+    let token = |event: &DocumentBuf| {
+        let id = event.get("_id").and_then(|id| id.as_document()).expect("a token");
+        id.get("_data").and_then(|data| data.as_str().map(str::to_owned)).expect("data")
+    };
+    let tokens: Vec<String> = events.iter().map(token).collect();
+    assert!(tokens.is_sorted() && tokens.iter().all(|token| token.starts_with("82")));
+    let behind = |server: &Running, token: &str| -> Vec<i64> {
+        let options = format!(r#""resumeAfter": {{"_data": "{token}"}}"#);
+        let mut client = server.client();
+        let command = format!(
+            r#"{{"aggregate": "c", "pipeline": [{{"$changeStream": {{{options}}}}}], "cursor": {{}}}}"#
+        );
+        let answer = client.ok("a", &command);
+        let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document()).expect("cursor");
+        let batch = cursor.get("firstBatch").and_then(|batch| batch.as_array()).expect("a batch");
+        let id = |event: Value<'_>| {
+            event.as_document()?.get("documentKey")?.as_document()?.get("_id")?.as_integer()
+        };
+        batch.iter().map(|event| id(event).expect("an _id")).collect()
+    };
+    for _ in 0..2 {
+        assert_eq!(behind(&server, &before), [1, 2, 3]);
+        assert_eq!(behind(&server, &tokens[0]), [2, 3]);
+        assert_eq!(behind(&server, &tokens[2]), [0; 0]);
+    }
+    drop(server);
+    let server = Running::telling(&disk, ServerOptions::default());
+    server.client().ok("a", r#"{"insert": "c", "documents": [{"_id": 4}]}"#);
+    assert_eq!(behind(&server, &before), [1, 2, 3, 4]);
+    assert_eq!(behind(&server, &tokens[1]), [3, 4]);
+    assert_eq!(behind(&server, &stream.token), [4]);
+    // Another directory's.
+    let other = Running::telling(&SimDisk::new(2), ServerOptions::default());
+    let (code, labels) = other.client().labels(
+        "a",
+        &format!(
+            r#"{{"aggregate": "c", "pipeline": [{{"$changeStream": {{"resumeAfter": {{"_data": "{before}"}}}}}}], "cursor": {{}}}}"#
+        ),
+    );
+    assert_eq!((code, labels), (286, vec!["NonResumableChangeStreamError".to_owned()]));
+}
+
+#[test]
+fn a_waiting_stream_is_woken_by_a_write() {
+    let server = start();
+    let mut client = server.client();
+    client.ok("a", r#"{"create": "c"}"#);
+    let mut stream = Stream::watch(&server, "a", "c");
+    let begun = Instant::now();
+    assert!(stream.more(300).is_empty());
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| stream.more(5_000));
+        std::thread::sleep(Duration::from_millis(100));
+        client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+        assert_eq!(waiting.join().expect("it doesn't panic").len(), 1);
+    });
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn stages_stand_behind_it_and_full_documents_are_looked_up() {
+    let server = start();
+    let mut client = server.client();
+    let more = r#", {"$match": {"operationType": "update"}}, {"$project": {"operationType": 1,
+        "clusterTime": 1, "wallTime": 1, "fullDocument": 1}}"#;
+    let mut stream =
+        Stream::open(&server, "a", r#""c""#, r#""fullDocument": "updateLookup""#, more);
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
+    for change in ["1", "2"] {
+        let update = format!(
+            r#"{{"update": "c", "updates": [{{"q": {{}}, "u": {{"$set": {{"v": {change}}}}}, "multi": true}}]}}"#
+        );
+        client.ok("a", &update);
+    }
+    client.ok("a", r#"{"delete": "c", "deletes": [{"q": {"_id": 2}, "limit": 1}]}"#);
+    let expected = ["update {_id:1,v:2}", "update null", "update {_id:1,v:2}", "update null"];
+    assert_eq!(stream.told(), expected);
+    let mut broken = Stream::open(&server, "a", r#""c""#, "", r#", {"$unset": "_id"}"#);
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 3}]}"#);
+    let command = format!(
+        r#"{{"getMore": {{"$numberLong": "{}"}}, "collection": "c", "maxTimeMS": 1}}"#,
+        broken.id
+    );
+    assert_eq!(broken.client.labels("a", &command).0, 280);
+}
+
+#[test]
+fn large_documents_are_told_too() {
+    let server = start();
+    let mut client = server.client();
+    let mut stream = Stream::watch(&server, "a", "c");
+    let long = "x".repeat(100_000);
+    client.ok(
+        "a",
+        &format!(
+            r#"{{"insert": "c", "documents": [{{"_id": 1, "long": "{long}", "n": [1, 2]}}]}}"#
+        ),
+    );
+    client.ok("a", r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$push": {"n": 3}}}]}"#);
+    client.ok(
+        "a",
+        r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$unset": {"long": 1}}}]}"#,
+    );
+    let told = stream.told();
+    assert_eq!(told.len(), 3);
+    assert!(told[0].starts_with("insert") && told[0].len() > 100_000);
+    let description =
+        "update {db:a,coll:c} {_id:1} {updatedFields:{n.2:3},removedFields:[],truncatedArrays:[]}";
+    assert_eq!(told[1], description);
+    // Less than what changed.
+    assert_eq!(
+        told[2],
+        "update {db:a,coll:c} {_id:1} {updatedFields:{},removedFields:[long],truncatedArrays:[]}"
+    );
+}
+
+#[test]
+fn versions_are_told_one_by_one_or_end_the_stream() {
+    let server = start();
+    let mut client = server.client();
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1, "v": 1}, {"_id": 2}]}"#);
+    client.ok("a", r#"{"frondCommit": 1, "message": "one"}"#);
+    let mut stream = Stream::watch(&server, "a", "c");
+    client.ok("a", r#"{"frondBranch": 1, "branch": "dev"}"#);
+    let mut branch = Stream::watch(&server, "a@dev", "c");
+    client
+        .ok("a@dev", r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"v": 2}}}]}"#);
+    client.ok("a@dev", r#"{"insert": "c", "documents": [{"_id": 3}]}"#);
+    client.ok("a@dev", r#"{"delete": "c", "deletes": [{"q": {"_id": 2}, "limit": 1}]}"#);
+    client.ok("a@dev", r#"{"frondCommit": 1, "message": "two"}"#);
+    assert!(stream.told().is_empty());
+    assert_eq!(branch.told().len(), 3);
+    client.ok("a", r#"{"frondMerge": 1, "merge_in": "dev"}"#);
+    let expected = [
+        "update {db:a,coll:c} {_id:1} {updatedFields:{v:2},removedFields:[],truncatedArrays:[]}",
+        "delete {db:a,coll:c} {_id:2}",
+        "insert {db:a,coll:c} {_id:3} {_id:3}",
+    ];
+    assert_eq!(stream.told(), expected);
+    client.ok(
+        "a",
+        r#"{"aggregate": "c", "pipeline": [{"$set": {"w": 1}}, {"$out": "c"}], "cursor": {}}"#,
+    );
+    let command = format!(
+        r#"{{"getMore": {{"$numberLong": "{}"}}, "collection": "c", "maxTimeMS": 1}}"#,
+        stream.id
+    );
+    assert_eq!(stream.client.labels("a", &command).0, 286);
+}
+
+#[test]
+fn what_a_stream_cannot_be_is_refused() {
+    let server = start();
+    let mut client = server.client();
+    client.ok("a", r#"{"create": "v", "viewOn": "c", "pipeline": []}"#);
+    let mut code = |database: &str, target: &str, pipeline: &str| {
+        let command =
+            format!(r#"{{"aggregate": {target}, "pipeline": [{pipeline}], "cursor": {{}}}}"#);
+        client.code(database, &command)
+    };
+    let cases = [
+        (r#"{"$match": {}}, {"$changeStream": {}}"#, 40602),
+        (r#"{"$changeStream": {}}, {"$group": {"_id": 1}}"#, 20),
+        (r#"{"$changeStream": {"resumeAfter": {"_data": "82"}}}"#, 260),
+        (r#"{"$changeStream": {"resumeAfter": {}}}"#, 260),
+        (r#"{"$changeStream": {"fullDocument": "required"}}"#, 20),
+        (r#"{"$changeStream": {"fullDocument": "any"}}"#, 2),
+        (r#"{"$changeStream": {"fullDocumentBeforeChange": "whenAvailable"}}"#, 20),
+        (r#"{"$changeStream": {"showExpandedEvents": true}}"#, 20),
+        (r#"{"$changeStream": {"unknown": true}}"#, 40415),
+        (r#"{"$changeStream": {"allChangesForCluster": true}}"#, 72),
+        (
+            r#"{"$changeStream": {"resumeAfter": {"_data": "82"}, "startAtOperationTime": {"$timestamp": {"t": 1, "i": 1}}}}"#,
+            40674,
+        ),
+    ];
+    for (pipeline, expected) in cases {
+        assert_eq!(code("a", r#""c""#, pipeline), expected, "{pipeline}");
+    }
+    assert_eq!(code("a", r#""v""#, r#"{"$changeStream": {}}"#), 166);
+    assert_eq!(code("admin", r#""c""#, r#"{"$changeStream": {}}"#), 73);
+    assert_eq!(code("admin", "1", r#"{"$changeStream": {}}"#), 73);
+    let without = Running::start();
+    let command = r#"{"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}}"#;
+    assert_eq!(without.client().code("a", command), 20);
+}
+
+#[test]
+fn an_invalidation_is_passed_by_starting_after_it() {
+    let server = start();
+    let mut client = server.client();
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    let mut stream = Stream::watch(&server, "a", "c");
+    client.ok("a", r#"{"drop": "c"}"#);
+    let events = stream.events();
+    let id: ValueBuf = events[1].get("_id").expect("a token").to_buf();
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 2}]}"#);
+    let mut data = String::new();
+    let token = id.as_value().as_document().expect("a token");
+    extended_json::write(token, extended_json::Form::Relaxed, &mut data);
+    let command = |option: &str| {
+        format!(
+            r#"{{"aggregate": "c", "pipeline": [{{"$changeStream": {{"{option}": {data}}}}}], "cursor": {{}}}}"#
+        )
+    };
+    assert_eq!(client.code("a", &command("resumeAfter")), 260);
+    let answer = client.ok("a", &command("startAfter"));
+    assert!(text(Value::Document(answer.view())).contains("insert"), "{answer:?}");
+}
+
+#[test]
+fn what_a_capped_collection_evicts_is_not_told() {
+    let server = start();
+    let mut client = server.client();
+    client.ok("a", r#"{"create": "c", "capped": true, "size": 1000, "max": 1}"#);
+    let mut stream = Stream::watch(&server, "a", "c");
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
+    let expected = ["insert {db:a,coll:c} {_id:1} {_id:1}", "insert {db:a,coll:c} {_id:2} {_id:2}"];
+    assert_eq!(stream.told(), expected);
+}
+
+#[test]
+fn what_is_erased_is_told_to_nobody_any_more() {
+    let server = start();
+    let mut client = server.client();
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
+    let stream = Stream::watch(&server, "a", "c");
+    let mut lagging = Stream::watch(&server, "a", "c");
+    client.ok("a", r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"v": 1}}}]}"#);
+    client.ok("a", r#"{"frondErase": 1, "collection": "c", "document": 1, "confirm": true}"#);
+    let command = format!(
+        r#"{{"getMore": {{"$numberLong": "{}"}}, "collection": "c", "maxTimeMS": 1}}"#,
+        lagging.id
+    );
+    assert_eq!(lagging.client.labels("a", &command).0, 286);
+    let resume = format!(
+        r#"{{"aggregate": "c", "pipeline": [{{"$changeStream": {{"resumeAfter": {{"_data": "{}"}}}}}}], "cursor": {{}}}}"#,
+        stream.token
+    );
+    assert_eq!(client.code("a", &resume), 286);
+    let mut stream = Stream::watch(&server, "a", "c");
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 3}]}"#);
+    assert_eq!(stream.told(), ["insert {db:a,coll:c} {_id:3} {_id:3}"]);
+}
