@@ -244,7 +244,7 @@ impl ChangeStream {
             if self.is_over {
                 return Ok(None);
             }
-            let Some(record) = self.changes.next().map_err(lost)? else {
+            let Some(record) = self.changes.next_record().map_err(lost)? else {
                 self.place = self.place.max(Place::after(self.changes.position()));
                 return Ok(None);
             };

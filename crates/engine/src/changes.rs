@@ -60,7 +60,7 @@ impl Changes {
     ///
     /// # Errors
     /// [`ChangesError::Gone`]; [`ChangesError::Store`] if a segment can't be read or is damaged.
-    pub fn next(&mut self) -> Result<Option<ToldRecord>, ChangesError> {
+    pub fn next_record(&mut self) -> Result<Option<ToldRecord>, ChangesError> {
         self.check_kept()?;
         let read = self.read();
         if read.is_err() {

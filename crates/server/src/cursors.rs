@@ -65,7 +65,7 @@ pub enum Following {
 }
 
 enum Slot {
-    Idle { cursor: OpenCursor, used: Instant },
+    Idle { cursor: Box<OpenCursor>, used: Instant },
     CheckedOut { facts: CursorFacts, is_killed: bool },
 }
 
@@ -169,7 +169,7 @@ pub struct CheckedOut<'a> {
     cursors: &'a Cursors,
     id: i64,
     /// `Some` until it is checked in.
-    cursor: Option<OpenCursor>,
+    cursor: Option<Box<OpenCursor>>,
 }
 
 impl Cursors {
@@ -188,7 +188,7 @@ impl Cursors {
                 break id;
             }
         };
-        table.insert(id, Slot::Idle { cursor, used: now });
+        table.insert(id, Slot::Idle { cursor: Box::new(cursor), used: now });
         Ok(id)
     }
 

@@ -1,8 +1,8 @@
 //! Resume tokens: where a stream goes on.
 //!
 //! `_data` is upper-case hex, whose text sorts as the places do: 82, the Sequence (8 bytes, which
-//! is the event's `clusterTime`), the event's position in its transaction (4), the step (1), and the
-//! era (4), which tells data directories apart.
+//! is the event's `clusterTime`), the event's position in its transaction (4), the step (1), and
+//! the era (4), which tells data directories apart.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Sequence;

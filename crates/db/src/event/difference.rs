@@ -3,8 +3,8 @@
 //! Old and new document are walked side by side. What is equal byte for byte is passed over;
 //! documents are gone into, arrays by position. Whoever applies the description to the old document
 //! has the new one, the order of its fields included: what can't be described so (fields that
-//! moved, a name that a path can't say) is described as a whole field, and in the outermost document not
-//! at all: the event is a replacement then.
+//! moved, a name that a path can't say) is described as a whole field, and in the outermost
+//! document not at all: the event is a replacement then.
 //!
 //! *Applying*: remove what was removed; cut arrays; set each path in order, a field that isn't
 //! there at the end of its document.

@@ -37,6 +37,10 @@ pub(super) struct Segment {
 }
 
 impl Segment {
+    /// Opens a segment.
+    ///
+    /// # Errors
+    /// If it can't be opened.
     pub fn open(disk: &dyn Disk, number: SegmentNumber) -> Result<Segment, StoreError> {
         let file = io(number, disk.open(&number.file_name()))?;
         let bytes = io(number, file.bytes())?;
@@ -54,6 +58,10 @@ impl Segment {
         })
     }
 
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// If it can't be read, or the header is none.
     pub fn read_header(&mut self) -> Result<SegmentHeader, StoreError> {
         let Some(bytes) = self.read_array(0)? else {
             return Err(damaged(self.number, LogOffset(0), "shorter than a segment's header"));
@@ -107,6 +115,9 @@ impl Segment {
     }
 
     /// Reads some records, as `read_records`; none is left where there are none.
+    ///
+    /// # Errors
+    /// If it can't be read, or is damaged.
     pub fn read_some(
         &mut self,
         last_sequence: &mut Sequence,
@@ -132,6 +143,9 @@ impl Segment {
     }
 
     /// Reads the record at `end`, if a whole one stands there and continues the chain.
+    ///
+    /// # Errors
+    /// If it can't be read.
     pub fn read_record(&mut self) -> Result<Option<(RecordHeader, Chain, Bytes)>, StoreError> {
         let offset = self.end;
         let Some(bytes) = self.read_array::<RECORD_HEADER_BYTES>(offset)? else { return Ok(None) };
@@ -153,6 +167,9 @@ impl Segment {
     }
 
     /// Cuts what is torn and makes the rest durable.
+    ///
+    /// # Errors
+    /// If it can't be written; as [`Segment::check_torn`].
     pub fn make_durable(&mut self) -> Result<(), StoreError> {
         if self.end < self.bytes {
             self.check_torn()?;
@@ -170,6 +187,9 @@ impl Segment {
     }
 
     /// Fails if what follows `end` was synced once: then it is not a torn tail.
+    ///
+    /// # Errors
+    /// If it can't be read, or is damaged.
     pub fn check_torn(&mut self) -> Result<(), StoreError> {
         let broken = self.end;
         let mut offset = broken;

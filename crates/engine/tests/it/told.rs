@@ -57,7 +57,7 @@ fn write(engine: &Engine, tree: TreeId, first: u64, count: u64) -> u64 {
 fn numbers(changes: &mut Changes, most: usize) -> Result<Vec<u64>, ChangesError> {
     let mut numbers = Vec::new();
     while numbers.len() < most
-        && let Some(record) = changes.next()?
+        && let Some(record) = changes.next_record()?
     {
         let told = record.events.iter();
         numbers.extend(told.map(|it| text(it).trim_matches('x').parse::<u64>().unwrap()));
@@ -125,7 +125,7 @@ fn a_transaction_tells_what_it_did_and_not_what_it_undid() {
     drop(aborted);
     let mut changes = engine.changes(Sequence(0));
     let mut told = Vec::new();
-    while let Some(record) = changes.next().unwrap() {
+    while let Some(record) = changes.next_record().unwrap() {
         told.extend(record.events.iter().map(text));
     }
     assert_eq!(told, ["first", "second", "third"]);
@@ -142,7 +142,7 @@ fn what_is_not_durable_is_not_told() {
     put_told(&mut transaction, tree, "key", "1");
     let sequence = transaction.commit(Durability::Relaxed).unwrap();
     assert_eq!(engine.visible(), sequence);
-    assert!(changes.next().unwrap().is_none());
+    assert!(changes.next_record().unwrap().is_none());
     assert!(!engine.await_horizon(horizon, Duration::from_millis(5)));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| engine.await_horizon(horizon, Duration::from_secs(600)));
@@ -210,7 +210,7 @@ fn what_is_forgotten_is_on_no_disk() {
     engine.forget_changes().unwrap();
     let names = disk.list().unwrap();
     assert!(!names.iter().any(|name| name.starts_with("log-") || name.starts_with("spare-")));
-    assert!(matches!(lagging.next(), Err(ChangesError::Gone { .. })));
+    assert!(matches!(lagging.next_record(), Err(ChangesError::Gone { .. })));
     let mut after = engine.changes(engine.horizon());
     write(&engine, tree, 41, 20);
     assert_eq!(numbers(&mut after, usize::MAX).unwrap(), (41..=60).collect::<Vec<_>>());
@@ -226,11 +226,11 @@ fn who_does_not_keep_it_makes_what_was_kept_before_gone() {
     drop(engine);
     let engine = open(&disk, churning(20)).unwrap();
     assert!(!engine.tells());
-    assert!(matches!(engine.changes(place).next(), Err(ChangesError::Gone { .. })));
+    assert!(matches!(engine.changes(place).next_record(), Err(ChangesError::Gone { .. })));
     write(&engine, tree, 11, 1);
     drop(engine);
     let engine = open(&disk, telling(churning(20))).unwrap();
-    assert!(matches!(engine.changes(place).next(), Err(ChangesError::Gone { .. })));
+    assert!(matches!(engine.changes(place).next_record(), Err(ChangesError::Gone { .. })));
     let mut changes = engine.changes(engine.horizon());
     write(&engine, tree, 12, 1);
     assert_eq!(numbers(&mut changes, usize::MAX).unwrap(), [12]);

@@ -9,13 +9,12 @@ use frond_query::Code;
 
 use crate::commands::aggregate::{AggregateCommand, NO_COLLECTION};
 use crate::commands::reply;
+use crate::commands::sources::CHANGE_STREAM;
 use crate::common::Level;
 use crate::cursors::{Following, OpenStream};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
-/// The stage's name.
-pub const STAGE: &str = "$changeStream";
 /// Databases of which nobody is told anything.
 const SILENT: &[&str] = &["admin", "config", "local"];
 
@@ -27,7 +26,7 @@ pub fn split(pipeline: &ValueBuf) -> Result<Option<(DocumentBuf, ValueBuf)>, Err
     let Some(stages) = pipeline.as_value().as_array() else { return Ok(None) };
     let options = |stage: Value<'_>| -> Option<ValueBuf> {
         let stage = stage.as_document()?;
-        stage.get(STAGE).map(|options| options.to_buf())
+        stage.get(CHANGE_STREAM).map(|options| options.to_buf())
     };
     if stages.iter().skip(1).any(|stage| options(stage).is_some()) {
         let message = "$changeStream is only valid as the first stage in a pipeline";
@@ -148,7 +147,7 @@ struct Options {
 
 impl Options {
     fn read(options: Document<'_>) -> Result<Options, Error> {
-        let mut fields = Fields::of_part(STAGE, options)?;
+        let mut fields = Fields::of_part(CHANGE_STREAM, options)?;
         let resume = fields.document("resumeAfter")?.map(|token| token.to_buf());
         let after = fields.document("startAfter")?.map(|token| token.to_buf());
         let at = match fields.value("startAtOperationTime") {

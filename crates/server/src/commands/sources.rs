@@ -10,9 +10,12 @@ use frond_query::Code;
 use frond_query::pipeline::history_stages;
 use frond_query::reference::{Feature, Standing};
 
-use crate::commands::{change_stream, latencies, operation, session_list, stats, users};
+use crate::commands::{latencies, operation, session_list, stats, users};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
+
+/// The stage that begins a change stream.
+pub const CHANGE_STREAM: &str = "$changeStream";
 
 /// Gives the documents of a stage: of a collection or of none, with the stage's options.
 type Source = fn(&Request<'_>, Option<&str>, Value<'_>) -> Result<Vec<DocumentBuf>, Error>;
@@ -37,14 +40,14 @@ pub fn complete(stages: &mut Vec<Feature>) {
             Standing::Differs("no `queryExecStats`, no `transactions` in `latencyStats`")
         }
         "$planCacheStats" => Standing::Differs("plans aren't cached: it gives nothing"),
-        "$changeStream" => Standing::Differs(
+        CHANGE_STREAM => Standing::Differs(
             "no pre- and post-images, no `showExpandedEvents`; see docs/change-streams.md",
         ),
         _ => Standing::Works,
     };
     for stage in stages.iter_mut() {
         let is_here = SOURCES.iter().any(|(name, _)| *name == stage.name);
-        if is_here || stage.name == change_stream::STAGE {
+        if is_here || stage.name == CHANGE_STREAM {
             stage.standing = standing(stage.name);
         }
     }

@@ -147,7 +147,7 @@ fn change(node: &mut Node, random: &mut Random, depth: usize) {
 fn built(node: &Node) -> ValueBuf {
     let mut out = frond_doc::DocumentBuilder::new();
     match node {
-        Node::Leaf(value) => return value.clone(),
+        Node::Leaf(value) => value.clone(),
         Node::Fields(fields) => {
             fields.iter().for_each(|(name, node)| {
                 out.append(name, built(node).as_value());
