@@ -6,7 +6,7 @@
 //! open across all of it; a full disk, killed processes and power cuts at any write, during
 //! recovery too. The model ([`state`]) is a list of what everything was after each step.
 //! 1. After each step a branch is what the model says, by scan and by index; a cursor shows what
-//!    was there when it began.
+//!    was there when it began, until its collection is gone.
 //! 2. All that a transaction has read is of one state since it began ([`transactions`]); what it
 //!    wrote is there at once or never.
 //! 3. A restart finds one of the states since the last one that was acknowledged as durable, or the
@@ -31,6 +31,7 @@ use frond_db::{
 };
 use frond_doc::{Document, DocumentBuf, document};
 use frond_engine::EngineOptions;
+use frond_query::Code;
 use frond_testkit::machine::{SimClock, machine};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -54,8 +55,15 @@ const FOR_EVER: u64 = u64::MAX;
 
 /// A find that goes on, and what it has still to show.
 struct Held {
+    /// The branch, the collection's name and its UUID.
+    collection: (String, String, Option<[u8; 16]>),
     cursor: Cursor,
     rest: std::vec::IntoIter<DocumentBuf>,
+}
+
+fn uuid_of(repository: &Repository, name: &str) -> Result<Option<[u8; 16]>, Error> {
+    let collections = repository.list_collections()?;
+    Ok(collections.iter().find(|collection| collection.name == name).map(|found| found.uuid))
 }
 
 /// A data directory, and what it should be.
@@ -294,11 +302,13 @@ impl World {
         let branch = self.any_branch();
         let working = Rc::clone(&self.now().0[&branch].working);
         for (name, collection) in working.iter() {
-            let cursor =
-                Repository::open(&self.frond, &branch)?.find(name, &FindRequest::default())?;
+            let repository = Repository::open(&self.frond, &branch)?;
+            let uuid = uuid_of(&repository, name)?;
+            let cursor = repository.find(name, &FindRequest::default())?;
             let documents = collection.iter().map(|(id, fields)| to_document(*id, fields));
             let rest = documents.collect::<Vec<_>>().into_iter();
-            self.held.push(Held { cursor, rest });
+            let collection = (branch.clone(), (*name).to_owned(), uuid);
+            self.held.push(Held { collection, cursor, rest });
         }
         Ok(())
     }
@@ -311,7 +321,15 @@ impl World {
         let position = self.random.below(self.held.len());
         let held = &mut self.held[position];
         for _ in 0..self.random.below(IDS) {
-            let found = held.cursor.next().transpose()?;
+            let found = held.cursor.next().transpose();
+            if matches!(&found, Err(error) if error.code == Code::QueryPlanKilled) {
+                let (branch, name, uuid) = self.held.swap_remove(position).collection;
+                let now = Repository::open(&self.frond, &branch);
+                let now = now.and_then(|repository| uuid_of(&repository, &name));
+                assert_ne!(now.ok(), Some(uuid), "{branch}.{name} is still there");
+                break;
+            }
+            let found = found?;
             assert_eq!(found, held.rest.next(), "a cursor shows what was there when it began");
             if found.is_none() {
                 self.held.swap_remove(position);
