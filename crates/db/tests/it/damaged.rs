@@ -45,6 +45,11 @@ fn made(id: i32, random: &mut Random) -> DocumentBuf {
 
 /// Turns over a bit wherever these bytes lie in a pack.
 fn flip(disk: &SimDisk, bytes: &[u8]) {
+    assert!(try_flip(disk, bytes) > 0, "{}", String::from_utf8_lossy(bytes));
+}
+
+/// As `flip`; returns in how many places they lie.
+fn try_flip(disk: &SimDisk, bytes: &[u8]) -> usize {
     let mut count = 0;
     let names = disk.machine().disk.list().expect("it answers");
     for name in names.into_iter().filter(|name| name.ends_with(".pack")) {
@@ -55,7 +60,7 @@ fn flip(disk: &SimDisk, bytes: &[u8]) {
             count += 1;
         }
     }
-    assert!(count > 0, "{}", String::from_utf8_lossy(bytes));
+    count
 }
 
 struct Rotten {
@@ -282,7 +287,8 @@ fn a_document_that_is_inserted_again_heals_what_it_shares() {
         frond.close().expect("it closes");
         drop(frond);
         let text = texts[random.below(2)].as_bytes();
-        flip(&disk, &text[random.below(text.len() - 12)..][..12]);
+        // Where compression or a chunk's end cut them apart they lie nowhere.
+        while try_flip(&disk, &text[random.below(text.len() - 12)..][..12]) == 0 {}
         let mut frond = open_on(&disk);
         insert(&frond, 2);
         // Nothing is read before the end: what was read once is kept in memory.

@@ -146,7 +146,8 @@ impl Rotting {
             }
         }
         met.closed += 1;
-        self.disk = SimDisk::new(7);
+        // Another one each time: a segment of an older process must never have a younger's nonce.
+        self.disk = SimDisk::new(met.closed);
         for (name, mut bytes) in files {
             for (_, at, before, since) in self.flips.iter().rev().filter(|flip| flip.0 == name) {
                 if let Some(byte) = bytes.get_mut(*at).filter(|byte| **byte == *since) {
