@@ -144,16 +144,16 @@ fn documents(collection: &BTreeMap<i32, Fields>) -> Vec<DocumentBuf> {
     collection.iter().map(|(id, fields)| to_document(*id, fields)).collect()
 }
 
-/// Where documents differ first. Large ones aren't told whole.
+/// Where documents differ first. Large ones are told around that place.
 fn difference(found: &[DocumentBuf], expected: &[DocumentBuf]) -> Option<String> {
-    let short = |document: Option<&DocumentBuf>| {
-        let text = format!("{document:?}");
-        text.chars().take(600).collect::<String>()
-    };
     let count = found.len().max(expected.len());
     let differs = |at: &usize| found.get(*at) != expected.get(*at);
     let at = (0..count).find(differs)?;
-    Some(format!("{} is not {}", short(found.get(at)), short(expected.get(at))))
+    let [found, expected] = [found.get(at), expected.get(at)].map(|it| format!("{it:?}"));
+    let place = found.chars().zip(expected.chars()).take_while(|(one, other)| one == other).count();
+    let around =
+        |text: &str| -> String { text.chars().skip(place.saturating_sub(200)).take(600).collect() };
+    Some(format!("{} is not {}", around(&found), around(&expected)))
 }
 
 /// Checks a version by scans and by indexes.
