@@ -45,7 +45,7 @@ pub fn check(command: &Command, body: Document<'_>, common: &Common) -> Result<(
     // What a transaction's commands take is told in `transactions`.
     if !matches!(common.part, Some(Part::Statement { .. })) {
         check_level(command.name, body, common)?;
-        if common.has_write_concern && !takes_write_concern(command.name, body) {
+        if common.has_write_concern && !takes_write_concern(command.name) {
             let message = format!("Command {} does not support writeConcern", command.name);
             return Err(Error::invalid(Code::InvalidOptions, message));
         }
@@ -80,12 +80,8 @@ fn check_level(name: &str, body: Document<'_>, common: &Common) -> Result<(), Er
     Ok(())
 }
 
-fn takes_write_concern(name: &str, body: Document<'_>) -> bool {
-    match tables::find(name).map_or(Writes::Never, |table| table.writes) {
-        Writes::Never => false,
-        Writes::WithOutput => writes_output(body),
-        Writes::Always => true,
-    }
+fn takes_write_concern(name: &str) -> bool {
+    tables::find(name).is_some_and(|table| table.writes == Writes::Always)
 }
 
 /// Whether the pipeline of an `aggregate` ends in a collection.

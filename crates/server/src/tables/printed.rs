@@ -40,7 +40,6 @@ pub fn page() -> String {
         };
         let writes = match table.writes {
             Writes::Never => "",
-            Writes::WithOutput => "with `$out`, `$merge`",
             Writes::Always => "yes",
         };
         let stable = if table.is_stable { "yes" } else { "" };

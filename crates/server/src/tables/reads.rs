@@ -42,7 +42,7 @@ pub static AGGREGATE: Table = Table::of(
     ],
 )
 .reading(Reads::Moments)
-.writing_output()
+.writing()
 .stable();
 
 pub static COUNT: Table = Table::of(

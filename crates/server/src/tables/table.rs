@@ -53,9 +53,7 @@ pub enum Reads {
 pub enum Writes {
     /// Never: it reads.
     Never,
-    /// Where its pipeline writes.
-    WithOutput,
-    /// Always.
+    /// Always, also where it only reads: an `aggregate`, as in MongoDB.
     Always,
 }
 
@@ -97,11 +95,6 @@ impl Table {
     /// It takes a write concern.
     pub const fn writing(self) -> Table {
         Table { writes: Writes::Always, ..self }
-    }
-
-    /// It takes a write concern if its pipeline writes.
-    pub const fn writing_output(self) -> Table {
-        Table { writes: Writes::WithOutput, ..self }
     }
 
     /// It belongs to the stable API.

@@ -25,6 +25,11 @@ fn insert_find_update_delete() {
     );
     check(r#"{"count": "c", "query": {"b": true}}"#, r#"{"n": 3, "ok": 1.0}"#);
     check(r#"{"count": "c", "limit": -2}"#, r#"{"n": 2, "ok": 1.0}"#);
+    // Drivers send it with all aggregations where the database has one.
+    check(
+        r#"{"aggregate": "c", "pipeline": [{"$count": "n"}], "cursor": {}, "writeConcern": {"w": 1}}"#,
+        r#"{"cursor": {"firstBatch": [{"n": 3}], "id": 0, "ns": "test.c"}, "ok": 1.0}"#,
+    );
     check(r#"{"distinct": "c", "key": "a"}"#, r#"{"values": [2, 6, 9], "ok": 1.0}"#);
     check(
         r#"{"findAndModify": "c", "query": {"_id": 2}, "update": {"$set": {"a": 0}}, "new": true}"#,
