@@ -229,7 +229,7 @@ mod tests {
             ("find", Some(72)),
             ("count", Some(72)),
             ("ping", Some(72)),
-            ("aggregate", Some(72)),
+            ("aggregate", None),
             ("insert", None),
             ("dropIndexes", None),
             ("frondCommit", None),
