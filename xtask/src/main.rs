@@ -126,6 +126,7 @@ fn ci(root: &Path) -> Result<(), String> {
         (PYTHON, &["conformance/faults.py", "--frond", FROND, "--rounds", "30", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", FROND, "--rounds", "10", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", FROND, "--rounds", "10", "--forgetful"]),
+        (PYTHON, &["conformance/change_streams.py", "--frond", FROND, "--seed", &SEED]),
         (PYTHON, &swaps),
     ];
     together(root, checks)?;

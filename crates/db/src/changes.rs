@@ -119,7 +119,7 @@ impl Frond {
     ) -> Result<ChangeStream, Error> {
         if !self.engine().tells() {
             let message = "change streams need the log to be kept for a while, and here it isn't: \
-                           start frond serve with --changes-bytes above 0";
+                           start frond serve with --changes-bytes 2GB";
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
         let stages = match request.stages.as_ref().and_then(|stages| stages.as_value().as_array()) {

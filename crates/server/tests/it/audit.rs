@@ -8,7 +8,7 @@ use frond_doc::{DocumentBuf, Value, extended_json};
 use frond_server::ServerOptions;
 use frond_testkit::SimDisk;
 
-use crate::running::Running;
+use crate::running::{Running, TestClient};
 
 /// A directory of a test's own, gone with it.
 struct Place(PathBuf);
@@ -25,6 +25,15 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// A server that tells at `path`, and a client that has made the user `root` and logged in as it.
+fn start(path: &Path) -> (Running, TestClient) {
+    let server = server(path);
+    let mut root = server.client();
+    root.ok("admin", r#"{"createUser": "root", "pwd": "secret", "roles": ["root"]}"#);
+    root.0.log_in("admin", "root", "secret").expect("the password is right");
+    (server, root)
 }
 
 fn server(path: &Path) -> Running {
@@ -53,10 +62,7 @@ fn shown(event: &DocumentBuf) -> String {
 fn who_did_what_is_told_and_nothing_of_what_is_stored() {
     let place = Place::new("audit");
     let path = place.0.join("audit.json");
-    let server = server(&path);
-    let mut root = server.client();
-    root.ok("admin", r#"{"createUser": "root", "pwd": "secret", "roles": ["root"]}"#);
-    root.0.log_in("admin", "root", "secret").expect("the password is right");
+    let (server, mut root) = start(&path);
     root.ok("shop", r#"{"createUser": "ann", "pwd": "hidden", "roles": ["read"]}"#);
     root.ok("shop", r#"{"create": "things"}"#);
     root.ok("shop", r#"{"insert": "things", "documents": [{"_id": "stored"}]}"#);
@@ -103,10 +109,7 @@ fn who_did_what_is_told_and_nothing_of_what_is_stored() {
 fn the_file_can_be_rotated() {
     let place = Place::new("audit-rotated");
     let path = place.0.join("audit.json");
-    let server = server(&path);
-    let mut root = server.client();
-    root.ok("admin", r#"{"createUser": "root", "pwd": "secret", "roles": ["root"]}"#);
-    root.0.log_in("admin", "root", "secret").expect("the password is right");
+    let (_server, mut root) = start(&path);
     root.ok("admin", r#"{"logRotate": "audit"}"#);
     assert_eq!(root.code("admin", r#"{"logRotate": "other"}"#), 2);
     let files = fs::read_dir(&place.0).expect("a directory").count();
