@@ -64,7 +64,9 @@ impl Read for Text {
     }
 }
 
-/// What is read of a file at once; of a long text also a bit that goes from one thread to another.
+/// What is read of a file at once: so much that most documents lie in it whole.
+const READ_BYTES: usize = 1 << 20;
+/// What goes of a long text from one thread to another at once, at most.
 const BIT_BYTES: usize = 64 << 10;
 /// Bits of a text that wait between two threads.
 const BITS_WAITING: usize = 4;
@@ -96,7 +98,7 @@ pub fn open(
     format: Format,
     blanks: csv::Blanks,
 ) -> Result<Source, Failure> {
-    let mut reader = std::io::BufReader::with_capacity(BIT_BYTES, reader);
+    let mut reader = std::io::BufReader::with_capacity(READ_BYTES, reader);
     let first = skip_byte_order_mark(&mut reader)?;
     let format = match format {
         Format::Auto => guess(name, first)?,

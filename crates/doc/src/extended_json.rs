@@ -7,14 +7,16 @@
 
 pub mod base64;
 mod parse;
+mod straight;
 mod stream;
+mod visit;
 mod wrapper;
 mod write;
 
-pub use parse::parse;
+pub use parse::{parse, parse_first};
 pub use stream::read_json;
-pub(crate) use write::write_text;
-pub use write::{write, write_value};
+pub use write::{append, write, write_value};
+pub(crate) use write::{append_raw, append_text};
 
 /// Which of the two forms to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

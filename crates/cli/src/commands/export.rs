@@ -176,12 +176,12 @@ impl Export {
             if count > 1 { out.write_all(between.as_bytes()) } else { Ok(()) }
         };
         if !self.export_stored(backend, form, out, &mut between)? {
-            let mut text = String::new();
+            let mut text = Vec::new();
             backend.for_each_document(&self.database, command, &mut |document| {
                 between(out)?;
                 text.clear();
-                extended_json::write(document, form, &mut text);
-                Ok(out.write_all(text.as_bytes())?)
+                extended_json::append(document, form, &mut text);
+                Ok(out.write_all(&text)?)
             })?;
         }
         if count > 0 {

@@ -15,7 +15,7 @@ use std::sync::mpsc::SyncSender;
 use frond_doc::extended_json;
 
 use crate::failure::Failure;
-use crate::input::{Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken};
+use crate::input::{BIT_BYTES, Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken};
 
 /// A longer text gets room for all that is gathered of one at once: growing by halves it would take
 /// three times that for a moment.
@@ -50,6 +50,8 @@ pub struct JsonSource<R> {
     line: u64,
     place: Place,
     text: Vec<u8>,
+    /// What a document is built in.
+    scratch: Vec<u8>,
     /// Objects of more text are streamed.
     streamed_bytes_min: usize,
     /// An object that is being streamed.
@@ -73,6 +75,7 @@ impl<R: BufRead> JsonSource<R> {
             line: 1,
             place: Place::Start,
             text: Vec::new(),
+            scratch: Vec::new(),
             streamed_bytes_min: STREAMED_TEXT_BYTES_MIN,
             streamed: None,
         }
@@ -142,6 +145,16 @@ impl<R: BufRead> JsonSource<R> {
     /// Reads an object, whose brace was seen.
     fn object(&mut self, after: Place) -> Result<Option<Record>, Failure> {
         let line = self.line;
+        let available = self.reader.fill_buf().map_err(|error| broken(line, &error))?;
+        // Mostly it lies there whole, and needn't be cut to be read.
+        let read = extended_json::parse_first(available, &mut self.scratch);
+        if let Some((document, count)) = read.filter(|(_, count)| *count <= self.streamed_bytes_min)
+        {
+            self.line += line_breaks(&available[..count]);
+            self.reader.consume(count);
+            self.place = after;
+            return Ok(Some(Record { line, document: Ok(Parsed::Whole(document)) }));
+        }
         let cut = self.cut()?;
         self.place = after;
         let document = match cut {
@@ -177,6 +190,7 @@ impl<R: BufRead> JsonSource<R> {
             if available.is_empty() {
                 return Ok(()); // Whoever reads it is told that it isn't closed.
             }
+            let available = &available[..available.len().min(BIT_BYTES)];
             let (count, found) = streamed.scanner.scan(available);
             if let Some(sender) = &streamed.sender
                 && sender.send(available[..count].to_vec()).is_err()

@@ -27,8 +27,10 @@ pub fn encode_for_address(bytes: &[u8]) -> String {
 }
 
 /// Appends `bytes` in base64.
-pub(super) fn append(bytes: &[u8], out: &mut String) {
-    BASE64.encode_append(bytes, out);
+pub(super) fn append(bytes: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + BASE64.encode_len(bytes.len()), 0);
+    BASE64.encode_mut(bytes, &mut out[start..]);
 }
 
 /// Decodes base64; the padding may be left out. `None` for any other character or length.
@@ -65,9 +67,9 @@ mod tests {
             (&[0xff, 0xfe, 0xfb], "//77"),
         ] {
             assert_eq!(encode(bytes), text);
-            let mut appended = "x".to_owned();
+            let mut appended = b"x".to_vec();
             append(bytes, &mut appended);
-            assert_eq!(appended, format!("x{text}"));
+            assert_eq!(appended, format!("x{text}").into_bytes());
             assert_eq!(decode(text).as_deref(), Some(bytes));
             let unpadded = text.trim_end_matches('=');
             assert_eq!(decode(unpadded).as_deref(), Some(bytes));

@@ -1,19 +1,17 @@
-//! JSON text into a document, field by field as the text comes: order and duplicates are kept.
+//! JSON text into a document.
 //!
-//! Recursion is bounded here, by the documents' own limit and what wrappers add to it: what was
-//! written can be read.
-
-use std::fmt;
+//! What is right is read by [`straight`](super::straight), in one pass. It gives up on the rest
+//! without a word: that is read again as serde has it ([`visit`](super::visit)), which says what is
+//! wrong and where, and is the judge.
 
 use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
-use super::wrapper;
-use crate::builder::{DocumentBuilder, position_name};
+use super::straight;
+use super::visit::Outermost;
+use crate::builder::DocumentBuilder;
 use crate::document::{DEPTH_MAX, DocumentBuf};
 use crate::error::DocError;
 use crate::validate::validate;
-use crate::value::Value;
 
 /// Reads one JSON object with the type wrappers of extended JSON v2 (`$oid`, `$date`,
 /// `$numberLong`, ...), both forms, and the legacy forms that mongoimport takes. Order and
@@ -22,6 +20,25 @@ use crate::value::Value;
 /// # Errors
 /// [`DocError::Json`] with the field, the line and the column; [`DocError::TooDeep`].
 pub fn parse(text: &str) -> Result<DocumentBuf, DocError> {
+    let mut out = Vec::with_capacity(text.len());
+    match straight::read(text.as_bytes(), &mut out) {
+        Some(end) if text[end..].bytes().all(|byte| straight::is_white(byte)) => {
+            Ok(DocumentBuf::from_validated(out.into()))
+        }
+        _ => parse_by_serde(text),
+    }
+}
+
+/// Reads the JSON object that `text` begins with, as [`parse`] does; tells how many bytes it took.
+/// `None` where none ends in these bytes, or it isn't right: [`parse`] tells why. `scratch` is
+/// memory to use again.
+pub fn parse_first(text: &[u8], scratch: &mut Vec<u8>) -> Option<(DocumentBuf, usize)> {
+    scratch.clear();
+    let end = straight::read(text, scratch)?;
+    Some((DocumentBuf::from_validated(bytes::Bytes::copy_from_slice(scratch)), end))
+}
+
+pub(super) fn parse_by_serde(text: &str) -> Result<DocumentBuf, DocError> {
     let mut builder = DocumentBuilder::with_capacity(text.len());
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.disable_recursion_limit();
@@ -35,157 +52,4 @@ pub fn parse(text: &str) -> Result<DocumentBuf, DocError> {
         validate(document.as_bytes())?;
     }
     Ok(document)
-}
-
-/// Levels of JSON: in the innermost document a wrapper may have three, as the id of a DBPointer.
-const JSON_DEPTH_MAX: usize = DEPTH_MAX + 3;
-
-/// The outermost object, which is never a wrapper.
-struct Outermost<'b> {
-    builder: &'b mut DocumentBuilder,
-}
-
-impl<'de> Visitor<'de> for Outermost<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut name = String::new();
-        while map.next_key_seed(Name { name: &mut name })?.is_some() {
-            map.next_value_seed(Element { builder: self.builder, name: &name })?;
-        }
-        Ok(())
-    }
-}
-
-/// Reads a name into a buffer that is used again.
-pub(super) struct Name<'b> {
-    pub(super) name: &'b mut String,
-}
-
-impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = ();
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Name<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<(), E> {
-        if name.contains('\0') {
-            return Err(E::custom(format!("field {name:?}: a name can't hold a NUL")));
-        }
-        self.name.clear();
-        self.name.push_str(name);
-        Ok(())
-    }
-}
-
-/// Reads one value and appends it under its name.
-pub(super) struct Element<'b> {
-    pub(super) builder: &'b mut DocumentBuilder,
-    pub(super) name: &'b str,
-}
-
-impl<'de> DeserializeSeed<'de> for Element<'_> {
-    type Value = ();
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Element<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.append(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, boolean: bool) -> Result<(), E> {
-        self.append(Value::Boolean(boolean))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
-        self.append(i32::try_from(number).map_or(Value::Int64(number), Value::Int32))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
-        match i64::try_from(number) {
-            Ok(number) => self.visit_i64(number),
-            Err(_) => self.append(Value::Double(number as f64)),
-        }
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
-        self.append(Value::Double(number))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.append(Value::String(text))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<(), A::Error> {
-        self.check_depth()?;
-        self.builder.begin_array(self.name);
-        let mut digits = [0; 20];
-        for position in 0.. {
-            let name = position_name(position, &mut digits);
-            if sequence.next_element_seed(Element { builder: self.builder, name })?.is_none() {
-                break;
-            }
-        }
-        self.builder.end();
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        self.check_depth()?;
-        let start = self.builder.bytes();
-        let mut name = String::new();
-        let mut may_be_wrapper = false;
-        let mut is_first = true;
-        self.builder.begin_document(self.name);
-        while map.next_key_seed(Name { name: &mut name })?.is_some() {
-            if is_first {
-                may_be_wrapper = wrapper::is_wrapper(&name);
-                is_first = false;
-            }
-            map.next_value_seed(Element { builder: self.builder, name: &name })?;
-        }
-        self.builder.end();
-        if may_be_wrapper {
-            let converted = self.builder.replace_last(start, self.name, wrapper::convert);
-            converted.map_err(|what| A::Error::custom(format!("field {:?}: {what}", self.name)))?;
-        }
-        Ok(())
-    }
-}
-
-impl Element<'_> {
-    fn check_depth<E: Error>(&self) -> Result<(), E> {
-        match self.builder.depth() < JSON_DEPTH_MAX {
-            true => Ok(()),
-            false => Err(E::custom(DocError::TooDeep { max: DEPTH_MAX })),
-        }
-    }
-
-    pub(super) fn append<E>(self, value: Value<'_>) -> Result<(), E> {
-        self.builder.append(self.name, value);
-        Ok(())
-    }
 }

@@ -11,7 +11,7 @@ use std::io::{BufReader, Read};
 use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
-use super::parse::{Element, Name};
+use super::visit::{Element, Name};
 use super::wrapper;
 use crate::builder::{DocumentBuilder, position_name};
 use crate::error::DocError;

@@ -1,5 +1,7 @@
 //! Extended JSON both ways, type by type.
 
+use frond_testkit::random::{Random, for_seeds};
+
 use super::*;
 use crate::value::Value;
 use crate::{DocumentBuf, document};
@@ -208,4 +210,144 @@ fn as_deep_as_documents_may_be() {
         let error = parse(&text).expect_err("too deep").to_string();
         assert!(error.contains("deeper than 180"), "{error}");
     }
+}
+
+/// JSON text of a value, with the forms that few writers choose.
+fn any_value(random: &mut Random, depth: usize, out: &mut String) {
+    let white = |random: &mut Random| [" ", "", "", "\n", "\t ", "\r\n"][random.below(6)];
+    out.push_str(white(random));
+    match random.below(if depth < 5 { 14 } else { 10 }) {
+        0 => out.push_str(["null", "true", "false"][random.below(3)]),
+        1 => out.push_str(&(random.next() as i64 >> random.below(64)).to_string()),
+        2 => out.push_str(&format!("{:?}", f64::from_bits(random.next()))),
+        3 => out.push_str(
+            ["-0", "0", "-0.0", "1E5", "1e+2", "9223372036854775808", "0.1e-7", "1e400", "NaN"]
+                [random.below(9)],
+        ),
+        4..8 => any_text(random, out),
+        8 => out.push_str(
+            [
+                r#"{"$oid":"0123456789abcdef01234567"}"#,
+                r#"{ "$date" : {"$numberLong": "-5"} }"#,
+                r#"{"$date":"2012-12-24T12:15:30.501Z"}"#,
+                r#"{"$oid":"too short"}"#,
+                r#"{"$gt":5}"#,
+                r#"{"$code":"f()","$scope":{"x":{"$numberInt":"7"}}}"#,
+                r#"{"$regex":"a","$options":"mi"}"#,
+            ][random.below(7)],
+        ),
+        9 => out.push_str(["{}", "[]", "{ }", "[ ]"][random.below(4)]),
+        kind => {
+            let [open, close] = if kind < 12 { ['{', '}'] } else { ['[', ']'] };
+            out.push(open);
+            for number in 0..1 + random.below(5) {
+                if number > 0 {
+                    out.push(',');
+                }
+                if open == '{' {
+                    any_text(random, out);
+                    out.push_str(white(random));
+                    out.push(':');
+                }
+                any_value(random, depth + 1, out);
+            }
+            out.push_str(white(random));
+            out.push(close);
+        }
+    }
+    out.push_str(white(random));
+}
+
+fn any_text(random: &mut Random, out: &mut String) {
+    out.push('"');
+    for _ in 0..random.below(20) {
+        out.push_str(
+            [
+                "a",
+                "bc",
+                "$oid",
+                "é",
+                "ß",
+                "😀",
+                "\\n",
+                "\\\"",
+                "\\/",
+                "\\u00e9",
+                "\\u0000",
+                "\\ud83d\\ude00",
+                "\\ud83d",
+                "\u{7f}",
+                "plain text, ",
+            ][random.below(15)],
+        );
+    }
+    out.push('"');
+}
+
+/// What is read in one pass is what serde reads, of texts that are right and of texts that are
+/// broken at a byte; and of those that are right nearly all are read so.
+#[test]
+fn one_pass_reads_what_serde_reads() {
+    let (mut right, mut straight_away) = (0, 0);
+    for_seeds(3_000, |mut random| {
+        let mut text = String::from("{\"a\":");
+        any_value(&mut random, 0, &mut text);
+        text.push('}');
+        for round in 0..8 {
+            let mut bytes = text.clone().into_bytes();
+            if round > 0 {
+                let at = random.below(bytes.len());
+                match random.below(3) {
+                    0 => bytes.truncate(at),
+                    1 => bytes[at] = b"{}[]\":,0-.eE\\ x\x00\xff"[random.below(17)],
+                    _ => drop(bytes.remove(at)),
+                }
+            }
+            let mut out = Vec::new();
+            let end = straight::read(&bytes, &mut out);
+            let first = parse_first(&bytes, &mut Vec::new());
+            assert_eq!(
+                first.as_ref().map(|(document, end)| (document.as_bytes(), *end)),
+                end.map(|end| (&out[..], end)),
+                "read as serde does"
+            );
+            let judged = match end {
+                Some(end) => std::str::from_utf8(&bytes[..end]).expect("it was read as text"),
+                None => match std::str::from_utf8(&bytes) {
+                    Ok(text) => text,
+                    Err(_) => continue,
+                },
+            };
+            let judged = parse::parse_by_serde(judged);
+            if let Some(end) = end {
+                let judged = judged.as_ref().unwrap_or_else(|error| {
+                    panic!("{error}: {}", String::from_utf8_lossy(&bytes[..end]))
+                });
+                assert_eq!(judged.as_bytes(), out);
+            }
+            right += usize::from(judged.is_ok());
+            straight_away += usize::from(judged.is_ok() && end.is_some());
+        }
+    });
+    assert!(right > 3_000 && straight_away == right, "{straight_away} of {right}");
+}
+
+/// Doubles are written in the standard library's form, and read as they were. Of two texts as
+/// short, either will do.
+#[test]
+fn doubles_have_the_shortest_digits() {
+    for_seeds(20_000, |mut random| {
+        let bits = f64::from_bits(random.next());
+        let near = random.next() as i64 as f64 / 10f64.powi(random.below(24) as i32);
+        for number in [bits, near, near.trunc(), near * 1e-3] {
+            if number.is_finite() {
+                let mut text = String::new();
+                write_value(Value::Double(number), Form::Relaxed, &mut text);
+                let standard = format!("{number:?}");
+                assert_eq!(text.len(), standard.len(), "{text}, {standard}");
+                assert_eq!(text.parse().map(f64::to_bits), Ok(number.to_bits()), "{text}");
+                assert_eq!(text.find(['.', 'e']), standard.find(['.', 'e']), "{text}");
+            }
+        }
+    });
 }

@@ -13,8 +13,8 @@ use super::item::{BodyRef, Item, ItemRef, Layout};
 use super::{Container, LargeDocument, PiecesError};
 use crate::builder::position_name;
 use crate::document::DEPTH_MAX;
-use crate::extended_json::{Form, write_text, write_value};
-use crate::raw::{decode_value, text};
+use crate::extended_json::{Form, append_raw, append_text};
+use crate::raw::text;
 
 /// What is gathered before the writer is called.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -55,8 +55,6 @@ struct Output<'a> {
     store: &'a dyn ChunkStore,
     out: &'a mut dyn Write,
     buffer: Vec<u8>,
-    /// What JSON of a value goes through on its way to the buffer.
-    text: String,
     /// Bytes that left the buffer.
     written: u64,
 }
@@ -67,7 +65,7 @@ impl<'a> Output<'a> {
         store: &'a dyn ChunkStore,
         out: &'a mut dyn Write,
     ) -> Output<'a> {
-        Output { document, store, out, buffer: Vec::new(), text: String::new(), written: 0 }
+        Output { document, store, out, buffer: Vec::new(), written: 0 }
     }
 
     fn flush(&mut self) -> Result<(), PiecesError> {
@@ -154,11 +152,9 @@ impl<'a> Output<'a> {
                 output.buffer.push(b',');
             }
             if is_document {
-                let name = text(item.name).ok_or_else(|| PiecesError::damaged("no UTF-8"))?;
-                output.json(|out| {
-                    write_text(name, out);
-                    out.push(':');
-                });
+                text(item.name).ok_or_else(|| PiecesError::damaged("no UTF-8"))?;
+                append_text(item.name, &mut output.buffer);
+                output.buffer.push(b':');
             }
             if let BodyRef::Elsewhere { layout: Some(layout), bytes, root } = item.body {
                 let sequence = Sequence { root, format: container.sequence.format };
@@ -177,21 +173,11 @@ impl<'a> Output<'a> {
     fn json_value(&mut self, item: ItemRef<'_>, form: Form) -> Result<(), PiecesError> {
         let wrong = || PiecesError::damaged("a value of another type");
         if let BodyRef::Here(bytes) = item.body {
-            let value = decode_value(item.kind, bytes).ok_or_else(wrong)?;
-            self.json(|out| write_value(value, form, out));
-            return Ok(());
+            return append_raw(item.kind, bytes, form, &mut self.buffer).ok_or_else(wrong);
         }
         let mut bytes = Vec::new();
         self.document.append_value_of(self.store, &item.to_item(), &mut bytes)?;
-        let value = decode_value(item.kind, &bytes).ok_or_else(wrong)?;
-        self.json(|out| write_value(value, form, out));
-        Ok(())
-    }
-
-    fn json(&mut self, write: impl FnOnce(&mut String)) {
-        self.text.clear();
-        write(&mut self.text);
-        self.buffer.extend_from_slice(self.text.as_bytes());
+        append_raw(item.kind, &bytes, form, &mut self.buffer).ok_or_else(wrong)
     }
 }
 
