@@ -42,16 +42,7 @@ pub fn print(root: &Path) -> Result<(), String> {
     println!("`# Errors` on public functions that may fail: {with_errors} of {fallible}");
     println!("examples in documentation that run: {examples}");
     println!("assertions a thousand functions in db: {}", assertions * 1_000 / functions.max(1));
-    for found in walls::survey(root)? {
-        let rings: Vec<usize> = found.rings.iter().map(Vec::len).collect();
-        println!(
-            "{}: {} files, {} imports of higher rooms, rings of more than six: {rings:?}",
-            found.name,
-            found.files,
-            found.upward.len()
-        );
-    }
-    Ok(())
+    walls::print(root)
 }
 
 /// Names and lengths of functions, by their indentation as rustfmt leaves it.

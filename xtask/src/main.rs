@@ -30,10 +30,11 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | long | bless | compatibility
 
   tidy   checks layers, walls inside crates, file lengths, marks left in the code, documentation, links,
          format documents
-  ci     everything: format, lints as errors, tests, documentation, tidy, a release build, then
-         the drivers and tools of others (installed under target/) against a running server, a
-          real S3-compatible store where Go can build it, a hundred kills of a server under load,
-          calls of its disk that fail, power cuts, swaps of many clients, and small runs of the benchmarks
+  ci     everything: format, lints as errors, documentation, tidy, all tests and the program as they are
+         released but for overflows and assertions, which are checked; then the drivers and tools of
+         others (installed under target/) against a running server, a real S3-compatible store where
+         Go can build it, a hundred kills of a server under load, calls of its disk that fail, power
+         cuts, swaps of many clients, and small runs of the benchmarks
   long [MINUTES]  what is worth hours: the property and crash tests with twenty times as many seeds, kills,
          failing calls for so many minutes (60), power cuts, and each fuzzer for ten minutes
   bless  records the present hash of each format module in its document
@@ -45,8 +46,11 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | long | bless | compatibility
          (`mutants/src/main.rs` tells how)";
 
 const FROND: &str = "target/release/frond";
-/// The crates whose tests run optimised.
-const OPTIMISED: &[&str] = &["frond-store", "frond-tree", "frond-engine", "frond-db", "frond-vcs"];
+/// The same program with overflows and assertions of ours checked: what CI runs, since one build
+/// serves its tests, too.
+const CHECKED: &str = "target/checked/frond";
+/// The crates whose tests the long run repeats.
+const STORAGE: &[&str] = &["frond-store", "frond-tree", "frond-engine", "frond-db", "frond-vcs"];
 /// How many times as many seeds the long run takes.
 const LONG_TIMES: &str = "20";
 /// How long it runs each fuzzer.
@@ -97,6 +101,7 @@ fn tidy(root: &Path) -> Result<(), String> {
     faults.extend(formats::check(root)?);
     faults.extend(compatibility::check(root)?);
     if faults.is_empty() {
+        walls::print(root)?;
         println!("tidy: nothing found");
         return Ok(());
     }
@@ -109,24 +114,22 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     run(root, "cargo", &["doc", "--workspace", "--no-deps"])?;
     println!("FROND_SEED_FROM={}", *SEED);
-    test(root)?;
-    // In one build: each alone would choose other features of what they share, and compile most of
-    // it again.
-    let build = ["build", "--release", "-p", "frond-cli", "-p", "frond-bench", "-p", "docbench"];
+    run(root, "cargo", &["test", "--profile", "checked", "--workspace"])?;
     // What is downloaded meanwhile, and then whoever waits for disks, leaves most of the processors
     // to others.
+    let programs = ["-p", "frond-cli", "-p", "frond-bench", "-p", "docbench"];
+    let build = [&["build", "--profile", "checked"], &programs[..]].concat();
     let install = ["conformance/run.py", "--install-only"];
     together(root, &[("cargo", &build), ("python3", &install)])?;
-    let swaps = ["conformance/compare_and_swap.py", "--frond", FROND, "--seconds", "10"];
+    let swaps = ["conformance/compare_and_swap.py", "--frond", CHECKED, "--seconds", "10"];
     let checks: &[(&str, &[&str])] = &[
-        ("python3", &["conformance/run.py", "--frond", FROND]),
-        ("python3", &["conformance/s3.py", "--frond", FROND]),
-        (PYTHON, &["conformance/kill.py", "--frond", FROND, "--rounds", "100"]),
-        (PYTHON, &["conformance/change_streams.py", "--frond", FROND, "--rounds", "20"]),
-        (PYTHON, &["conformance/faults.py", "--frond", FROND, "--rounds", "30", "--seed", &SEED]),
-        (PYTHON, &["conformance/power.py", "--frond", FROND, "--rounds", "10", "--seed", &SEED]),
-        (PYTHON, &["conformance/power.py", "--frond", FROND, "--rounds", "10", "--forgetful"]),
-        (PYTHON, &["conformance/change_streams.py", "--frond", FROND, "--seed", &SEED]),
+        ("python3", &["conformance/run.py", "--frond", CHECKED]),
+        ("python3", &["conformance/s3.py", "--frond", CHECKED]),
+        (PYTHON, &["conformance/kill.py", "--frond", CHECKED, "--rounds", "100"]),
+        (PYTHON, &["conformance/change_streams.py", "--frond", CHECKED, "--seed", &SEED]),
+        (PYTHON, &["conformance/faults.py", "--frond", CHECKED, "--rounds", "30", "--seed", &SEED]),
+        (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--seed", &SEED]),
+        (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--forgetful"]),
         (PYTHON, &swaps),
     ];
     together(root, checks)?;
@@ -134,31 +137,19 @@ fn ci(root: &Path) -> Result<(), String> {
     let others = ["--others", "100000"];
     let bench = ["--targets", "frond", "--count", "2000", "--repetitions", "1"];
     let bench = [&bench[..], &others].concat();
-    run(root, "target/release/frond-bench", &bench)?;
+    run(root, "target/checked/frond-bench", &bench)?;
     let out = "target/docbench-smoke.jsonl";
     let smoke = ["run", "--scale", "smoke", "--managed", "--targets", SMOKE_TARGETS, "--out", out];
-    run(root, "target/release/docbench", &smoke)
-}
-
-/// All tests: those of the storage with optimisations, where they run many times as fast, the
-/// others as they are built every day. Overflows and assertions of ours are checked in both.
-fn test(root: &Path) -> Result<(), String> {
-    let excluded = OPTIMISED.iter().flat_map(|name| ["--exclude", name]);
-    let others: Vec<&str> = ["test", "--workspace"].into_iter().chain(excluded).collect();
-    run(root, "cargo", &others)?;
-    run(root, "cargo", &optimised())
-}
-
-fn optimised() -> Vec<&'static str> {
-    let packages = OPTIMISED.iter().flat_map(|name| ["--package", name]);
-    ["test", "--profile", "checked"].into_iter().chain(packages).collect()
+    run(root, "target/checked/docbench", &smoke)
 }
 
 /// What takes hours: for before a release, and for nights.
 fn long(root: &Path, minutes: &str) -> Result<(), String> {
     println!("FROND_SEED_FROM={}", *SEED);
-    println!("== FROND_SEED_TIMES={LONG_TIMES} cargo {}", optimised().join(" "));
-    let mut tests = command(root, "cargo", &optimised());
+    let packages = STORAGE.iter().flat_map(|name| ["--package", name]);
+    let tests: Vec<&str> = ["test", "--profile", "checked"].into_iter().chain(packages).collect();
+    println!("== FROND_SEED_TIMES={LONG_TIMES} cargo {}", tests.join(" "));
+    let mut tests = command(root, "cargo", &tests);
     let status = tests.env("FROND_SEED_TIMES", LONG_TIMES).status();
     succeeded("the tests", status.map_err(|error| error.to_string())?)?;
     run(root, "cargo", &["build", "--release", "-p", "frond-cli"])?;

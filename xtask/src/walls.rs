@@ -34,7 +34,7 @@ struct Walls {
 const CRATES: &[Walls] = &[
     Walls {
         name: "store",
-        rooms: "hash error io headroom lifetime headroom location entry_name field lost damage stripe gc manifest \
+        rooms: "hash error io headroom lifetime location entry_name field lost damage stripe gc manifest \
                 interpolation chunk pack index read cache counters budget memory_queue chunk_store layer memory \
                 local",
         gate: None,
@@ -125,17 +125,29 @@ const CRATES: &[Walls] = &[
 ];
 
 /// What a crate has of imports that lead upward, and of rings.
-pub struct Found {
-    pub name: &'static str,
-    pub files: usize,
-    pub upward: Vec<String>,
-    pub past_gate: Vec<String>,
-    pub rings: Vec<Vec<String>>,
+struct Found {
+    name: &'static str,
+    files: usize,
+    upward: Vec<String>,
+    past_gate: Vec<String>,
+    rings: Vec<Vec<String>>,
 }
 
 /// Reads all crates with inner walls.
-pub fn survey(root: &Path) -> Result<Vec<Found>, String> {
+fn survey(root: &Path) -> Result<Vec<Found>, String> {
     CRATES.iter().map(|walls| find(root, walls)).collect()
+}
+
+/// Prints each crate's order of rooms, and how much is left against it.
+pub fn print(root: &Path) -> Result<(), String> {
+    for (walls, found) in CRATES.iter().zip(survey(root)?) {
+        let rooms: Vec<&str> = walls.rooms.split_whitespace().collect();
+        let rings: Vec<usize> = found.rings.iter().map(Vec::len).collect();
+        let (name, files, upward) = (found.name, found.files, found.upward.len());
+        println!("{name}: {}", rooms.join(" < "));
+        println!("  {files} files, {upward} imports against the order, rings of files: {rings:?}");
+    }
+    Ok(())
 }
 
 /// Returns a line for each crate that has more, or less, than its table says.
