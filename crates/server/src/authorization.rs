@@ -21,6 +21,7 @@ pub mod users;
 pub mod versions;
 pub mod writes;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use frond_db::{DatabaseName, Error, VersionName};
@@ -28,7 +29,7 @@ use frond_doc::extended_json::{self, Form};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::access::{Action, Branch, Target};
+use crate::access::{Action, Branch, Granted, Target};
 use crate::fields::Fields;
 use crate::peer::{Peer, Rights};
 use crate::shared::Shared;
@@ -84,6 +85,8 @@ pub struct Asked<'a> {
     pub body: Document<'a>,
     /// Documents that came beside it.
     pub sequences: &'a [DocumentSequence],
+    /// Where to note what is allowed.
+    pub noted: Option<&'a RefCell<Granted>>,
 }
 
 /// Where in a database's history something is done.
@@ -124,8 +127,19 @@ pub fn check(
         let message = format!("Command {name} requires authentication");
         return Err(Error::invalid(Code::Unauthorized, message));
     };
-    Asked { server, rights: &rights, name, database, body, sequences }.meets(needs)?;
+    let asked = Asked { server, rights: &rights, name, database, body, sequences, noted: None };
+    asked.meets(needs)?;
     Ok(Some(rights))
+}
+
+/// What a command was allowed, which [`check`] has let pass.
+///
+/// # Errors
+/// As [`check`].
+pub fn granted(asked: &Asked<'_>, needs: Needs) -> Result<Granted, Error> {
+    let granted = RefCell::default();
+    Asked { noted: Some(&granted), ..*asked }.meets(needs)?;
+    Ok(granted.into_inner())
 }
 
 /// Whether a client may make the first user though nobody can have logged in: on this machine, in
@@ -193,7 +207,7 @@ impl<'a> Asked<'a> {
     /// # Errors
     /// `Unauthorized` (13).
     pub fn cluster(&self, action: Action) -> Result<(), Error> {
-        match self.rights.grants.allow(action, Target::Cluster) {
+        match self.allowed(action, Target::Cluster) {
             true => Ok(()),
             false => Err(self.refused(self.database)),
         }
@@ -205,7 +219,12 @@ impl<'a> Asked<'a> {
     /// `Unauthorized` (13).
     pub fn on_all(&self, actions: &[Action]) -> Result<(), Error> {
         match actions.iter().all(|action| self.rights.grants.allow_everywhere(*action)) {
-            true => Ok(()),
+            true => {
+                if let Some(noted) = self.noted {
+                    actions.iter().for_each(|action| noted.borrow_mut().note_everywhere(*action));
+                }
+                Ok(())
+            }
             false => Err(self.refused(self.database)),
         }
     }
@@ -255,8 +274,8 @@ impl<'a> Asked<'a> {
         let branch = match at {
             At::All => Branch::All,
             At::Branch(branch) => Branch::Named(branch),
-            // Whatever its name is.
-            _ if is_plain && !grants.limits_branches() => Branch::Named(""),
+            // Whatever its name is; unless other roles may be asked about it later.
+            _ if is_plain && !grants.limits_branches() && self.noted.is_none() => Branch::Named(""),
             At::Open => {
                 found = frond_vcs::naming_branch(&self.server.frond, &name)?;
                 found.as_deref().map_or(Branch::Version, Branch::Named)
@@ -266,7 +285,16 @@ impl<'a> Asked<'a> {
                 found.as_deref().map_or(Branch::Version, Branch::Named)
             }
         };
-        Ok(grants.allow(action, Target::Namespace { database: &name.name, collection, branch }))
+        Ok(self.allowed(action, Target::Namespace { database: &name.name, collection, branch }))
+    }
+
+    /// Whether the client may do something, which is noted then.
+    fn allowed(&self, action: Action, target: Target<'_>) -> bool {
+        let is_allowed = self.rights.grants.allow(action, target);
+        if let Some(noted) = self.noted.filter(|_| is_allowed) {
+            noted.borrow_mut().note(action, target);
+        }
+        is_allowed
     }
 
     /// What refuses a client that may not do something.

@@ -15,13 +15,14 @@ mod stream;
 use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use frond_db::Error;
 use frond_doc::{DocumentBuf, Timestamp};
 use frond_query::Code;
 
+use crate::access::Granted;
 use crate::common::{SessionId, UserDigest};
 use crate::limits::{CURSOR_IDLE_MAX, CURSORS_MAX, CURSORS_OF_CLIENT_MAX};
 use crate::stable_api::ApiParameters;
@@ -38,6 +39,8 @@ pub struct CursorFacts {
     pub session: Option<SessionId>,
     /// Whose it is.
     pub user: UserDigest,
+    /// What its user must be allowed still, to read on; `None` where nobody asks.
+    pub granted: Option<Arc<Granted>>,
     /// The connection over which it was opened.
     pub connection: i32,
     /// The number of the transaction in which it was opened.

@@ -84,6 +84,7 @@ impl<'a> Request<'a> {
             database: self.database_name,
             body: self.body,
             sequences: self.sequences,
+            noted: None,
         }
     }
 

@@ -8,7 +8,7 @@ use frond_query::Code;
 
 use crate::access::Action;
 use crate::commands::reply;
-use crate::cursors::{BatchSize, Following, OpenCursor, OpenStream};
+use crate::cursors::{BatchSize, CursorFacts, Following, OpenCursor, OpenStream};
 use crate::limits::{AWAIT_DEFAULT, AWAIT_MAX, AWAIT_STEP};
 use crate::request::{Answer, Request, collection_name};
 use crate::shared::Counter;
@@ -45,6 +45,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         session,
         transaction,
     )?;
+    check_rights(request, &checked_out.cursor().facts)?;
     if is_timed && checked_out.cursor().following != Following::EndAwaited {
         checked_out.check_in(Instant::now());
         let message = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
@@ -75,6 +76,16 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         id
     };
     Ok(reply::end_batch(answer, next_id, &facts))
+}
+
+/// Checks that who reads on may still do what opened the cursor.
+fn check_rights(request: &Request<'_>, facts: &CursorFacts) -> Result<(), Error> {
+    match (&request.rights, &facts.granted) {
+        (Some(rights), Some(granted)) if !granted.is_within(&rights.grants) => {
+            Err(request.asked(rights).refused(request.database_name))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The next batch of a cursor that waits: as soon as there is something, or empty when the time is

@@ -6,6 +6,9 @@ use std::sync::atomic::AtomicBool;
 use frond_db::Error;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
+use crate::access::Granted;
+use crate::authorization;
+use crate::commands;
 use crate::cursors::{BatchSize, CursorFacts, Documents, Following, OpenCursor, OpenStream};
 use crate::limits::FIRST_BATCH_DOCUMENTS;
 use crate::operations::CurrentOperation;
@@ -42,6 +45,7 @@ pub fn first_batch(
 ) -> Answer {
     let facts = CursorFacts {
         user: request.peer.digest(),
+        granted: None,
         namespace,
         session: request.common.session,
         connection: request.peer.id,
@@ -66,9 +70,19 @@ pub fn first_batch(
     if let Some(current) = &request.current {
         current.slot.note_cursor();
     }
+    cursor.facts.granted = granted(request)?;
     let facts = cursor.facts.clone();
     let id = request.server.cursors.open(cursor, std::time::Instant::now())?;
     Ok(end_batch(answer, id, &facts))
+}
+
+/// What the command was allowed, to be asked again when its cursor is read on.
+fn granted(request: &Request<'_>) -> Result<Option<Arc<Granted>>, Error> {
+    let (Some(rights), Some(command)) = (&request.rights, commands::find(request.name)) else {
+        return Ok(None);
+    };
+    let granted = authorization::granted(&request.asked(rights), command.needs)?;
+    Ok(Some(Arc::new(granted)))
 }
 
 /// Answers with documents that are all there already: all at once unless `size` says otherwise.

@@ -18,6 +18,7 @@ fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
     let namespace = "test.c".to_owned();
     let user = UserDigest::NOBODY;
     CursorFacts {
+        granted: None,
         namespace,
         session,
         user,

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use frond_doc::DocumentBuf;
+use frond_server::ServerOptions;
 use frond_server::scram::Mechanism;
 use frond_testkit::SimDisk;
 
@@ -378,4 +380,88 @@ fn without_auth_nobody_has_to_log_in() {
     let mut ann = logged_in(&server, "shop", "ann", "secret");
     ann.ok("shop", r#"{"insert": "things", "documents": [{"_id": 2}]}"#);
     server.client().0.log_in("shop", "ann", "wrong").expect_err("wrong");
+}
+
+/// The cursor's id in an answer.
+fn cursor_id(answer: &DocumentBuf) -> i64 {
+    let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document()).expect("a cursor");
+    cursor.get("id").and_then(|id| id.as_integer()).filter(|id| *id != 0).expect("it is open")
+}
+
+fn more(id: i64, collection: &str) -> String {
+    format!(
+        r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "{collection}", "batchSize": 1}}"#
+    )
+}
+
+#[test]
+fn who_loses_a_role_follows_no_change_stream_on() {
+    let options = ServerOptions { auth: true, ..ServerOptions::default() };
+    let server = Running::telling(&SimDisk::new(1), options);
+    server.client().ok("admin", ROOT);
+    let mut root = logged_in(&server, "admin", "root", "secret");
+    root.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["read"]}"#);
+    let mut ann = logged_in(&server, "shop", "ann", "secret");
+    const WATCH: &str =
+        r#"{"aggregate": "things", "pipeline": [{"$changeStream": {}}], "cursor": {}}"#;
+    let id = cursor_id(&ann.ok("shop", WATCH));
+    root.ok("shop", r#"{"insert": "things", "documents": [{"_id": 1}]}"#);
+    assert!(text(&ann.ok("shop", &more(id, "things"))).contains("insert"));
+    root.ok("shop", r#"{"revokeRolesFromUser": "ann", "roles": ["read"]}"#);
+    root.ok("shop", r#"{"insert": "things", "documents": [{"_id": 2}]}"#);
+    assert_eq!(ann.code("shop", &more(id, "things")), 13);
+}
+
+/// A cursor may be open for long, a change stream for ever: each batch is asked for anew.
+#[test]
+fn who_loses_a_role_reads_no_cursor_on() {
+    let (server, mut root) = start();
+    root.ok("shop", r#"{"insert": "things", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}"#);
+    root.ok("shop", r#"{"insert": "others", "documents": [{"_id": 1}]}"#);
+    root.ok("shop", r#"{"frondCommit": 1, "message": "m"}"#);
+    root.ok("shop", r#"{"frondBranch": 1, "branch": "dev/a"}"#);
+    let on = |collection: &str, branch: &str| {
+        format!(
+            r#"{{"resource": {{"db": "shop", "collection": "{collection}"{branch}}}, "actions": ["find"]}}"#
+        )
+    };
+    let all = [on("things", ""), on("others", "")].join(", ");
+    root.ok("shop", &format!(r#"{{"createRole": "r", "roles": [], "privileges": [{all}]}}"#));
+    root.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["r"]}"#);
+    const FIND: &str = r#"{"find": "things", "batchSize": 1}"#;
+    const LOOKUP: &str = r#"{"aggregate": "things", "cursor": {"batchSize": 1}, "pipeline": [
+        {"$lookup": {"from": "others", "localField": "_id", "foreignField": "_id", "as": "o"}}]}"#;
+    let only_dev = on("things", r#", "branch": "dev/*""#);
+    let only_main = on("things", r#", "branch": "main""#);
+    for (left, database, command, is_read_on) in [
+        (all.as_str(), "shop", FIND, true),
+        ("", "shop", FIND, false),
+        (&on("others", ""), "shop", FIND, false),
+        (&on("things", ""), "shop", FIND, true),
+        (&on("things", ""), "shop", LOOKUP, false),
+        (&all, "shop", LOOKUP, true),
+        (&only_dev, "shop", FIND, false),
+        (&only_main, "shop", FIND, true),
+        (&only_dev, "shop@dev/a", FIND, true),
+        (&only_main, "shop@dev/a", FIND, false),
+    ] {
+        let set = |privileges: &str| {
+            format!(r#"{{"updateRole": "r", "roles": [], "privileges": [{privileges}]}}"#)
+        };
+        root.ok("shop", &set(&all));
+        let mut ann = logged_in(&server, "shop", "ann", "secret");
+        let id = cursor_id(&ann.ok(database, command));
+        ann.ok(database, &more(id, "things"));
+        root.ok("shop", &set(left));
+        let message = format!("{command} on {database} with {left}");
+        match is_read_on {
+            true => drop(ann.ok(database, &more(id, "things"))),
+            false => assert_eq!(ann.code(database, &more(id, "things")), 13, "{message}"),
+        }
+    }
+    let mut ann = logged_in(&server, "shop", "ann", "secret");
+    root.ok("shop", &format!(r#"{{"updateRole": "r", "roles": [], "privileges": [{all}]}}"#));
+    let id = cursor_id(&ann.ok("shop", FIND));
+    root.ok("shop", r#"{"dropUser": "ann"}"#);
+    assert_eq!(ann.code("shop", &more(id, "things")), 13);
 }
