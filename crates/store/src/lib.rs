@@ -50,5 +50,5 @@ pub use headroom::{Entered, Headroom};
 pub use layer::{PutFor, StoreLayer};
 pub use lifetime::Lifetime;
 pub use lost::Lost;
-pub use manifest::ROOT_NAME_BYTES_MAX;
+pub use manifest::{MANIFEST_NAMES, ROOT_NAME_BYTES_MAX};
 pub use read::prefetch::Prefetched;

@@ -48,7 +48,7 @@ use crate::index::Index;
 use crate::io::{Clock, Disk};
 use crate::location::Location;
 use crate::location::{PackNumber, Purpose};
-use crate::manifest::{self, Manifest, PackEntry, PackState, PublishError};
+use crate::manifest::{self, MANIFEST_NAMES, Manifest, PackEntry, PackState, PublishError};
 use crate::pack::Pack;
 use crate::pack::frames::{Frames, NewChunk};
 use crate::pack::reader::read_index;
@@ -285,7 +285,7 @@ impl LocalStore {
         let mut aside = self.index(|index| index.aside().clone());
         aside.retain(|(pack, _), _| packs.iter().any(|entry| entry.number == *pack));
         let manifest = Manifest { generation, packs, roots, aside };
-        self.counters.syncs.add(1);
+        self.counters.syncs.add(MANIFEST_NAMES.len() as u64);
         let bytes = manifest::publish(&*self.disk, &manifest).map_err(|error| match error {
             PublishError::Unchanged(error) => error,
             PublishError::Unknown(error) => self.poison(error),

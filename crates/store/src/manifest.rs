@@ -1,22 +1,40 @@
 //! The manifest: which packs belong to the store, how much of each is durable, and the named roots.
 //!
-//! It is one small file that is replaced as a whole: write `MANIFEST.new`, sync it, rename it over
-//! `MANIFEST`, sync the directory. So a power cut leaves the old one or the new one.
+//! It is one small file that is replaced as a whole, and lies there twice, so that no single damage
+//! takes the roots away: write and sync `MANIFEST.new` and `MANIFEST.copy.new`, rename both, sync
+//! the directory. Each copy is the old one or the new one, whatever a power cut does.
+//!
+//! 1. What was acknowledged stands in both: either is enough.
+//! 2. Of two whole copies that differ, the one of the higher generation is in force: a crash left
+//!    the other. It is whole and may be believed, since what it names was durable before.
+//! 3. So a copy that is damaged, missing or behind is written again by the next publishing, which
+//!    opening begins with.
 
 mod format;
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
-use crate::io::Disk;
+use crate::io::{Disk, DiskFile};
 use crate::location::{PackNumber, Purpose};
 
 /// The manifest's file.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
+/// Its second copy.
+const MANIFEST_COPY_NAME: &str = "MANIFEST.copy";
+/// Both: every data directory has one of them from its first moment on.
+pub const MANIFEST_NAMES: [&str; 2] = [MANIFEST_NAME, MANIFEST_COPY_NAME];
 /// What the next manifest is called until it is complete.
-pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
+const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
+const MANIFEST_COPY_NEW_NAME: &str = "MANIFEST.copy.new";
+/// The copies, and what they are called until they are complete.
+const COPIES: [(&str, &str); 2] =
+    [(MANIFEST_NAME, MANIFEST_NEW_NAME), (MANIFEST_COPY_NAME, MANIFEST_COPY_NEW_NAME)];
+/// The generation of a store's first manifest.
+const GENERATION_FIRST: u64 = 1;
 /// Longest name of a root: its length is stored in one byte.
 pub const ROOT_NAME_BYTES_MAX: usize = u8::MAX as usize;
 
@@ -98,39 +116,89 @@ pub(crate) enum PublishError {
     Unknown(StoreError),
 }
 
+/// What was found of the manifest.
+pub(crate) struct Found {
+    /// The one in force.
+    pub(crate) manifest: Manifest,
+    /// Which of the copies are damaged or missing, each a [`StoreError::Damaged`].
+    pub(crate) damages: Vec<StoreError>,
+}
+
+/// Whether `name` is a manifest that was never complete.
+pub(crate) fn is_half_made(name: &str) -> bool {
+    COPIES.iter().any(|(_, new)| *new == name)
+}
+
 /// Reads the manifest, if there is one.
-pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Manifest>, StoreError> {
-    let io = |error| StoreError::io(MANIFEST_NAME, error);
-    let file = match disk.open(MANIFEST_NAME) {
+///
+/// # Errors
+/// [`StoreError::Version`] if another version wrote one of the copies; [`StoreError::Damaged`] if
+/// both are.
+pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Found>, StoreError> {
+    let (mut whole, mut damages, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, _) in COPIES {
+        match read_copy(disk, name) {
+            Ok(Some(manifest)) => whole.push(manifest),
+            Ok(None) => missing.push((name.to_owned(), 0, "missing".to_owned())),
+            Err(StoreError::Damaged { file, offset, what }) => damages.push((file, offset, what)),
+            Err(other) => return Err(other),
+        }
+    }
+    let Some(manifest) = whole.into_iter().max_by_key(|manifest| manifest.generation) else {
+        // With one damaged and one missing, the damaged one says more.
+        let damaged = |(file, offset, what)| StoreError::Damaged { file, offset, what };
+        return damages.into_iter().next().map(damaged).map_or(Ok(None), Err);
+    };
+    // The first publishing may have been cut short between the two.
+    if GENERATION_FIRST < manifest.generation {
+        damages.append(&mut missing);
+    }
+    let with_other = |(file, offset, what)| {
+        let what = format!("{what}; the other copy is in force");
+        StoreError::Damaged { file, offset, what }
+    };
+    Ok(Some(Found { manifest, damages: damages.into_iter().map(with_other).collect() }))
+}
+
+fn read_copy(disk: &dyn Disk, name: &str) -> Result<Option<Manifest>, StoreError> {
+    let io = |error| StoreError::io(name, error);
+    let file = match disk.open(name) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io(error)),
     };
-    let too_large = |_| StoreError::damaged(MANIFEST_NAME, 0, "too large");
+    let too_large = |_| StoreError::damaged(name, 0, "too large");
     let mut bytes = vec![0; usize::try_from(file.bytes().map_err(io)?).map_err(too_large)?];
     file.read_exact_at(0, &mut bytes).map_err(io)?;
-    format::parse(&bytes, MANIFEST_NAME).map(Some)
+    format::parse(&bytes, name).map(Some)
 }
 
-/// Replaces the manifest, durably. Returns its length.
+/// Replaces the manifest, durably. Returns how many bytes were written.
 pub(crate) fn publish(disk: &dyn Disk, manifest: &Manifest) -> Result<u64, PublishError> {
     let bytes = format::encode(manifest);
-    let write = || {
-        let file = match disk.create(MANIFEST_NEW_NAME) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                disk.remove(MANIFEST_NEW_NAME)?;
-                disk.create(MANIFEST_NEW_NAME)
-            }
-            other => other,
-        }?;
-        file.write_all_at(0, &bytes)?;
-        Ok(file)
+    // Both, before either takes an old one's place: a full disk changes nothing.
+    let mut files = Vec::with_capacity(COPIES.len());
+    for (_, new) in COPIES {
+        let file = write_new(disk, new, &bytes);
+        files.push(file.map_err(|error| PublishError::Unchanged(StoreError::io(new, error)))?);
+    }
+    let replace = || {
+        files.iter().try_for_each(|file| file.sync())?;
+        COPIES.iter().try_for_each(|(name, new)| disk.rename(new, name))?;
+        disk.sync_directory()
     };
-    let new_io = |error| StoreError::io(MANIFEST_NEW_NAME, error);
-    let file = write().map_err(new_io).map_err(PublishError::Unchanged)?;
-    file.sync()
-        .and_then(|()| disk.rename(MANIFEST_NEW_NAME, MANIFEST_NAME))
-        .and_then(|()| disk.sync_directory())
-        .map_err(|error| PublishError::Unknown(StoreError::io(MANIFEST_NAME, error)))?;
-    Ok(bytes.len() as u64)
+    replace().map_err(|error| PublishError::Unknown(StoreError::io(MANIFEST_NAME, error)))?;
+    Ok((bytes.len() * COPIES.len()) as u64)
+}
+
+fn write_new(disk: &dyn Disk, name: &str, bytes: &[u8]) -> io::Result<Arc<dyn DiskFile>> {
+    let file = match disk.create(name) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            disk.remove(name)?;
+            disk.create(name)
+        }
+        other => other,
+    }?;
+    file.write_all_at(0, bytes)?;
+    Ok(file)
 }

@@ -10,7 +10,8 @@
 //! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]) as far
 //!    as space demands, a round at a time, so that a round's packs are gone before the next needs
 //!    room. What was read to be moved was checked; what is damaged is set aside ([`super::heal`]),
-//!    and if it is needed its pack stays as it is.
+//!    and if it is needed its pack stays as it is. A pack with damage of which all that is needed
+//!    lies elsewhere is moved however much of it lives: damage doesn't stay for ever.
 //! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced.
 //!    Then its file is deleted; readers that hold it read on.
 //!
@@ -34,7 +35,7 @@ use crate::gc::{GarbageCollection, GcReport};
 use crate::index::Index;
 use crate::location::PackedChunk;
 use crate::location::{PURPOSE_COUNT, PackNumber, Purpose};
-use crate::manifest::PackState;
+use crate::manifest::{AsideWhy, PackState};
 use crate::pack::Pack;
 use crate::pack::reader::read_index;
 use crate::pack::writer::{PACK_CHUNKS_MAX, Written};
@@ -132,7 +133,7 @@ impl Collector<'_, '_> {
             let entries = match read_index(&pack, bytes) {
                 // The next opening makes another; until then the pack is left as it is.
                 Err(error @ StoreError::Damaged { .. }) if !self.is_purge() => {
-                    self.store.note_pack_finding(error);
+                    self.store.note_file_finding(error);
                     continue;
                 }
                 entries => entries?,
@@ -146,6 +147,7 @@ impl Collector<'_, '_> {
         }
         let damaged = self.packs_with_lost();
         candidates.retain(|candidate| !damaged.contains(&candidate.pack.number));
+        self.drop_unreadable(&damaged)?;
         let (empty, rest): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|candidate| candidate.bytes_live == 0);
         self.drop_packs(&empty)?;
@@ -320,6 +322,11 @@ impl Collector<'_, '_> {
     fn victims(&self, candidates: Vec<Candidate>) -> Vec<Candidate> {
         let options = self.collection.options;
         let sparse = self.sparse(&candidates);
+        let damaged: HashSet<PackNumber> = self.store.index(|index| {
+            let aside = index.aside().iter();
+            let damaged = aside.filter(|(_, aside)| aside.why == AsideWhy::Damaged);
+            damaged.map(|((pack, _), _)| *pack).collect()
+        });
         let bytes_small = self.store.pack_bytes_target / SMALL_PACK_DIVISOR;
         // What is brief dies soon and whole.
         let is_small = |candidate: &Candidate| {
@@ -345,6 +352,7 @@ impl Collector<'_, '_> {
                 return true;
             }
             sparse.contains(&candidate.pack.number)
+                || damaged.contains(&candidate.pack.number)
                 || (is_small(candidate) && small_max < small_count)
                 || (options.pack_history
                     && candidate.percent(candidate.bytes_packed) < PACKED_PERCENT_MIN)
@@ -415,6 +423,49 @@ impl Collector<'_, '_> {
         let message = "no room to move what is needed out of packs with garbage";
         let error = io::Error::new(io::ErrorKind::StorageFull, message);
         Err(StoreError::io("the packs", error).into())
+    }
+
+    /// Forgets packs whose files are gone, or of which nothing can be read: marking has found all
+    /// that is needed elsewhere, but for what `damaged` packs hold.
+    fn drop_unreadable(&mut self, damaged: &HashSet<PackNumber>) -> Result<(), Halt> {
+        let is_readable = |index: &Index, number| {
+            index.packs().get(&number).is_some_and(|pack| pack.table.get().is_some())
+        };
+        let gone: Vec<PackNumber> = self.store.index(|index| {
+            let holes = index.holes().iter();
+            let mut gone: Vec<PackNumber> = holes
+                .filter_map(|hole| PackNumber::from_file_name(&hole.damage.file))
+                .filter(|number| !is_readable(index, *number) && !damaged.contains(number))
+                .collect();
+            // Of an open pack, or one for whose index there was no room, the chunks are known.
+            if !gone.is_empty() {
+                let held: HashSet<PackNumber> =
+                    index.open_chunks().map(|(_, at)| at.pack).collect();
+                gone.retain(|number| !held.contains(number));
+            }
+            gone
+        });
+        let mut publisher = self.store.publisher();
+        let all = publisher.packs.clone();
+        publisher
+            .packs
+            .retain(|entry| entry.state == PackState::Open || !gone.contains(&entry.number));
+        if publisher.packs.len() == all.len() {
+            return Ok(());
+        }
+        let is_listed = |number| publisher.packs.iter().any(|entry| entry.number == number);
+        let gone: Vec<PackNumber> = gone.into_iter().filter(|it| !is_listed(*it)).collect();
+        let roots = publisher.manifest.roots.clone();
+        if let Err(error) = self.store.publish(&mut publisher, roots) {
+            publisher.packs = all;
+            return Err(error.into());
+        }
+        drop(publisher);
+        self.store.index_mut().drop_packs(|number| gone.contains(&number));
+        for number in gone {
+            let _ = self.store.disk.remove(&number.to_string());
+        }
+        Ok(())
     }
 
     /// Step 5. Nothing in the index lies in these packs any more.

@@ -12,7 +12,7 @@ use crate::hash::NameHasherBuilder;
 use crate::io::{Disk, Machine};
 use crate::location::FrameOffset;
 use crate::location::{PackNumber, Purpose};
-use crate::manifest::{self, MANIFEST_NAME, Manifest, PackEntry, PackState};
+use crate::manifest::{self, Found, MANIFEST_NAME, Manifest, PackEntry, PackState};
 use crate::pack::Pack;
 use crate::pack::reader::{Naming, Window, check_header, read_frame, read_index, scan_frames};
 
@@ -86,7 +86,11 @@ pub fn rescue(
 impl Examiner<'_> {
     fn directory(&mut self) -> Result<(), StoreError> {
         let manifest = match manifest::read(self.disk) {
-            Ok(manifest) => manifest,
+            Ok(Some(Found { manifest, damages })) => {
+                self.damages.extend(damages);
+                Some(manifest)
+            }
+            Ok(None) => None,
             Err(error) => {
                 self.note(Err(error))?;
                 None

@@ -173,8 +173,8 @@ impl LocalStore {
         }
     }
 
-    /// As `note_finding`, of a pack of which more than one chunk is concerned.
-    pub(super) fn note_pack_finding(&self, error: StoreError) {
+    /// As `note_finding`, of a file of which more than one chunk is concerned.
+    pub(super) fn note_file_finding(&self, error: StoreError) {
         if let StoreError::Damaged { file, offset, what } = error {
             self.note_finding(Damage { file, offset, chunk: None, what });
         }

@@ -2,7 +2,7 @@
 //!
 //! 1. Lock the directory, read the manifest. Without one the store is new: publish an empty one
 //!    before any pack exists, so that packs without a manifest are damage, never a new store.
-//! 2. Remove `MANIFEST.new` and packs that the manifest doesn't list: nothing in them was
+//! 2. Remove half-made manifests and packs that the manifest doesn't list: nothing in them was
 //!    acknowledged.
 //! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Search the open
 //!    ones for frames ([`crate::pack::recover`]). A crash leaves zeros behind the length that the
@@ -12,7 +12,7 @@
 //!    (see [`rewrite`]), and putting one of them again must find it durable.
 //! 5. Publish a manifest with the lengths found.
 //!
-//! *Damage* keeps no store closed but for that of the manifest. A pack without a right index is
+//! *Damage* keeps no store closed but for that of both copies of the manifest. A pack without a right index is
 //! searched for frames, and gets another index behind what it has. A damaged frame is set aside
 //! ([`super::heal`]). What lies where nobody knows what it was is a *hole*: a place in a pack, or
 //! all of one whose file is gone. What isn't found may have lain there.
@@ -37,7 +37,7 @@ use crate::local::prefetch::WINDOW_BYTES_MAX;
 use crate::location::PackNumber;
 use crate::location::{FrameOffset, PackedChunk};
 use crate::manifest::{
-    self, Aside, AsideWhy, MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest, PackEntry, PackState,
+    self, Aside, AsideWhy, Found, MANIFEST_NAME, Manifest, PackEntry, PackState,
 };
 use crate::pack::Pack;
 use crate::pack::format::PACK_MAGIC;
@@ -71,7 +71,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let disk = Arc::clone(&machine.disk);
     disk.lock().map_err(StoreError::of_lock)?;
     let lock = DirectoryLock(Arc::clone(&disk));
-    let (manifest, next_number) = read_manifest_and_clean(&*disk)?;
+    let Beginning { manifest, damages, next_number } = read_manifest_and_clean(&*disk)?;
     let counters = Counters::default();
     let pages = PageCache::new(options.index_cache_bytes);
     let loaded = load(&*disk, &manifest, pages, &counters)?;
@@ -112,6 +112,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         findings: Mutex::default(),
     };
     loaded.findings.into_iter().for_each(|finding| store.note_finding(finding));
+    damages.into_iter().for_each(|damage| store.note_file_finding(damage));
     let published = store.publish(&mut store.publisher(), roots);
     match published {
         // On a full disk the old manifest will do, so that what is there can be read.
@@ -120,26 +121,36 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     }
 }
 
-/// Steps 1 and 2. Returns the manifest and the number for the next pack.
-fn read_manifest_and_clean(disk: &dyn Disk) -> Result<(Manifest, u32), StoreError> {
+/// What steps 1 and 2 find.
+struct Beginning {
+    manifest: Manifest,
+    /// What is wrong with one of its copies.
+    damages: Vec<StoreError>,
+    /// For the next pack.
+    next_number: u32,
+}
+
+/// Steps 1 and 2.
+fn read_manifest_and_clean(disk: &dyn Disk) -> Result<Beginning, StoreError> {
     let names = disk.list().map_err(|error| StoreError::io(".", error))?;
     let on_disk: Vec<_> =
         names.iter().filter_map(|name| PackNumber::from_file_name(name)).collect();
-    let manifest = match manifest::read(disk)? {
-        Some(manifest) => manifest,
-        None if on_disk.is_empty() => Manifest::default(),
+    let Found { manifest, damages } = match manifest::read(disk)? {
+        Some(found) => found,
+        None if on_disk.is_empty() => Found { manifest: Manifest::default(), damages: Vec::new() },
         None => {
             return Err(StoreError::damaged(MANIFEST_NAME, 0, "missing, though there are packs"));
         }
     };
     let is_listed = |number: PackNumber| manifest.packs.iter().any(|pack| pack.number == number);
     let unlisted = on_disk.iter().filter(|number| !is_listed(**number)).map(PackNumber::to_string);
-    let half_made = names.iter().filter(|name| *name == MANIFEST_NEW_NAME).cloned();
+    let half_made = names.iter().filter(|name| manifest::is_half_made(name)).cloned();
     for name in unlisted.chain(half_made) {
         disk.remove(&name).map_err(|error| StoreError::io(&name, error))?;
     }
     let number_max = manifest.packs.iter().map(|pack| pack.number).chain(on_disk).max();
-    Ok((manifest, number_max.map_or(0, |number| number.0.saturating_add(1))))
+    let next_number = number_max.map_or(0, |number| number.0.saturating_add(1));
+    Ok(Beginning { manifest, damages, next_number })
 }
 
 /// The packs, as they were found.

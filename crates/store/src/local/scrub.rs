@@ -6,13 +6,15 @@
 //! 2. Each frame is read past the system's cache, which may have what the disk lost, and its
 //!    checksum compared. That of an open pack is read through the cache: the disk may not have it
 //!    yet.
-//! 3. What is damaged is set aside ([`super::heal`]), and told to who asks for findings.
+//! 3. The copies of the manifest are read, and written again where one of them is damaged.
+//! 4. What is damaged is set aside ([`super::heal`]), and told to who asks for findings.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::LocalStore;
 use super::mark::Pace;
+use super::verify::check_manifest;
 use crate::Scrubbed;
 use crate::chunk::ChunkHash;
 use crate::damage::FrameDamage;
@@ -35,6 +37,7 @@ impl LocalStore {
             packs.rotate_left(first);
         }
         let before = self.counters.now().damages_found;
+        self.scrub_manifest()?;
         for pack in packs {
             if self.scrub_pack(&pack, &mut scrubbed, pace)?.is_break() {
                 scrubbed.stopped = true;
@@ -43,6 +46,19 @@ impl LocalStore {
         }
         scrubbed.damaged = self.counters.now().damages_found.saturating_sub(before);
         Ok(scrubbed)
+    }
+
+    /// Writes the manifest again where a copy of it is damaged.
+    fn scrub_manifest(&self) -> Result<(), StoreError> {
+        let mut publisher = self.publisher();
+        self.check_poison()?;
+        let damages = check_manifest(self)?;
+        if damages.is_empty() {
+            return Ok(());
+        }
+        damages.into_iter().for_each(|damage| self.note_file_finding(damage));
+        let roots = publisher.manifest.roots.clone();
+        self.publish(&mut publisher, roots)
     }
 
     fn scrub_pack(
@@ -94,7 +110,7 @@ impl LocalStore {
     fn chunks_in_force(&self, pack: &Pack) -> Result<Vec<PackedChunk>, StoreError> {
         let Some(table) = pack.table.get() else {
             if let Err(error @ StoreError::Damaged { .. }) = check_header(pack) {
-                self.note_pack_finding(error);
+                self.note_file_finding(error);
             }
             return Ok(self.index(|index| {
                 let here = index.open_chunks().filter(|(_, at)| at.pack == pack.number);
@@ -105,7 +121,7 @@ impl LocalStore {
         };
         let mut chunks = match read_index(pack, table.pack_bytes) {
             Err(error @ StoreError::Damaged { .. }) => {
-                self.note_pack_finding(error);
+                self.note_file_finding(error);
                 pack.rescued()?.to_vec()
             }
             chunks => chunks?,

@@ -10,7 +10,7 @@ use super::LocalStore;
 use crate::damage::Damage;
 use crate::error::StoreError;
 use crate::location::PackedChunk;
-use crate::manifest::{self, MANIFEST_NAME};
+use crate::manifest::{self, Found, MANIFEST_NAME};
 use crate::pack::Pack;
 use crate::pack::reader::{Naming, check_header, pick, read_frame, read_index};
 use crate::pack::recover::recover;
@@ -34,7 +34,9 @@ pub(super) fn verify(
     let roots = {
         // Held while the file is read, so that it isn't being replaced.
         let publisher = store.publisher();
-        note(check_manifest(store))?;
+        for damage in check_manifest(store)? {
+            note(Err(damage))?;
+        }
         publisher.manifest.roots.clone()
     };
     for hash in roots.into_values() {
@@ -130,10 +132,13 @@ fn check_chunks(pack: &Pack, chunks: &[PackedChunk]) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn check_manifest(store: &LocalStore) -> Result<(), StoreError> {
-    match manifest::read(&*store.disk)? {
-        Some(_) => Ok(()),
-        None => Err(StoreError::damaged(MANIFEST_NAME, 0, "missing")),
+/// Which of the manifest's copies are damaged. The caller holds the publisher's lock.
+pub(super) fn check_manifest(store: &LocalStore) -> Result<Vec<StoreError>, StoreError> {
+    match manifest::read(&*store.disk) {
+        Ok(Some(Found { damages, .. })) => Ok(damages),
+        Ok(None) => Ok(vec![StoreError::damaged(MANIFEST_NAME, 0, "missing")]),
+        Err(error @ StoreError::Io { .. }) => Err(error),
+        Err(error) => Ok(vec![error]),
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use frond_store::io::Disk;
-use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, MANIFEST_NAMES, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -56,8 +56,25 @@ fn script(disk: &SimDisk, mut random: Random, live_set: &mut LiveSet) -> Result<
     Ok(())
 }
 
+/// Damages one of the manifest's copies, if there are both: either has all that was acknowledged,
+/// whatever the power cut came between.
+fn harm_manifest(disk: &SimDisk, random: &mut Random) {
+    let [one, two] = MANIFEST_NAMES.map(|name| disk.contents(name));
+    let (Some(one), Some(two)) = (one, two) else { return };
+    let position = random.below(2);
+    let (name, bytes) = (MANIFEST_NAMES[position], [one, two][position].len());
+    match random.below(3) {
+        0 => disk.remove(name).unwrap(),
+        1 => disk.set_contents(name, &disk.contents(name).unwrap()[..random.below(bytes)]),
+        _ => disk.flip_bit(name, random.below(bytes * 8) as u64),
+    }
+}
+
 /// Compares what a restart finds with the notes, and uses the store.
 fn check(disk: &SimDisk, live_set: &LiveSet, random: &mut Random) {
+    if random.one_in(2) {
+        harm_manifest(disk, random);
+    }
     let store = open(disk).expect("a power cut needs no repair");
     let root = store.root("r").unwrap();
     assert!(
@@ -92,7 +109,7 @@ fn check(disk: &SimDisk, live_set: &LiveSet, random: &mut Random) {
 fn restart(disk: &SimDisk, random: &mut Random) -> SimDisk {
     let mut after = disk.crash();
     while random.one_in(3) {
-        after.crash_after(random.below(8) as u64);
+        after.crash_after(random.below(11) as u64);
         let _ = open(&after);
         after = after.crash();
     }

@@ -88,8 +88,9 @@ fn the_store_goes_on_after_a_failed_write() {
 
 #[test]
 fn a_failed_sync_poisons() {
-    // Syncing a new pack takes three syncs: of the pack, of the manifest, of the directory.
-    for failing in 0..3 {
+    // Syncing a new pack takes four syncs: of the pack, of the manifest's two copies, of the
+    // directory.
+    for failing in 0..4 {
         let disk = SimDisk::new(failing);
         let chunks = random_chunks(&mut Random::new(failing), 5);
         let store = open(&disk).unwrap();
@@ -118,7 +119,7 @@ fn a_failed_sync_poisons() {
 
 #[test]
 fn a_failed_sync_while_opening_is_an_error_and_the_next_opening_works() {
-    for failing in 0..3 {
+    for failing in 0..4 {
         let disk = SimDisk::new(failing);
         let chunks = random_chunks(&mut Random::new(failing), 5);
         {

@@ -1,11 +1,11 @@
-//! Bits of packs turn over, and back, while chunks are put, some of them again, packs are sealed,
+//! Bits of packs and of the manifest turn over, and back, while chunks are put, some of them again, packs are sealed,
 //! and the power fails at any operation: what was synced since the last bit turned over is there.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use frond_store::io::Disk;
-use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, StoreError};
+use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, MANIFEST_NAMES, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -28,6 +28,19 @@ fn rot(disk: &SimDisk, flips: &mut Flips, random: &mut Random) {
         disk.flip_bit(&name, at as u64 * 8 + bit as u64);
         flips.entry((name, at)).or_insert((now, now)).1 = now ^ (1 << bit);
     }
+}
+
+/// Turns a bit of one copy of the manifest over, unless one that turned over in `rotten`, the other,
+/// is still there.
+fn rot_manifest(disk: &SimDisk, rotten: &mut Option<(String, Vec<u8>)>, random: &mut Random) {
+    rotten.take_if(|(name, bytes)| disk.contents(name).as_ref() != Some(bytes));
+    let all_there = MANIFEST_NAMES.iter().all(|name| disk.contents(name).is_some());
+    if rotten.is_some() || !all_there {
+        return;
+    }
+    let name = *random.choose(&MANIFEST_NAMES);
+    disk.flip_bit(name, random.below(disk.contents(name).unwrap().len() * 8) as u64);
+    *rotten = Some((name.to_owned(), disk.contents(name).unwrap()));
 }
 
 /// Makes all bits right again.
@@ -91,12 +104,14 @@ fn run(mut random: Random, counts: &mut Counts) {
     // What a sync acknowledged since the last bit turned over.
     let mut kept: Vec<Chunk> = Vec::new();
     let (mut flips, mut all): (Flips, Vec<Chunk>) = Default::default();
+    let mut rotten = None;
     for _ in 0..STEP_COUNT {
         // What a crash took away, or an opening cut off, isn't to be made right again.
         flips.retain(|(name, at), (_, now)| {
             disk.contents(name).is_some_and(|bytes| bytes.get(*at) == Some(now))
         });
-        match random.below(12) {
+        match random.below(13) {
+            12 => rot_manifest(&disk, &mut rotten, &mut random),
             0 | 1 => {
                 rot(&disk, &mut flips, &mut random);
                 kept.clear();
