@@ -21,6 +21,7 @@ pub mod policy;
 pub mod rebase;
 pub mod reflog;
 pub mod remote;
+pub mod repair;
 pub mod reset;
 pub mod resolve;
 pub mod restore;

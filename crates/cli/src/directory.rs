@@ -7,10 +7,9 @@
 
 use std::path::Path;
 
-use crate::failure::Failure;
+use frond_vcs::remote::{MANIFEST_NAMES, is_data_directory};
 
-/// Every data directory has it, from its first moment on.
-const MANIFEST: &str = "MANIFEST";
+use crate::failure::Failure;
 
 /// Refuses what is no data directory.
 ///
@@ -23,9 +22,10 @@ pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
         return Err(Failure::failed(format!("there is no data directory {name}{advice}")));
     }
     // One that can't be looked into is told about by whoever opens it.
-    match directory.join(MANIFEST).try_exists() {
-        Ok(false) => Err(Failure::failed(format!("{name} is no data directory of Frond"))),
-        _ => Ok(()),
+    let is_absent = |manifest| matches!(directory.join(manifest).try_exists(), Ok(false));
+    match MANIFEST_NAMES.into_iter().all(is_absent) {
+        true => Err(Failure::failed(format!("{name} is no data directory of Frond"))),
+        false => Ok(()),
     }
 }
 
@@ -35,7 +35,7 @@ pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
 /// One of the files that are there.
 pub fn check_usable(directory: &Path) -> Result<(), Failure> {
     check_no_file(directory)?;
-    if directory.join(MANIFEST).exists() {
+    if is_data_directory(directory) {
         return Ok(());
     }
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
@@ -63,7 +63,7 @@ fn check_no_file(path: &Path) -> Result<(), Failure> {
 fn is_foreign(name: &str) -> bool {
     let is_ours = name == "LOCK"
         || name == "RESERVE"
-        || name.starts_with(MANIFEST)
+        || name.starts_with("MANIFEST")
         || name.ends_with(".pack")
         || name.starts_with("log-")
         || name.starts_with("spare-log-");
@@ -79,6 +79,7 @@ mod tests {
         for (name, expected) in [
             ("LOCK", false),
             ("MANIFEST.new", false),
+            ("MANIFEST.copy.new", false),
             ("00000000.pack", false),
             ("log-0000000001", false),
             ("spare-log-0000000001", false),

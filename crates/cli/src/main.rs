@@ -90,6 +90,7 @@ enum Command {
     Gc(commands::gc::Gc),
     Doctor(commands::doctor::Doctor),
     Fsck(commands::fsck::Fsck),
+    Repair(commands::repair::Repair),
     Salvage(commands::salvage::Salvage),
 }
 
@@ -193,6 +194,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Gc(gc) => gc.run(terminal),
         Command::Doctor(doctor) => doctor.run(terminal),
         Command::Fsck(fsck) => fsck.run(terminal),
+        Command::Repair(repair) => repair.run(terminal),
         Command::Salvage(salvage) => salvage.run(terminal),
     }
 }

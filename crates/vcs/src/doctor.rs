@@ -33,6 +33,8 @@ pub struct Health {
     pub bytes_log: u64,
     /// Places in packs that are known to be damaged and weren't healed.
     pub damages: u64,
+    /// What was damaged, and was mended when it was opened.
+    pub mended: Vec<String>,
     /// What the machine's clock says, beside what the directory knows of time.
     pub clock: ClockState,
 }
@@ -54,7 +56,11 @@ pub fn health(directory: &Path) -> Result<Health, Error> {
         health.commits += count(&reader, Bounds::prefix(&system::commit_key(&name, &[])))?;
     }
     health.clock = frond.clock_state();
-    health.damages = frond.engine().store().damages().len() as u64;
+    let damages = frond.engine().store().damages();
+    health.damages = damages.len() as u64;
+    let findings = frond.engine().store().take_findings().into_iter();
+    let mended = findings.filter(|finding| !damages.contains(finding));
+    health.mended = mended.map(|finding| finding.error().to_string()).collect();
     let weighed = frond.engine().weigh()?;
     health.bytes_live = weighed.bytes_live;
     health.bytes_packs = weighed.bytes_before;

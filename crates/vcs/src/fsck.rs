@@ -43,10 +43,17 @@ pub struct FsckReport {
 /// # Errors
 /// If the directory can't be opened or the disk does not answer. Damage is in the report.
 pub fn fsck(directory: &Path, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
-    let machine = open_machine(directory)?;
-    let mut report = check_on(&machine, progress)?;
+    fsck_on(&open_machine(directory)?, progress)
+}
+
+/// As [`fsck`], of the data directory on `machine`'s disk.
+pub(crate) fn fsck_on(
+    machine: &Machine,
+    progress: &mut dyn FnMut(u64),
+) -> Result<FsckReport, Error> {
+    let mut report = check_on(machine, progress)?;
     if !report.damages.is_empty() {
-        report.lost = match survey_directory(&machine) {
+        report.lost = match survey_directory(machine) {
             Err(error) if error.kind == ErrorKind::Damaged => None,
             lost => Some(lost?),
         };

@@ -9,8 +9,9 @@
 //! what makes history (`commit`, `branch`, `adopt`, `reset`; by rule, `policy`), `merge` with all
 //! that merges and replays, `conflict`, taking back (`undo`) and taking out (`erase`), what
 //! databases ask of all this (`layer`), [`remote`], and what looks after a whole directory:
-//! [`reclaim()`] (disk space), [`kept()`] (what can be undone), [`salvage()`] (what is left of it),
-//! [`fsck()`] (is all of it whole?), [`health`] (how it is).
+//! [`reclaim()`] (disk space), [`kept()`] (what can be undone), [`fsck()`] (is all of it
+//! whole?), [`repair()`] (whole again, from elsewhere), [`salvage()`] (what is left of it),
+//! [`health`] (how it is).
 //!
 //! *One idea carries it*: a version is a catalog, a tree of collections; the working state has one
 //! too, once its changes are folded. The same content has the same root, so comparing costs what
@@ -55,6 +56,7 @@ mod doctor;
 mod fsck;
 mod open;
 mod reclaim;
+mod repair;
 mod salvage;
 
 use frond_doc::{DocumentBuf, ValueBuf};
@@ -83,6 +85,7 @@ pub use reclaim::{Reclaimed, reclaim};
 pub use refs::naming::{naming_branch, naming_branch_of};
 pub use refs::reflog::RefChangeInfo;
 pub use refs::tag::TagInfo;
+pub use repair::{ChunkSource, RepairReport, repair};
 pub use repository::Repository;
 pub use restore::Restored;
 pub use salvage::{

@@ -40,8 +40,11 @@ use frond_db::inside::{Error, FrondOptions, LatchMode, Outcome, Scope, TreeRef, 
 
 pub(crate) use data::{ensure_repository, register};
 pub(crate) use mend::carry_commits;
+pub(crate) use transfer::saved;
 
 pub use data::DataRemote;
+pub use frond_store::MANIFEST_NAMES;
+
 pub use fetch::{Depth, FetchReport, FetchedBranch};
 pub use image::{BackupReport, DataImage, ImageSource, RestoreReport, RestoreRequest};
 pub use plain::{
@@ -55,8 +58,6 @@ pub use wire::{decode_hashes, encode_hashes};
 
 /// What a remote that clone makes is called.
 pub const ORIGIN: &str = "origin";
-/// A file that every data directory has.
-const DATA_DIRECTORY_FILE: &str = "MANIFEST";
 
 /// The refs of a repository elsewhere.
 #[derive(Clone, PartialEq, Debug)]
@@ -181,7 +182,7 @@ pub fn open(url: &str, database: &str) -> Result<Box<dyn Remote>, Error> {
 
 /// Whether `directory` is a data directory.
 pub fn is_data_directory(directory: &Path) -> bool {
-    directory.join(DATA_DIRECTORY_FILE).is_file()
+    MANIFEST_NAMES.iter().any(|name| directory.join(name).is_file())
 }
 
 impl Repository {

@@ -205,6 +205,10 @@ impl Report<'_> {
             let advice = format!("frond fsck --data {} {list}", directory.display());
             self.problem("damage", &what, &advice)?;
         }
+        for mended in &health.mended {
+            self.finding("mended", mended)?;
+            self.advice("it is whole again; see to the disk")?;
+        }
         let clock = health.clock.describe();
         if health.clock.is_doubted {
             let advice = "set it; or, if it is right, frond doctor --accept-clock";

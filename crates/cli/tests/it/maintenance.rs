@@ -84,7 +84,113 @@ fn the_doctor_tells_how_a_directory_is() {
     assert!(!names.map(|name| name.unwrap().file_name()).any(|name| name == "doctor.probe"));
     frond(&directory, "doctor --data nowhere").fails(1);
     std::fs::write(directory.path().join("world/MANIFEST"), "no manifest").unwrap();
+    std::fs::write(directory.path().join("world/MANIFEST.copy"), "no manifest").unwrap();
     let ran = frond(&directory, "doctor --data world");
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.out.contains("MANIFEST") && ran.out.contains("frond fsck"), "{ran:?}");
+}
+
+/// Copies a directory of files.
+fn copy(directory: &Directory, from: &str, to: &str) {
+    let to = directory.path().join(to);
+    let _ = std::fs::remove_dir_all(&to);
+    std::fs::create_dir_all(&to).unwrap();
+    for file in std::fs::read_dir(directory.path().join(from)).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn damage_is_repaired_from_a_backup_a_clone_and_a_server() {
+    let directory = Directory::new();
+    let lines: String = (0..4000u64)
+        .map(|n| {
+            format!(
+                "{{\"_id\": {n}, \"noise\": \"{:x}\"}}\n",
+                n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            )
+        })
+        .collect();
+    directory.file("noise.jsonl", &lines);
+    frond(&directory, "import noise.jsonl -d shop -c noise --data world").ok();
+    frond(&directory, "commit shop -m all --data world").ok();
+    frond(&directory, "gc --quick --data world").ok();
+    frond(&directory, "backup place --data world").ok();
+    frond(&directory, "clone world#shop shop --data mine").ok();
+    copy(&directory, "world", "served");
+    let token = "0123456789abcdef-of-this-test";
+    directory.file("tokens", &format!("{token} # everything\n"));
+    directory.file("my-token", &format!("{token}\n"));
+    let server = "serve --data served --listen 127.0.0.1:0 --remote-listen 127.0.0.1:0 \
+                  --remote-token-file tokens";
+    let server = crate::remotes::Server::start(&directory, server);
+    let export = frond(&directory, "export -d shop -c noise --data world").ok();
+
+    let packs = std::fs::read_dir(directory.path().join("world")).unwrap();
+    let largest = packs
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pack"))
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .expect("a database has packs");
+    let name = largest.file_name().and_then(|name| name.to_str()).unwrap().to_owned();
+    let bytes = std::fs::read(&largest).unwrap();
+    let places = [
+        "place".to_owned(),
+        "mine".to_owned(),
+        format!("http://{}/shop", server.address),
+        format!("http://{}", server.address),
+    ];
+    for place in &places {
+        for part in [3, 2] {
+            copy(&directory, "world", "damaged");
+            let mut damaged = bytes.clone();
+            damaged[bytes.len() / part] ^= 0x10;
+            std::fs::write(directory.path().join("damaged").join(&name), &damaged).unwrap();
+            frond(&directory, "fsck --data damaged").fails(1);
+            let ran =
+                frond(&directory, &format!("repair damaged --from {place} --token-file my-token"));
+            assert_eq!(ran.code, 3, "{place} {part}: {ran:?}");
+            assert!(ran.out.contains(&name) && ran.out.contains(" is whole"), "{ran:?}");
+            assert!(ran.out.contains(&format!("1 chunk from {place}")), "{ran:?}");
+            let out = frond(&directory, "fsck --data damaged").ok();
+            assert!(out.starts_with("damaged is whole: "), "{out}");
+            assert_eq!(frond(&directory, "export -d shop -c noise --data damaged").ok(), export);
+            let again = format!("repair --data damaged --from {place} --token-file my-token");
+            let out = frond(&directory, &again).ok();
+            assert!(out.contains(&format!("0 chunks from {place}")), "{out}");
+        }
+    }
+    // What no place has is told, and the rest is served.
+    copy(&directory, "world", "damaged");
+    frond(&directory, "tour --keep other").ok();
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 0x10;
+    std::fs::write(directory.path().join("damaged").join(&name), &damaged).unwrap();
+    let ran = frond(&directory, "repair damaged --from other");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("shop.noise") && ran.out.contains("lost: "), "{ran:?}");
+    assert!(ran.err.contains("still damaged in 1 place"), "{ran:?}");
+    frond(&directory, "repair damaged --from nowhere").fails(1);
+    frond(&directory, "repair damaged").fails(2);
+}
+
+#[test]
+fn a_directory_opens_by_either_copy_of_its_manifest() {
+    let directory = Directory::new();
+    frond(&directory, "tour --keep world").ok();
+    for name in ["MANIFEST", "MANIFEST.copy"] {
+        let path = directory.path().join("world").join(name);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[40] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let ran = frond(&directory, "doctor --data world");
+        assert!(ran.out.contains(&format!("{name}: damaged")), "{name}: {ran:?}");
+        frond(&directory, "doctor --data world").ok();
+        std::fs::remove_file(&path).unwrap();
+        let ran = frond(&directory, "fsck --data world");
+        assert!(ran.code == 1 && ran.out.contains(&format!("{name}: damaged")), "{ran:?}");
+        let out = frond(&directory, "fsck --data world").ok();
+        assert!(out.starts_with("world is whole"), "{out}");
+    }
 }

@@ -10,13 +10,13 @@ const PAGE: &str = include_str!("../../../../docs/remotes.md");
 const SHOWN: &str = "127.0.0.1:4224";
 
 /// A server that serves remotes, killed when dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn start(directory: &Directory, line: &str) -> Server {
+    pub(crate) fn start(directory: &Directory, line: &str) -> Server {
         let mut child = command(directory, line).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines.map(Result::unwrap).find_map(|line| {

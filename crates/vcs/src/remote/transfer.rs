@@ -283,6 +283,21 @@ fn get_many(hashes: &[ChunkHash], get: &Getting<'_>) -> Result<Vec<Chunk>, Error
     }
 }
 
+/// Gets those chunks that are there and whole, together if that can be; `lose` is told of the
+/// others.
+pub(crate) fn saved(
+    hashes: &[ChunkHash],
+    get: &Getting<'_>,
+    lose: &mut dyn FnMut(ChunkHash),
+) -> Result<Vec<Chunk>, Error> {
+    match get_many(hashes, get) {
+        Err(error) if error.kind == ErrorKind::Damaged => {
+            each(hashes, get, &mut |hash, _| lose(hash))
+        }
+        chunks => chunks,
+    }
+}
+
 /// Gets chunks one by one; `lose` is told of those that are damaged or missing.
 pub(crate) fn each(
     hashes: &[ChunkHash],

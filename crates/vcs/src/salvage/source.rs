@@ -89,6 +89,11 @@ impl Source {
                 Ok(mut source) => {
                     let is_cut = notes_before < report.notes.len();
                     source.unnamed = if is_cut { commits } else { Vec::new() };
+                    if let Some(reason) = reasons.first() {
+                        let what =
+                            "the directory's last state can't be opened: an older one is used";
+                        report.notes.push(format!("{what}: {reason}"));
+                    }
                     return Ok(source);
                 }
                 Err(error) => reasons.push(error.message),

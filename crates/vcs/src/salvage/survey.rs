@@ -49,8 +49,10 @@ pub(crate) fn survey_directory(machine: &Machine) -> Result<SalvageReport, Error
 fn survey(source: &Source) -> Result<SalvageReport, Error> {
     let mut report = SalvageReport::default();
     let reader = source.reader();
-    for (name, repository) in repositories(&reader)? {
-        report.notes.extend(source.losses().iter().map(|lost| tell("the list of databases", lost)));
+    let repositories = repositories(&reader)?;
+    // Also if all of them are lost.
+    report.notes.extend(source.losses().iter().map(|lost| tell("the list of databases", lost)));
+    for (name, repository) in repositories {
         for branch in history::survey(source, &name, &mut report)? {
             let version = VersionName::Named(branch.clone());
             let database = DatabaseName { name: name.clone(), version };

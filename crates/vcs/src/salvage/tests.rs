@@ -13,6 +13,8 @@ use super::{LostPart, PartRequest, SalvageReport, part, salvage_on};
 use crate::remote::{DataImage, PlainRemote, Reread};
 use frond_db::inside::{Frond, FrondOptions, IndexSpec};
 use frond_db::{Durability, FindRequest};
+use frond_store::ChunkStore;
+use frond_store::local::{LocalOptions, LocalStore};
 
 fn open(disk: &SimDisk) -> Frond {
     crate::open::open_on(&disk.machine(), FrondOptions::default()).expect("a good directory")
@@ -155,6 +157,48 @@ fn what_can_be_read_is_saved_and_the_rest_is_told() {
         target.engine().check().expect("what was made is whole");
         target.close().expect("it closes");
     });
+}
+
+/// Where a part of the last state is damaged an older one may be all that is left: that is told,
+/// and not only the place.
+#[test]
+fn an_older_state_is_not_taken_for_the_last() {
+    let whole = SimDisk::new(1);
+    let (main, _) = make(&whole);
+    let names = whole.machine().disk.list().expect("it answers");
+    let copy = || {
+        let copy = SimDisk::new(2);
+        for name in names.iter().filter(|name| *name != "LOCK") {
+            copy.set_contents(name, &whole.contents(name).expect("it is there"));
+        }
+        copy
+    };
+    let parts = {
+        let disk = copy();
+        let store = LocalStore::open(&disk.machine(), LocalOptions::default()).expect("it opens");
+        let state = store.root("engine").expect("it is read").expect("a state");
+        let below = |hash| store.get(hash).expect("it is there").references().collect::<Vec<_>>();
+        let first = below(state);
+        let second: Vec<_> = first.iter().flat_map(|hash| below(*hash)).collect();
+        [vec![state], first, second].concat()
+    };
+    let mut harmed = 0;
+    for hash in parts {
+        let disk = copy();
+        for name in names.iter().filter(|name| name.ends_with(".pack")) {
+            let bytes = disk.contents(name).expect("it is there");
+            let Some(place) = bytes.windows(32).position(|name| name == hash.0) else { continue };
+            disk.flip_bit(name, (place as u64 + 40) * 8);
+            harmed += 1;
+        }
+        let target = open(&SimDisk::new(3));
+        let machines = (&disk.machine(), &SimDisk::new(4).machine());
+        match salvage_on(machines, &target, &mut |_| {}) {
+            Ok(report) => compare(&target, &report, "shop", &main, &hash.to_string()),
+            Err(error) => assert!(!error.message.is_empty()),
+        }
+    }
+    assert!(harmed > 2);
 }
 
 #[test]

@@ -1,0 +1,151 @@
+//! `frond repair`: a damaged data directory, made whole from places that have the same data.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use frond_remote::{HttpImage, RemoteUrl};
+use frond_vcs::{ChunkSource, RepairReport};
+
+use crate::backend::{STOP_IT, is_in_use, open_failure};
+use crate::commands::salvage;
+use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure};
+use crate::directory::check_there;
+use crate::failure::Failure;
+use crate::output::{counted, plain};
+use crate::terminal::{Style, Terminal};
+
+/// So many damages are shown; the rest is counted.
+const SHOWN_MAX: usize = 20;
+/// What a database is called of which nothing is asked but chunks.
+const ANY_DATABASE: &str = "repair";
+
+const EXAMPLES: &str = "\
+Examples:
+  frond repair --from /mnt/backup                   a place of backups, or a plain remote
+  frond repair ./frond-data --from s3://bucket/frond
+  frond repair --from /home/bob/frond-data          another data directory: a clone, or a copy
+  frond repair --from https://db.example.org:4224/shop --token-file token
+                                                    a running server, of which shop is a database
+  frond repair --from /mnt/backup --from ../clone   first the one, for what it lacks the other
+
+Reads everything, as frond fsck does, and fetches exactly the chunks that are damaged or missing from the
+places given, in their order. Chunks are named by their content: each is hashed before it is stored, and any place that
+has it will do. What is damaged goes once nothing in it is needed. Nothing else changes: branches,
+commits and documents stay where they are, what was written since the last backup included.
+What no place has is told by branch, collection and _id, and stays lost.
+
+  0   the directory is whole
+  1   something is still lost: it is told
+  3   the directory was damaged, and is whole again";
+
+/// Fetch what is damaged in a data directory from where it is whole
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Repair {
+    /// Damaged data directory; no server may be using it
+    #[arg(value_name = "DIR", conflicts_with = "data")]
+    directory: Option<PathBuf>,
+
+    /// The same, as other commands have it
+    #[arg(long, value_name = "DIR", default_value = "./frond-data")]
+    data: PathBuf,
+
+    /// Where it is whole: a place of backups or a remote, as frond backup and frond clone take it;
+    /// may be given again
+    #[arg(long, value_name = "PLACE", required = true)]
+    from: Vec<String>,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Repair {
+    /// Repairs.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the directory or a place can't be read, or something stays lost;
+    /// [`Failure::Warned`] if there was damage, and all of it is repaired.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let data = self.directory.as_ref().unwrap_or(&self.data);
+        let shown = data.display();
+        check_there(data, ": name one with --data")?;
+        let sources = self.from.iter().map(|place| self.source(place));
+        let sources: Vec<ChunkSource> = sources.collect::<Result<_, Failure>>()?;
+        let progress = Progress::new();
+        let report = frond_vcs::repair(data, &sources, &mut |chunks| progress.look(chunks));
+        progress.end();
+        let report = report.map_err(|error| match is_in_use(&error) {
+            true => open_failure(data, &error, STOP_IT),
+            false => failure(error),
+        })?;
+        self.tell(terminal, &report)?;
+        if report.left.damages.is_empty() {
+            let whole = terminal.paint(Style::Added, "whole");
+            let chunks = counted(report.left.chunks, "chunk");
+            writeln!(terminal, "{shown} is {whole}: {chunks}")?;
+            if report.damages.is_empty() {
+                return Ok(());
+            }
+            terminal.finish()?;
+            let places = counted(report.damages.len() as u64, "place");
+            return Err(Failure::Warned(format!(
+                "{shown} was damaged in {places}, and is whole again; see to its disk"
+            )));
+        }
+        terminal.finish()?;
+        Err(Failure::failed(format!(
+            "{shown} is still damaged in {}: repair it from another place too, or delete or replace \
+             what is listed; frond salvage writes all that can be read to a new directory",
+            counted(report.left.damages.len() as u64, "place"),
+        )))
+    }
+
+    fn tell(&self, terminal: &mut Terminal, report: &RepairReport) -> Result<(), Failure> {
+        for damage in report.damages.iter().take(SHOWN_MAX) {
+            writeln!(terminal, "damaged: {}", terminal.paint(Style::Removed, plain(damage)))?;
+        }
+        if SHOWN_MAX < report.damages.len() {
+            writeln!(terminal, "damaged: and {} more", report.damages.len() - SHOWN_MAX)?;
+        }
+        for (place, brought) in self.from.iter().zip(&report.brought) {
+            writeln!(terminal, "{} from {}", counted(*brought, "chunk"), plain(place))?;
+        }
+        for damage in report.left.damages.iter().take(SHOWN_MAX) {
+            writeln!(terminal, "left: {}", terminal.paint(Style::Removed, plain(damage)))?;
+        }
+        if let Some(lost) = &report.left.lost {
+            salvage::tell_lost(terminal, lost)?;
+        }
+        Ok(())
+    }
+
+    /// What gets chunks from `place`.
+    fn source(&self, place: &str) -> Result<ChunkSource, Failure> {
+        let place = absolute(place)?;
+        check_place(&place)?;
+        let options = self.connection.options()?;
+        if let RemoteUrl::Http(url) = RemoteUrl::parse(&place).map_err(failure)?
+            && is_server_alone(&url)
+        {
+            let image = HttpImage::take(&url, &options).map_err(failure)?;
+            return Ok(Box::new(move |hashes| {
+                frond_vcs::remote::ImageSource::get_many(&image, hashes)
+            }));
+        }
+        let remote = frond_remote::open(&place, ANY_DATABASE, &options).map_err(|error| {
+            match is_in_use(&error) {
+                true => Failure::failed(format!(
+                    "{place} is in use by another process: if a server runs on it, have that serve it \
+                     (frond serve --remote-listen HOST:PORT) and use http://HOST:PORT"
+                )),
+                false => Failure::failed(format!("{place}: {}", error.message)),
+            }
+        })?;
+        Ok(Box::new(move |hashes| remote.get_many(hashes)))
+    }
+}
+
+/// Whether an address names no database: then everything is asked, as for a backup.
+fn is_server_alone(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(_, rest)| !rest.trim_end_matches('/').contains('/'))
+}

@@ -1,0 +1,195 @@
+//! Repairs a damaged data directory in place, with chunks that lie elsewhere: in a place of backups,
+//! in a clone, with a server.
+//!
+//! 1. Everything is read, as fsck does; what is damaged is set aside.
+//! 2. Chunks that are lost by name, and those that others refer to and that aren't there, are asked
+//!    for at each source in turn. A chunk is named by its content: one that hashes to its name is
+//!    the one that was lost, whoever has it. It is put, and so stored anew.
+//! 3. Below a chunk that came others may be missing: so 2 is repeated until nothing more comes.
+//! 4. The engine is opened, which replays the log, and flushed: what the log has is stored then.
+//!    Then 2 again, for what only the log refers to.
+//! 5. A collection moves what is whole out of the packs that were damaged. They go, unless
+//!    something in them is still lost.
+//! 6. What is left is told as fsck tells it: by file, then by branch, collection and `_id`.
+//!
+//! Whatever fails halfway, what was put stays, and nothing that can be read was removed.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use frond_engine::{Engine, EngineError, EngineOptions, ReclaimOptions};
+use frond_store::io::Machine;
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Damage, Lifetime, StoreError};
+
+use crate::fsck::{FsckReport, fsck_on};
+use crate::remote::saved;
+use frond_db::inside::refs::shallow;
+use frond_db::inside::{Error, ErrorKind, open_machine};
+
+/// Chunks that are asked for together.
+const BATCH: usize = 256;
+
+/// Gets chunks by their names, in their order; `Damaged` if one isn't there.
+pub type ChunkSource = Box<dyn Fn(&[ChunkHash]) -> Result<Vec<Chunk>, Error>>;
+
+/// What a repair did.
+#[derive(Clone, Debug, Default)]
+pub struct RepairReport {
+    /// What was damaged.
+    pub damages: Vec<String>,
+    /// Chunks that each source had, in the sources' order.
+    pub brought: Vec<u64>,
+    /// What a check found afterwards.
+    pub left: FsckReport,
+}
+
+/// Repairs `directory`, which no process may have open, from `sources`. `progress` is told how many
+/// chunks are read, again and again.
+///
+/// # Errors
+/// `Damaged` if neither copy of the manifest can be read: a salvage is all that is left then;
+/// `Unavailable` if a source or the disk doesn't answer. What was brought by then stays.
+pub fn repair(
+    directory: &Path,
+    sources: &[ChunkSource],
+    progress: &mut dyn FnMut(u64),
+) -> Result<RepairReport, Error> {
+    repair_on(&open_machine(directory)?, sources, progress)
+}
+
+/// As [`repair`], of the data directory on `machine`'s disk.
+pub(crate) fn repair_on(
+    machine: &Machine,
+    sources: &[ChunkSource],
+    progress: &mut dyn FnMut(u64),
+) -> Result<RepairReport, Error> {
+    let store = LocalStore::open(machine, LocalOptions::default())?;
+    let mut report = RepairReport { brought: vec![0; sources.len()], ..RepairReport::default() };
+    let found = store.verify(progress)?;
+    report.damages = found.iter().map(ToString::to_string).collect();
+    for finding in store.take_findings() {
+        let finding = finding.error().to_string();
+        if !report.damages.contains(&finding) {
+            report.damages.push(finding);
+        }
+    }
+    let mut repair = Repair { store: &store, sources, lost: HashSet::new(), report: &mut report };
+    repair.bring_all()?;
+    match Engine::open_over(machine, Arc::clone(&store) as _, EngineOptions::default()) {
+        Ok(engine) => {
+            let settled = repair.settle(&engine);
+            let closed = engine.close();
+            tolerate(settled)?;
+            tolerate(closed.map_err(Error::from))?;
+        }
+        Err(error) => tolerate(Err(error.into()))?,
+    }
+    drop(store);
+    report.left = fsck_on(machine, progress)?;
+    Ok(report)
+}
+
+/// Lets damage pass, which the check at the end tells.
+fn tolerate(done: Result<(), Error>) -> Result<(), Error> {
+    match done {
+        Err(error) if error.kind != ErrorKind::Damaged => Err(error),
+        _ => Ok(()),
+    }
+}
+
+struct Repair<'a> {
+    store: &'a Arc<LocalStore>,
+    sources: &'a [ChunkSource],
+    /// What no source has.
+    lost: HashSet<ChunkHash>,
+    report: &'a mut RepairReport,
+}
+
+impl Repair<'_> {
+    /// Steps 2 and 3.
+    fn bring_all(&mut self) -> Result<(), Error> {
+        loop {
+            let wanted = self.wanted()?;
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            let mut left = wanted;
+            for (source, brought) in self.sources.iter().zip(&mut self.report.brought) {
+                let (count, lost) = bring(&**self.store, &left, source)?;
+                *brought += count;
+                left = lost;
+            }
+            self.store.sync()?;
+            self.lost.extend(left);
+        }
+    }
+
+    /// What isn't there and wasn't asked for yet.
+    fn wanted(&self) -> Result<Vec<ChunkHash>, Error> {
+        let mut wanted: HashSet<ChunkHash> =
+            self.store.damages().iter().filter_map(|damage: &Damage| damage.chunk).collect();
+        wanted.extend(self.missing()?);
+        // What a shallow clone left where it came from.
+        let absent = match shallow::listed(&**self.store) {
+            Err(StoreError::Damaged { .. }) => Default::default(),
+            listed => listed?,
+        };
+        wanted.retain(|hash| !self.lost.contains(hash) && !absent.contains(hash));
+        Ok(wanted.into_iter().collect())
+    }
+
+    fn missing(&self) -> Result<Vec<ChunkHash>, Error> {
+        loop {
+            let before = self.store.damages().len();
+            match self.store.missing_parts() {
+                // It was set aside just now, and is noted as missing next time.
+                Err(StoreError::Damaged { .. }) if before < self.store.damages().len() => {}
+                missing => return Ok(missing?),
+            }
+        }
+    }
+
+    /// Steps 4 and 5.
+    fn settle(&mut self, engine: &Engine) -> Result<(), Error> {
+        engine.checkpoint().or_else(pass_damage)?;
+        self.bring_all()?;
+        if self.report.damages.is_empty() {
+            return Ok(());
+        }
+        engine.reclaim(ReclaimOptions::default())?;
+        Ok(())
+    }
+}
+
+fn pass_damage(error: EngineError) -> Result<(), Error> {
+    tolerate(Err(error.into()))
+}
+
+/// Puts those of `hashes` that `source` has; returns how many, and the others.
+fn bring(
+    store: &dyn ChunkStore,
+    hashes: &[ChunkHash],
+    source: &ChunkSource,
+) -> Result<(u64, Vec<ChunkHash>), Error> {
+    let (mut count, mut lost) = (0, Vec::new());
+    for batch in hashes.chunks(BATCH) {
+        let mut chunks = saved(batch, source, &mut |hash| lost.push(hash))?;
+        // A reader believes a checksum; what is stored for good is hashed.
+        chunks.retain(|chunk| {
+            let again = Chunk::from_encoded(chunk.encoded().clone(), ("a source", 0));
+            let is_right = again.is_ok_and(|again| again.hash() == chunk.hash());
+            if !is_right {
+                lost.push(chunk.hash());
+            }
+            is_right
+        });
+        store.put_many_for(Lifetime::Lasting, &chunks)?;
+        count += chunks.len() as u64;
+    }
+    Ok((count, lost))
+}
+
+#[cfg(test)]
+mod tests;
