@@ -90,7 +90,7 @@ const CRATES: &[Walls] = &[
         name: "vcs",
         rooms: "fields repository history refs conflict state diff document_history status rows \
                 source collection_rules adopt commit policy restore merge reset undo layer open \
-                doctor erase remote salvage fsck branch reclaim",
+                doctor erase remote salvage fsck repair branch reclaim",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -1,4 +1,5 @@
-//! Repairs a damaged data directory in place, with chunks that lie elsewhere: in a place of backups,
+//! Repairs a damaged data directory in place, with chunks that lie elsewhere: in a place of
+//! backups,
 //! in a clone, with a server.
 //!
 //! 1. Everything is read, as fsck does; what is damaged is set aside.

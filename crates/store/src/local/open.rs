@@ -12,7 +12,8 @@
 //!    (see [`rewrite`]), and putting one of them again must find it durable.
 //! 5. Publish a manifest with the lengths found.
 //!
-//! *Damage* keeps no store closed but for that of both copies of the manifest. A pack without a right index is
+//! *Damage* keeps no store closed but for that of both copies of the manifest. A pack without a
+//! right index is
 //! searched for frames, and gets another index behind what it has. A damaged frame is set aside
 //! ([`super::heal`]). What lies where nobody knows what it was is a *hole*: a place in a pack, or
 //! all of one whose file is gone. What isn't found may have lain there.

@@ -203,7 +203,8 @@ fn check_told(disk: &SimDisk, name: &str) {
 /// it is written again. Without both, nothing is opened.
 #[test]
 fn either_copy_of_the_manifest_is_enough() {
-    let harms: [(&str, &dyn Fn(&SimDisk, &str)); 4] = [
+    type Harm<'a> = (&'a str, &'a dyn Fn(&SimDisk, &str));
+    let harms: [Harm<'_>; 4] = [
         ("flipped", &|disk, name| disk.flip_bit(name, 300)),
         ("cut", &|disk, name| disk.set_contents(name, &disk.contents(name).unwrap()[..40])),
         ("empty", &|disk, name| disk.set_contents(name, &[])),

@@ -1,4 +1,5 @@
-//! Bits of packs and of the manifest turn over, and back, while chunks are put, some of them again, packs are sealed,
+//! Bits of packs and of the manifest turn over, and back, while chunks are put, some of them
+//! again, packs are sealed,
 //! and the power fails at any operation: what was synced since the last bit turned over is there.
 
 use std::collections::BTreeMap;
@@ -30,7 +31,8 @@ fn rot(disk: &SimDisk, flips: &mut Flips, random: &mut Random) {
     }
 }
 
-/// Turns a bit of one copy of the manifest over, unless one that turned over in `rotten`, the other,
+/// Turns a bit of one copy of the manifest over, unless one that turned over in `rotten`, the
+/// other,
 /// is still there.
 fn rot_manifest(disk: &SimDisk, rotten: &mut Option<(String, Vec<u8>)>, random: &mut Random) {
     rotten.take_if(|(name, bytes)| disk.contents(name).as_ref() != Some(bytes));
