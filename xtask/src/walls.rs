@@ -109,7 +109,7 @@ const CRATES: &[Walls] = &[
                 machine_memory process_counts usage operations answer_memory remote_opener cursors \
                 log_file log audit_log drain snapshot_window shared audit authorization \
                 transactions sweep governor request commands reference concerns dispatch \
-                in_process connection metrics listener client",
+                in_process connection metrics console listener client",
         gate: None,
         upward: 0,
         in_rings: 0,

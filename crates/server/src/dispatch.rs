@@ -236,6 +236,19 @@ pub(crate) fn run(
     guarded(server, || try_run(server, peer, body, sequences, database, &share))
 }
 
+/// As [`run`], on a database; also what the answer holds of the memory for answers, until it is
+/// dropped.
+pub(crate) fn run_kept(
+    server: &Shared,
+    peer: &Arc<Peer>,
+    body: Document<'_>,
+    database: &str,
+) -> (DocumentBuf, Option<MemoryShare>) {
+    let share = RefCell::new(None);
+    let answer = guarded(server, || try_run(server, peer, body, &[], Some(database), &share));
+    (answer, share.into_inner())
+}
+
 /// An error, and the labels by which drivers decide what to send again.
 struct Failure {
     error: Error,

@@ -22,6 +22,7 @@ pub mod commands;
 pub mod common;
 pub mod concerns;
 pub mod connection;
+pub mod console;
 pub mod cursors;
 pub mod dispatch;
 pub mod drain;
@@ -60,6 +61,7 @@ pub mod wire;
 pub mod workers;
 
 pub use client::{Client, ClientError};
+pub use console::ConsoleOptions;
 pub use in_process::InProcess;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};
 pub use log::LogOutput;

@@ -27,6 +27,7 @@ use crate::audit_log::AuditLog;
 use crate::commands::FAULT_ADVICE;
 use crate::connection;
 use crate::connection::socket::IdleSocket;
+use crate::console::{self, ConsoleOptions};
 use crate::governor;
 use crate::limits::{
     ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, CURSORS_BYTES_MAX, CURSORS_SHARE,
@@ -94,6 +95,8 @@ pub struct ServerOptions {
     pub supervisor: Option<Supervisor>,
     /// Where to answer `/metrics`, `/live` and `/ready`: `HOST:PORT`.
     pub metrics_listen: Option<String>,
+    /// How to serve the console, if at all.
+    pub console: Option<ConsoleOptions>,
     /// Whether clients may ask for faults (`configureFailPoint`): for tests only.
     pub test_commands: bool,
     /// What the process may take, if that is bounded: see [`crate::governor`].
@@ -124,6 +127,7 @@ impl Default for ServerOptions {
             unix_socket: None,
             supervisor: None,
             metrics_listen: None,
+            console: None,
             test_commands: false,
             memory_bytes: None,
         }
@@ -171,6 +175,17 @@ pub enum ServerError {
         /// What it resolves to.
         resolved: SocketAddr,
     },
+    /// The console could be reached from other machines.
+    #[error(
+        "refused to serve the console on {address}: {resolved} is not a loopback address, which takes \
+         --auth and --tls-mode: passwords and data would travel in the open"
+    )]
+    OpenConsole {
+        /// As given.
+        address: String,
+        /// What it resolves to.
+        resolved: SocketAddr,
+    },
     /// The log's file can't be opened.
     #[error("can't write the log to {output:?}: {source}")]
     Log {
@@ -204,6 +219,7 @@ struct Serving {
     listener: TcpListener,
     unix_socket: Option<UnixSocket>,
     metrics: Option<TcpListener>,
+    console: Option<(TcpListener, ConsoleOptions)>,
     supervisor: Option<Supervisor>,
     shared: Arc<Shared>,
     asked: watch::Receiver<Option<Duration>>,
@@ -243,6 +259,9 @@ impl Server {
         let unix_socket = options.unix_socket.as_ref().map(bind::unix).transpose()?;
         let metrics = options.metrics_listen.as_deref();
         let metrics = metrics.map(|listen| bind::to_any(listen, true)).transpose()?;
+        let is_guarded = options.auth && tls.is_some();
+        let console = options.console.map(|console| bind::console(console, is_guarded));
+        let console = console.transpose()?;
         drop(entered);
         let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
         let address = listener.local_addr().map_err(failed)?;
@@ -287,6 +306,7 @@ impl Server {
             listener,
             unix_socket,
             metrics,
+            console,
             supervisor,
             shared,
             asked,
@@ -304,6 +324,11 @@ impl Server {
     /// The address on which it answers who looks after it, if it does.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.serving.metrics.as_ref()?.local_addr().ok()
+    }
+
+    /// The address on which it serves the console, if it does.
+    pub fn console_address(&self) -> Option<SocketAddr> {
+        self.serving.console.as_ref()?.0.local_addr().ok()
     }
 
     /// What stops this server.
@@ -391,6 +416,9 @@ impl Serving {
         let metrics = self
             .metrics
             .map(|listener| tokio::spawn(metrics::serve(listener, Arc::clone(&self.shared))));
+        let console = self.console.map(|(listener, options)| {
+            tokio::spawn(console::serve(listener, Arc::clone(&self.shared), options))
+        });
         let watchdog = self.supervisor.as_ref().map(|supervisor| {
             // Who doesn't listen isn't told.
             let _ = supervisor.tell("READY=1\nSTATUS=serves clients");
@@ -440,7 +468,7 @@ impl Serving {
             finish(&mut connections, &self.shared).await;
         }
         // Whoever has not finished by then is cut off when the set is dropped.
-        for task in std::iter::once(threads).chain(metrics).chain(watchdog) {
+        for task in std::iter::once(threads).chain(metrics).chain(console).chain(watchdog) {
             task.abort();
             drop(task.await);
         }

@@ -64,7 +64,16 @@ impl Repository {
     /// wants a fast-forward only and there is none; `OperationFailed` if the result can't be (a
     /// document that is too large): then nothing was changed, and the details' `conflicts` say why.
     pub fn merge(&self, request: &MergeRequest) -> Result<MergeOutcome, Error> {
-        self.merge_decided(request, None)
+        self.merge_decided(request, None, Extent::Whole)
+    }
+
+    /// Tells how a merge would end, and changes nothing: it is made, and not committed. The commit
+    /// that the outcome names doesn't exist.
+    ///
+    /// # Errors
+    /// As [`Repository::merge`].
+    pub fn preview_merge(&self, request: &MergeRequest) -> Result<MergeOutcome, Error> {
+        self.merge_decided(request, None, Extent::Preview)
     }
 
     /// Merges; with `decisions`, those of a merge that waits, which this one then replaces.
@@ -72,6 +81,7 @@ impl Repository {
         &self,
         request: &MergeRequest,
         decisions: Option<&BTreeMap<String, MergeSide>>,
+        extent: Extent,
     ) -> Result<MergeOutcome, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
@@ -94,16 +104,20 @@ impl Repository {
             let none = BTreeMap::new();
             let decisions = decisions.unwrap_or(&none);
             let merge = Merge { database: self, state: &state, request, signature, decisions };
-            match merge.run(transaction)? {
+            let outcome = match merge.run(transaction)? {
                 // In the same transaction: busy writers would make it dirty again before another
                 // one.
                 Outcome::Discard(None) if !request.refuse_dirty => {
                     self.commit_working(transaction, &mut state, &request.merge_in, author)?;
                     Merge { database: self, state: &state, request, signature, decisions }
-                        .run(transaction)
+                        .run(transaction)?
                 }
-                outcome => Ok(outcome),
-            }
+                outcome => outcome,
+            };
+            Ok(match (outcome, extent) {
+                (Outcome::Commit(outcome), Extent::Preview) => Outcome::Discard(outcome),
+                (outcome, _) => outcome,
+            })
         })?;
         merged.ok_or_else(|| {
             let message = format!(
@@ -168,7 +182,7 @@ impl Repository {
                 rules: merge.rules.clone(),
                 ..MergeRequest::default()
             };
-            return self.merge_decided(&request, Some(decisions));
+            return self.merge_decided(&request, Some(decisions), Extent::Whole);
         }
         self.end_merge(branch, message, author)
     }
@@ -221,6 +235,14 @@ impl Repository {
 
 fn nothing_there(merge_in: &str, database: &str) -> Error {
     Error::invalid(Code::BadValue, format!("no branch or revision {merge_in} in {database}"))
+}
+
+/// How far a merge goes.
+#[derive(Clone, Copy)]
+enum Extent {
+    Whole,
+    /// What it did is discarded.
+    Preview,
 }
 
 /// A merge into a branch, within a transaction.

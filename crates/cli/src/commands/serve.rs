@@ -284,7 +284,8 @@ impl Serve {
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         check_usable(&self.data)?;
         check_free(&listen)?;
-        for listen in self.remote_listen.iter().chain(&self.network.metrics_listen) {
+        let others = self.remote_listen.iter().chain(&self.network.metrics_listen);
+        for listen in others.chain(&self.network.console) {
             check_free(listen)?;
         }
         allow_open_files();
@@ -297,6 +298,7 @@ impl Serve {
             parsed: self.parsed.clone(),
             supervisor: Supervisor::of_environment(),
             metrics_listen: self.network.metrics_listen.clone(),
+            console: self.network.console(),
             connections_max: self.network.connections_max(),
             data_directory: self.data.display().to_string(),
             member: MemberOptions {
@@ -406,6 +408,11 @@ impl Serve {
             if !metrics.ip().to_canonical().is_loopback() {
                 writeln!(terminal, "                whoever reaches that address can read it")?;
             }
+        }
+        if let Some(console) = server.console_address() {
+            let scheme = if self.network.has_tls() { "https" } else { "http" };
+            let url = format!("{scheme}://{console}/");
+            writeln!(terminal, "  console       {}", terminal.paint(Style::Accent, url))?;
         }
         writeln!(terminal, "  stop with     Ctrl-C")?;
         terminal.finish()

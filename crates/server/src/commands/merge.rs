@@ -33,6 +33,7 @@ pub fn run(request: &Request<'_>) -> Answer {
         squash: fields.boolean("squash")?,
         rules: rules(&mut fields)?,
     };
+    let is_preview = fields.boolean("dryRun")?;
     let (continues, aborts) = (fields.boolean("continue")?, fields.boolean("abort")?);
     fields.finish()?;
     if merge.no_fast_forward && merge.fast_forward_only {
@@ -40,6 +41,13 @@ pub fn run(request: &Request<'_>) -> Answer {
         return Err(Error::invalid(Code::BadValue, message));
     }
     let database = request.database()?;
+    if is_preview {
+        if merge_in.is_none() || continues || aborts {
+            let message = "frondMerge takes 'dryRun' with 'merge_in' only";
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+        return Ok(preview(&database.preview_merge(&merge)?, database.branch()));
+    }
     match (merge_in, continues, aborts) {
         (Some(_), false, false) => outcome(&database.merge(&merge)?, database.branch()),
         (None, true, false) => {
@@ -51,6 +59,26 @@ pub fn run(request: &Request<'_>) -> Answer {
             Err(Error::invalid(Code::BadValue, message))
         }
     }
+}
+
+/// What a merge would answer: conflicts are no error here, and a commit that isn't made has no id.
+fn preview(outcome: &MergeOutcome, branch: Option<&str>) -> DocumentBuilder {
+    let (result, head, counts) = match outcome {
+        MergeOutcome::UpToDate { head } => ("upToDate", Some(head), &[][..]),
+        MergeOutcome::FastForward { head } => ("fastForward", Some(head), &[][..]),
+        MergeOutcome::Merged { .. } => ("merged", None, &[][..]),
+        MergeOutcome::Conflicts { counts } => ("conflicts", None, &counts[..]),
+    };
+    let mut answer = DocumentBuilder::new();
+    answer.append("dryRun", Value::Boolean(true)).append("result", Value::String(result));
+    if let Some(head) = head {
+        answer.append("commitId", Value::String(&head.to_string()));
+    }
+    if let Some(branch) = branch {
+        answer.append("branch", Value::String(branch));
+    }
+    status::append_conflict_counts(&mut answer, counts);
+    answer
 }
 
 /// Gives up a merge, a pick, a revert or a rebase that waits.

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use tokio::net::{TcpListener, TcpSocket};
 
+use crate::console::ConsoleOptions;
 use crate::limits::CONNECTIONS_WAITING_MAX;
 use crate::listener::ServerError;
 use crate::unix_socket::{UnixSocket, UnixSocketOptions};
@@ -36,6 +37,21 @@ pub(super) fn to_any(listen: &str, beyond_loopback: bool) -> Result<TcpListener,
         }
     }
     Err(failed(refused))
+}
+
+/// Binds the console's address, one of loopback unless it `is_guarded`: users log in, by TLS. To be
+/// called within the runtime.
+pub(super) fn console(
+    options: ConsoleOptions,
+    is_guarded: bool,
+) -> Result<(TcpListener, ConsoleOptions), ServerError> {
+    match to_any(&options.listen, is_guarded) {
+        Ok(listener) => Ok((listener, options)),
+        Err(ServerError::NotLoopback { address, resolved }) => {
+            Err(ServerError::OpenConsole { address, resolved })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Binds the socket of the Unix domain. To be called within the runtime.

@@ -130,6 +130,7 @@ pub static MERGE: Table = of(
         flag("abort"),
         text("author"),
         flag("continue"),
+        flag("dryRun"),
         EQUAL_CHANGES,
         flag("ffOnly"),
         GRANULARITY,

@@ -11,6 +11,7 @@ mod capped;
 mod change_streams;
 mod coll_mod;
 mod compression;
+mod console;
 mod crud;
 mod cursors;
 mod errors;

@@ -91,6 +91,50 @@ fn a_document_in_the_place_of_the_commands_one_resolves_a_conflict() {
     assert!(found.contains(r#"{"_id":1,"a":9}"#), "{found}");
 }
 
+/// With changes that aren't committed too: a merge would commit them first.
+#[test]
+fn a_dry_run_of_a_merge_tells_how_it_would_end_and_changes_nothing() {
+    let server = Running::start();
+    let mut client = branched(&server);
+    let preview = r#"{"frondMerge": 1, "merge_in": "feature", "dryRun": true}"#;
+    let check = |client: &mut crate::running::TestClient, expected: &str| {
+        let state = |client: &mut crate::running::TestClient| {
+            let asked = [
+                r#"{"frondLog": 1}"#,
+                r#"{"frondReflog": 1}"#,
+                r#"{"frondStatus": 1}"#,
+                r#"{"find": "c"}"#,
+            ];
+            asked.map(|command| {
+                let answer = client.ok("shop", command);
+                let fields = answer
+                    .iter()
+                    .filter(|(name, _)| !["$clusterTime", "operationTime"].contains(name));
+                fields.map(|(name, value)| format!("{name}: {value:?}")).collect::<Vec<_>>()
+            })
+        };
+        let before = state(client);
+        let told = crate::running::text(&client.ok("shop", preview));
+        assert!(told.contains(expected), "{told}");
+        assert_eq!(state(client), before);
+    };
+    check(&mut client, r#""result":"upToDate""#);
+    set(&mut client, "shop@feature", "a", 5);
+    commit(&mut client, "shop@feature", "second");
+    check(&mut client, r#""result":"fastForward""#);
+    set(&mut client, "shop", "b", 7);
+    check(&mut client, r#""result":"merged","branch":"main","conflicts":[]"#);
+    commit(&mut client, "shop", "third");
+    check(&mut client, r#""result":"merged","branch":"main","conflicts":[]"#);
+    set(&mut client, "shop", "a", 7);
+    let conflict =
+        r#""result":"conflicts","branch":"main","conflicts":[{"collection":"c","count":1}]"#;
+    check(&mut client, conflict);
+    client.error("shop", r#"{"frondMerge": 1, "merge_in": "feature"}"#);
+    let (code, _) = client.error("shop", r#"{"frondMerge": 1, "continue": true, "dryRun": true}"#);
+    assert_eq!(code, 2);
+}
+
 #[test]
 fn a_conflict_is_told_listed_and_resolved() {
     let server = Running::start();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use frond_server::limits::CONNECTIONS_MAX;
 use frond_server::wire::Compressor;
-use frond_server::{TlsMode, TlsOptions, UnixSocketOptions};
+use frond_server::{ConsoleOptions, TlsMode, TlsOptions, UnixSocketOptions};
 
 use crate::failure::Failure;
 
@@ -24,6 +24,20 @@ pub struct NetworkArguments {
     /// format), /live and /ready. Whoever reaches it may ask: it names no data and no clients
     #[arg(long, value_name = "HOST:PORT")]
     pub metrics_listen: Option<String>,
+
+    /// Address on which to serve the console, pages for a browser (127.0.0.1:27080, say); beyond
+    /// loopback with --auth and --tls-mode only
+    #[arg(long, value_name = "HOST:PORT")]
+    pub console: Option<String>,
+
+    /// Name by which browsers reach the console, beside those of loopback; may be given several
+    /// times. Requests that name another host are refused
+    #[arg(long, value_name = "HOST", requires = "console")]
+    console_host: Vec<String>,
+
+    /// Have the console read only, whoever has logged in
+    #[arg(long, requires = "console")]
+    console_read_only: bool,
 
     /// Connections at one time; more are closed as they come
     #[arg(long, value_name = "COUNT", default_value_t = CONNECTIONS_MAX as u64,
@@ -109,6 +123,17 @@ impl NetworkArguments {
     /// Connections at one time.
     pub fn connections_max(&self) -> usize {
         self.max_connections as usize
+    }
+
+    /// How to serve the console, if at all.
+    pub fn console(&self) -> Option<ConsoleOptions> {
+        let (hosts, read_only) = (self.console_host.clone(), self.console_read_only);
+        self.console.clone().map(|listen| ConsoleOptions { listen, hosts, read_only })
+    }
+
+    /// Whether connections may be by TLS.
+    pub fn has_tls(&self) -> bool {
+        self.tls_mode != Mode::Disabled
     }
 
     /// How messages may be compressed.
