@@ -29,8 +29,6 @@ import pymongo
 from bson.raw_bson import RawBSONDocument
 from playwright.sync_api import expect, sync_playwright
 
-COUNT = 100_000
-
 
 class Server:
     """A server with a console, on a new directory."""
@@ -326,24 +324,64 @@ def conflicts(browser, server):
     assert not database.command("frondStatus")["dirty"]
 
 
-def scroll(browser, server):
+def kinds(browser, server):
+    """Conflicts that aren't of fields: what was dropped here and changed there, unique keys."""
+    database = server.client.kinds
+    database.c.create_index("key", unique=True)
+    database.c.insert_one({"_id": 0})
+    database.dropped.insert_one({"_id": 1})
+    database.gone.insert_one({"_id": 1, "x": 0})
+    database.command("frondCommit", message="base")
+    database.command("frondBranch", branch="theirs")
+    other = server.client["kinds@theirs"]
+    other.c.insert_one({"_id": 2, "key": "same"})
+    other.dropped.update_one({"_id": 1}, {"$set": {"x": 1}})
+    other.gone.update_one({"_id": 1}, {"$set": {"x": 1}})
+    other.command("frondCommit", message="theirs")
+    database.c.insert_one({"_id": 1, "key": "same"})
+    database.dropped.drop()
+    database.gone.delete_one({"_id": 1})
+    database.command("frondCommit", message="ours")
+    with browser.page("#/db/kinds/merge?from=theirs") as page:
+        page.get_by_role("button", name="Merge and decide").click()
+        expect(page.locator(".choice")).to_have_count(1)
+        browser.check(page, "a collection's conflict")
+        expect(page.locator(".conflict")).to_contain_text("dropped")
+        page.keyboard.press("2")
+        page.get_by_role("button", name="Finish the merge").click()
+        # Only now the documents are merged, and conflict too.
+        expect(page.locator(".conflict")).to_have_count(2)
+        for row, key in (("c", "e"), ("gone", "2")):
+            page.locator(".conflict", has=page.locator(f"header strong:text-is('{row}')")).locator(".choice").focus()
+            page.keyboard.press(key)
+            if key == "e":
+                page.get_by_label("Value").fill('{ _id: 2, key: "other" }')
+                page.get_by_role("button", name="Take").click()
+        page.get_by_role("button", name="Finish the merge").click()
+        expect(page.locator(".log .commit", has_text="Merge theirs")).to_be_visible()
+    assert list(database.c.find({}, sort=[("_id", 1)])) == [{"_id": 0}, {"_id": 1, "key": "same"}, {"_id": 2, "key": "other"}]
+    assert database.dropped.find_one() == {"_id": 1, "x": 1}
+    assert database.gone.find_one() == {"_id": 1, "x": 1}
+
+
+def scroll(browser, server, count):
     """As many documents as you like: few rows are in the page, the right ones."""
-    server.client.many.c.insert_many({"_id": number, "name": f"n{number}", "at": datetime.datetime(2026, 1, 1)} for number in range(COUNT))
+    server.client.many.c.insert_many({"_id": number, "name": f"n{number}", "at": datetime.datetime(2026, 1, 1)} for number in range(count))
     with browser.page("#/db/many/documents/c") as page:
-        expect(page.get_by_text(f"{COUNT:,} documents")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text(f"{count:,} documents")).to_be_visible(timeout=60_000)
         grid = page.get_by_role("grid")
         for part in (1.0, 0.5, 0.25, 0.0):
             grid.evaluate("(it, part) => { it.scrollTop = (it.scrollHeight - it.clientHeight) * part; }", part)
-            last = COUNT if part == 1.0 else max(1, round(COUNT * part))
+            last = count if part == 1.0 else max(1, round(count * part))
             expect(page.get_by_role("rowheader", name=f"{last:,}", exact=True)).to_be_visible()
             row = page.locator(f".line[aria-rowindex='{last + 1}']")
             expect(row).to_contain_text(f"n{last - 1}", timeout=60_000)
             assert page.locator(".line").count() < 80
         page.locator(".line[tabindex='0']").focus()
         page.keyboard.press("End")
-        expect(page.locator(f".line[aria-rowindex='{COUNT + 1}']")).to_be_focused()
+        expect(page.locator(f".line[aria-rowindex='{count + 1}']")).to_be_focused()
         page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", name=str(COUNT - 1))).to_be_visible()
+        expect(page.get_by_role("heading", name=str(count - 1))).to_be_visible()
 
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
@@ -452,6 +490,10 @@ def keys(browser):
         expect(page.locator(".panel")).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.locator(".panel")).not_to_be_visible()
+        page.keyboard.press("Control+k")
+        page.get_by_role("dialog").get_by_label("Name", exact=True).fill("sal")
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Branch", exact=True)).to_have_value("sale")
         page.keyboard.press("?")
         expect(page.get_by_role("heading", name="Keys")).to_be_visible()
 
@@ -526,6 +568,7 @@ def main():
     parser.add_argument("--chromium", default="/usr/bin/chromium")
     parser.add_argument("--axe", type=pathlib.Path, help="axe.min.js")
     parser.add_argument("--pictures", type=pathlib.Path, help="where to put the docs' pictures")
+    parser.add_argument("--documents", type=int, default=100_000, help="how many are scrolled")
     parser.add_argument("--only", help="one of the parts")
     arguments = parser.parse_args()
     axe = arguments.axe.read_text() if arguments.axe else None
@@ -541,10 +584,10 @@ def main():
             demo(server)
             parts = {
                 "walk": lambda: walk(browser, server), "types": lambda: types(browser, server),
-                "conflicts": lambda: conflicts(browser, server), "hostile": lambda: hostile(browser, server),
+                "conflicts": lambda: conflicts(browser, server), "kinds": lambda: kinds(browser, server), "hostile": lambda: hostile(browser, server),
                 "keys": lambda: keys(browser), "screens": lambda: screens(browser, arguments.pictures),
                 "picture": lambda: conflict_picture(browser, server, arguments.pictures),
-                "logins": lambda: logins(browser_of, arguments.frond), "scroll": lambda: scroll(browser, server),
+                "logins": lambda: logins(browser_of, arguments.frond), "scroll": lambda: scroll(browser, server, arguments.documents),
             }
             failed = []
             for name, part in parts.items():

@@ -57,8 +57,8 @@ export class Editor {
         onkeydown: (event) => { if (event.key === "F2") { event.preventDefault(); edit(); } else if (event.key === "Delete") { event.preventDefault(); this.remove(parent, at); } } }, text);
     return h("li", { "data-path": key },
       h(`div.leaf${change}`, fold, shownName, shown, h("span.type", value.t),
-        !fixed && h("span.tools", nested && button("", edit, { kind: "quiet", glyph: "edit", title: `Edit ${name} as text` }),
-          button("", () => this.remove(parent, at), { kind: "quiet", glyph: "trash", title: `Remove ${name}` }))),
+        h("span.tools", fixed ? null : [nested && button("", edit, { kind: "quiet", glyph: "edit", title: `Edit ${name} as text` }),
+          button("", () => this.remove(parent, at), { kind: "quiet", glyph: "trash", title: `Remove ${name}` })])),
       nested && opened && this.list(value, before?.t === value.t ? before : new Value(value.t, []), path));
   }
 

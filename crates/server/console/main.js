@@ -216,7 +216,7 @@ onLoginNeeded(() => {
   showLogin("The login has ended.");
 });
 
-const KEYS = [["g then d", "Databases"], ["g then c", "Collections"], ["g then l", "History"], ["g then w", "Changes of the working state"], ["g then m", "Merge"], ["g then s", "Metrics"],
+const KEYS = [["Ctrl K", "Go anywhere by name"], ["g then d", "Databases"], ["g then c", "Collections"], ["g then l", "History"], ["g then w", "Changes of the working state"], ["g then m", "Merge"], ["g then s", "Metrics"],
   ["/", "Filter"], ["n", "New document"], ["↑ ↓ Enter", "Move in lists, open"], ["Enter, F2", "Edit a value"], ["Ctrl Enter", "Save"], ["1 2 3", "Ours, theirs, base of a conflict; e edits"], ["Esc", "Close"], ["?", "These keys"]];
 
 function showKeys() {
@@ -226,9 +226,38 @@ function showKeys() {
   }), { agree: "Close" });
 }
 
+/** Goes anywhere by a few letters of its name. */
+function showPalette() {
+  const { path } = where();
+  const name = path[0] === "db" ? path[1] : "";
+  const { database } = split(name);
+  const places = [
+    ...state.collections.map((it) => [it, "collection", ["db", name, "documents", it]]),
+    ...state.branches.map((it) => [it.branch, "branch", ["db", version(database, it.branch === state.standard ? "" : it.branch)]]),
+    ...(name ? [["Collections", ""], ["History", "log"], ["Changes", "diff"], ["Merge", "merge"]].map(([title, screen]) => [title, name, ["db", name, screen].filter(Boolean)]) : []),
+    ...state.databases.map((it) => [it, "database", ["db", it]]),
+    ["Databases", "server", []], ["Metrics and operations", "server", ["metrics"]], ["Users and roles", "server", ["users"]],
+  ];
+  ask("Go to", () => {
+    const list = h("div.palette");
+    const find = h("input", { "aria-label": "Name", autocomplete: "off", oninput: () => fill(), onkeydown: (event) => { if (event.key === "ArrowDown") { event.preventDefault(); list.querySelector("a")?.focus(); } } });
+    const found = () => places.filter(([title]) => title.toLowerCase().includes(find.value.trim().toLowerCase())).slice(0, 60);
+    const close = () => list.closest("dialog").close();
+    const fill = () => put(list, found().map(([title, kind, path]) => h("a", { href: link(path), onclick: close }, title, h("span.soft.small", kind))));
+    fill();
+    roving(list, "a");
+    return { body: h("div.stack", find, list), take: () => { const [first] = found(); if (!first) throw new Error("there is nothing of that name"); go(first[2]); } };
+  }, { agree: "Go" });
+}
+
 let pending = "";
 document.addEventListener("keydown", (event) => {
   const { target } = event;
+  if (event.key === "k" && (event.ctrlKey || event.metaKey) && state.session && !target.closest("dialog")) {
+    event.preventDefault();
+    showPalette();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, dialog")) return;
   const { path } = where();
   const root = path[0] === "db" ? path.slice(0, 2) : null;

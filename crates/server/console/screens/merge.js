@@ -59,11 +59,13 @@ async function merge(place, other, form) {
 async function conflicts(place) {
   const answer = await run(place.name, { frondConflicts: 1 }, place);
   const list = answer.get("conflicts").v.map((it) => new Conflict(place, it));
+  const other = state.branches.find((it) => it.commitId === state.status.merging)?.branch;
+  const merging = other ?? String(state.status.merging ?? "another version").slice(0, 10);
   const bar = h("div.bar");
   const update = () => {
     const decided = list.filter((it) => it.isDecided);
-    const left = list.length - decided.length;
-    put(bar, h("span", { role: "status" }, list.length ? left ? `${number(left)} of ${number(list.length)} to decide` : "All are decided" : "No conflicts are left"), h("span.end"),
+    const choices = list.flatMap((it) => it.choices), left = choices.filter((it) => !it.side).length;
+    put(bar, h("span", { role: "status" }, list.length ? left ? `${number(left)} of ${number(choices.length)} to decide` : "All are decided" : "No conflicts are left"), h("span.end"),
       writable() && [button("Abort the merge", () => abort(place), { kind: "danger" }),
         list.length > 0 && button("Resolve what is decided", () => resolve(place, decided), { disabled: !decided.length }),
         button("Finish the merge", () => finish(place, list), { kind: "primary", disabled: left > 0 })]);
@@ -71,7 +73,7 @@ async function conflicts(place) {
   for (const it of list) it.onchange = update;
   const all = (side) => { for (const it of list) it.takeAll(side); update(); list[0]?.element.querySelector(".choice")?.focus(); };
   put(place.main, h("div.page", head(place, "merge"),
-    h("div.row", h("h2", `A merge of ${String(state.status.merging ?? "another version").slice(0, 10)} waits`), h("span.end"), list.length > 1 && [h("span.soft.small", "All undecided:"), button("Ours", () => all("ours")), button("Theirs", () => all("theirs"))]),
+    h("div.row", h("h2", `A merge of ${merging} waits`), h("span.end"), list.length > 1 && [h("span.soft.small", "All undecided:"), button("Ours", () => all("ours")), button("Theirs", () => all("theirs"))]),
     list.length > 0 && h("p.soft.small", h("kbd", "1"), " ours  ", h("kbd", "2"), " theirs  ", h("kbd", "3"), " base  ", h("kbd", "e"), " edit  ", h("kbd", "↑"), h("kbd", "↓"), " move  ", h("kbd", "Shift"), " with 1 2 3: this path in all documents"),
     h("div.stack", list.map((it) => it.element)), bar));
   update();

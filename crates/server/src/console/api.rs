@@ -33,8 +33,10 @@ use crate::dispatch;
 use crate::peer::{Login, Peer};
 use crate::scram::{self, Mechanism};
 
-/// The largest body: text has more bytes than the message that it stands for.
-const BODY_BYTES_MAX: u64 = 96 << 20;
+/// The largest body of a command: text has more bytes than the message that it stands for.
+const COMMAND_BYTES_MAX: usize = 96 << 20;
+/// The largest body of who needn't have logged in.
+const LOGIN_BYTES_MAX: usize = 8 << 10;
 /// How long a body may take to come.
 const BODY_TIME_MAX: Duration = Duration::from_secs(120);
 /// An answer as text has at most so many times its bytes, near enough.
@@ -53,11 +55,16 @@ pub(super) async fn answer(
         return text(StatusCode::NOT_FOUND, "there is no such request");
     }
     let (parts, body) = request.into_parts();
-    let (body, held) = match read(console, body).await {
+    let found = console.logins.find(&parts.headers, Instant::now());
+    let is_command = path == "/api/command";
+    if is_command && console.server.accounts.is_enforced() && found.is_none() {
+        return text(StatusCode::UNAUTHORIZED, "log in first");
+    }
+    let bytes_max = if is_command { COMMAND_BYTES_MAX } else { LOGIN_BYTES_MAX };
+    let (body, held) = match read(console, body, bytes_max).await {
         Ok(read) => read,
         Err((status, why)) => return text(status, why),
     };
-    let found = console.logins.find(&parts.headers, Instant::now());
     match path.as_str() {
         "/api/login" => log_in(console, peer, &parts.headers, &body).await,
         "/api/logout" => {
@@ -74,15 +81,20 @@ pub(super) async fn answer(
 type Held = (DocumentBuf, OwnedSemaphorePermit);
 
 /// Reads a request's body.
-async fn read(console: &Console, body: Incoming) -> Result<Held, (StatusCode, &'static str)> {
+async fn read(
+    console: &Console,
+    body: Incoming,
+    bytes_max: usize,
+) -> Result<Held, (StatusCode, &'static str)> {
     // Browsers tell it.
     let bytes = body.size_hint().exact();
     let bytes = bytes.ok_or((StatusCode::LENGTH_REQUIRED, "content-length is needed"))?;
-    if bytes > BODY_BYTES_MAX {
-        return Err((StatusCode::PAYLOAD_TOO_LARGE, "the command is too large"));
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if bytes > bytes_max {
+        return Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"));
     }
-    let held = hold(console, bytes as usize).await;
-    let body = Limited::new(body, BODY_BYTES_MAX as usize).collect();
+    let held = hold(console, bytes).await;
+    let body = Limited::new(body, bytes_max).collect();
     let body = match tokio::time::timeout(BODY_TIME_MAX, body).await {
         Ok(Ok(body)) => body.to_bytes(),
         _ => return Err((StatusCode::REQUEST_TIMEOUT, "the body didn't come")),
@@ -135,20 +147,13 @@ async fn log_in(
     let (shared, own) = (Arc::clone(console), Arc::clone(peer));
     let proved = on_worker(console, peer, move || {
         let database = if database.is_empty() { "admin" } else { &database };
-        let mut delay = Duration::ZERO;
-        for mechanism in [Mechanism::Sha256, Mechanism::Sha1] {
-            let proved = prove(&shared, &own, mechanism, (database, &user, &password)).is_some();
-            delay = delay.max(own.take_delay());
-            if proved {
-                return (true, delay);
-            }
-            // The other mechanism is for users who have no such credentials: a second failure for
-            // one wrong password would count twice.
-            if has_credentials(&shared, database, &user, mechanism) {
-                break;
-            }
-        }
-        (false, delay)
+        // As a driver that was told which mechanisms the user has.
+        let mechanism = match has_credentials(&shared, database, &user, Mechanism::Sha256) {
+            true => Mechanism::Sha256,
+            false => Mechanism::Sha1,
+        };
+        let is_proved = prove(&shared, &own, mechanism, (database, &user, &password)).is_some();
+        (is_proved, own.take_delay())
     });
     let Some((is_proved, delay)) = proved.await else {
         return text(StatusCode::SERVICE_UNAVAILABLE, "the server has no thread for it");
@@ -218,9 +223,6 @@ async fn command(
         return text(StatusCode::BAD_REQUEST, "{db, command} is taken");
     };
     drop((asked, held));
-    if console.server.accounts.is_enforced() && login.is_none() {
-        return text(StatusCode::UNAUTHORIZED, "log in first");
-    }
     let name = command.iter().next().map_or("", |(name, _)| name).to_owned();
     if LOGIN_COMMANDS.contains(&name.as_str()) || command.get("$db").is_some() {
         return text(
