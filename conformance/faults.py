@@ -15,7 +15,7 @@ Method, a round, always on the same data directory:
    stopped and goes on (SIGSTOP, SIGCONT); or the clients are killed. It may strike while the server starts.
 3. The server is killed, sometimes asked to end, and started again without faults; often while the clients go on and try
    again what they were told to.
-4. What the journals of all rounds say is compared with what is there. An answer without which nobody knows (a
+4. What the journals of all rounds say is compared with what is there. An answer that leaves the outcome open (a
    lost connection, an error that drivers retry or that is labelled UnknownTransactionCommitResult, no answer) allows
    both. Counters must lie between what was acknowledged and that with what is unknown. What a transaction
    wrote must be there wholly or not at all; each index must hold what a scan finds.
@@ -59,7 +59,7 @@ CALLS = [
     (["open"], [errno.EMFILE, errno.ENOSPC, errno.EIO]),
     (["fsync", "fdatasync", "write", "ftruncate", "rename", "open", "unlink"], [errno.EIO, errno.ENOSPC]),
 ]
-# What a server may answer though the write may be there: drivers send it again, or tell that nobody knows.
+# What a server may answer though the write may be there: drivers send it again, or tell that the outcome is unknown.
 UNKNOWN_CODES = {6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436, 50}
 TIMEOUT_MILLIS = 4_000
 # Waiting for longer than this for a server is a failure: on a file system of `power.py`, beside much else, one
@@ -177,7 +177,7 @@ class Test:
     def commit_of_unknown_outcome(self):
         """The sync of a transaction's commit fails, and the server is started again while its driver tries.
 
-        The log has the transaction, so whoever ran it again would apply it twice. Returns what was wrong."""
+        The log has the transaction, so a client that ran it again would apply it twice. Returns what was wrong."""
         wrong = []
         for acts in ("fdatasync", "write"):
             server = self.start(self.faults.environment())
@@ -277,7 +277,7 @@ class Test:
 
 
 def free_port():
-    """A port that nobody listens at. All servers of a test have the same: clients go on from one to the next."""
+    """A port that no process listens on. All servers of a test have the same: clients go on from one to the next."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
@@ -358,7 +358,7 @@ class Known:
         wrong += [f"lost: {name}" for name in self.there if name not in found]
         wrong += [f"told to have failed, but there: {name}" for name in self.absent if name in found]
         nobodys = set(found) - self.there - self.perhaps
-        wrong += [f"nobody wrote {name}" for name in nobodys - self.absent]
+        wrong += [f"no client wrote {name}" for name in nobodys - self.absent]
         twice = {document["_id"] for document in database.twins.find({}, {"_id": 1})}
         wrong += [f"half of transaction {name}" for name in self.both if (name in found) != (name in twice)]
         wrong += [f"half of transaction {name}" for name in twice - self.both]

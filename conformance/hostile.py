@@ -284,7 +284,7 @@ class Maker:
 
 
 def free_port():
-    """A port that nobody listens on."""
+    """A port that no process listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]

@@ -143,7 +143,7 @@ class PowerFiles:
         self.thread.start()
 
     def unmount(self):
-        """Unmounts it; nobody uses it any more, or it is lazily detached."""
+        """Unmounts it; if a process still uses it, it is lazily detached."""
         if self.thread is None:
             return
         libc = ctypes.CDLL(None, use_errno=True)

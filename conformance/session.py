@@ -270,7 +270,7 @@ def transactions():
         error = refused(lambda: db.command("frondStatus", session=session))
         step("a version command in a transaction", error.code)
         session.abort_transaction()
-    # Its number is above what the driver counts: a session that isn't ended is used by nobody else.
+    # Its number is above what the driver counts: a session that isn't ended is not reused.
     session = client.start_session()
     insert = {"insert": "ledger", "documents": [{"_id": "once"}], "txnNumber": Int64(1000)}
     answers = [db.command(insert, session=session) for _ in range(2)]

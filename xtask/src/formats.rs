@@ -2,7 +2,7 @@
 //!
 //! A document under docs/format/ ends with lines
 //! `Code: crates/store/src/pack/format.rs 0123abcd...`. When the module changes, `tidy` fails until
-//! somebody has read the document again and recorded the new hash with `cargo xtask bless`. The
+//! a developer has read the document again and recorded the new hash with `cargo xtask bless`. The
 //! hash is FNV-1a over the module without its comments and blank lines: a reminder, not a proof.
 
 use std::path::{Path, PathBuf};

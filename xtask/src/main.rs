@@ -115,10 +115,9 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["doc", "--workspace", "--no-deps"])?;
     println!("FROND_SEED_FROM={}", *SEED);
     run(root, "cargo", &["test", "--profile", "checked", "--workspace"])?;
-    // What is downloaded meanwhile, and then whoever waits for disks, leaves most of the processors
-    // to others.
-    let programs = ["-p", "frond-cli", "-p", "frond-bench", "-p", "docbench"];
-    let build = [&["build", "--profile", "checked"], &programs[..]].concat();
+    // Downloads, and later the checks that wait for disks, leave most of the processors to others.
+    // With the examples, since dependencies are built for them as they are for the tests.
+    let build = ["build", "--profile", "checked", "--workspace", "--bins", "--examples"];
     let install = ["conformance/run.py", "--install-only"];
     together(root, &[("cargo", &build), ("python3", &install)])?;
     let swaps = ["conformance/compare_and_swap.py", "--frond", CHECKED, "--seconds", "10"];

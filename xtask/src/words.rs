@@ -1,5 +1,5 @@
 //! Names that a crate had before it took the field's: docs/glossary.md tells what they are called
-//! now.
+//! now. And words in comments that leave the actor without a name.
 
 use std::path::Path;
 
@@ -24,6 +24,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("server", "Intake Hold Room Share Places"),
     ("remote", "Intake Share race RaceReport PlaceUrl"),
 ];
+/// Who acts is a reader, a committer, a client, another transaction ... never one of these.
+const NAMELESS: &[&str] = &["whoever", "nobody", "somebody"];
 /// What a name is defined by.
 const KINDS: &[&str] = &["struct ", "enum ", "trait ", "type ", "mod ", "fn "];
 
@@ -32,12 +34,19 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut faults = Vec::new();
     for path in crate::tracked(root, ".rs")? {
         let shown = path.display().to_string();
+        let text = crate::read(root, &path)?;
+        for (position, line) in text.lines().enumerate() {
+            if let Some(word) = nameless(line).filter(|_| !shown.starts_with("xtask/")) {
+                let line = position + 1;
+                faults.push(format!("{shown}:{line}: \"{word}\": who is it? a reader, a client?"));
+            }
+        }
         let Some((_, refused)) =
             REFUSED.iter().find(|(name, _)| shown.starts_with(&format!("crates/{name}/src/")))
         else {
             continue;
         };
-        for (position, line) in crate::read(root, &path)?.lines().enumerate() {
+        for (position, line) in text.lines().enumerate() {
             let Some(name) = defined(line) else { continue };
             if refused.split_whitespace().any(|one| one == name) {
                 let line = position + 1;
@@ -46,6 +55,13 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     Ok(faults)
+}
+
+/// The word in a line's comment that leaves the actor without a name.
+fn nameless(line: &str) -> Option<&'static str> {
+    let (_, comment) = line.split_once("//")?;
+    let mut words = comment.split(|letter: char| !letter.is_alphanumeric());
+    words.find_map(|word| NAMELESS.iter().copied().find(|it| it.eq_ignore_ascii_case(word)))
 }
 
 /// The name that a line defines, if it does.

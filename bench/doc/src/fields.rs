@@ -146,7 +146,7 @@ fn index_cost() {
         let shapes = ShapeRegistry::new(SHAPES_BYTES_MAX);
         let none = ShapeRegistry::new(0);
         let view = case.document.view();
-        assert!(!view.is_indexed(), "whoever makes a document makes no index");
+        assert!(!view.is_indexed(), "making a document makes no index");
         FieldIndex::of(view, &shapes);
         let index = FieldIndex::of(view, &shapes).expect("few fields");
         assert!(index.is_shaped());
@@ -171,8 +171,8 @@ fn index_cost() {
     }
 }
 
-/// The first read of a field in a document that nobody has read: its index is made and kept. `None`
-/// if it gets none.
+/// The first read of a field in a document that was not read before: its index is made and kept.
+/// `None` if it gets none.
 fn first_read(case: &Case) -> Option<f64> {
     let indexes = FieldIndexes::new(1 << 20);
     let path = Path::new(&case.path);

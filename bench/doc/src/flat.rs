@@ -19,7 +19,7 @@ const SIZES: [(&str, usize); 6] = [
     ("64 MB", 64 << 20),
     ("1 GB", 1 << 30),
 ];
-/// Rounds where nobody says how many, and updates of each size and kind in each.
+/// Rounds where the arguments give no number, and updates of each size and kind in each.
 const ROUNDS: usize = 400;
 const TURNS: usize = 10;
 /// What is written to a file of its own beside the updates, and synced.

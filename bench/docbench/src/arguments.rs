@@ -30,7 +30,7 @@ Examples:
 What isn't installed is told as \"not run\", with the reason. Each workload runs on each target several
 times, on an empty database, and each answer that counts is checked: a wrong one disqualifies.";
 
-/// Measures document databases by five published workloads, so that nobody can laugh
+/// Measures document databases by five published workloads, with results that bear scrutiny
 #[derive(Parser)]
 #[command(name = "docbench", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]

@@ -268,7 +268,7 @@ fn writes_that_are_not_synced_are_found() {
         let target = target.expect("SQLite starts");
         let found = sync_check::check(&target, &directory.0, counted).expect("nothing fails");
         let verdict = found.verdict(Durability::Synced);
-        // Where the disk counts nothing, nobody is accused.
+        // Where the disk counts nothing, no target is accused.
         let expected = is_synced || !counted;
         assert_eq!(verdict.is_ok(), expected, "synchronous = {synchronous}: {found:?}");
     }

@@ -1,8 +1,8 @@
 //! Loads: how operations arrive, and what is measured of them.
 //!
 //! - **Closed loop** ([`closed_loop`]): each client sends its next operation when the last was
-//!   answered. The original publications do that; its latencies leave out the wait of whoever would
-//!   have come while the database stood still (coordinated omission).
+//!   answered. The original publications do that; its latencies leave out the wait of clients that
+//!   would have come while the database stood still (coordinated omission).
 //! - **Open loop** ([`open_loop`]): operations arrive at a rate, by a Poisson process drawn before
 //!   the run from the seed, whether or not the database keeps up. Connections take the next arrival
 //!   when they are free; its latency counts from the moment when it should have begun.
@@ -31,7 +31,7 @@ pub const SERIES_STEP: Duration = Duration::from_millis(200);
 /// Operations that ended in this process.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Operations that ended in this process, for whoever shows a rate while a load runs.
+/// Operations that ended in this process, for a display of the rate while a load runs.
 pub fn ended() -> u64 {
     ENDED.load(Ordering::Relaxed)
 }
@@ -144,7 +144,7 @@ fn together(span: &Span, parts: Vec<Part>) -> Measured {
         for (all, one) in whole.series.iter_mut().zip(part.series) {
             *all += one;
         }
-        // Whoever was still busy at the end makes the time longer: its operation is counted too.
+        // A client still busy at the end makes the time longer: its operation is counted too.
         let seconds = part.last.saturating_sub(span.warm_up).as_secs_f64();
         whole.seconds = whole.seconds.max(seconds);
     }

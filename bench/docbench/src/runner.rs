@@ -70,7 +70,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let base = plan.directory.join(format!("docbench-{}", std::process::id()));
     std::fs::create_dir_all(&base)?;
     let done = Run::begin(plan, &base).and_then(Run::all);
-    // What could not be removed is told, and harms nobody else's run.
+    // What could not be removed is reported, and harms no other run.
     if let Err(error) = std::fs::remove_dir_all(&base) {
         eprintln!("{} stays: {error}", base.display());
     }

@@ -2,8 +2,8 @@
 //!
 //! One client inserts documents one after the other, each in a durable step. A database that syncs
 //! makes the disk flush at least once a write. Other processes may flush too, so a culprit can be
-//! missed when the disk is busy, but nobody is accused wrongly. A server on another machine can't
-//! be told.
+//! missed when the disk is busy, but no target is accused wrongly. A server on another machine
+//! can't be judged.
 
 use std::path::Path;
 use std::time::Instant;

@@ -83,7 +83,7 @@ pub enum Durability {
     Synced,
     /// It may be lost: the target has nothing better.
     Relaxed,
-    /// Not known: the server is somebody else's.
+    /// Not known: docbench did not start the server.
     Unknown,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The kernel's first version of groups is used where it has the memory controller, else the
 //! second. Either needs the rights to make a group, which is to say root. The group is gone when
-//! its owner lets go; nobody may be in it then.
+//! its owner lets go; no process may be in it then.
 
 use std::fs;
 use std::io;

@@ -93,7 +93,7 @@ fn visit_batch(
     Ok((id != 0).then(|| document! { "getMore": id, "collection": collection }))
 }
 
-/// The caches of whoever reads each chunk once: a document of a gigabyte goes in and out in 64 MB
+/// Caches for commands that read each chunk once: a document of a gigabyte goes in and out in 64 MB
 /// of memory.
 const STREAMING_CACHE_BYTES: u64 = 4 << 20;
 const STREAMING_INDEX_CACHE_BYTES: u64 = 2 << 20;
@@ -120,7 +120,7 @@ impl Embedded {
         Embedded::open_with(directory, FrondOptions::default(), in_use)
     }
 
-    /// As [`Embedded::open`], for whoever passes over a collection once: with a small cache.
+    /// As [`Embedded::open`], for a command that passes over a collection once: with a small cache.
     ///
     /// # Errors
     /// As [`Embedded::open`].

@@ -21,7 +21,7 @@ pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
     if !directory.is_dir() {
         return Err(Failure::failed(format!("there is no data directory {name}{advice}")));
     }
-    // One that can't be looked into is told about by whoever opens it.
+    // One that can't be looked into is reported when it is opened.
     let is_absent = |manifest| matches!(directory.join(manifest).try_exists(), Ok(false));
     match MANIFEST_NAMES.into_iter().all(is_absent) {
         true => Err(Failure::failed(format!("{name} is no data directory of Frond"))),

@@ -36,11 +36,11 @@ pub enum Failure {
     },
     /// Anything else: a whole message.
     Failed(String),
-    /// It was done, and something was found that somebody must hear of: exit code 3.
+    /// It was done, and something was found that the user must hear of: exit code 3.
     Warned(String),
     /// All was told already; only the exit code is left to say it.
     Told,
-    /// Whoever read our output stopped reading (`| head`): no error.
+    /// The reader of our output stopped reading (`| head`): no error.
     ReaderGone,
 }
 

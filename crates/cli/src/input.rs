@@ -52,7 +52,7 @@ impl Text {
 impl Read for Text {
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
         while self.offset == self.now.len() {
-            // Nobody sends any more: the end.
+            // The sender is gone: the end.
             let Ok(next) = self.bits.recv() else { return Ok(0) };
             (self.now, self.offset) = (next, 0);
         }

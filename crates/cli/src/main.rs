@@ -147,7 +147,7 @@ fn read_arguments() -> Result<Cli, Failure> {
 
 /// Ends the process: help was asked for, or the arguments are wrong (exit code 2).
 fn refuse(error: &clap::Error) -> ! {
-    // As clap itself does it: whoever can't be told isn't told.
+    // As clap itself does it: a message that can't be written is dropped.
     let _ = error.print();
     if error.kind() == ErrorKind::InvalidSubcommand
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)

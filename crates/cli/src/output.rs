@@ -36,7 +36,7 @@ pub fn cut(text: &str, columns: usize) -> String {
 }
 
 /// Text that others stored, with control characters escaped: a commit's message must not move the
-/// cursor of whoever reads the log. Line breaks stay.
+/// cursor in the terminal of the log's reader. Line breaks stay.
 pub fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {

@@ -5,7 +5,7 @@
 //!    was there before stays until then, and stays after a failure.
 //! 2. What isn't a plain file, a pipe or `/dev/stdout`, is written as it is.
 //!
-//! Whoever finishes last wins. A process that is killed leaves its partial file.
+//! The writer that finishes last wins. A process that is killed leaves its partial file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -68,7 +68,7 @@ impl WholeFile {
         Ok(())
     }
 
-    /// Remembers why writing failed: whoever asked for it may tell it otherwise.
+    /// Remembers why writing failed: the caller may report it in other words.
     fn noting<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &done {
             self.failure = Some(match error.raw_os_error() {
@@ -80,7 +80,7 @@ impl WholeFile {
     }
 }
 
-/// Makes a file beside `path`, which nobody else writes.
+/// Makes a file beside `path`, which no other writer uses.
 fn create_beside(path: &Path, name: &OsStr) -> io::Result<(File, PathBuf)> {
     for count in 0_u64.. {
         let mut partial = OsString::from(".");

@@ -1,4 +1,4 @@
-//! Standard output, with colours where it is a terminal and nobody asked for none.
+//! Standard output, with colours where it is a terminal and the user didn't turn them off.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};

@@ -47,8 +47,8 @@ impl Frond {
         Ok(documents)
     }
 
-    /// Changes such documents, all or none. They are durable when this returns. Who changes them
-    /// takes care that nobody else does meanwhile.
+    /// Changes such documents, all or none. They are durable when this returns. The caller takes
+    /// care that no other thread changes them meanwhile.
     ///
     /// # Errors
     /// `BadValue` if a name holds a NUL, `BSONObjectTooLarge` for a document above

@@ -18,10 +18,11 @@
 //!
 //! *Lock order*: the database's latch, then the collections' latches, these by rising stripe (a
 //! transaction of several requests, which passes the latches of all that it wrote when it commits,
-//! takes those of databases by rising stripe too). Whoever holds a latch waits for nothing else:
-//! for what somebody has claimed it waits outside, and keeps what it has claimed itself. Gates
-//! guard no data, so a panic while one is held leaves nothing by half. They are the only locks held
-//! across a sync: whoever waits for one would otherwise only find out later that it has lost.
+//! takes those of databases by rising stripe too). A transaction that holds a latch waits for
+//! nothing else: for what another has claimed it waits outside, and keeps what it has claimed
+//! itself. Latches guard no data, so a panic while one is held leaves nothing half done. They are
+//! the only locks held across a sync: a transaction that waits for one would otherwise only find
+//! out later that it has lost.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -89,7 +89,7 @@ impl Error {
         QueryError::new(self.code, self.message.clone())
     }
 
-    /// A write of which nobody knows whether it was kept, until the database is opened again.
+    /// A write that may or may not have been kept: only opening the database again tells.
     pub fn unknown_outcome(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Unknown, Code::ShutdownInProgress, message)
     }

@@ -4,8 +4,8 @@
 //! happened) and content (the document of an insertion or a replacement, which the log has once).
 //! The bytes are docs/format/log.md's "What is told".
 //!
-//! Nothing is told where nobody keeps it, and nothing of `system.` collections and of `admin`,
-//! `config` and `local`.
+//! Nothing is told where the engine doesn't keep it, and nothing of `system.` collections and of
+//! `admin`, `config` and `local`.
 
 pub(crate) mod difference;
 
@@ -16,9 +16,9 @@ use frond_engine::{Engine, Told, ToldContent, ToldEvent, Transaction};
 use crate::error::Error;
 use crate::session::RetryKey;
 
-/// Databases whose changes nobody is told of.
+/// Databases whose changes aren't told.
 const SILENT_DATABASES: &[&str] = &["admin", "config", "local"];
-/// What the names of collections begin with of which nobody is told.
+/// The prefix of the names of collections whose changes aren't told.
 const SILENT_PREFIX: &str = "system.";
 
 /// What happened. Stored: never renumber.

@@ -110,7 +110,7 @@ const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 /// Takes a line for the log.
 type NoticeSink = Arc<dyn Fn(Notice, &str) + Send + Sync>;
 
-/// How an operator should read what nobody asked for.
+/// How an operator should read a line of the log that no request asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// An index build began or ended.
@@ -139,7 +139,7 @@ struct Inner {
     /// The layer of versions: see [`crate::hook`].
     layer: Arc<dyn Any + Send + Sync>,
     spill: Arc<SpillSpace>,
-    /// Who is told of what nobody asked for.
+    /// Takes the lines that no request asked for.
     notices: OnceLock<NoticeSink>,
     stage_memory_bytes_max: usize,
     /// The store's cache, and those of documents.
@@ -219,8 +219,8 @@ impl Frond {
         self.document_bytes_max
     }
 
-    /// Has `sink` told of what an operator may want to read and nobody asked for: a line each. Only
-    /// the first sink is.
+    /// Has `sink` take what an operator may want to read and no request asked for, a line each.
+    /// Only the first sink is used.
     pub fn on_notice(&self, sink: impl Fn(Notice, &str) + Send + Sync + 'static) {
         // A second server on one handle isn't worth an error: the lines go where they went.
         let sink: NoticeSink = Arc::new(sink);

@@ -1,9 +1,9 @@
 //! Large documents in collections: documents above a threshold are trees of pieces in the store
 //! (`frond_doc::pieces`), and a collection's tree holds their heads.
 //!
-//! 1. Whoever writes a document asks [`value_of`] for its value, whoever reads one asks
-//!    [`read_document`] (or `Reader::document`): so equal documents are equal values, and versions
-//!    share what they have in common.
+//! 1. A writer of a document asks [`value_of`] for its value, a reader asks [`read_document`] (or
+//!    `Reader::document`): so equal documents are equal values, and versions share what they have
+//!    in common.
 //! 2. A transaction's chunks are caught by a [`recorder`] and travel in its log record: those that
 //!    the new document refers to and the one before did not. What the old document refers to is in
 //!    the log before, or durable: it was visible when the transaction began. Other chunks that the

@@ -90,7 +90,7 @@ impl DatabaseName {
         if let Some(character) = name.chars().find(|character| FORBIDDEN.contains(character)) {
             return Err(invalid(&format!("{character:?} is not allowed")));
         }
-        // Nobody could write such a name back: what lists it doesn't encode it.
+        // No client could write such a name back: what lists it doesn't encode it.
         if let Some(character) = name.chars().find(|character| "@%".contains(*character)) {
             return Err(invalid(&format!("{character:?} is not allowed, encoded or not")));
         }

@@ -61,7 +61,7 @@ impl Frond {
     /// # Errors
     /// If the disk doesn't answer.
     pub fn close(&self) -> Result<(), Error> {
-        // Whoever closes a full disk's directory wants it closed.
+        // A caller that closes a directory on a full disk wants it closed all the same.
         let _ = self.keep_clock();
         self.engine().checkpoint()?;
         Ok(self.engine().close()?)

@@ -1,10 +1,10 @@
 //! How near the process is to the memory that it may take, and what gives way then.
 //!
 //! Budgets count what they are told; a process takes more: what the allocator keeps for each
-//! thread, stacks, what lies between. So whoever knows the process (a server does) tells how it is,
-//! and each budget and cache has so much less in proportion: caches shrink at once, large writes
-//! and what stages hold wait, go to disk or are refused (146) sooner. A single large write goes on
-//! whatever is told.
+//! thread, stacks, what lies between. So the program that knows the process (a server does) tells
+//! how near it is, and each budget and cache has less in proportion: caches shrink at once, large
+//! writes and what stages hold wait, go to disk or are refused (146) sooner. A single large write
+//! goes on whatever is told.
 
 use crate::frond::Frond;
 use crate::{large, reader};

@@ -76,7 +76,7 @@ impl Frond {
         Database::resolve(self, DatabaseName::parse(name)?, context)
     }
 
-    /// Lets nobody have a moment before now again: what was erased is in them.
+    /// Lets no reader have a moment before now again: such moments hold what was erased.
     #[doc(hidden)]
     pub fn forget_moments(&self) {
         self.engine().forget_past();

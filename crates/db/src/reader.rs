@@ -1,7 +1,7 @@
 //! Working trees and committed ones, in a snapshot or a transaction, read alike.
 //!
-//! Whoever reads a collection holds a [`Reader`] (the moment) and a [`TreeRef`] (the tree), and
-//! need not know whether the tree is a live one of the engine or hangs off a commit.
+//! A caller that reads a collection holds a [`Reader`] (the moment) and a [`TreeRef`] (the tree),
+//! and need not know whether the tree is a live one of the engine or hangs off a commit.
 
 use std::sync::{Arc, LazyLock};
 

@@ -55,7 +55,7 @@ pub enum AccessKind {
     User,
     /// A role.
     Role,
-    /// What the server needs to know beside them, and tells nobody; it belongs to no database.
+    /// What the server needs to know beside them, and tells no client; it belongs to no database.
     Secret,
 }
 

@@ -2,11 +2,10 @@
 //!
 //! 1. A request's transaction runs optimistically. If its commit conflicts, it is run again from
 //!    the start, at a new snapshot, and claims from then on what it writes
-//!    (`frond_engine::LockMode`): whoever else wants to write that waits until it is done, so that
-//!    a hundred updaters of one counter take turns instead of all losing to one.
-//! 2. What somebody else has claimed, another such transaction or one of several requests, it waits
-//!    for, as long as its caller does ([`Interrupt`]), and has its turn in the order in which it
-//!    came.
+//!    (`frond_engine::LockMode`): another transaction that wants to write the same waits until it
+//!    is done, so that a hundred updaters of one counter take turns instead of all losing to one.
+//! 2. For what another transaction has claimed, one like it or one of several requests, it waits as
+//!    long as its caller does ([`Interrupt`]), and takes its turn in the order of arrival.
 //! 3. A conflict over whole trees, or over what it was found by, has no queue: it runs again after
 //!    a short wait that grows.
 //! 4. After [`ATTEMPTS_MAX`] the conflict is the caller's.
@@ -33,8 +32,8 @@ const WAIT_MICROS_MAX: u64 = 2_000;
 /// Asking costs a switch of threads; with hundreds that wait, asking each 10 ms took as much
 /// processor time as what they waited to do.
 const WAIT_STEP: Duration = Duration::from_millis(100);
-/// How long a request waits for what another transaction has claimed, if nobody ends the wait
-/// before.
+/// How long a request waits for what another transaction has claimed, unless its caller ends the
+/// wait before.
 const WAIT_MILLIS_MAX: u64 = 300_000;
 
 /// Waits until a claim's turn has come, for so long at most; tells whether it has.
@@ -156,7 +155,7 @@ impl Frond {
                 Ok(Outcome::Discard(answer)) => Ok(answer),
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
-                    // Nobody is to wait for memory that one has who waits for a key.
+                    // A transaction that waits for a key mustn't hold memory that others wait for.
                     transaction.give_up_writes();
                     if has_its_turn(&mut transaction, interrupt)? {
                         kept = Some(transaction);
@@ -171,8 +170,8 @@ impl Frond {
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
-                    // Whoever was first may have to be synced yet: what is claimed now waits for
-                    // that.
+                    // The transaction that was first may not be synced yet: the next attempt's
+                    // claims wait for that.
                     if attempt > 0 {
                         pause(self.wait(attempt));
                     }

@@ -2,11 +2,11 @@
 //!
 //! A [`Transaction`] is one transaction of the engine that requests share, one after the other,
 //! over any number of collections, databases and branches. A `Database` that came from it reads
-//! what the transaction sees (its snapshot and its own writes) and writes into it; nobody else sees
-//! that before [`Transaction::commit`].
+//! what the transaction sees (its snapshot and its own writes) and writes into it; no other reader
+//! sees that before [`Transaction::commit`].
 //!
 //! 1. A write is a statement on a savepoint of its own: one that fails is undone, the transaction
-//!    goes on. (Who speaks MongoDB's protocol ends it then.)
+//!    goes on. (A server of MongoDB's protocol ends it then.)
 //! 2. What a statement writes is claimed until the transaction ends
 //!    (`frond_engine::LockMode::Interactive`). A write of a document that another transaction has
 //!    claimed waits for its end, no longer than [`Frond::write_wait_millis_max`]; of those that
@@ -15,11 +15,11 @@
 //!    one, if everything that the statements before have read is unchanged there: all answers are
 //!    those of one snapshot. If it isn't, the statement fails with a conflict.
 //! 4. The first write to a collection also asks whether it was created, or got an index, since the
-//!    snapshot, and moves the snapshot as in 3: nothing of that is a conflict with who has read
-//!    nothing there. From then on an index is published only when the transaction has ended
+//!    snapshot, and moves the snapshot as in 3: none of that conflicts with a transaction that has
+//!    read nothing there. From then on an index is published only when the transaction has ended
 //!    ([`OpenWriter`]).
-//! 5. The commit passes the latches of all that was written (see [`crate::contention`]), so that
-//!    whoever removes a database either sees what this transaction added or makes it conflict.
+//! 5. The commit passes the latches of all that was written (see [`crate::contention`]), so that a
+//!    removal of a database either sees what this transaction added or makes it conflict.
 //!
 //! Making a collection, and indexes of one that is empty, takes part; whatever else changes the
 //! catalog is refused. The commands of versions take no part: they are refused where they would
@@ -223,7 +223,7 @@ impl Transaction {
         Err(Error::write_conflict())
     }
 
-    /// Has whoever publishes an index of the collection wait for this transaction; tells whether
+    /// Has the publication of an index of the collection wait for this transaction; tells whether
     /// this is its first write.
     fn enter(&self, scope: Scope) -> bool {
         let open = self.noted().open.take();
@@ -323,8 +323,8 @@ impl Transaction {
     }
 
     fn own(&self) -> RwLockReadGuard<'_, Option<frond_engine::Transaction>> {
-        // A panic in the midst of a statement leaves its savepoint not rolled back: whoever caught
-        // it must abort the transaction. Reading it breaks nothing.
+        // A panic in the midst of a statement leaves its savepoint not rolled back: the caller that
+        // caught it must abort the transaction. Reading it breaks nothing.
         self.inner.own.read().unwrap_or_else(PoisonError::into_inner)
     }
 

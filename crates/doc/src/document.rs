@@ -1,8 +1,8 @@
 //! A document: a view over bytes that were validated when they came in.
 //!
-//! [`Document`] and [`Array`] are views that are copied freely, like `&str`. Whoever makes one from
-//! bytes from outside validates them first ([`DocumentBuf::validated`]); iterating over bytes that
-//! aren't BSON ends early and never panics.
+//! [`Document`] and [`Array`] are views that are copied freely, like `&str`. A caller that makes
+//! one from outside bytes validates them first ([`DocumentBuf::validated`]); iterating over bytes
+//! that aren't BSON ends early and never panics.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`shape`] (the names of documents, interned), `buckets` (where names don't
 //! repeat), [`cache`] (indexes of documents in the store, made on first use). A [`Document`] that
-//! carries an index uses it in [`Document::get`] and wherever a [`Path`] is walked, so that whoever
-//! asks a document for a field asks the index without knowing.
+//! carries an index uses it in [`Document::get`] and wherever a [`Path`] is walked, so that a
+//! caller that asks a document for a field asks the index without knowing it.
 //!
 //! 1. A document whose list of names was seen before has a *shape*: the shape's number and one
 //!    offset a field. A path through documents, however deep, is one probe of the shape's table, or
@@ -37,7 +37,7 @@ pub const INDEXED_BYTES_MIN: usize = 1 << 8;
 #[derive(Clone, Debug)]
 pub struct FieldIndex(Kind);
 
-/// With the shape's number beside the kind, so that whoever knows the ordinal doesn't come to the
+/// With the shape's number beside the kind, so that a path that knows its ordinal doesn't touch the
 /// shape.
 #[derive(Clone, Debug)]
 enum Kind {

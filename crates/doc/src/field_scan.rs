@@ -71,7 +71,7 @@ impl ScannedNames {
     }
 }
 
-/// Where the fields of some names lie in a document: for whoever needs all of them.
+/// Where the fields of some names lie in a document: for a caller that needs all of them.
 pub struct FieldPlaces<'a> {
     names: &'a ScannedNames,
     bytes: &'a [u8],

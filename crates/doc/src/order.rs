@@ -44,7 +44,7 @@ pub fn type_order(kind: ElementType) -> u8 {
 /// What is compared must be there.
 #[cold]
 fn unresolved() -> ! {
-    panic!("a value is compared whose reference nobody resolved")
+    panic!("an unresolved reference is compared")
 }
 
 /// Compares two values as MongoDB sorts them: first by the order of their types (MinKey; undefined;

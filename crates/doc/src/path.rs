@@ -141,7 +141,7 @@ impl Path {
     /// documents, through each element of an array on the way, and, where a part is a number, also
     /// through the array's element at that position. `None` is visited for a branch on which the
     /// path ends early (what `{a: null}` matches). Arrays at the end of the path are visited as
-    /// they are: whoever compares them with elements too expands them. Stops when `visit` says
+    /// they are: a caller that compares their elements too expands them. Stops when `visit` says
     /// `true` and returns whether it did.
     pub fn visit<'a>(
         &self,

@@ -102,7 +102,7 @@ struct Container {
 
 impl LargeDocument {
     /// The document that a tree's value is the head of; `None` if it is none. `format` is that of
-    /// the tree. Nothing is read: whoever reads the document finds out whether its pieces make one.
+    /// the tree. Nothing is read: a reader of the document finds out whether its pieces make one.
     pub fn open(format: TreeFormat, value: &Value) -> Option<LargeDocument> {
         let Content::Chunk { hash, bytes } = value.content else { return None };
         let sequence = Sequence { root: hash, format: piece_format(format) };

@@ -1,8 +1,8 @@
 //! A value that lies in the store, as an element of a document in memory.
 //!
 //! A large document on its way through a pipeline has its long values as references
-//! ([`crate::pieces`], `shallow`): whoever copies an element copies its reference, and nothing of
-//! what it stands for is read. Whoever looks at a value has it opened first.
+//! ([`crate::pieces`], `shallow`): a stage that copies an element copies its reference, and nothing
+//! of what it stands for is read. A stage that looks at a value has it opened first.
 //!
 //! *Invariants*: 1. References never leave the process: validation refuses their type byte, what is
 //! stored or sent has none. 2. Nothing compares, orders or prints them: that would be a wrong

@@ -196,7 +196,7 @@ mod tests {
         check(&around(b"\x02a\0\xff\xff\xff\xffx\0"), Some("string reaches past"));
         check(&around(b"\x05a\0\x01\0\0\0\0x"), None);
         check(&around(b"\x05a\0\x05\0\0\0\x02\x01\0\0\0x"), None);
-        // The inner length of subtype 2 is nobody's but the client's.
+        // The inner length of subtype 2 is the client's business.
         check(&around(b"\x05a\0\x05\0\0\0\x02\x02\0\0\0x"), None);
         check(&around(b"\x05a\0\x01\0\0\0\x02x"), None);
         check(&around(b"\x0ba\0x\0i\0"), None);

@@ -28,7 +28,7 @@ pub struct Changes {
 pub struct ToldRecord {
     /// The transaction's place.
     pub sequence: Sequence,
-    /// What it told, in order; most that nobody follows tell nothing.
+    /// What it told, in order; nothing for most transactions that no client follows.
     pub events: Vec<ToldEvent>,
 }
 

@@ -51,7 +51,7 @@ impl Shared {
         check_state(&state, visible).map_err(|what| damaged(&what))?;
         self.queue().check().map_err(|what| damaged(&what))?;
         {
-            // Nobody publishes meanwhile.
+            // No other thread publishes meanwhile.
             let publisher = self.publisher();
             if self.store.root(ROOT_NAME)? != Some(publisher.root) {
                 return Err(damaged("the root is not the one that was published").into());

@@ -1,11 +1,11 @@
 //! Committing: one order for all transactions, one sync for many.
 //!
 //! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins,
-//!    and nobody writes what another has claimed), take the next Sequence, line up for the log,
-//!    join the group that forms (`group`).
+//!    and no transaction writes what another has claimed), take the next Sequence, line up for the
+//!    log, join the group that forms (`group`).
 //! 2. Without it, all members at once: insert into the memtable.
-//! 3. Whoever finds no leader becomes the leader: takes all that waits, writes it with one write
-//!    and syncs once, with no lock held. What lines up meanwhile is the next group.
+//! 3. A member that finds no leader becomes the leader: it takes all that waits, writes it with one
+//!    write and syncs once, with no lock held. What lines up meanwhile is the next group.
 //! 4. The leader inserts for members that haven't begun to (most have, during the sync; one that
 //!    got no processor must not hold up the others), waits until all are done, makes the group
 //!    visible, in the order of Sequences, and wakes it. It leads some of the groups that formed
@@ -225,7 +225,7 @@ impl Shared {
     ) -> Result<(), EngineError> {
         let Member { insertion, group } = member;
         self.insert(&group, &insertion);
-        // Before the group ends: whoever writes it gives it back alone then.
+        // Before the group ends, so that only its leader is left to free it.
         drop(insertion);
         watch.lap(Stage::Insert);
         if let Some(writer) = writer {
@@ -247,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// Inserts a member's entries, unless somebody has begun to, and arrives for it.
+    /// Inserts a member's entries, unless another thread has begun to, and arrives for it.
     fn insert(&self, group: &Group, insertion: &Insertion) {
         if insertion.begin() {
             let _arrival = Arrival { shared: self, group };
@@ -384,7 +384,7 @@ impl Shared {
             (_, Err(WriteError::Refused { error, .. } | WriteError::Unknown(error))) => {
                 self.fail(&mut queue, &format!("the log could not be synced: {error}"));
             }
-            // Somebody else has closed it: what is told of this must not differ from what the next
+            // Another thread has closed it: what is told of this must not differ from what the next
             // opening finds.
             _ if queue.closed.is_some() => {}
             (Ok(()), Ok(())) => {
@@ -500,7 +500,7 @@ impl Shared {
         }
     }
 
-    /// Refuses all writes from now on: something failed of which nobody knows what it left.
+    /// Refuses all writes from now on: something failed, and what it left is unknown.
     pub fn poison(&self, reason: &str) {
         self.fail(&mut self.queue(), reason);
         self.end(reason);
@@ -557,7 +557,7 @@ struct Member {
     group: Arc<Group>,
 }
 
-/// Whoever holds it owes the group an arrival: the leader waits for it.
+/// The thread that holds it owes the group an arrival: the leader waits for it.
 struct Arrival<'a> {
     shared: &'a Shared,
     group: &'a Group,
@@ -573,7 +573,7 @@ impl Drop for Arrival<'_> {
     }
 }
 
-/// Closes the engine if the thread panics: nobody knows what is on the disk then.
+/// Closes the engine if the thread panics: what is on the disk is unknown then.
 pub(crate) struct PoisonOnPanic<'a>(pub &'a Shared);
 
 impl Drop for PoisonOnPanic<'_> {

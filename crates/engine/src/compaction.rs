@@ -17,11 +17,11 @@
 //! *A merge* makes one run of some neighbours when there are too many to look into: of those for
 //! which the fewest bytes are written for each run less, so that an edit is written again O(log n)
 //! times at most before it is folded. A tree that is read seldom may have more runs, and one that
-//! nobody reads many; when somebody does, they are merged soon.
+//! isn't read, many; once it is read, they are merged soon.
 //!
 //! One worker at a time works on a tree; different trees are worked on in parallel. *What fails*
 //! for a tree is put off, longer each time, and the cursor stays; other work goes on, for other
-//! trees and for this one, and nobody writes slower because of runs that can't be folded.
+//! trees and for this one, and no writer is slowed down because of runs that can't be folded.
 
 mod flush;
 mod fold;
@@ -52,8 +52,8 @@ use crate::state::{Base, State, VersionEdit};
 /// merge four runs takes some tenths of a second, to look into four more some 70 microseconds a
 /// range.
 const SELDOM_PERCENT: usize = 150;
-/// The same for a tree that nobody reads: whoever reads it next looks into so many, for a while.
-/// That is about what trees of 5 million documents with four indexes would have without any merge.
+/// The same for a tree that isn't read: its next reader looks into so many, for a while. That is
+/// about what trees of 5 million documents with four indexes would have without any merge.
 const UNREAD_PERCENT: usize = 600;
 /// Within this time after the first such read the runs begin to be merged.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -159,7 +159,8 @@ impl Shared {
         base.progress.have_begun() || self.scheduler().busy.contains(&tree)
     }
 
-    /// Does the most urgent piece of work that nobody has in hand. Returns whether there was any.
+    /// Does the most urgent piece of work that no thread has in hand. Returns whether there was
+    /// any.
     ///
     /// # Errors
     /// What the piece of work failed with; it is put off before it is tried again.

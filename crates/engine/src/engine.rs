@@ -115,9 +115,9 @@ impl Engine {
         self.shared.lease(time)
     }
 
-    /// What was visible at `moment`: exactly, however often it is asked for. That can be read which
-    /// is leased, and what nothing has replaced since in memory. A moment of the future becomes
-    /// one that nobody writes at any more: clocks must have come to it.
+    /// What was visible at `moment`: exactly, however often it is asked for. A moment can be read
+    /// if it is leased, or if nothing has replaced it in memory since. A moment of the future
+    /// becomes one that no transaction writes at any more: clocks must have come to it.
     ///
     /// # Errors
     /// [`EngineError::SnapshotTooOld`] if it can't be read any more; as [`Engine::await_visible`].
@@ -134,7 +134,7 @@ impl Engine {
         self.shared.await_past(moment)
     }
 
-    /// Lets nobody read a moment before now again, leased or not. Snapshots that are held stay.
+    /// Lets no caller read a moment before now again, leased or not. Snapshots that are held stay.
     pub fn forget_past(&self) {
         self.shared.current.forget_past();
     }
@@ -234,9 +234,9 @@ impl Engine {
         self.shared.space.room()
     }
 
-    /// Has a file hold a part of the reserve, so that others who fill the disk leave it, if there
-    /// is room: for whoever serves for long. Costs little when it is held; to be called from time
-    /// to time.
+    /// Has a file hold a part of the reserve, if there is room, so that other programs that fill
+    /// the disk leave it: for servers that run for long. Costs little when it is held already; to
+    /// be called from time to time.
     pub fn hold_reserve(&self) {
         self.shared.space.hold();
     }
@@ -352,8 +352,8 @@ impl Engine {
         self.shared.horizon.wait(after, at_most)
     }
 
-    /// Removes what is kept of the log for those who follow it, after all that a restart needs of
-    /// it has been written elsewhere: nobody reads again what was told before now.
+    /// Removes what is kept of the log for its followers, after all that a restart needs of it has
+    /// been written elsewhere: no follower reads again what was told before now.
     ///
     /// # Errors
     /// As [`Engine::flush`]; [`EngineError::Store`] if a file can't be removed.
@@ -462,6 +462,6 @@ pub struct EngineCounters {
     pub leased_states: u64,
     /// Bytes that were read again in the background to find damage.
     pub scrubbed_bytes: u64,
-    /// Chunks, and places in packs of which nobody knows what lay there, that are damaged now.
+    /// Chunks that are damaged now, and damaged places in packs whose former content is unknown.
     pub damages: u64,
 }

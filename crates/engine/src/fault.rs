@@ -1,9 +1,9 @@
 //! The failure that closed the engine for writing: a write or sync of log or packs after which
-//! nobody knows what is on the disk, or a panic in the midst of one.
+//! what is on the disk is unknown, or a panic in the midst of one.
 //!
 //! 1. The first one is kept; nothing leads back but opening the directory again. Reads go on.
-//! 2. It is told once, to whoever wanted that, with no lock held. It is kept before any member of
-//!    the group that failed is told, so who learns of the outcome of its transaction finds the
+//! 2. It is told once, to the sink, with no lock held. It is kept before any member of the group
+//!    that failed is told, so a caller that learns of the outcome of its transaction finds the
 //!    fault there.
 //! 3. That the engine was closed by its owner is no fault.
 

@@ -1,4 +1,5 @@
-//! Fingerprints of keys: 64 bits, with a random seed, so that nobody can choose keys that meet.
+//! Fingerprints of keys: 64 bits, with a random seed, so that no client can choose keys that
+//! collide.
 
 use std::hash::Hasher;
 

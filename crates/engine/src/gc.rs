@@ -1,5 +1,5 @@
-//! What gives back and what looks after the store: collecting chunks that nobody names, rereading
-//! what lies there, and ending snapshots that keep too much.
+//! What gives space back and looks after the store: collecting chunks that nothing refers to,
+//! rereading what lies there, and ending snapshots that keep too much.
 
 pub(crate) mod expiry;
 pub mod reclaim;

@@ -1,4 +1,4 @@
-//! The States that somebody may still read, and the moments that each of them shows.
+//! The States that a reader may still use, and the moments that each of them shows.
 //!
 //! A State comes when some Sequence is the visible one and is replaced at a later one. What was
 //! visible at any moment from the first to the second is what the State shows at that Sequence: in
@@ -26,7 +26,7 @@ use crate::state::State;
 /// States that are leased at one time.
 const LEASES_MAX: usize = 1_000;
 
-/// The States that somebody may still read.
+/// The States that a reader may still use.
 pub(crate) struct HeldStates {
     /// The latest last.
     states: Vec<Held>,
@@ -34,7 +34,7 @@ pub(crate) struct HeldStates {
     shown_from: Sequence,
 }
 
-/// A State that somebody may still read.
+/// A State that a reader may still use.
 struct Held {
     state: Weak<State>,
     /// What was visible when it came.

@@ -3,7 +3,7 @@
 //! It moves after each sync, under the queue's lock, and names the place in the log too: up to it a
 //! follower finds every record whole, or the log is damaged.
 //!
-//! *Waking*: nobody is woken, and no system call made, where nobody waits.
+//! *Waking*: where no follower waits, none is woken, and no system call is made.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ impl Horizon {
         }
     }
 
-    /// Lets nobody wait any more.
+    /// Ends all waits; no follower waits any more.
     pub fn close(&self) {
         self.state().is_closed = true;
         self.moved.notify_all();

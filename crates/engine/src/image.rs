@@ -96,8 +96,9 @@ impl Image {
     /// it has.
     ///
     /// # Errors
-    /// [`StoreError::RootChanged`] if the store is somebody's already; [`StoreError::Damaged`] if
-    /// the chunk is no engine's state; [`StoreError::Missing`] if it isn't there.
+    /// [`StoreError::RootChanged`] if the store belongs to a data directory already;
+    /// [`StoreError::Damaged`] if the chunk is no engine's state; [`StoreError::Missing`] if it
+    /// isn't there.
     pub fn install(store: &dyn ChunkStore, root: ChunkHash) -> Result<(), StoreError> {
         EngineState::decode(&store.get(root)?)?;
         store.sync()?;

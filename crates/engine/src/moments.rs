@@ -4,9 +4,9 @@
 //!    Sequence alone, and shows the same ([`crate::held_states`] says how).
 //! 2. Any moment that some State shows can be read, leased or not: so all since the last flush or
 //!    fold, and those of which snapshots or leases keep the State.
-//! 3. A moment that nothing has reached yet is *settled* first: its Sequence, and all below it, are
-//!    given to nobody any more. What has its place before it becomes visible, and then it shows
-//!    what it will always show.
+//! 3. A moment that nothing has reached yet is *settled* first: no transaction is given its
+//!    Sequence, or one below it, any more. Then everything with a place before it becomes visible,
+//!    and it shows what it will always show.
 //! 4. Moments are known to this process. Of those before its opening only the last can be read.
 //!    What was shown of a relaxed transaction that a crash took is gone; its Sequence lies within
 //!    those that the opening skipped, and none of these is ever read.

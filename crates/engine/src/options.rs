@@ -23,7 +23,7 @@ pub struct EngineOptions {
     /// rewrites most of a tree whose keys come in no order.
     pub overlay_percent_max: u64,
     /// With more runs than this, some of those of a tree that is read much are merged; one that is
-    /// read seldom may have half as many more, one that nobody reads six times as many.
+    /// read seldom may have half as many more, one that isn't read, six times as many.
     pub run_count_max: usize,
     /// Most bytes a second that background collections read and write; `None`: there are none.
     pub reclaim_bytes_a_second: Option<u64>,
@@ -45,7 +45,7 @@ pub struct EngineOptions {
     /// in the log; one that takes more is written alone.
     pub writes_bytes_max: u64,
     /// How many threads fold and merge in the background, beside the one that flushes. Without any,
-    /// whoever commits flushes and folds first where that is due: for tests that must repeat.
+    /// a committer flushes and folds first where that is due: for tests that must repeat.
     pub fold_threads: usize,
     /// How long what transactions tell of their changes can be read from the log, if at all.
     pub changes: ChangeRetention,

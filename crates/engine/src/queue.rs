@@ -150,7 +150,7 @@ impl Queue {
         Ok(())
     }
 
-    /// As `check_open`, for what has its place in the log: nobody knows what became of it.
+    /// As `check_open`, for what has its place in the log: what became of it is unknown.
     ///
     /// # Errors
     /// [`EngineError::Unknown`] if the engine is closed.

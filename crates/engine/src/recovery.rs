@@ -167,7 +167,7 @@ impl<'a> Replayed<'a> {
             return Ok(None);
         };
         if self.sequence <= base.folded_to {
-            return Ok(None); // Nobody asks the memtable for it any more.
+            return Ok(None); // No reader asks the memtable for it any more.
         }
         let state = &self.parts.state;
         let written = state.find_recent((tree, base), key, before);
@@ -194,7 +194,7 @@ impl Replay for Replayed<'_> {
             Ok((new_chunks.map_err(|error| DecodeError::Before(error.into()))?, decoded))
         });
         let (new_chunks, Decoded { record, for_memtable }) = match decoded {
-            // What it changed can't be read: only whoever saves what is left goes on without it.
+            // What it changed can't be read: only a salvage of what is left goes on without it.
             Err(DecodeError::Before(error)) if self.store.pass_over(lost(sequence, &error)) => {
                 return Ok(());
             }

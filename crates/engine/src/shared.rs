@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     pub skipped: (Sequence, Sequence),
     /// Where transactions line up; see `commit`.
     pub queue: Mutex<Queue>,
-    /// Something in the queue was written, refused or closed, and somebody who is no member of a
+    /// Something in the queue was written, refused or closed, and a thread that isn't waiting in a
     /// group waits for that.
     pub queue_changed: Condvar,
     /// What fingerprints of keys are computed with; see `conflicts`.
@@ -193,7 +193,7 @@ impl Shared {
         self.current.change(change);
     }
 
-    /// Every State that somebody may still read, the current one last.
+    /// Every State that a reader may still use, the current one last.
     pub fn held_states(&self) -> Vec<Arc<State>> {
         self.current.held_states()
     }
@@ -228,7 +228,7 @@ impl Shared {
         fingerprint::fingerprint(self.conflict_seed, tree, key)
     }
 
-    /// Changes the signals and wakes whoever waits for one.
+    /// Changes the signals and wakes the threads that wait for one.
     pub fn signal(&self, change: impl FnOnce(&mut Signals)) {
         change(&mut self.signals());
         self.signalled.notify_all();

@@ -104,7 +104,7 @@ pub(crate) struct Space {
     /// What the file holds. Changed with `changing` held.
     held: AtomicU64,
     changing: Mutex<()>,
-    /// Held by whoever flushes so that growth may go on.
+    /// Held by the thread that flushes so that growth may go on.
     pub flushing: Mutex<()>,
 }
 

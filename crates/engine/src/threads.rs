@@ -28,7 +28,7 @@ const FLUSH_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The end of the log is marked when nothing was written for so long, or twice that.
 const MARK_AFTER: Duration = Duration::from_secs(1);
 
-/// How often the flushing thread looks for flushed memtables that nobody reads any more.
+/// How often the flushing thread looks for flushed memtables that no other thread holds any more.
 const FREE_EVERY: Duration = Duration::from_millis(20);
 
 /// The running threads; dropping it stops them.
@@ -95,7 +95,7 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // Whoever wants to know whether this worked calls `close` before.
+        // A caller that wants to know whether this worked calls `close` before.
         let _ = self.close();
     }
 }
@@ -106,7 +106,7 @@ impl Shared {
         work()
     }
 
-    /// Marks the end of the log as durable, if it is and nobody writes to it.
+    /// Marks the end of the log as durable, if it is and no leader writes to it.
     fn mark_log(&self) {
         let mut queue = self.queue();
         if queue.closed.is_none()
@@ -140,7 +140,7 @@ fn flush_until_stopped(shared: &Shared) {
             Err(error) => {
                 shared.note_failure("flush", &error);
                 if error.is_full() {
-                    // Whoever follows the log is told that it is gone.
+                    // A follower of the log is told that it is gone.
                     let _ = shared.trim_log_to(0);
                 }
                 shared.signal(|signals| {

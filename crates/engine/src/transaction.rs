@@ -53,10 +53,10 @@ pub enum Durability {
 ///
 /// *Others in the way*: a write of a key that another transaction has claimed ([`LockMode`]) fails
 /// with [`EngineError::Conflict`], and this one stands in the key's queue
-/// ([`Transaction::blocked`]). Whoever has waited undoes the statement
+/// ([`Transaction::blocked`]). A caller that has waited undoes the statement
 /// ([`Transaction::undo_statement`]), moves the snapshot if need be and if that is possible
-/// ([`Transaction::refresh_snapshot`]), and runs the statement again. If nobody was told anything
-/// yet, all of it can run again ([`Transaction::restart`]).
+/// ([`Transaction::refresh_snapshot`]), and runs the statement again. If the client was told
+/// nothing yet, all of the transaction can run again ([`Transaction::restart`]).
 pub struct Transaction {
     shared: Arc<Shared>,
     open: OpenTransaction,
@@ -129,7 +129,7 @@ impl Transaction {
     }
 
     fn note_read(&self) {
-        // Whoever commits has the transaction for itself, and so sees what all threads noted.
+        // `commit` has the transaction to itself, and so sees what all threads noted.
         self.has_read.store(true, Ordering::Relaxed);
     }
 
@@ -296,7 +296,7 @@ impl Transaction {
     /// # Errors
     /// [`EngineError::Store`] and [`EngineError::Tree`] if a chunk can't be read or is damaged.
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
-        // Whoever has a value that isn't its own has read already: the bytes follow from it.
+        // A transaction with a value that it didn't write has read already: the bytes follow.
         let store = &**self.open.snapshot.store();
         Ok(value.read(&StoreWithOwn { own: &self.own, store })?)
     }
@@ -368,7 +368,7 @@ impl Transaction {
         if key.len() > KEY_BYTES_MAX {
             return Err(TreeError::KeyTooLong { bytes: key.len(), max: KEY_BYTES_MAX }.into());
         }
-        // Nobody else knows a tree that has its base from here.
+        // No other transaction knows a tree that has its base from here.
         if self.own.base(tree).is_none() {
             let since = self.since();
             self.held_locks.lock(&self.shared, tree, key, since)?;
@@ -396,8 +396,8 @@ impl Transaction {
         difference.map(Some)
     }
 
-    /// From when on no other may have written what this one writes; `None`: whoever has read
-    /// nothing loses nothing.
+    /// Since when no other transaction may have written what this one writes; `None`: one that has
+    /// read nothing loses no update.
     fn since(&self) -> Option<Sequence> {
         self.has_read.load(Ordering::Relaxed).then(|| self.open.snapshot.sequence())
     }
@@ -536,8 +536,8 @@ impl Transaction {
         }
     }
 
-    /// Undoes what a statement wrote, and forgets what it read or asked to be unchanged: nobody was
-    /// told anything of it. What it claimed stays claimed, as does its place in a queue.
+    /// Undoes what a statement wrote, and forgets what it read or asked to be unchanged: the client
+    /// was told nothing of it. The transaction keeps what it claimed, and its place in a queue.
     pub fn undo_statement(&mut self, statement: Statement) {
         self.own.rollback_to(statement.savepoint.0);
         self.own.forget_validated_since(statement.validated);
@@ -612,8 +612,8 @@ impl Transaction {
             TreeState::Written(window) => after.is_key_written(tree, key, window),
             TreeState::Unknown => true,
         };
-        // What it wrote itself is claimed, so nobody else wrote that; but trees may have been
-        // replaced.
+        // What it wrote itself is claimed, so no other transaction wrote that; but trees may have
+        // been replaced.
         Ok(!self.own.written_trees().any(is_other)
             && !self.own.based_trees().chain(self.own.validated_trees()).any(is_touched)
             && !self.own.validated().any(is_changed)
@@ -654,7 +654,7 @@ impl Transaction {
         if self.own.is_empty() {
             let seen = self.open.snapshot.sequence();
             if durability == Durability::Synced {
-                // Whoever found nothing to change relies on what was there.
+                // A transaction that found nothing to change relies on what was there.
                 self.shared.make_durable(seen)?;
             }
             return Ok(seen);
@@ -672,9 +672,10 @@ impl Transaction {
         self.shared.commit(beginning, own, durability)
     }
 
-    /// Has in packs, and durable, what the transaction refers to and didn't bring: the log must not
-    /// name what a power cut may take. If others brought it, what it comes from may be replaced
-    /// before this commits, and nobody else has it then.
+    /// Makes sure that what the transaction refers to and didn't bring is in packs, and durable:
+    /// the log must not name what a power cut may take. If another transaction brought it, the
+    /// value that it comes from may be replaced before this one commits, and then nothing else
+    /// holds it.
     fn make_foreign_durable(&self) -> Result<(), EngineError> {
         let foreign = self.own.foreign();
         if foreign.is_empty() {

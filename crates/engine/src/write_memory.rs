@@ -6,14 +6,15 @@
 //! ([`FREE_BYTES`]) take none.
 //!
 //! 1. A [`WriteReservation`] grows with what its transaction has to write. Where it can't grow, it
-//!    waits for the *turn*: who has that needs no more room. So one large transaction can always be
-//!    brought to its end, then the next.
-//! 2. Whoever has some waits for nobody else's locks: a transaction that meets one gives its room
-//!    back first ([`crate::Transaction::blocked`]). Those of several requests take none, since they
-//!    last as long as their clients like.
+//!    waits for the *turn*: the transaction that has it needs no more room. So one large
+//!    transaction can always be brought to its end, then the next.
+//! 2. A transaction that has room waits for no other transaction's locks: if it meets one, it gives
+//!    its room back first ([`crate::Transaction::blocked`]). Transactions of several requests take
+//!    none, since they last as long as their clients like.
 //!
-//! *Invariant*: who waits for a first share holds nothing, who waits for the turn holds none of it,
-//! and who has the turn waits for nothing here. So nobody waits in a circle.
+//! *Invariant*: a transaction that waits for a first share holds nothing, one that waits for the
+//! turn doesn't have it, and the one that has it waits for nothing here. So no transactions wait in
+//! a circle.
 
 use frond_store::memory_queue::{MemoryQueue, MemoryShare};
 
@@ -119,10 +120,10 @@ mod tests {
                         std::thread::yield_now();
                         assert_eq!(memory.grow(&mut reservation, FREE_BYTES, never), Ok(()));
                     }
-                    *done.lock().expect("nobody panics") += 1;
+                    *done.lock().expect("no thread panics") += 1;
                 });
             }
         });
-        assert_eq!((done.into_inner().expect("nobody panics"), memory.bytes().1), (8, 0));
+        assert_eq!((done.into_inner().expect("no thread panics"), memory.bytes().1), (8, 0));
     }
 }

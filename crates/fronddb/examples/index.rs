@@ -38,7 +38,7 @@ pub fn main() -> fronddb::Result<()> {
     // The version before has the indexes that it had.
     assert_eq!(shop.checkout("main~0")?.collection::<Document>("items").list_indexes()?.len(), 1);
 
-    // Sessions that nobody used for an hour.
+    // Sessions that were not used for an hour.
     let sessions = shop.collection::<Document>("sessions");
     let hour =
         IndexOptions { expire_after: Some(Duration::from_secs(3600)), ..IndexOptions::default() };

@@ -21,7 +21,7 @@ pub fn main() -> fronddb::Result<()> {
     let town = fronddb::open(&data)?.database("town")?;
     let people = town.collection::<Person>("people");
 
-    // Whoever has no `_id` gets one.
+    // A document without an `_id` gets one.
     let id = people.insert_one(person("Ada"))?;
     let ada = people.get(&id)?.expect("she was just inserted");
     assert_eq!(ada.id, id.as_object_id());

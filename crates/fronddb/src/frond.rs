@@ -35,7 +35,7 @@ pub struct Options {
     /// One budget for caches, recent writes and queries together. `None`: as much as a server with
     /// defaults uses, somewhat more than 1 GB under load.
     pub memory_bytes: Option<u64>,
-    /// Who makes commits and merges that name nobody else; empty is `frond`.
+    /// The author of commits and merges that name none; empty is `frond`.
     pub author: String,
     /// Whether a write returns when it is on the disk (the default), or at once.
     pub durability: Durability,
@@ -60,7 +60,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Who is named, or whoever makes commits mostly.
+    /// The author that is named, or else the one of the options.
     pub fn author(&self, named: &Option<String>) -> String {
         named.clone().unwrap_or_else(|| self.author.clone())
     }

@@ -12,8 +12,8 @@ use crate::{Database, Frond, Result};
 /// won, so this is minutes, and more than any number of threads needs whose transactions end.
 const ATTEMPTS_MAX: u32 = 1_000;
 
-/// A transaction that runs: what is read through it is of one moment, and what is written is seen
-/// by nobody else before it ends.
+/// A transaction that runs: what is read through it is of one moment, and no other reader sees what
+/// is written before it ends.
 pub struct Transaction {
     inner: frond_db::Transaction,
     settings: Arc<Settings>,

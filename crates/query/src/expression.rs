@@ -9,8 +9,8 @@
 //! `trigonometry`, `bits`, `variable`.
 //!
 //! *Surprises*: "missing" is a value of its own, less than null and unequal to it; most operators
-//! answer null where an argument is null or missing, but not all; variables that nobody binds are
-//! noticed when the expression runs, because a command's `let` is known only then.
+//! answer null where an argument is null or missing, but not all; unbound variables are noticed
+//! when the expression runs, because a command's `let` is known only then.
 
 mod arithmetic;
 mod array;

@@ -268,7 +268,7 @@ impl Filter {
         self.asks_names_only.then(|| self.names.iter())
     }
 
-    /// What the documents that are found are ordered by where nobody asks for another order.
+    /// What found documents are ordered by where the request asks for no other order.
     pub fn distance(&self) -> Option<Distance> {
         self.near().map(|(path, near)| Distance::new(near.clone(), path))
     }

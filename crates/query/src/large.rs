@@ -1,9 +1,9 @@
 //! Large documents on their way through filters, expressions and stages: a document whose long
-//! values are references ([`frond_doc::Reference`]) until somebody looks at them.
+//! values are references ([`frond_doc::Reference`]) until a reader looks at them.
 //!
-//! 1. Whoever reads documents from a store gives a request's [`Variables`](crate::expression)
-//!    somebody who reads what references stand for ([`Pieces`]): it goes wherever they go.
-//! 2. An expression's operators are given whole values. Those that but copy values, or look at one
+//! 1. A caller that reads documents from a store gives a request's [`Variables`](crate::expression)
+//!    a reader of what references stand for ([`Pieces`]): it goes wherever they go.
+//! 2. An expression's operators are given whole values. Those that only copy values, or look at one
 //!    level of them (`$setField`, `$mergeObjects`, `$size`), are given them as they lie.
 //! 3. Whatever else looks at a document says at which paths ([`Asked`]); these are opened before.
 //!    A stage that doesn't say gets whole documents.
@@ -23,7 +23,7 @@ use crate::error::QueryError;
 
 /// Reads what references stand for.
 pub trait Pieces: Send + Sync {
-    /// Whether the request has met any: until then nobody looks for them.
+    /// Whether the request has met any: until then no stage looks for them.
     fn has_met(&self) -> bool;
 
     /// Notes that it has.
@@ -46,7 +46,7 @@ pub trait Pieces: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Large(Option<Arc<dyn Pieces>>);
 
-/// How much of a value somebody looks at.
+/// How much of a value a reader looks at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Depth {
     /// At nothing but what is asked of its parts.
@@ -58,8 +58,8 @@ pub enum Depth {
     Whole,
 }
 
-/// At which values of a document somebody looks: a tree by the names of paths. Through arrays it
-/// holds of each element, and by positions.
+/// Which values of a document a reader looks at: a tree by the names of paths. In an array it holds
+/// for each element, and by position.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     depth: Depth,
@@ -159,8 +159,8 @@ impl Large {
     }
 
     fn pieces(&self) -> Result<&dyn Pieces, QueryError> {
-        // Nobody makes references who can't read them.
-        Ok(&**self.0.as_ref().expect("who meets a reference can read it"))
+        // A request that can't read references is given none.
+        Ok(&**self.0.as_ref().expect("a request that meets a reference can read it"))
     }
 
     /// One level of what a reference stands for.

@@ -219,7 +219,7 @@ fn too_much(exceeded: Exceeded) -> QueryError {
 
 /// Bytes that are charged until this is dropped.
 pub(crate) struct Charge {
-    /// `None`: nobody counts.
+    /// `None`: it isn't counted.
     account: Option<Arc<Account>>,
     charged: usize,
     /// Up to here nothing need be asked.
@@ -233,7 +233,7 @@ impl fmt::Debug for Charge {
 }
 
 impl Charge {
-    /// A charge that nobody counts: of what a stage's own reservation has.
+    /// A charge that isn't counted: for what a stage's own reservation has.
     pub(crate) fn uncounted() -> Charge {
         Charge { account: None, charged: 0, covered: usize::MAX }
     }

@@ -1,7 +1,7 @@
 //! What a search knows of a document besides its fields: its score, its distance, and so on.
 //!
 //! Documents carry it with them through stages, sorts and spills as fields of names that no user
-//! gives (they begin with [`MARK`]): whoever finds documents appends what is asked for
+//! gives (they begin with [`MARK`]): the search that finds documents appends what is asked for
 //! ([`append`]), `{$meta: ...}` reads it ([`of`]), stages that make new documents hand it on
 //! ([`carry`]), and before documents go out it is taken off ([`strip`]). What isn't asked for is
 //! never there, so that searches without metadata cost nothing.
@@ -132,7 +132,7 @@ impl Metadata {
         self.0 & kind.bit() != 0
     }
 
-    /// Those that whoever finds documents leaves in them; stages leave the others.
+    /// Those that a search leaves in the documents it finds; stages leave the others.
     pub fn of_search(self) -> Metadata {
         Metadata(self.0 & !(MetadataKind::RandVal.bit() | MetadataKind::SortKey.bit()))
     }

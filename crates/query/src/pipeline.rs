@@ -257,7 +257,7 @@ impl Pipeline {
         context.variables.large().open_document(&of_id(), made)
     }
 
-    /// Refuses variables that nobody binds.
+    /// Refuses unbound variables.
     pub(crate) fn check_bound(&self, variables: &Variables) -> Result<(), QueryError> {
         match self.free.iter().find(|name| !variables.contains(name)) {
             Some(name) => Err(undefined(name)),
@@ -394,8 +394,7 @@ impl Pipeline {
     /// its first error.
     ///
     /// # Errors
-    /// A variable that nobody binds, and what `$out` fails with; other errors come with the
-    /// documents.
+    /// An unbound variable, and what `$out` fails with; other errors come with the documents.
     pub fn run<'a>(
         self,
         input: Documents<'a>,

@@ -145,7 +145,7 @@ impl Update {
     /// statement's `constants`. Operators get the collation that comes with the variables.
     ///
     /// # Errors
-    /// Variables that nobody binds; constants for an update that is no pipeline (51198);
+    /// Unbound variables; constants for an update that is no pipeline (51198);
     /// `ExceededMemoryLimit`.
     pub fn bind(
         &mut self,
@@ -264,7 +264,7 @@ impl Update {
     }
 
     /// Returns the document that an upsert inserts: the equalities of `filter`, then this update
-    /// (with `$setOnInsert`), `_id` first and made by `new_id` where nobody gave one.
+    /// (with `$setOnInsert`), `_id` first and made by `new_id` where neither gives one.
     ///
     /// # Errors
     /// As [`Update::apply`], and if the filter's equalities contradict each other.

@@ -35,7 +35,7 @@ fn failed(name: &str, error: &StoreError) -> Error {
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
             format!(
                 "{name}: the store refuses access: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY \
-                     must be those of somebody who may ({error})"
+                     must be those of a user who has access ({error})"
             )
         }
         _ => format!("{name}: {error}"),
@@ -70,7 +70,7 @@ impl Bucket {
         choose_cryptography();
         let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
         let endpoint = endpoint.into_iter().find_map(|name| std::env::var(name).ok());
-        // Somebody who names an endpoint without TLS wants none.
+        // An operator who names an endpoint without TLS wants none.
         let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
         let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
         if is_plain {
@@ -177,7 +177,7 @@ impl PlainStorage for Bucket {
     }
 
     fn create(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
-        // Nobody else uses the name, so that it may be put twice if an answer is lost.
+        // No other writer uses the name, so it may be put twice if an answer is lost.
         match block_on(self.put(name, PutMode::Overwrite, bytes))? {
             Some(_) => Ok(()),
             None => Err(Error::unavailable(format!("{name}: the store didn't take it"))),

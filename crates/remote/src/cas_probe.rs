@@ -3,7 +3,7 @@
 //!
 //! In each round all of them want to replace what the one before left, or to make what isn't there,
 //! at the same moment. One must win, no other, and what lies there afterwards must be what the
-//! winner put. A store where two win loses somebody's push one day, so it is refused.
+//! winner put. A store where two win loses a client's push one day, so it is refused.
 
 use std::sync::Barrier;
 
@@ -29,7 +29,7 @@ pub struct CasReport {
     pub rounds: u64,
     /// Rounds in which more than one was told that it won.
     pub two_won: u64,
-    /// Rounds that nobody won: harmless, but slow.
+    /// Rounds that no writer won: harmless, but slow.
     pub nobody_won: u64,
     /// Rounds after which something else lay there than the winner put.
     pub lost: u64,

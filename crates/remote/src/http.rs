@@ -6,8 +6,8 @@
 //!
 //! *Leases*: the first request of a transfer is answered with a lease, which all others name. As
 //! long as it lasts, no collection takes away what was there when it began, or what was put or
-//! found since. It ends when nobody has used it for [`protocol::LEASE_SECONDS`]; then the client is
-//! told so, and takes another.
+//! found since. It ends when its client has not used it for [`protocol::LEASE_SECONDS`]; then the
+//! client is told so, and takes another.
 //!
 //! *Bounds*: requests are limited in length before they are read, in how slowly they come and how
 //! much they hold (`intake`), and in number: those that carry chunks wait, once they are there, for

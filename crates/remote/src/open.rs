@@ -14,7 +14,7 @@ use crate::remote_url::RemoteUrl;
 /// Opens the repository that `url` names; `database` is its name where that says none.
 ///
 /// # Errors
-/// `BadValue` if the place is none; `Unavailable` if nobody answers there.
+/// `BadValue` if the place is none; `Unavailable` if no server answers there.
 pub fn open(url: &str, database: &str, options: &HttpOptions) -> Result<Box<dyn Remote>, Error> {
     match RemoteUrl::parse(url)? {
         RemoteUrl::Directory(directory) => remote::open(&directory, database),

@@ -1,11 +1,11 @@
 //! The memory of one answer while it is made.
 //!
-//! 1. The first [`FREE_BYTES`] are everybody's.
-//! 2. What is more comes from the budget of answers, a step at a time. If there is none, a batch
-//!    that has something ends there: the client asks for more, and the server waits for nobody.
-//! 3. Who can't do with less waits: for its first document, or for a whole batch that has to be
-//!    single. It waits once and holds nothing meanwhile, so that those who hold some can always go
-//!    on.
+//! 1. The first [`FREE_BYTES`] are free for every answer.
+//! 2. What is more comes from the budget of answers, a step at a time. If there is none left, a
+//!    batch that isn't empty ends there: the client asks for more, and the server doesn't wait.
+//! 3. An answer that can't do with less waits: for its first document, or for a whole batch that
+//!    has to be single. It waits once and holds nothing meanwhile, so that answers that hold memory
+//!    can always go on.
 
 use std::cell::RefCell;
 
@@ -56,7 +56,7 @@ impl AnswerMemory<'_> {
         if self.fits(bytes) {
             return Ok(());
         }
-        // Not while it is waited for: whoever waits holds nothing.
+        // Given back before the wait: an answer that waits holds nothing.
         drop(self.share.take());
         let share = self.answers.take(bytes, || self.operation.check())?;
         *self.share.borrow_mut() = Some(share);

@@ -102,8 +102,8 @@ pub enum At<'a> {
     All,
 }
 
-/// Checks that a client may run a command. Returns what the client may do; `None` where nobody
-/// asks.
+/// Checks that a client may run a command. Returns what the client may do; `None` where the server
+/// doesn't check that.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -142,7 +142,7 @@ pub fn granted(asked: &Asked<'_>, needs: Needs) -> Result<Granted, Error> {
     Ok(granted.into_inner())
 }
 
-/// Whether a client may make the first user though nobody can have logged in: on this machine, in
+/// Whether a client may make the first user, though it can't have logged in: on this machine, in
 /// `admin`.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Frond is a replica set of one member: what a write concern asks of others is either trivially
 //! true (`majority`) or answered as such a member answers it (the write is done, and the answer
-//! tells that there is nobody else). Which command takes which concern, and what a read concern
+//! tells that there is no other member). Which command takes which concern, and what a read concern
 //! promises, is told in [`crate::concerns`].
 
 mod part;
@@ -20,13 +20,14 @@ use crate::fields::Fields;
 use crate::stable_api::ApiParameters;
 use crate::tables;
 
-/// The SHA-256 of a user's full name, `user@database`; of no bytes for nobody.
+/// The SHA-256 of a user's full name, `user@database`; of no bytes for a client that hasn't logged
+/// in.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct UserDigest(pub [u8; 32]);
 
 impl UserDigest {
     /// That of clients who haven't logged in.
-    pub const NOBODY: UserDigest = UserDigest([
+    pub const ANONYMOUS: UserDigest = UserDigest([
         0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9,
         0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52,
         0xb8, 0x55,
@@ -40,7 +41,7 @@ impl UserDigest {
 }
 
 /// Names a session: the sixteen bytes of the UUID that the client made, and whose client it was. So
-/// nobody reaches another user's session, whatever its id.
+/// no client reaches another user's session, whatever its id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionId {
     /// What the client made.
@@ -51,14 +52,14 @@ pub struct SessionId {
 
 impl SessionId {
     /// A session of a client that hasn't logged in.
-    pub const fn of_nobody(id: [u8; 16]) -> SessionId {
-        SessionId { id, user: UserDigest::NOBODY }
+    pub const fn anonymous(id: [u8; 16]) -> SessionId {
+        SessionId { id, user: UserDigest::ANONYMOUS }
     }
 
-    /// Sixteen bytes for both: by these, what writes did is remembered. For nobody's session they
-    /// are its id.
+    /// Sixteen bytes for both: by these, what writes did is remembered. For a session of a client
+    /// that hasn't logged in they are its id.
     pub fn stored(&self) -> [u8; 16] {
-        if self.user == UserDigest::NOBODY {
+        if self.user == UserDigest::ANONYMOUS {
             return self.id;
         }
         let mut both = [0; 48];
@@ -203,7 +204,7 @@ impl Common {
     /// `Unauthorized` if it says that it is another's.
     pub fn own(&mut self, user: UserDigest) -> Result<(), Error> {
         let Some(session) = &mut self.session else { return Ok(()) };
-        if session.user != UserDigest::NOBODY && session.user != user {
+        if session.user != UserDigest::ANONYMOUS && session.user != user {
             let message = "Unauthorized to set user digest in LogicalSessionId";
             return Err(Error::invalid(Code::Unauthorized, message));
         }
@@ -307,7 +308,7 @@ pub fn read_session(value: Value<'_>) -> Result<SessionId, Error> {
     let id = bytes("id").and_then(|bytes| bytes.try_into().ok());
     let id = id.ok_or_else(|| Error::internal("an lsid without sixteen bytes"))?;
     let user = bytes("uid").and_then(|bytes| bytes.try_into().ok());
-    Ok(SessionId { id, user: user.map_or(UserDigest::NOBODY, UserDigest) })
+    Ok(SessionId { id, user: user.map_or(UserDigest::ANONYMOUS, UserDigest) })
 }
 
 /// How long a command may run; no limit for 0.
@@ -394,7 +395,7 @@ mod tests {
             let document = document! { "id": Value::Binary(Binary { subtype, bytes }) };
             read("lsid", Value::Document(document.view())).map(|common| common.session)
         };
-        assert_eq!(id(4, &[7; 16]), Ok(Some(SessionId::of_nobody([7; 16]))));
+        assert_eq!(id(4, &[7; 16]), Ok(Some(SessionId::anonymous([7; 16]))));
         assert_eq!(id(4, &[7; 15]), Err(14));
         assert_eq!(id(0, &[7; 16]), Err(14));
         assert_eq!(read("lsid", Value::Int32(1)).map(|_| ()), Err(14));

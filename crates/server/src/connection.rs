@@ -11,7 +11,7 @@
 //!    of one, or until more of an answer is taken.
 //!
 //! *Invariants*
-//! 1. A connection that stalls inside a message or an answer is closed, sooner if somebody waits
+//! 1. A connection that stalls inside a message or an answer is closed, sooner if another one waits
 //!    for the memory that it holds; one that is idle between messages is not.
 
 mod compressed;
@@ -130,13 +130,13 @@ async fn talk(
     let (ends, mut ended) = oneshot::channel();
     let stops = stop.clone();
     let talk = move || {
-        // Its turn may come when nobody is to talk any more.
+        // Its turn may come only after the server was told to stop.
         if *stops.borrow() && !conversation.is_answering() {
             return;
         }
         let talked = talk_on(&lent, &mut conversation, quiet);
         drop(lent);
-        // Whoever waits for it is gone only if the runtime is.
+        // The task that waits for it is gone only if the runtime is.
         let _ = ends.send(talked.map(|pause| (conversation, pause)));
     };
     shared.workers.run(talk, shared.sessions.has_open())?;

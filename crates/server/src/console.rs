@@ -72,7 +72,7 @@ pub struct ConsoleOptions {
     pub listen: String,
     /// Names by which browsers reach it, beside those of loopback.
     pub hosts: Vec<String>,
-    /// Whether it only reads, whoever has logged in.
+    /// Whether it only reads, whichever user has logged in.
     pub read_only: bool,
 }
 
@@ -147,7 +147,7 @@ async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, place: Place) {
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX);
-    // What goes wrong on it concerns nobody else.
+    // What goes wrong on it concerns no other connection.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 

@@ -39,7 +39,7 @@ pub struct CursorFacts {
     pub session: Option<SessionId>,
     /// Whose it is.
     pub user: UserDigest,
-    /// What its user must be allowed still, to read on; `None` where nobody asks.
+    /// What its user must still be allowed, to read on; `None` where the server doesn't check that.
     pub granted: Option<Arc<Granted>>,
     /// The connection over which it was opened.
     pub connection: i32,
@@ -69,7 +69,7 @@ pub enum Following {
 
 enum Slot {
     Idle { cursor: Box<OpenCursor>, used: Instant },
-    CheckedOut { facts: CursorFacts, is_killed: bool },
+    CheckedOut { facts: Box<CursorFacts>, is_killed: bool },
 }
 
 impl Slot {
@@ -90,7 +90,7 @@ pub struct CursorCounts {
     pub no_timeout: usize,
     /// Of these, in use by a command.
     pub pinned: usize,
-    /// Closed because nobody used them.
+    /// Closed because no client used them.
     pub timed_out: u64,
 }
 
@@ -215,7 +215,7 @@ impl Cursors {
         }
         check_owner(id, slot.facts(), namespace, session)?;
         check_transaction(id, slot.facts(), transaction)?;
-        let facts = slot.facts().clone();
+        let facts = Box::new(slot.facts().clone());
         match std::mem::replace(slot, Slot::CheckedOut { facts, is_killed: false }) {
             Slot::Idle { cursor, .. } => Ok(CheckedOut { cursors: self, id, cursor: Some(cursor) }),
             in_use @ Slot::CheckedOut { .. } => {
@@ -270,7 +270,7 @@ impl Cursors {
         }));
     }
 
-    /// Closes the cursors that nobody used for long.
+    /// Closes the cursors that no client has used for long.
     pub fn expire(&self, now: Instant) {
         let expired = self.take_where(|slot| match slot {
             Slot::Idle { cursor, used } => {

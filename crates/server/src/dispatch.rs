@@ -1,7 +1,8 @@
 //! From a message's bytes to its answer's bytes.
 //!
 //! 1. Decode the message. Where only a document in it is broken, answer with the error; where its
-//!    frame is, answer and close the connection, since nobody knows where the next message begins.
+//!    frame is, answer and close the connection, since the server can't know where the next message
+//!    begins.
 //! 2. Find the command in the table, check its fields by their table, run the handler.
 //! 3. A panic in a handler ends its request with `InternalError`; the server goes on.
 
@@ -326,7 +327,7 @@ fn append_labels(answer: &mut DocumentBuilder, labels: &[String]) {
 }
 
 /// Appends what time it is in the cluster: drivers pass it on, and ask for nothing older. There is
-/// nobody whose clock a signature could protect.
+/// no other member whose clock a signature could protect.
 fn append_time(answer: &mut DocumentBuilder, server: &Shared) {
     let now = Value::Timestamp(server.operation_time());
     answer
@@ -400,6 +401,7 @@ fn try_run(
         server,
         peer,
         name: command.name,
+        needs: command.needs,
         sent_name,
         database_name,
         body,

@@ -1,8 +1,8 @@
 //! How a server stops: first it drains.
 //!
-//! While it drains, nobody is let in, commands that run go on, and each new one is answered with
+//! While it drains, no client is let in, commands that run go on, and each new one is answered with
 //! `ShutdownInProgress` and a newer topology: drivers choose another server, or wait for this one
-//! to be started again. The drain is over when nothing runs any more, or its time is.
+//! to be started again. The drain is over when nothing runs any more, or when its time is up.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 ///
 /// *Thread safety*: everything may be called from any number of threads at once.
 pub struct Drain {
-    /// For how long the drain may take, once somebody wants it.
+    /// How long the drain may take, once it was asked for.
     asked: watch::Sender<Option<Duration>>,
     /// When it is over, once it began.
     until: OnceLock<Instant>,

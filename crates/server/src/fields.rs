@@ -2,8 +2,8 @@
 //!
 //! A command's fields were checked at the door, by its table ([`crate::tables`]): here they are
 //! only read. A command takes each field that it knows, in any order, and then calls
-//! [`Fields::finish`], which refuses what nobody took. So a field that isn't supported can never be
-//! ignored by accident. Null and undefined count as absent.
+//! [`Fields::finish`], which refuses those that are left. So a field that isn't supported can never
+//! be ignored by accident. Null and undefined count as absent.
 
 use frond_db::Error;
 use frond_doc::{Array, Document, Value};

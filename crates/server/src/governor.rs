@@ -9,8 +9,8 @@
 //!    budgets leave as much of theirs in proportion (`Frond::set_memory_pressure`,
 //!    `MemoryQueue::withhold`), and fewer clients have a thread.
 //! 3. It falls slowly, so that what was given back isn't taken again at once by all who waited.
-//! 4. The allocator gives back what was freed when somebody frees more: so that it does so where
-//!    nobody works, a piece is taken and freed here.
+//! 4. The allocator gives back what was freed when a thread frees more: so that it does so while no
+//!    client's thread works, a piece is taken and freed here.
 //!
 //! Where the system doesn't tell what a process takes, budgets alone bound it.
 
@@ -66,7 +66,7 @@ pub fn start(
             if !is_calm {
                 drop(std::hint::black_box(Vec::<u8>::with_capacity(PIECE_BYTES)));
             }
-            // Whoever stops the server wakes it.
+            // The thread that stops the server wakes it.
             std::thread::park_timeout(if is_calm { TICK_CALM } else { TICK });
         }
         yield_memory(&shared, 0);

@@ -66,7 +66,7 @@ pub struct ServerOptions {
     pub document_bytes_max: usize,
     /// Whether clients have to log in, and may do what their roles allow.
     pub auth: bool,
-    /// Whether it may listen where other machines reach it though nobody has to log in.
+    /// Whether it may listen where other machines reach it though clients don't have to log in.
     pub insecure: bool,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
@@ -467,7 +467,7 @@ impl Serving {
             self.shared.operations.stop_all();
             finish(&mut connections, &self.shared).await;
         }
-        // Whoever has not finished by then is cut off when the set is dropped.
+        // Connections that have not finished by then are cut off when the set is dropped.
         for task in std::iter::once(threads).chain(metrics).chain(console).chain(watchdog) {
             task.abort();
             drop(task.await);
@@ -483,7 +483,7 @@ async fn keep_awake(supervisor: Supervisor, shared: Arc<Shared>) {
     loop {
         look.tick().await;
         let (supervisor, shared) = (supervisor.clone(), Arc::clone(&shared));
-        // On a thread that may wait: where none is to be had, or nobody gets at the engine, the
+        // On a thread that may wait: where none is to be had, or it can't get at the engine, the
         // server hangs.
         let told = tokio::task::spawn_blocking(move || {
             let _ = shared.frond.counters();
@@ -493,7 +493,7 @@ async fn keep_awake(supervisor: Supervisor, shared: Arc<Shared>) {
     }
 }
 
-/// Has more threads where nobody gets on, also while the server stops.
+/// Begins more threads where no client gets on, also while the server stops.
 async fn look_after_threads(shared: Arc<Shared>) {
     let mut look = tokio::time::interval(STALLED);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);

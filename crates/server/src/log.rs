@@ -279,7 +279,7 @@ pub fn storage(severity: Severity, message: &str) -> Event<'_> {
     Event { severity, component: Component::Storage, id: 0, context: "storage", message }
 }
 
-/// What the databases tell and nobody asked for.
+/// What the databases tell without being asked.
 pub fn notice(notice: Notice, message: &str) -> Event<'_> {
     match notice {
         Notice::IndexBuild => Event {
@@ -311,7 +311,7 @@ pub fn warn_of_open_access(log: &Log) {
 /// Says that other machines may read what is counted.
 pub fn warn_of_open_metrics(log: &Log, address: SocketAddr) {
     let message =
-        "Metrics are served beyond this machine: whoever reaches the address can read them";
+        "Metrics are served beyond this machine: any client that reaches the address can read them";
     let (severity, component, context) = (Severity::Warning, Component::Network, "initandlisten");
     log.write(&Event { severity, component, id: 0, context, message }, |attributes| {
         attributes.append("address", Value::String(&address.to_string()));

@@ -9,8 +9,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What of the memory that there is a server takes if nobody says how much: five eighths. The rest
-/// is for the system's cache of files, the program's own among them, and for what connections take.
+/// How much of the machine's memory a server takes if its operator doesn't say: five eighths. The
+/// rest is for the system's cache of files, the program's own among them, and for what connections
+/// take.
 const BUDGET_EIGHTHS: u64 = 5;
 
 /// How much memory there is.

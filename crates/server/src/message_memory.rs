@@ -1,19 +1,20 @@
 //! Memory for messages that come in: how much of it each may hold, and who has to go on.
 //!
 //! 1. A message's [`MessageReservation`] grows with the bytes that came in, never with what was
-//!    announced: whoever announces much and stalls keeps nobody from anything.
-//! 2. Where it can't grow, it waits for the *turn*. Memory is kept back for whoever has that, as
-//!    much as the largest message takes, so one message can always be read to its end, then the
-//!    next.
-//! 3. Who holds memory that others wait for, and takes longer than whoever reads and writes all the
-//!    time, is closed.
+//!    announced: a client that announces much and stalls holds up no other.
+//! 2. Where it can't grow, it waits for the *turn*. As much memory as the largest message takes is
+//!    kept back for the message that has the turn, so one message can always be read to its end,
+//!    then the next.
+//! 3. A connection that holds memory for which others wait is closed if it takes longer than a
+//!    client that reads and writes all the time.
 //!
-//! A message that came compressed holds what it is and what it becomes. Whoever has the turn may
-//! hold more than is kept back for that moment, as a message that is larger than all the memory
-//! does: it is one at a time.
+//! A message that came compressed holds its compressed and its decompressed bytes. The message that
+//! has the turn may then hold more than is kept back, as does one that is larger than all the
+//! memory: there is only one at a time.
 //!
-//! *Invariant*: whoever waits for a first share holds nothing, and whoever waits for the turn holds
-//! none; who has the turn waits for nothing here. So nobody waits in a circle.
+//! *Invariant*: a message that waits for its first share holds nothing, and one that waits for the
+//! turn doesn't have it; the one that has it waits for nothing here. So no messages wait in a
+//! circle.
 
 use std::time::Instant;
 
@@ -63,7 +64,7 @@ impl MessageMemory {
         &self.shares
     }
 
-    /// Whether somebody waits.
+    /// Whether a message waits for memory or for the turn.
     pub fn is_waited_for(&self) -> bool {
         self.shares.is_waited_for() || self.turns.is_waited_for()
     }
@@ -93,8 +94,8 @@ impl MessageReservation {
         Ok(())
     }
 
-    /// Whether somebody waits, and its client has taken longer for the `received` bytes than it
-    /// may.
+    /// Whether another message waits, and this one's client has taken longer for the `received`
+    /// bytes than it may.
     pub fn is_too_slow(&self, intake: &MessageMemory, received: usize, now: Instant) -> bool {
         intake.is_waited_for() && now.saturating_duration_since(self.since) >= patience(received)
     }
@@ -159,7 +160,7 @@ mod tests {
         let mut hold = intake.take(500, never).expect("all is free");
         hold.grow(&intake, 600, never).expect("the turn is free");
         let late = Instant::now() + patience(600);
-        assert!(!hold.is_too_slow(&intake, 600, late), "nobody waits");
+        assert!(!hold.is_too_slow(&intake, 600, late), "no message waits");
         std::thread::scope(|scope| {
             let other = scope.spawn(|| intake.take(1, never).is_ok());
             while !intake.is_waited_for() {

@@ -86,7 +86,7 @@ async fn connection(stream: TcpStream, server: Arc<Shared>) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).keep_alive(false);
     let served = http.serve_connection(TokioIo::new(stream), service);
-    // What goes wrong on it concerns nobody else.
+    // What goes wrong on it concerns no other connection.
     let _ = tokio::time::timeout(ANSWER_TIME_MAX, served).await;
 }
 

@@ -175,7 +175,7 @@ impl Operations {
         }
     }
 
-    /// Tells the command of a connection that is lost to stop, unless nobody ever wanted its
+    /// Tells the command of a lost connection to stop, unless its client never waited for an
     /// answer.
     pub fn abandon(&self, connection: i32) {
         for list in &self.lists {

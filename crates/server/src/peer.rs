@@ -26,7 +26,8 @@ pub struct Peer {
     /// The client's address.
     pub address: SocketAddr,
     state: Mutex<State>,
-    /// Whether there is a login in the state: so that nobody's commands need no lock.
+    /// Whether there is a login in the state, so that commands of a client that hasn't logged in
+    /// need no lock.
     is_logged_in: AtomicBool,
     /// Whether the connection is to be closed instead of an answer.
     is_hung_up: AtomicBool,
@@ -50,7 +51,7 @@ struct State {
 pub struct Login {
     /// The user.
     pub user: UserName,
-    /// The user's id: another user of that name is somebody else.
+    /// The user's id: a user made later under the same name has another.
     pub id: [u8; 16],
     /// What sessions are theirs by.
     pub digest: UserDigest,
@@ -182,9 +183,9 @@ impl Peer {
     /// Whose its sessions and cursors are.
     pub fn digest(&self) -> UserDigest {
         if !self.is_logged_in.load(Ordering::Acquire) {
-            return UserDigest::NOBODY;
+            return UserDigest::ANONYMOUS;
         }
-        self.lock().login.as_ref().map_or(UserDigest::NOBODY, |login| login.digest)
+        self.lock().login.as_ref().map_or(UserDigest::ANONYMOUS, |login| login.digest)
     }
 
     /// Who has logged in and what they may do now: users that were dropped are logged out by this.

@@ -1,8 +1,8 @@
 //! The places that a running server fetches from and pushes to.
 //!
-//! How a place is reached (HTTP, a bucket) is not this crate's: whoever starts the server hands in
-//! a function that opens one. Directories are refused whatever that function can do: a client must
-//! not choose what the server's process reads and writes on its disk.
+//! How a place is reached (HTTP, a bucket) is not this crate's concern: the program that starts the
+//! server hands in a function that opens one. Directories are refused whatever that function can
+//! do: a client must not choose what the server's process reads and writes on its disk.
 //!
 //! *A transfer that runs* is a command like any other: `currentOp` tells how far it is, `killOp`
 //! and `maxTimeMS` stop it between two requests. What came before stays, and the next one goes on

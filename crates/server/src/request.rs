@@ -11,8 +11,8 @@ use frond_query::Code;
 use frond_vcs::Repository;
 
 use crate::answer_memory::AnswerMemory;
-use crate::authorization::Asked;
 pub use crate::authorization::split_namespace;
+use crate::authorization::{Asked, Needs};
 use crate::common::Common;
 use crate::common::Part;
 use crate::fields::Fields;
@@ -34,6 +34,8 @@ pub struct Request<'a> {
     pub peer: &'a Arc<Peer>,
     /// The command's name in the table.
     pub name: &'static str,
+    /// What a client needs to run it.
+    pub needs: Needs,
     /// The name by which the client called it: perhaps an alias.
     pub sent_name: &'a str,
     /// `$db`.
@@ -46,7 +48,7 @@ pub struct Request<'a> {
     pub common: Common,
     /// Its entry among the running commands.
     pub operation: Arc<Operation>,
-    /// What the client may do; `None` where nobody asks.
+    /// What the client may do; `None` where the server doesn't check that.
     pub rights: Option<Arc<Rights>>,
     /// The transaction that it runs in.
     pub current: Option<Current>,

@@ -153,7 +153,7 @@ fn md5_password(user: &str, password: &str) -> String {
     HEXLOWER.encode(&Md5::digest(format!("{user}:mongo:{password}").as_bytes()))
 }
 
-/// Random bytes that nobody can guess.
+/// Random bytes that no attacker can guess.
 ///
 /// # Errors
 /// `InternalError` if the system has none.
@@ -191,9 +191,9 @@ impl Credentials {
         }
     }
 
-    /// The credentials of somebody who doesn't exist: always the same for a name, as those of
-    /// others are, and no password is right.
-    pub fn of_nobody(mechanism: Mechanism, secret: &[u8], name: &str) -> Credentials {
+    /// The credentials of a user who doesn't exist: always the same for a name, as those of other
+    /// users are, and no password is right.
+    pub fn of_unknown_user(mechanism: Mechanism, secret: &[u8], name: &str) -> Credentials {
         let part = |part: &str| {
             let key = Mechanism::Sha256.sign(secret, mechanism.name().as_bytes());
             Mechanism::Sha256.sign(&key, format!("{part}\0{name}").as_bytes())
@@ -261,10 +261,16 @@ mod tests {
     #[test]
     fn nobody_is_always_the_same_nobody() {
         for mechanism in Mechanism::ALL {
-            let ann = Credentials::of_nobody(mechanism, &[1; 32], "ann@shop");
-            assert_eq!(ann, Credentials::of_nobody(mechanism, &[1; 32], "ann@shop"));
-            assert_ne!(ann.salt, Credentials::of_nobody(mechanism, &[1; 32], "bob@shop").salt);
-            assert_ne!(ann.salt, Credentials::of_nobody(mechanism, &[2; 32], "ann@shop").salt);
+            let ann = Credentials::of_unknown_user(mechanism, &[1; 32], "ann@shop");
+            assert_eq!(ann, Credentials::of_unknown_user(mechanism, &[1; 32], "ann@shop"));
+            assert_ne!(
+                ann.salt,
+                Credentials::of_unknown_user(mechanism, &[1; 32], "bob@shop").salt
+            );
+            assert_ne!(
+                ann.salt,
+                Credentials::of_unknown_user(mechanism, &[2; 32], "ann@shop").salt
+            );
             assert_eq!(ann.salt.len(), mechanism.salt_bytes());
             assert_eq!(ann.stored_key.len(), mechanism.key_bytes());
             assert_eq!(ann.iterations, mechanism.iterations());

@@ -8,7 +8,7 @@
 //! own, held while one of its statements runs: a second statement waits.
 //!
 //! *Lock order*: a transaction's slot, then a session's table, then the table of what is open.
-//! Whoever holds a table waits for no slot.
+//! A thread that holds a table waits for no slot.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -50,7 +50,7 @@ pub struct Slot {
     has_cursors: AtomicBool,
     /// How much memory its writes take, as far as it was added to the sum of all.
     bytes: AtomicU64,
-    /// The transaction, for whoever ends it while one of its statements holds the state.
+    /// The transaction, for a thread that ends it while one of its statements holds the state.
     transaction: Transaction,
     state: Mutex<State>,
 }
@@ -325,7 +325,7 @@ impl Sessions {
         lock(&self.open).values().filter(is_meant).map(Arc::clone).collect()
     }
 
-    /// Forgets the sessions that nobody used for long and returns them.
+    /// Forgets the sessions that no client has used for long, and returns them.
     pub fn expire(&self, now: Instant) -> Vec<SessionId> {
         let mut expired = Vec::new();
         for table in &self.tables {
@@ -407,7 +407,7 @@ mod tests {
 
     use super::*;
 
-    const ONE: SessionId = SessionId::of_nobody([1; 16]);
+    const ONE: SessionId = SessionId::anonymous([1; 16]);
 
     fn code<T>(result: Result<T, Error>) -> Option<i32> {
         result.err().map(|error| error.code.number())
@@ -431,7 +431,7 @@ mod tests {
     fn sessions_are_forgotten_when_nobody_uses_them() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         sessions.touch(ONE, now).expect("room");
-        sessions.touch(SessionId::of_nobody([2; 16]), now + Duration::from_secs(60)).expect("room");
+        sessions.touch(SessionId::anonymous([2; 16]), now + Duration::from_secs(60)).expect("room");
         assert_eq!(sessions.expire(now + SESSION_IDLE_MAX), [ONE]);
         assert_eq!(sessions.counts().sessions, 1);
     }

@@ -38,7 +38,7 @@ impl Supervisor {
     /// Tells it something: lines of `NAME=VALUE`.
     ///
     /// # Errors
-    /// If nobody listens.
+    /// If no supervisor listens.
     pub fn tell(&self, state: &str) -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         // A supervisor that reads nothing must not hold the server up.
@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn check(listener: &UnixDatagram, socket: OsString) {
-        Supervisor { socket, watchdog: None }.tell("READY=1\nSTATUS=x").expect("somebody listens");
+        Supervisor { socket, watchdog: None }.tell("READY=1\nSTATUS=x").expect("the test listens");
         let mut bytes = [0; 64];
         let count = listener.recv(&mut bytes).expect("it was told");
         assert_eq!(&bytes[..count], b"READY=1\nSTATUS=x");

@@ -1,6 +1,6 @@
-//! What a server does from time to time: aborts transactions that are open for too long, forgets
-//! sessions that nobody uses and what is remembered of their writes, removes documents that have
-//! expired, does what policies ask for.
+//! What a server does from time to time: aborts transactions that have been open for too long,
+//! forgets sessions that no client uses and what is remembered of their writes, removes documents
+//! that have expired, does what policies ask for.
 //!
 //! One task wakes up; the work blocks, so it runs on a blocking thread, one piece at a time.
 
@@ -97,15 +97,15 @@ pub fn abort_expired(shared: &Shared) {
     }
 }
 
-/// Aborts all transactions but those in which a statement runs: the server stops, so nobody can go
-/// on with them, and commands that are still to be answered may wait for what they claim.
+/// Aborts all transactions but those in which a statement runs: the server stops, so no client can
+/// go on with them, and commands that are still to be answered may wait for what they claim.
 pub fn abort_all_idle(shared: &Shared) {
     for slot in shared.sessions.open_in(None) {
         transactions::abort_idle(shared, &slot);
     }
 }
 
-/// Forgets the sessions that nobody used for long.
+/// Forgets the sessions that no client has used for long.
 pub fn forget_sessions(shared: &Shared) {
     let expired = shared.sessions.expire(Instant::now());
     if !expired.is_empty() {

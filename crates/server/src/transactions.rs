@@ -144,8 +144,8 @@ pub fn note_write(server: &Shared, session: SessionId, number: i64) -> Result<()
 ///
 /// # Errors
 /// `NoSuchTransaction` and others after which it is known that nothing was written;
-/// `ShutdownInProgress` while nobody knows: the client must not run the transaction again before it
-/// has asked again, and been told.
+/// `ShutdownInProgress` while the server can't know: the client must not run the transaction again
+/// before it has asked again and been told.
 pub fn commit(
     server: &Shared,
     session: SessionId,
@@ -238,8 +238,8 @@ pub fn abort_slot(server: &Shared, slot: &Arc<Slot>) {
     abort_open(server, slot, &mut lock_now(slot).0);
 }
 
-/// Locks a slot for whoever aborts its transaction: a statement that waits for another transaction
-/// doesn't hold this up, but fails. Tells whether there was a statement.
+/// Locks a slot so that the caller can abort its transaction: a statement that waits for another
+/// transaction doesn't hold this up, but fails. Tells whether there was a statement.
 fn lock_now(slot: &Slot) -> (MutexGuard<'_, State>, bool) {
     match slot.try_lock() {
         Some(state) => (state, false),
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn labels_tell_drivers_what_to_send_again() {
-        let session = SessionId::of_nobody([1; 16]);
+        let session = SessionId::anonymous([1; 16]);
         let statement = Some(Part::Statement { session, number: 1, starts: false });
         let write = Some(Part::Write { session, number: 1 });
         let transient = &["TransientTransactionError"][..];

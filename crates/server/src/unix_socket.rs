@@ -1,8 +1,8 @@
 //! Listening on a socket of the Unix domain: a file, whose permissions say who may connect.
 //!
-//! 1. The socket is bound beside its path, given its permissions, and only then moved there: nobody
-//!    connects before they hold, and clients find the old one or the new one.
-//! 2. A socket that a server left behind is replaced; one on which somebody listens isn't, nor is
+//! 1. The socket is bound beside its path, given its permissions, and only then moved there: no
+//!    client connects before they hold, and clients find the old socket or the new one.
+//! 2. A socket that a server left behind is replaced; one on which a process listens isn't, nor is
 //!    any other file.
 //! 3. The file is removed when the server stops, unless it is another's by then.
 
@@ -36,8 +36,8 @@ impl UnixSocket {
     /// Listens. To be called within the runtime.
     ///
     /// # Errors
-    /// `AddrInUse` where somebody listens, `AlreadyExists` where another file is; others of the
-    /// system.
+    /// `AddrInUse` where another process listens, `AlreadyExists` where another file is; others of
+    /// the system.
     pub fn bind(options: &UnixSocketOptions) -> io::Result<UnixSocket> {
         let path = options.path.clone();
         check_free(&path)?;
@@ -73,7 +73,7 @@ fn beside(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Refuses a path at which something is, unless it is a socket on which nobody listens.
+/// Refuses a path at which something is, unless it is a socket on which no process listens.
 fn check_free(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

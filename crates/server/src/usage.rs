@@ -148,7 +148,7 @@ impl Usage {
             return;
         }
         let mut list = self.lists[position].write().unwrap_or_else(PoisonError::into_inner);
-        // Whoever invents names must not take memory by it.
+        // A client that invents names must not take memory by it.
         if list.len() < NAMESPACES_COUNTED_MAX / LISTS || list.contains_key(&namespace) {
             list.entry(namespace).or_default().count(class, micros);
         }

@@ -8,19 +8,19 @@
 //! 1. A client that has said something is given to a thread that is idle, or to a new one while
 //!    there are fewer than the memory allows. The others wait, and have their turns in the order in
 //!    which they came.
-//! 2. While somebody waits, a client's turn ends with an answer, unless it has said more already,
-//!    and a silent one is waited for a little only.
-//! 3. Those who have a thread may wait for one who hasn't (for what a transaction has claimed,
-//!    say). So nobody waits while a transaction of several requests is open: there are as many
-//!    threads more as are needed. And where no turn has ended for a while, there is one more: for
-//!    each one that there is already it takes a [`STALLED`] longer, so that a slow disk, for which
-//!    all of them wait, doesn't make hundreds.
-//! 4. A thread beyond their number ends with a turn: when nobody waits, or [`EXTRA`] after there
-//!    was another one. One that is idle for [`IDLE`] ends, and with it goes what it has of memory.
+//! 2. While others wait, a client's turn ends with an answer, unless it has said more already, and
+//!    a silent client is waited for only briefly.
+//! 3. Clients that have a thread may wait for one that has none (for what a transaction has
+//!    claimed, say). So no client waits for a thread while a transaction of several requests is
+//!    open: there are as many more threads as are needed. And where no turn has ended for a while,
+//!    there is one more: each takes a [`STALLED`] longer than the one before it, so that a slow
+//!    disk, for which all of them wait, doesn't make hundreds.
+//! 4. A thread beyond their number ends after a turn: when no client waits, or [`EXTRA`] after the
+//!    number last changed. One that is idle for [`IDLE`] ends, and its memory is freed.
 //!
-//! What may be surprising: threads of the runtime's own pool would be more than there are turns.
-//! Whoever ends a turn there isn't idle yet when the next client is given a thread, which so is a
-//! new one, for half of them under load.
+//! What may be surprising: the runtime's own pool would have more threads than there are turns. A
+//! thread that ends a turn there isn't idle yet when the next client is given one, so under load
+//! half of the clients are given a new one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -57,7 +57,7 @@ struct Inner {
     state: Mutex<State>,
     /// There is something to do, or a thread has ended.
     changed: Condvar,
-    /// The clients that wait, for whoever only wants to know whether there are any.
+    /// How many clients wait for a thread, to be read without the lock.
     waiting: AtomicUsize,
 }
 
@@ -120,7 +120,7 @@ impl Workers {
         }
     }
 
-    /// Whether somebody waits.
+    /// Whether a client waits for a thread.
     pub fn is_waited_for(&self) -> bool {
         0 < self.0.waiting.load(Ordering::Relaxed)
     }

@@ -3,8 +3,8 @@
 //! Whatever a request makes larger (what a stage sorts, a value that an expression makes, a set of
 //! documents that were met, what a transaction has written) is told to a [`Reservation`]
 //! ([`Reservation::hold`]): that may be as much as its own limit says, and as the budget has left.
-//! Who is refused goes to disk earlier, or fails; nobody waits, because a cursor may keep what it
-//! sorted for as long as its client likes.
+//! A holder that is refused goes to disk earlier, or fails; none waits, because a cursor may keep
+//! what it sorted for as long as its client likes.
 //!
 //! 1. The budget counts in steps, of which a reservation takes another one when it has outgrown
 //!    what it has; so most calls touch no shared memory.
@@ -91,7 +91,7 @@ impl MemoryBudget {
 pub struct Reservation {
     /// Its own limit.
     bytes_max: usize,
-    /// `None`: nobody counts them all.
+    /// `None`: only its own limit holds.
     budget: Option<Arc<MemoryBudget>>,
     /// What may be held without asking.
     granted: usize,

@@ -26,7 +26,7 @@
 //!    ([`ChunkCache::withhold`]).
 //!
 //! What may be surprising: a front's hits are unknown to the cache proper, which would take an
-//! interior node for one that nobody reads; so every so often a hit asks it too.
+//! interior node for one that no reader wants; so every so often a hit asks it too.
 
 pub(crate) mod admission;
 pub(crate) mod budget;

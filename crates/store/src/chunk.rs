@@ -11,7 +11,7 @@
 //! 8+32*n  ...   payload
 //! ```
 //!
-//! Whoever follows references (collection, push, fsck) needs no knowledge of payloads.
+//! Code that follows references (collection, push, fsck) needs no knowledge of payloads.
 
 mod change;
 
@@ -152,7 +152,7 @@ impl Chunk {
         Chunk::named(Chunk::encode(kind, references, parts).into(), payload_offset, kind)
     }
 
-    /// The encoded bytes of such a chunk, for whoever names it later ([`Chunk::from_encoded`]).
+    /// The encoded bytes of such a chunk, for callers that name it later ([`Chunk::from_encoded`]).
     pub fn encode(kind: ChunkKind, references: &[ChunkHash], parts: &[&[u8]]) -> Vec<u8> {
         let payload_offset = OFFSET_REFERENCES + references.len() * HASH_BYTES;
         let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
@@ -306,9 +306,9 @@ impl Chunk {
         &self.0.encoded
     }
 
-    /// All bits that `set_mark` was given, on any clone; 0 before. For whoever reads payloads of
-    /// this kind, to remember what of this one was checked and found: without going to the
-    /// payload's memory.
+    /// All bits that `set_mark` was given, on any clone; 0 before. With them readers of payloads of
+    /// this kind remember what of this one was checked and found, without going to the payload's
+    /// memory.
     pub fn mark(&self) -> u64 {
         self.0.mark.load(Ordering::Relaxed)
     }
@@ -369,7 +369,7 @@ impl Chunk {
         self.0.is_used.load(Ordering::Relaxed) && self.0.is_used.swap(false, Ordering::Relaxed)
     }
 
-    /// What whoever reads payloads of this kind has derived from this one, on any clone.
+    /// What readers of payloads of this kind have derived from this one, on any clone.
     pub fn derived(&self) -> Option<&[u8]> {
         match self.0.derived.get()? {
             Derived::Near { count, bytes } => Some(&bytes[..usize::from(*count)]),

@@ -107,9 +107,9 @@ pub trait ChunkStore: Send + Sync {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError>;
 
     /// As `has_many`, of chunks whose stored bytes were read again and are what was written. What
-    /// isn't is set aside: it isn't there until it is put again, which heals it. Whoever throws a
-    /// good copy away since the store has one asks this, not `has_many`. Costs a read of each chunk
-    /// that is there, from the system's cache mostly.
+    /// isn't is set aside: it isn't there until it is put again, which heals it. A caller that
+    /// throws a good copy away since the store has one asks this, not `has_many`. Costs a read of
+    /// each chunk that is there, from the system's cache mostly.
     ///
     /// # Errors
     /// As `has_many`. Damage is none.
@@ -185,7 +185,8 @@ pub trait ChunkStore: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Protects from collection what is put, or found by `has_many` or `put_many`, from now until
-    /// the result is dropped. Whoever puts chunks holds one until something lasting refers to them.
+    /// the result is dropped. A writer that puts chunks holds one until something lasting refers to
+    /// them.
     fn session(&self) -> Session;
 
     /// Reads everything again from the disk, and sets aside what is damaged; heals it where the
@@ -210,7 +211,7 @@ pub trait ChunkStore: Send + Sync {
     /// nothing was removed that isn't garbage. [`StoreError::Io`] with a full disk: likewise.
     fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError>;
 
-    /// Whether whoever walks a tree goes on behind a part that can't be read, instead of failing.
+    /// Whether a walk of a tree goes on behind a part that can't be read, instead of failing.
     /// Only a store that is read to save what is left of it says yes, and notes the loss.
     fn pass_over(&self, _lost: Lost) -> bool {
         false

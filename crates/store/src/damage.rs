@@ -65,7 +65,7 @@ pub(crate) struct FrameDamage {
 }
 
 impl FrameDamage {
-    /// The damage to `chunk`, for whoever asks.
+    /// The damage to `chunk`, as it is reported.
     pub(crate) fn of(&self, chunk: ChunkHash) -> Damage {
         Damage {
             file: self.at.pack.to_string(),

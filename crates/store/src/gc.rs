@@ -60,6 +60,6 @@ pub struct GcReport {
     pub bytes_before: u64,
     /// See `bytes_before`.
     pub bytes_after: u64,
-    /// Stopped by whoever paces it.
+    /// Stopped by the caller that paces it.
     pub stopped: bool,
 }

@@ -12,7 +12,7 @@
 //! 2. What is not in force isn't found: a removed chunk's pair is gone from the keys, or where
 //!    another chunk of the pack has an equal pair, its name is in `gone`.
 //! 3. A frame that was found damaged is *set aside*: nothing in force lies in it. So its chunks are
-//!    absent to whoever puts them, and [`Index::damage`] tells who reads them why they are.
+//!    absent to a writer that puts them, and [`Index::damage`] tells a reader why they are.
 
 mod keys;
 

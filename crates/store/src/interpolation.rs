@@ -3,7 +3,7 @@
 //! A binary search goes to one distant place after the other, each in another line of the
 //! processor's cache. From a guess it is a step or two, mostly within the line: it doubles its
 //! steps away from the guess until it has passed the place, and cuts what lies between in halves.
-//! So it stays logarithmic where somebody has chosen names that begin alike.
+//! So it stays logarithmic where a client has chosen names that begin alike.
 
 /// Returns how many of `count` places, from the first, lie before what is searched: those for which
 /// `is_before` says so. `guess` is about how many.

@@ -183,7 +183,7 @@ pub trait Clock: Send + Sync {
 
 /// A source of random bytes.
 pub trait Chance: Send + Sync {
-    /// Fills `buffer` with bytes that nobody can guess.
+    /// Fills `buffer` with unpredictable bytes.
     fn fill(&self, buffer: &mut [u8]);
 }
 

@@ -10,8 +10,8 @@ use crate::{
     GcReport, Lifetime, Lost, Prefetched, Scrubbed, Session, StoreCounters,
 };
 
-/// A [`ChunkStore`] that hands on to another what it doesn't do itself. Whoever implements this is
-/// a `ChunkStore`.
+/// A [`ChunkStore`] that hands on to another what it doesn't do itself. Each implementor is a
+/// `ChunkStore`.
 pub trait StoreLayer: Send + Sync {
     /// The store behind.
     fn inner(&self) -> &dyn ChunkStore;

@@ -128,7 +128,7 @@ pub struct LocalStore {
     frames: Arc<BufferPool>,
     direct_policy: DirectIoPolicy,
     counters: Counters,
-    /// Damage that nobody has asked for yet.
+    /// Damage that no caller has asked for yet.
     findings: Mutex<Vec<Damage>>,
 }
 
@@ -250,7 +250,7 @@ impl LocalStore {
     /// the manifest must tell it: if it doesn't list a pack.
     fn sync_packs(&self, publisher: &mut Publisher) -> Result<bool, StoreError> {
         self.check_poison()?;
-        // First: whoever is told of a chunk has put what it puts before.
+        // First: a writer that was told of a chunk had put all that was missing below it.
         self.reported.clear();
         let (packs, batches) = {
             let writer = self.writer();

@@ -66,7 +66,7 @@ impl From<Lifetime> for Purpose {
 pub(crate) struct Location {
     pub(crate) pack: PackNumber,
     pub(crate) place: FrameOffset,
-    /// Whether the chunk refers to others: if not, nobody who follows references needs to read it.
+    /// Whether the chunk refers to others: if not, following references needs no read of it.
     pub(crate) refers: bool,
     /// Its position in the index of its pack, if that is sealed.
     pub(crate) position: Option<u32>,

@@ -1,4 +1,4 @@
-//! Chunks in memory: for tests, and for trees that nobody keeps.
+//! Chunks in memory: for tests, and for trees that are not kept.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -103,7 +103,7 @@ impl ChunkStore for MemoryStore {
     }
 
     fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError> {
-        // Whoever puts waits meanwhile: this store is small.
+        // Writers wait meanwhile: this store is small.
         let roots = (collection.roots)()?;
         let mut state = self.state();
         let bytes_before = state.counters.bytes_stored;

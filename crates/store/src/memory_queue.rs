@@ -1,22 +1,22 @@
-//! A budget of memory for which those wait who get none: for what is large and comes by the
+//! A budget of memory with a queue for requests that get none: for what is large and comes by the
 //! connection or the write.
 //!
 //! One connection may hold a message or an answer of 48 MB, a write several times its document, and
 //! two thousand connections may be open. So whatever is large takes a [`MemoryShare`] of a budget
-//! before it is read or made, and whoever gets none waits: the client is held up, not cut off.
+//! before it is read or made, and waits where it gets none: the client is held up, not cut off.
 //! (What is refused instead is in [`crate::budget`].)
 //!
 //! A server has one budget for messages that come in and one for answers, an engine one for what is
 //! written. A command may hold a share of an earlier one of these and wait for a later one, in the
-//! order messages, answers, writes; and whoever waits for a budget holds nothing of it: so nobody
-//! waits in a circle.
+//! order messages, answers, writes; and a command that waits for a budget holds nothing of it: so
+//! no commands wait in a circle.
 //!
 //! *Invariants*
 //! 1. Free bytes and all shares add up to what the budget began with.
 //! 2. Shares are given in the order in which they were asked for: a large one is never passed by
 //!    small ones for ever.
-//! 3. What is withheld ([`MemoryQueue::withhold`]) is given to nobody; but where nothing is held,
-//!    whoever is first gets a share all the same: all get on, if only one by one.
+//! 3. What is withheld ([`MemoryQueue::withhold`]) isn't given out; but where nothing is held, the
+//!    first waiter gets a share all the same: all get on, if only one by one.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-/// How often whoever waits asks whether to go on waiting.
+/// How often a waiter asks whether to go on waiting.
 const WAIT_STEP: Duration = Duration::from_millis(100);
 
 /// Bytes that are given out in shares. Clones are of the same budget.
@@ -36,7 +36,7 @@ pub struct MemoryQueue(Arc<Inner>);
 struct Inner {
     bytes: usize,
     queue: Mutex<Queue>,
-    /// The queue's length, for whoever only wants to know whether it is empty.
+    /// The queue's length, for callers that only want to know whether it is empty.
     waiting: AtomicUsize,
 }
 
@@ -66,7 +66,7 @@ impl MemoryQueue {
         MemoryQueue(Arc::new(Inner { bytes, queue, waiting: AtomicUsize::new(0) }))
     }
 
-    /// Takes a share if it is free and nobody waits.
+    /// Takes a share if it is free and no thread waits.
     pub fn try_take(&self, bytes: usize) -> Option<MemoryShare> {
         let mut queue = self.lock();
         if !queue.waiting.is_empty() || !self.has_free(&queue, bytes) {
@@ -110,7 +110,7 @@ impl MemoryQueue {
         Ok(MemoryShare { budget: self.clone(), bytes })
     }
 
-    /// Whether somebody waits for a share.
+    /// Whether a thread waits for a share.
     pub fn is_waited_for(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed) > 0
     }
@@ -165,7 +165,7 @@ impl MemoryQueue {
     }
 }
 
-/// The place of somebody who waits. Dropping it gives the place up, or the share that it was given.
+/// A waiter's place. Dropping it gives the place up, or the share that it was given.
 struct Place<'a> {
     budget: &'a MemoryQueue,
     waiter: &'a Arc<Waiter>,
@@ -188,7 +188,7 @@ impl MemoryShare {
         self.bytes
     }
 
-    /// Makes it larger if that is free and nobody waits; tells whether it is so large now.
+    /// Makes it larger if that is free and no thread waits; tells whether it is so large now.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let Some(mut more) = self.budget.try_take(bytes.saturating_sub(self.bytes)) else {
             return false;
@@ -249,7 +249,7 @@ mod tests {
                 let (budget, served) = (&budget, &served);
                 scope.spawn(move || {
                     let _share = take(budget, bytes);
-                    served.lock().expect("nobody panics").push(bytes);
+                    served.lock().expect("no thread panics").push(bytes);
                 });
             }
             while budget.lock().waiting.len() < 3 {
@@ -258,7 +258,7 @@ mod tests {
             assert!(budget.is_waited_for() && budget.try_take(0).is_none());
             drop(all);
         });
-        assert_eq!(served.lock().expect("nobody panics")[0], 90);
+        assert_eq!(served.lock().expect("no thread panics")[0], 90);
         assert_eq!((budget.held(), budget.is_waited_for()), (0, false));
     }
 

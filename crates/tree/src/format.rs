@@ -39,7 +39,7 @@ pub struct TreeFormat {
     pub chunk_bytes_target: u32,
     /// Longest value kept in a leaf; longer ones lie out of line.
     pub inline_bytes_max: u32,
-    /// Random, so that nobody can choose keys that end up in bad chunks; clones inherit it.
+    /// Random, so that no client can choose keys that end up in bad chunks; clones inherit it.
     pub salt: u64,
 }
 

@@ -49,8 +49,8 @@ pub struct Sequence {
     pub format: TreeFormat,
 }
 
-/// A sequence that is made item by item, by whoever can't give an iterator. Chunks are put as they
-/// are full, not synced.
+/// A sequence that is made item by item, by a caller that can't give an iterator. Chunks are put as
+/// they are full, not synced.
 pub struct GrowingSequence<'a> {
     builder: SequenceBuilder<'a>,
     format: TreeFormat,
@@ -98,7 +98,7 @@ impl Sequence {
 
     /// As [`Sequence::build`], of items some of which refer to chunks: those of which `refers` says
     /// so end with a chunk's hash, which their leaf has among its references and nowhere else.
-    /// Whoever changes the sequence says the same of each item.
+    /// A caller that changes the sequence says the same of each item.
     ///
     /// # Errors
     /// As [`Sequence::build`].

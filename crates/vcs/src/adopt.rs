@@ -91,7 +91,7 @@ impl BranchState {
                 }
             }
         }
-        // Somebody who adopts one of these meanwhile would bring back what the old HEAD said.
+        // A transaction that adopts one of these meanwhile would bring back what the old HEAD said.
         for change in self.head_catalog(&**store)?.diff(store, &adoption.head) {
             self.validate_absence(transaction, &catalog_view::collection_name(&change?.key)?);
         }
@@ -230,8 +230,8 @@ impl BranchState {
             };
             indexes.push(LiveIndex { spec: spec.clone(), tree });
         }
-        // An index that comes files the documents of `after`. Whoever writes one meanwhile doesn't
-        // know the index, so that must conflict even where the documents stay as they are.
+        // A new index files the documents of `after`. A transaction that writes one meanwhile
+        // doesn't know the index, so that must conflict even where the documents stay as they are.
         if gives_index || before.is_none_or(|before| before.documents != after.documents) {
             transaction.set_base(live.documents, after.documents_tree(format))?;
         }
@@ -303,7 +303,7 @@ impl BranchState {
         }
     }
 
-    /// Conflicts with whoever gives a collection without a working entry one.
+    /// Conflicts with a transaction that gives the collection a working entry, where it has none.
     pub fn validate_absence(&self, transaction: &mut Transaction, name: &str) {
         transaction.validate(TreeId::SYSTEM, self.entry_key(name));
     }

@@ -23,7 +23,7 @@ use crate::{CommitInfo, history};
 use frond_db::inside::refs::{format, shallow};
 use frond_db::inside::{Commit, Error, LatchMode, Outcome, Scope, WorkingEntry, system};
 
-/// Who makes a commit if nobody says.
+/// The author of a commit if the client names none.
 pub(crate) const AUTHOR_DEFAULT: &str = "frond";
 /// Longest message; it is one chunk with the rest of the commit.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -37,7 +37,7 @@ pub struct CommitRequest {
     pub message: Option<String>,
     /// Who made the changes; when amending, `None` keeps who the commit says. Empty is `frond`.
     pub author: Option<String>,
-    /// Who commits them, if that is somebody else.
+    /// Who commits them, if that is not the author.
     pub committer: Option<String>,
     /// When the changes were made, in milliseconds since 1970, if not now.
     pub time_millis: Option<i64>,
@@ -45,7 +45,7 @@ pub struct CommitRequest {
     pub amend: bool,
     /// Commit also if nothing changed.
     pub allow_empty: bool,
-    /// Nobody asked for it: the policy's retention may take it away again.
+    /// No client asked for it: the policy's retention may take it away again.
     pub automatic: bool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Signature<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// Checks what a client gave; an empty author is nobody.
+    /// Checks what a client gave; an empty author is [`AUTHOR_DEFAULT`].
     ///
     /// # Errors
     /// `BadValue` if it is too long.

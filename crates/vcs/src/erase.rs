@@ -1,6 +1,6 @@
 //! Erasing: a document, or a field, goes from all of a database's history.
 //!
-//! 1. The database's latch is closed: nobody writes, commits or names a commit meanwhile.
+//! 1. The database's latch is closed: no transaction writes, commits or names a commit meanwhile.
 //! 2. Every commit that a branch, a tag or a remote's branch reaches is looked at, parents before
 //!    children. One that held what is erased, or whose parent did, is made again: the same words
 //!    and times, a catalog without it ([`Rewrite`]), the new parents. Others stay what they are.

@@ -6,7 +6,7 @@
 //!    reaches the commit any more: until then `shop@<commit>` reads it.
 //! 3. The engine collects. It follows references from its trees and knows nothing of databases.
 //!
-//! *Step 2 and others*: that nobody names a commit is a statement about many records, which
+//! *Step 2 and others*: that nothing names a commit is a statement about many records, which
 //! optimism can't validate. So it is made twice: with the database in use, and, only if there is
 //! something to remove, once more with the database's latch closed.
 
@@ -37,7 +37,7 @@ pub struct Reclaimed {
     pub collected: GcReport,
 }
 
-/// Removes what nobody can reach, while everybody else goes on. What was dropped, deleted or
+/// Removes what can't be reached, while readers and writers go on. What was dropped, deleted or
 /// replaced can be brought back for `undo_millis`. Thorough: folds everything first and packs
 /// history in groups of related chunks.
 ///
@@ -51,7 +51,7 @@ pub fn reclaim(
 ) -> Result<Reclaimed, Error> {
     let undo_millis = i64::try_from(undo_millis).unwrap_or(i64::MAX);
     let before_millis = match frond.expiry_millis() {
-        // Whoever keeps nothing asks no clock: also what one that was wrong has dated.
+        // Where nothing is kept no clock is asked: what a wrong one has dated goes, too.
         _ if undo_millis == 0 => i64::MAX,
         Some(now) => now.saturating_sub(undo_millis),
         None => i64::MIN,

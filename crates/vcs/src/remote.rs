@@ -129,8 +129,8 @@ pub trait Remote: Send + Sync {
     /// `IllegalOperation` if the branch is not where it is expected; nothing was changed.
     fn update(&self, update: &RefUpdate) -> Result<(), Error>;
 
-    /// Reads a share of what lies there again, where nobody else does that: a server looks after
-    /// its own.
+    /// Reads a share of what lies there again, where no server does that: a server looks after its
+    /// own.
     ///
     /// # Errors
     /// `Unavailable` if it doesn't answer.

@@ -5,7 +5,7 @@
 //! 1. Everything is read, as fsck does; what is damaged is set aside.
 //! 2. Chunks that are lost by name, and those that others refer to and that aren't there, are asked
 //!    for at each source in turn. A chunk is named by its content: one that hashes to its name is
-//!    the one that was lost, whoever has it. It is put, and so stored anew.
+//!    the one that was lost, wherever it comes from. It is put, and so stored anew.
 //! 3. Below a chunk that came others may be missing: so 2 is repeated until nothing more comes.
 //! 4. The engine is opened, which replays the log, and flushed: what the log has is stored then.
 //!    Then 2 again, for what only the log refers to.

@@ -61,7 +61,7 @@ impl Repository {
             let head = state.head_catalog(&**store)?;
             let wanted = state::catalog_entry(store, &source, collection)?;
             if wanted == state::catalog_entry(store, &before, collection)? {
-                // What was removed may be removed again; what nobody knows is a slip.
+                // What was removed may be removed again; an unknown name is a slip.
                 if wanted.is_none() && state::catalog_entry(store, &head, collection)?.is_none() {
                     let message = format!(
                         "neither {branch} nor {from} has a versioned collection {collection}"

@@ -19,7 +19,7 @@ use frond_db::inside::{Error, Rows};
 pub(crate) const STAGES: &[&str] =
     &["$blame", "$conflicts", "$diff", "$history", "$log", "$reflog"];
 
-/// The options of a stage, taken one by one; what nobody takes is refused.
+/// The options of a stage, taken one by one; what is not taken is refused.
 struct Options<'a> {
     stage: &'a str,
     fields: Vec<(&'a str, Value<'a>)>,

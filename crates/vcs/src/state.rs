@@ -4,10 +4,10 @@
 //! collections that were touched since, their trees folded. So status, diff, merge and reset
 //! compare and make catalogs, and never ask whether a version was committed.
 //!
-//! *Concurrency*: who writes validates what was read: the ref, the merge, and the working entries
-//! that there were. A collection dropped meanwhile must not come back with the new HEAD. Entries
-//! that appear meanwhile don't disturb a commit: a collection that somebody adopts or creates is a
-//! change against the new HEAD as it would be one against the old.
+//! *Concurrency*: a writer validates what it read: the ref, the merge, and the working entries that
+//! there were. A collection dropped meanwhile must not come back with the new HEAD. Entries that
+//! appear meanwhile don't disturb a commit: a collection that another transaction adopts or creates
+//! is a change against the new HEAD as it would be one against the old.
 
 use crate::repository::Repository;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! One plot, as SVG.
 //!
 //! Every subject has its colour, its dashes and its marker, the same in all plots of a report: so
-//! lines can be told apart by whoever doesn't see the colours, and on paper. The colours are Okabe
-//! and Ito's.
+//! lines can be told apart by readers who don't see the colours, and on paper. The colours are
+//! Okabe and Ito's.
 
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;

@@ -109,7 +109,7 @@ impl Drop for Server {
     }
 }
 
-/// A port of loopback that nobody listens on now.
+/// A port of loopback that no process listens on now.
 pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

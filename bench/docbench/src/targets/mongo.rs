@@ -49,7 +49,7 @@ pub struct Mongo {
     server: Option<Server>,
 }
 
-/// A client of the driver, on a runtime that works only while somebody waits for it.
+/// A client of the driver, on a runtime that works only while a caller waits for it.
 struct Driver {
     client: Client,
     runtime: Runtime,
@@ -130,7 +130,7 @@ impl Mongo {
             },
             settings: told,
         };
-        // One of ours has what it is meant to have; somebody else's may have an earlier run's.
+        // A server of ours has what it is meant to have; another may have an earlier run's data.
         if server.is_none() {
             own.command(DATABASE, doc! { "dropDatabase": 1 }).map_err(Failure::other)?;
         }

@@ -181,7 +181,7 @@ impl<'a> Inserting<'a> {
         Ok(Done { documents: ends.len() as u64 * BATCH, seconds, ends, ranges: ranges?, batches })
     }
 
-    /// Inserts batches until there are none, or the time is over, or somebody failed.
+    /// Inserts batches until there are none, or the time is over, or a writer failed.
     fn write(&self, begin: Instant) -> Result<(Vec<Duration>, Histogram<u64>), Failure> {
         let mut session = self.target.session()?;
         let (mut ends, mut latencies) = (Vec::new(), new_histogram());
@@ -195,7 +195,7 @@ impl<'a> Inserting<'a> {
                 .collect();
             let batch = batch?;
             let asked = Instant::now();
-            // Whoever lost to another writer tries again; that takes its time.
+            // A writer that lost to another tries again; that takes its time.
             while let Err(error) = session.insert(DOCUMENTS, &batch) {
                 if !matches!(error, Failure::Conflict(_)) {
                     self.stop.store(true, Ordering::Relaxed);

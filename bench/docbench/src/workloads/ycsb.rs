@@ -180,7 +180,7 @@ fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
             continue;
         }
         above += 1;
-        // One pass may have been somebody else's doing.
+        // One late pass may have been another process's doing.
         if above == 2 {
             break;
         }
@@ -198,8 +198,8 @@ struct Probe {
     is_in_time: bool,
 }
 
-/// Tries a rate; a second time if it wasn't answered in time, since one pass may have been somebody
-/// else's doing.
+/// Tries a rate; a second time if it wasn't answered in time, since one late pass may have been
+/// another process's doing.
 fn probe(
     context: &mut Context<'_>,
     connections: &mut [Box<dyn Client + '_>],

@@ -26,8 +26,8 @@ impl Lmdb {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES).max_dbs(settings.tree_count as u32).max_readers(READERS_MAX);
         // SAFETY: the flag changes what the system reads ahead, which the manual advises where data
-        // exceed memory. The directory was made for this process alone: nobody changes the mapped
-        // file.
+        // exceed memory. The directory was made for this process alone: no other process
+        // changes the mapped file.
         let environment =
             unsafe { options.flags(EnvFlags::NO_READ_AHEAD).open(settings.directory)? };
         let environment: &'static Env = Box::leak(Box::new(environment));

@@ -8,11 +8,11 @@
 //! and for the file system's cache of its files, from before the load on. A miss is a read from the
 //! disk. There
 //!
-//! - each engine's own cache gets such a share of the memory as the engine reads fastest with
-//!   (`--cache-eighths` gives all the same), as somebody would who runs it; write buffers are
+//! - each engine's own cache gets the share of the memory with which the engine reads fastest, as
+//!   an operator would choose it (`--cache-eighths` gives all the same share); write buffers are
 //!   small;
 //! - each reads as many records as there are before anything is measured: in the first seconds most
-//!   misses are of records that nobody has read before, which no cache can help.
+//!   misses are of records that were not read before, which no cache can help.
 
 use std::time::{Duration, Instant};
 

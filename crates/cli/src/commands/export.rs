@@ -243,7 +243,7 @@ impl Export {
     }
 }
 
-/// Whoever reads an export wants all of it: that the reader is gone is no end as any other.
+/// The reader of an export wants all of it: that it is gone is a failure.
 fn cut_short(failure: Failure) -> Failure {
     match failure {
         Failure::ReaderGone => {

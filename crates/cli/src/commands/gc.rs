@@ -1,4 +1,4 @@
-//! `frond gc`: gives back the disk space of what nobody needs any more.
+//! `frond gc`: gives back the disk space of what is no longer needed.
 
 use std::io::Write;
 

@@ -50,7 +50,7 @@ const PUSH_EXAMPLES: &str = "\
 Examples:
   frond push shop
   frond push shop@sale --tags
-  frond push shop --force-with-lease     after a rebase, if nobody pushed meanwhile";
+  frond push shop --force-with-lease     after a rebase, if no other client pushed meanwhile";
 
 /// What to do where a server runs on the data directory.
 const SERVED: &str = "stop it first, or have it do this: frondRemote, frondClone, frondFetch, frondPull \

@@ -406,7 +406,7 @@ impl Serve {
             let url = format!("http://{metrics}/metrics");
             writeln!(terminal, "  watch at      {}", terminal.paint(Style::Accent, url))?;
             if !metrics.ip().to_canonical().is_loopback() {
-                writeln!(terminal, "                whoever reaches that address can read it")?;
+                writeln!(terminal, "                any client that reaches it can read it")?;
             }
         }
         if let Some(console) = server.console_address() {

@@ -7,7 +7,7 @@
 //! - an opening brace where JSON wants a comma first: the one before was not closed.
 //!
 //! So one broken line of a file of JSON lines costs that line only. The text of a long object isn't
-//! gathered: whoever gets the record reads it while the cutter goes on.
+//! gathered: the record's receiver reads it while the cutter goes on.
 
 use std::io::BufRead;
 use std::sync::mpsc::SyncSender;
@@ -60,7 +60,7 @@ pub struct JsonSource<R> {
 
 /// An object whose text goes to another thread.
 struct Streamed {
-    /// `None` when nobody listens any more.
+    /// `None` when the receiver is gone.
     sender: Option<SyncSender<Vec<u8>>>,
     scanner: Scanner,
     /// Where the cutter is behind it.
@@ -188,7 +188,7 @@ impl<R: BufRead> JsonSource<R> {
         loop {
             let available = self.reader.fill_buf().map_err(|error| broken(self.line, &error))?;
             if available.is_empty() {
-                return Ok(()); // Whoever reads it is told that it isn't closed.
+                return Ok(()); // Its reader finds that it isn't closed.
             }
             let available = &available[..available.len().min(BIT_BYTES)];
             let (count, found) = streamed.scanner.scan(available);
@@ -393,7 +393,7 @@ mod tests {
         check("[1]", &[(1, Err("expected an object"))]);
     }
 
-    /// A long object's text goes to whoever reads it, also if that stops early.
+    /// A long object's text goes to its reader, even if that stops early.
     #[test]
     fn long_objects_are_streamed() {
         let long = format!("{{\"b\": \"{}\"}}", "x}{".repeat(1000));

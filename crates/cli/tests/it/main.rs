@@ -286,7 +286,7 @@ fn an_export_whose_reader_is_gone_is_not_complete() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains("not complete") && !told.contains("exported"), "{told}");
-    // Whoever looks at a part of a list has seen enough.
+    // A reader that takes only a part of a list has seen enough.
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_frond"))
         .args(["status", "shop"])
         .current_dir(directory.path())

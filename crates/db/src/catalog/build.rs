@@ -5,9 +5,9 @@
 //! 2. The runs are interleaved into a tree whose nodes are written once each. Two documents under
 //!    one key of a unique index stand next to each other then.
 //!
-//! What is built belongs to nobody until a transaction names it: a build that is killed or crashes
-//! leaves chunks that nothing refers to, and temporary files, which go when the data directory is
-//! opened.
+//! What is built is part of no collection until a transaction names it: a build that is killed or
+//! crashes leaves chunks that nothing refers to, and temporary files, which go when the data
+//! directory is opened.
 
 use bytes::Bytes;
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value as BsonValue};

@@ -192,7 +192,8 @@ impl Database {
         let tree = self.build_index(collection, *folded, spec, &Interrupt::default(), None)?;
         let id = engine.reserve_tree_id();
         transaction.set_base(id, tree)?;
-        // Whoever writes a document meanwhile doesn't know the new tree: that must conflict.
+        // A transaction that writes a document meanwhile doesn't know the new tree: that must
+        // conflict.
         transaction.set_base(documents, *folded)?;
         Ok(id)
     }

@@ -3,8 +3,8 @@
 //!
 //! Entries derive from documents and are never merged themselves: each document that differs takes
 //! the entries it had and brings those it has. Only then is uniqueness judged, so that a key may
-//! pass from one document to another; and only of keys that somebody brings, since all others were
-//! fine before. The cost follows the documents that differ, never the index.
+//! pass from one document to another; and only of keys that a document brings, since all others
+//! were fine before. The cost follows the documents that differ, never the index.
 //!
 //! 1. The changed documents are read once, for all indexes together.
 //! 2. Each index gathers what happens to its keys; a unique one looks up the keys that are brought.
@@ -200,7 +200,7 @@ impl Changing<'_> {
             slot.is_freed |= old.contains_key(&key);
             slot.brought = Some(value);
             if !self.index.spec.unique {
-                continue; // The key of _id is part of the key: nobody else brings it.
+                continue; // The key of _id is part of the key: no other document brings it.
             }
             if let Some(Bringer { id_key: other, .. }) = &slot.by {
                 duplicates.push(Duplicate {

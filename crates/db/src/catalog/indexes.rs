@@ -10,7 +10,7 @@
 //!    definition: the build waits for its end, for a while ([`Patience`]).
 //!
 //! So an index is never seen unfinished, a version commit has it whole or not at all, and a build
-//! that is killed or crashes leaves nothing: until it is published nobody has heard of it.
+//! that is killed or crashes leaves nothing: until it is published no other transaction knows it.
 
 use std::time::{Duration, Instant};
 
@@ -113,7 +113,7 @@ impl Database {
                 self.create_within(transaction, branch, collection, specs)
             });
         }
-        // What is built belongs to nobody yet: a collection of garbage mustn't take it.
+        // Nothing refers yet to what is built: a collection of garbage mustn't take it.
         let _session = self.frond().engine().store().session();
         let contention = self.frond().contention();
         let mut throttle = contention.throttle(scope);
@@ -171,8 +171,8 @@ impl Database {
         }
         assert!(prepared.is_durable(), "an index is durable before a transaction names it");
         let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
-        // Whoever writes a document after this snapshot and before the commit doesn't know the
-        // indexes.
+        // A transaction that writes a document after this snapshot and before the commit doesn't
+        // know the indexes.
         transaction.validate_tree(live.documents);
         for spec in wanted {
             let growing = prepared.index(&spec).expect("all that is wanted was prepared");

@@ -17,7 +17,8 @@
 //! *Unique indexes*: each round looks at all documents as they were at one moment. Two that have
 //! one key at such a moment end the build, though one of them may be gone later.
 //!
-//! What is prepared belongs to nobody: whatever ends a build, nothing of it is seen.
+//! What is prepared is part of no collection until it is published: if the build ends before that,
+//! no reader has seen any of it.
 
 use bytes::Bytes;
 use frond_engine::{Snapshot, TreeId};
@@ -268,7 +269,7 @@ impl Database {
     }
 
     /// Puts what lies beside the trees into them, if that is much, and makes them durable: neither
-    /// is left to whoever publishes them.
+    /// is left to the transaction that publishes them.
     fn lower(&self, prepared: &mut Prepared) -> Result<(), Error> {
         let store = self.frond().engine().store();
         let beside: usize = prepared.indexes.iter().map(|growing| growing.over.len()).sum();

@@ -3,7 +3,7 @@
 //! The pipeline's stages are `frond_query`'s. Here they get their documents: those of a leading
 //! `$match` by the planner, those of other collections (`$lookup`) at the same snapshot, of other
 //! branches too (`shop@feature`). Large documents come with references for their long values
-//! ([`crate::collection::handles`]), unless whoever gets them needs all of them.
+//! ([`crate::collection::handles`]), unless the stage that gets them needs them whole.
 
 use std::sync::Arc;
 

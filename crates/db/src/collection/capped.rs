@@ -12,7 +12,7 @@
 //!
 //! *Surprises*: every insertion writes record 3, so two transactions that insert at once conflict,
 //! and one of them runs again. MongoDB's capped collections take one insertion at a time, too; and
-//! it makes places rise in the order of commits, so that whoever follows the end
+//! it makes places rise in the order of commits, so that a reader that follows the end
 //! ([`crate::collection::tail`]) misses nothing. Capped collections are not versioned: they are in
 //! no commit, merge or clone, and go with their branch.
 

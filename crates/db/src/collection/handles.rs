@@ -23,8 +23,8 @@ struct Handles {
     has_met: AtomicBool,
 }
 
-/// Who reads what `reader` gives references for; nobody where what they name may be undone from one
-/// call to the next.
+/// The [`Pieces`] of the references that `reader` gives out; none where what these name may be
+/// undone from one call to the next.
 pub(crate) fn handles(reader: &Reader<'static>, put_aside: &PutAside) -> Large {
     if reader.may_change() {
         return Large::default();
@@ -80,7 +80,7 @@ impl Pieces for Stored {
 /// A document with more outermost fields is rather read whole, and kept with an index of them.
 const FIELD_COUNT_MAX: u64 = 24;
 
-/// How a scan gives out large documents: with references for what nobody asked for.
+/// How a scan gives out large documents: with references for what the caller didn't ask for.
 #[derive(Clone)]
 pub(crate) struct Lazily {
     large: Large,

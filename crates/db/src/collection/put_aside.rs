@@ -1,6 +1,6 @@
 //! Errors of the database on their way through stages and expressions, which speak of errors in
 //! MongoDB's codes only. So that damage or a full disk keeps its kind, the first such error is put
-//! aside and whoever gives out the answer gives it out.
+//! aside, and the command returns it instead.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! Replacing a collection's whole content at once: `$out`.
 //!
 //! 1. All documents are read, sorted by their keys in bounded memory ([`content`]), and put into a
-//!    tree: in the store, seen by nobody. From there they are checked by the collection's
+//!    tree in the store, where no reader sees them. From there they are checked by the collection's
 //!    validator, and the trees of indexes built. What documents have references for is there
 //!    already: the copy follows what changes, not what is copied.
 //! 2. One transaction makes them the bases of new trees, names these in the working entry, and

@@ -6,8 +6,8 @@
 //! 2. A document with an array on an indexed path has several entries, and several scans may find
 //!    one document: it comes out at the first, `seen` remembers it.
 //! 3. Documents that lie in their tree's leaves are filtered where they lie, and only those that
-//!    pass are shared, or lent to whoever but looks at them ([`Scan::visit`]): most of a scan's
-//!    cost would be counting who holds a leaf.
+//!    pass are shared, or lent to a caller that only looks at them ([`Scan::visit`]): most of a
+//!    scan's cost would be counting the holders of a leaf.
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have
 //!    next comes out ([`Merge`]).
 
@@ -113,7 +113,7 @@ impl<'a> Scan<'a> {
         order: &Order,
     ) -> Scan<'a> {
         let filter = access.filter.take().unwrap_or(filter);
-        assert!(filter.text().is_none(), "whoever plans a search by text says by which index");
+        assert!(filter.text().is_none(), "the planner of a search by text names its index");
         let may_repeat = access.paths.iter().any(|path| path.may_repeat)
             || access.paths.len() > 1 && !access.is_exact;
         let merge = match order {
@@ -200,7 +200,7 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Gives out large documents with references for what nobody asks for.
+    /// Gives out large documents with references for what the caller doesn't ask for.
     pub fn lazily(mut self, lazily: Lazily) -> Scan<'a> {
         let lazily = match &self.merge {
             Some(merge) => lazily.asking(&merge.pattern.asked()),

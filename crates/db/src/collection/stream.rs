@@ -29,7 +29,7 @@ use crate::large::{KEPT_BYTES_MAX, damaged};
 use crate::name;
 use crate::transact::Outcome;
 
-/// A document that is shown to whoever exports a collection.
+/// A document of a collection that is being exported.
 pub struct StoredDocument<'a>(Stored<'a>);
 
 enum Stored<'a> {

@@ -110,7 +110,7 @@ impl Walk {
     }
 
     /// What is left of the range of documents that is read, if nothing but the filter decides about
-    /// them: whoever looks at them may step on by itself.
+    /// them: the caller may then step through it by itself.
     pub fn documents_left(&mut self) -> Option<&mut Entries> {
         let is_plain = self.index.is_none() && !self.is_natural && self.checks.is_empty();
         self.current.as_mut().filter(|_| is_plain).map(|(_, entries)| entries)

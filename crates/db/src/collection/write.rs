@@ -69,7 +69,7 @@ pub struct CollectionWriter<'t> {
     writes: u64,
     /// `shop.things`, for messages.
     namespace: String,
-    /// Who tells of what is written, once that was asked; nobody may.
+    /// Tells of what is written: `None` until it is first needed, `Some(None)` if nothing is told.
     teller: Option<Option<Teller>>,
     /// Nothing is told now.
     is_silent: bool,

@@ -1,9 +1,9 @@
 //! What an update changed, field by field: an event's `updateDescription`.
 //!
 //! Old and new document are walked side by side. What is equal byte for byte is passed over;
-//! documents are gone into, arrays by position. Whoever applies the description to the old document
-//! has the new one, the order of its fields included: what can't be described so (fields that
-//! moved, a name that a path can't say) is described as a whole field, and in the outermost
+//! documents are gone into, arrays by position. A client that applies the description to the old
+//! document has the new one, the order of its fields included: what can't be described so (fields
+//! that moved, a name that a path can't say) is described as a whole field, and in the outermost
 //! document not at all: the event is a replacement then.
 //!
 //! *Applying*: remove what was removed; cut arrays; set each path in order, a field that isn't
@@ -186,7 +186,7 @@ fn is_equal(left: &RawElement<'_>, right: &RawElement<'_>) -> bool {
     left.kind == right.kind && left.value == right.value
 }
 
-/// Whether a path can say the name: nobody takes it for two names, for a position or an operator.
+/// Whether a path can say the name: no client takes it for two names, a position or an operator.
 fn is_sayable(name: &[u8]) -> bool {
     !name.is_empty()
         && !name.contains(&b'.')

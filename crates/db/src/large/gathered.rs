@@ -39,7 +39,7 @@ impl<'a> Gathered<'a> {
     }
 
     fn put_waiting(&self, waiting: &mut Waiting) -> Result<(), StoreError> {
-        // Nobody asks for them soon, so they needn't take the place of others in the cache.
+        // No reader asks for them soon, so they needn't take the place of others in the cache.
         self.store.put_many_for(Lifetime::Loaded, &waiting.chunks)?;
         waiting.chunks.clear();
         waiting.positions.clear();

@@ -4,9 +4,9 @@
 //! Whether an array is in order is nowhere stored, since a document's content alone decides its
 //! bytes. But it is a fact of the content, which the container's name stands for: so it is
 //! remembered in memory, and never wrong.
-//! 1. An array that nobody knows of is passed over once.
+//! 1. An array of which this isn't known is walked once.
 //! 2. One that isn't in order is left to the update of the whole document, which sorts it: the next
-//!    push passes over it.
+//!    push walks it.
 //! 3. What comes out of a push into one that is in order, is in order.
 //!
 //! *Order*: the sort is stable. What is pushed goes behind those of its equals that lie before

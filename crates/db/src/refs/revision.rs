@@ -12,7 +12,7 @@ use frond_query::Code;
 
 use crate::error::Error;
 
-/// More steps than this are refused: nobody means them.
+/// More steps than this are refused: no user means them.
 const STEPS_MAX: usize = 64;
 
 /// A revision, parsed: where to begin, and the steps from there.

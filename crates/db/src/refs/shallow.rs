@@ -3,7 +3,7 @@
 //!
 //! A commit's chunk names its parents, here or not: its name would be another without them. Which
 //! parents are known not to be here is listed in a chunk that the store's root [`ROOT_NAME`] names:
-//! 32 bytes each, ascending. Whoever follows parents does so by `history::load`, which leaves out
+//! 32 bytes each, ascending. Readers of history follow parents by `history::load`, which leaves out
 //! what is listed and not here. So history simply ends there; what isn't listed and is missing is
 //! still damage.
 //!
@@ -57,7 +57,7 @@ pub fn absent(store: &dyn ChunkStore, parents: &[ChunkHash]) -> Result<Vec<Chunk
 /// # Errors
 /// As [`listed`]; `Unavailable` if the list can't be written.
 pub fn list(store: &dyn ChunkStore, commits: &HashSet<ChunkHash>) -> Result<(), Error> {
-    // Somebody else may list others meanwhile.
+    // Another caller may list others meanwhile.
     loop {
         let root = store.root(ROOT_NAME)?;
         let known = listed(store)?;

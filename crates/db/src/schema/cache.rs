@@ -11,8 +11,8 @@
 //! what one of them found is right for all.
 //!
 //! *Invariants*
-//! 1. A transaction that changes the catalog is committed between `begin_change` and its end, so
-//!    whoever sees it noted a later moment, or sees another one afterwards.
+//! 1. A transaction that changes the catalog is committed between `begin_change` and its end, so a
+//!    reader that sees it noted a later moment, or sees another one afterwards.
 //! 2. What is kept was found by readers of one moment, which is noted with it.
 //! 3. Only what exists is kept, and a bounded number of it.
 

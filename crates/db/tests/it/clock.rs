@@ -161,7 +161,7 @@ fn a_directory_that_was_closed_for_a_year_expires_what_is_due() {
     assert_eq!(commit(&frond, 1), world.begun + YEAR + HOUR);
 }
 
-/// As whoever runs a command now and then sees it.
+/// As an operator who runs a command now and then sees it.
 #[test]
 fn a_year_is_believed_by_the_second_process_an_hour_later() {
     let world = World::new();

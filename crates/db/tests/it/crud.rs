@@ -108,7 +108,7 @@ fn updates() {
 }
 
 /// An empty timestamp stands for now, wherever a whole document is given, and so does
-/// `$currentDate`; also where nobody has written for long, or ever.
+/// `$currentDate`; also where no client has written for long, or ever.
 #[test]
 fn timestamps_are_of_now() {
     let (disk, clock) = (SimDisk::new(1), SimClock::new());

@@ -347,7 +347,7 @@ fn one_damaged_document_fails_one_statement() {
     });
 }
 
-/// Of a leaf that can't be read nobody knows what it holds. What is written lies above it.
+/// A leaf that can't be read may hold anything. What is written lies above it.
 #[test]
 fn small_documents_of_a_damaged_leaf_are_written_by_their_ids() {
     for_seeds(8, |mut random| {

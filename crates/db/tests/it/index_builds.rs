@@ -1,7 +1,7 @@
 //! Goal: an index that is built beside writers files every document as it is in the end, whatever
-//! was written, deleted or given back meanwhile, and whoever creates a collection or an index
-//! doesn't cost a transaction that has read nothing there. Method: threads that write while indexes
-//! of several kinds are built; transactions that begin before and after.
+//! was written, deleted or given back meanwhile, and creating a collection or an index makes no
+//! transaction fail that has read nothing there. Method: threads that write while indexes of
+//! several kinds are built; transactions that begin before and after.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -199,7 +199,7 @@ fn an_index_is_published_when_transactions_that_have_written_have_ended() {
             }
             assert_eq!(indexes(), 1);
             if commits {
-                transaction.commit(Durability::Synced, None).expect("nobody else wrote");
+                transaction.commit(Durability::Synced, None).expect("no conflicting write");
             } else {
                 transaction.abort();
             }

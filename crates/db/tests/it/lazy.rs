@@ -434,13 +434,13 @@ fn stored_documents_are_those_that_whole_ones_make() {
     shop.frond().engine().check().expect("every invariant holds");
 }
 
-/// Flushes, and removes what nobody names.
+/// Flushes, and removes what nothing names.
 fn collect(shop: &Repository) {
     shop.frond().engine().flush().expect("flushed");
     frond_vcs::reclaim(shop.frond(), 0, ReclaimOptions::default()).expect("collected");
 }
 
-/// `$out` onto its own source, with everything collected that nobody names.
+/// `$out` onto its own source, with everything collected that nothing names.
 #[test]
 fn what_is_referred_to_is_not_collected() {
     let shop = filled();
@@ -569,7 +569,7 @@ fn updates_by_stages_in_transactions_and_across_the_threshold() {
         statement.update = value(change);
         assert_eq!(update(&inside, "docs", statement).modified, 1, "{change}");
     }
-    transaction.commit(Durability::Synced, None).expect("nobody else wrote");
+    transaction.commit(Durability::Synced, None).expect("no other transaction wrote");
     let found = run(&shop, "docs", &request("{'_id': 4}")).expect("found").pop().expect("there");
     assert_eq!(found.get("u"), found.get("rows"));
     let mut statement = statement("{'_id': 3}", "{}");

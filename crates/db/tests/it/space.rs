@@ -197,7 +197,7 @@ fn temporary_files_leave_what_is_held_back() {
     assert_eq!(sorted().expect("there is room").len(), expected);
 }
 
-/// What is kept is told: how much, why and until when; and goes when nobody wants it any more.
+/// What is kept is told: how much, why and until when; and it goes when it needn't be kept.
 #[test]
 fn what_is_kept_to_be_undone_is_told() {
     let frond = open(&SimDisk::new(1), 0);

@@ -29,7 +29,7 @@ fn what_a_transaction_wrote_is_there_at_once_or_never() {
         assert_eq!(inside.count("things", &FindRequest::default()).expect("a count"), 2);
         assert_eq!(all(&outside, "things"), "[{'_id':1}]");
         if commits {
-            transaction.commit(Durability::Synced, None).expect("nobody else wrote");
+            transaction.commit(Durability::Synced, None).expect("no other transaction wrote");
         } else {
             transaction.abort();
         }
@@ -53,7 +53,7 @@ fn a_database_that_is_dropped_takes_what_transactions_add_with_it() {
             let error = transaction.commit(Durability::Synced, None).expect_err("it is gone");
             assert_eq!(error.kind, ErrorKind::Conflict);
         } else {
-            transaction.commit(Durability::Synced, None).expect("nobody else wrote");
+            transaction.commit(Durability::Synced, None).expect("no other transaction wrote");
             shop.drop_database().expect("dropped");
         }
         assert!(frond.list_databases().expect("a list").is_empty());
@@ -122,7 +122,7 @@ fn names_lead_to_what_is_there_now() {
             let next = [document! { "n": n }];
             shop.insert("next", &next, true, Durability::Relaxed).expect("inserts");
             shop.rename_collection("next", "things", true).expect("renames");
-            // Whoever was told sees it.
+            // Once the rename is acknowledged, a reader sees it.
             assert_eq!(number(&Repository::open(&frond, "shop").expect("opens")), i64::from(n));
         }
     });
@@ -143,7 +143,7 @@ fn a_document_that_only_moved_is_no_conflict() {
         frond_vcs::reclaim(&frond, u64::MAX, options).expect("collected");
         let change = statement(&format!("{{'_id': {id}}}"), "{'$set': {'n': 1}}");
         assert_eq!(update(&inside, "things", change).modified, 1, "{bytes} bytes");
-        transaction.commit(Durability::Synced, None).expect("nobody else wrote it");
+        transaction.commit(Durability::Synced, None).expect("no other transaction wrote it");
     }
 }
 
@@ -163,10 +163,10 @@ fn documents_are_claimed_by_the_statement_that_writes_them() {
     let (first, second) =
         (one.database("shop").expect("opens"), two.database("shop").expect("opens"));
     assert_eq!(try_add(&first, 1), Ok(1));
-    // Nobody ends the one: the other has waited for long enough. It goes on with something else.
+    // The first doesn't end: the second has waited long enough, and goes on with something else.
     assert_eq!(try_add(&second, 1), Err(ErrorKind::Conflict));
     assert_eq!(try_add(&second, 2), Ok(1));
-    one.commit(Durability::Relaxed, None).expect("nobody else wrote it");
+    one.commit(Durability::Relaxed, None).expect("no other transaction wrote it");
     // The second has read nothing of the first document: it sees what the first one made of it.
     assert_eq!(try_add(&second, 1), Ok(1));
     assert_eq!(all(&second, "things"), "[{'_id':1,'n':2},{'_id':2,'n':1}]");
@@ -174,7 +174,7 @@ fn documents_are_claimed_by_the_statement_that_writes_them() {
         shop.count("things", &FindRequest::of(json("{'n': 1}").view())).expect("a count"),
         1
     );
-    two.commit(Durability::Relaxed, None).expect("nobody else wrote it");
+    two.commit(Durability::Relaxed, None).expect("no other transaction wrote it");
     assert_eq!(all(&shop, "things"), "[{'_id':1,'n':2},{'_id':2,'n':1}]");
 }
 
@@ -280,6 +280,6 @@ fn commands_of_versions_are_no_part_of_a_transaction() {
         assert_eq!(code, Some(263), "command {position}");
     }
     assert_eq!(inside.log(None, None).expect("history can be read").len(), 1);
-    transaction.commit(Durability::Synced, None).expect("nobody else wrote");
+    transaction.commit(Durability::Synced, None).expect("no other transaction wrote");
     assert_eq!(all(&outside, "things"), "[{'_id':1},{'_id':2}]");
 }

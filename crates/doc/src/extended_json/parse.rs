@@ -22,7 +22,7 @@ use crate::validate::validate;
 pub fn parse(text: &str) -> Result<DocumentBuf, DocError> {
     let mut out = Vec::with_capacity(text.len());
     match straight::read(text.as_bytes(), &mut out) {
-        Some(end) if text[end..].bytes().all(|byte| straight::is_white(byte)) => {
+        Some(end) if text[end..].bytes().all(straight::is_white) => {
             Ok(DocumentBuf::from_validated(out.into()))
         }
         _ => parse_by_serde(text),

@@ -49,7 +49,7 @@ fn append_fields(elements: RawElements<'_>, form: Form, out: &mut Vec<u8>) {
         append_text(element.name, out);
         out.push(b':');
         if append_raw(element.kind, element.value, form, out).is_none() {
-            break; // No document has that; as whoever decodes it, it ends here.
+            break; // No valid document has that; like a decoder, this ends here.
         }
     }
     out.push(b'}');

@@ -15,7 +15,7 @@ const BUCKET_FIELDS: usize = 10;
 /// Buckets are made for seven fields each: 9 bytes a field, and few fields lie in the next one.
 const BUCKET_FIELDS_EXPECTED: usize = 7;
 /// A document whose fields are mostly not in their own bucket, nor in one of these behind it, has
-/// no index: whoever makes names with equal hashes makes it slow, not its neighbours.
+/// no index: a client that makes names with equal hashes makes that document slow, not others.
 const STEPS_MAX: usize = 8;
 /// Documents with more outermost fields have no index.
 pub const FIELD_COUNT_MAX: usize = 1 << 18;

@@ -2,8 +2,8 @@
 //!
 //! A document above the tree's inline limit is named by the hash of its bytes. The first time that
 //! a field of it is asked for, it is indexed, which costs about what the scan would have cost; the
-//! index is kept under the hash for whoever reads the document again, and dropped when memory is
-//! wanted for others. Documents below the limit are read faster by one scan than by way of a cache.
+//! index is kept under the hash for later reads of the document, and dropped when memory is wanted
+//! for others. Documents below the limit are read faster by one scan than by way of a cache.
 
 use std::sync::{Arc, OnceLock};
 

@@ -46,8 +46,8 @@ const FRONT_FIELDS: usize = 4;
 
 /// Makes numbers that no two shapes of the process share.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(NO_NUMBER as u64 + 1);
-/// Of the shapes that are made after all numbers are used up, some billions later: nobody remembers
-/// anything of them.
+/// The number of all shapes that are made after the others are used up, some billions later: no
+/// path remembers anything of them.
 pub(crate) const NO_NUMBER: u32 = 0;
 /// No shape has this number.
 pub(crate) const NUMBER_END: u32 = u32::MAX;
@@ -435,7 +435,7 @@ fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// The shapes that were met, up to a bound. Whoever owns it decides how long it lives.
+/// The shapes that were met, up to a bound. Its owner decides how long it lives.
 ///
 /// *Thread safety*: any number of threads; the lock is held for a look-up or an insertion.
 #[derive(Debug)]

@@ -110,7 +110,7 @@ pub(super) struct Met<'a> {
 
 /// Why a layout isn't followed further.
 pub(super) enum Left {
-    /// Whoever was shown a field said so.
+    /// The caller that was shown a field said so.
     Stopped,
     /// What begins there isn't expected.
     Unexpected(usize),
@@ -136,7 +136,7 @@ impl Learnt {
 
     #[cold]
     fn learn(&self, document: &[u8], names: &ScannedNames) -> Option<&Layout> {
-        // Whoever comes while another learns goes without.
+        // A thread that comes while another learns goes without.
         let mut learning = self.learning.try_lock().ok()?;
         learning.met_count += 1;
         match learning.met_count {

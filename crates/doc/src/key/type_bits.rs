@@ -1,7 +1,7 @@
 //! What keys don't tell: which number type, string or symbol, what an array's elements are called.
 //!
 //! One code byte per number, text and array, in the order in which the key has them, nested ones
-//! included; some are followed by more. `00` is what is usual, and whoever reads past the end reads
+//! included; some are followed by more. `00` is what is usual, and a reader past the end reads
 //! `00`: zeros at the end may be cut ([`trim_type_bits`]), and nearly always nothing is left.
 
 use crate::builder::position_name;

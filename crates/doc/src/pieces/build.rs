@@ -63,7 +63,7 @@ fn build_of(
     Ok(Some(LargeDocument { root }))
 }
 
-/// Whether two outermost fields have one name. Whoever asks for some fields must not have to look
+/// Whether two outermost fields have one name. A reader of some fields must not have to look
 /// through all for another of the same name.
 fn has_name_twice(document: Document<'_>) -> bool {
     let mut names = HashSet::new();

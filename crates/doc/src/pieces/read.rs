@@ -22,7 +22,7 @@ pub struct Found {
     pub item: Option<(u64, Item)>,
 }
 
-/// Of which elements of a container somebody wants to know, and how much.
+/// Which elements of a container a caller wants, and how much of them.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
     /// All of all of them.

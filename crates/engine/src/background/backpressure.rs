@@ -7,7 +7,7 @@
 //! to the time that a flush takes for a byte, so that at some pressure below the limit writing is
 //! exactly as fast as the work behind it. There the pressure stays, however many threads write:
 //! their times stand in one line. What the commit takes by itself counts: it waits at its end, for
-//! what is left, so that nobody waits for a slow sync and a delay.
+//! what is left, so that no writer waits for both a slow sync and a delay.
 //!
 //! Only when so many memtables are sealed that memory is at its limit, writers stop.
 

@@ -1,12 +1,12 @@
-//! What fails in the background, where nobody waits for an answer.
+//! What fails in the background, where no caller waits for an answer.
 //!
-//! 1. A failure is counted, and the last one is kept for whoever asks.
-//! 2. It is told to whoever wanted that: once, until that work succeeds again.
+//! 1. A failure is counted, and the last one is kept for callers that ask.
+//! 2. It is told to the sink, if there is one: once, until that work succeeds again.
 //! 3. What failed is tried again after a [`Backoff`], which doubles each time: the disk may have
 //!    room by then, and a damaged chunk is found anew only after all that lies before it was read
 //!    and written.
 //!
-//! *Locks*: its own is held for a few operations on strings, never while somebody is told.
+//! *Locks*: its own is held for a few operations on strings, never while the sink is told.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,7 +56,7 @@ impl BackgroundErrors {
         drop(self.sink.set(Box::new(sink)));
     }
 
-    /// Whether somebody is told.
+    /// Whether there is a sink.
     pub fn is_told(&self) -> bool {
         self.sink.get().is_some()
     }

@@ -4,12 +4,11 @@
 //! slice: 4 ms with Linux as servers have it, whatever the priorities of both. A group's leader is
 //! woken after each sync, and its members after that, so threads that flush and fold made groups
 //! wait twenty times as long as for their sync. A background thread therefore gives its processor
-//! up between two bits of work: a call of the system that does nothing where nobody else wants to
-//! run.
+//! up between two bits of work: a system call that does nothing where no other thread wants to run.
 //!
-//! Whoever does so gets less than its share where others always want to run. So it ends while the
-//! work is *urgent*: when much waits to be flushed or folded, and writers would be slowed down for
-//! it.
+//! A thread that does so gets less than its share where others always want to run. So it keeps
+//! its processor while the work is *urgent*: when much waits to be flushed or folded, and writers
+//! would be slowed down for it.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -66,7 +66,7 @@ impl StoreLayer for ThrottledStore<'_> {
             return Ok(());
         }
         self.unsynced.store(0, Ordering::Relaxed);
-        // If it fails, the store takes no writes any more, and whoever publishes finds that.
+        // If it fails, the store takes no writes any more, and the publishing thread finds that.
         self.store.sync()
     }
 }

@@ -49,7 +49,7 @@ fn lead_relaxed(
     free: u64,
 ) -> Vec<Result<Sequence, EngineError>> {
     let shared = engine.shared();
-    let writer = shared.queue().writer.take().expect("nobody leads");
+    let writer = shared.queue().writer.take().expect("no thread leads");
     thread::scope(|scope| {
         let mut waiting = Vec::new();
         for (position, (name, bytes)) in transactions.iter().enumerate() {

@@ -98,7 +98,7 @@ impl Shared {
         self.counters.flush_micros.add(micros);
         Counters::count(&self.counters.flushes);
         flusher.extend(memtables);
-        // The flushing thread frees them, whoever flushed.
+        // The flushing thread frees them, whichever thread flushed.
         self.signal(|signals| signals.flush_wanted = true);
         self.note_runs(&outcomes);
         self.remove_segments()?;
@@ -127,9 +127,9 @@ impl Shared {
         Ok(self.pending.pack(needs.filter(|hash| pending.contains(hash)))?)
     }
 
-    /// Frees flushed memtables that nobody reads any more; returns whether others are left. Freeing
-    /// takes a good part of a second: if the list didn't hold them, whichever reader or writer
-    /// comes last would wait for that.
+    /// Frees flushed memtables that no reader or writer holds any more; returns whether others are
+    /// left. Freeing takes a good part of a second: if the list didn't hold them, the last reader
+    /// or writer to let go would wait for that.
     pub fn free_flushed(&self) -> bool {
         let mut flusher = self.flusher.lock().expect("no panic while the lock is held");
         flusher.retain(|memtable| Arc::strong_count(memtable) > 1);

@@ -5,7 +5,7 @@
 //! replaced longer ago than
 //! [`EngineOptions::snapshot_seconds_max`](crate::EngineOptions::snapshot_seconds_max) *expires*:
 //! first it is marked, then its memtables are emptied and collections take no notice of it any
-//! more. Whoever reads looks at the mark after having read: as long as it isn't set, nothing was
+//! more. A reader looks at the mark after having read: as long as it isn't set, nothing was
 //! missing. A snapshot of a State that nothing has replaced stays good, however old it is.
 //!
 //! While others write, each snapshot that stays open keeps memtables that no other one keeps. So

@@ -1,23 +1,24 @@
-//! Giving back the disk space of what nobody needs any more, while writers and readers go on.
+//! Giving back the disk space of what isn't needed any more, while writers and readers go on.
 //!
 //! The store marks and sweeps ([`frond_store::ChunkStore::collect`]); the engine tells it what must
 //! stay:
 //!
 //! 1. What is published. That is the store's named root: its base map refers to each tree's base,
 //!    the system tree among them, whose values refer to the commits of all databases.
-//! 2. What a State holds that somebody may still read: bases that are not published yet, or not any
+//! 2. What a State holds that a reader may still use: bases that are not published yet, or not any
 //!    more, the bases that the log names, and the values in its memtables that lie out of line. Of
 //!    chunks that aren't in packs yet, what they refer to there (`overlay::pending`), and what the
 //!    log makes them of. A snapshot keeps its State, and so a cursor isn't disturbed before it is
 //!    too old (`expiry`).
-//! 3. What is being made. Whoever puts chunks holds a session of the store meanwhile: a transaction
-//!    from its beginning to its end, folds and flushes until what they made is in a State.
+//! 3. What is being made. A writer that puts chunks holds a session of the store meanwhile: a
+//!    transaction from its beginning to its end, folds and flushes until what they made is in a
+//!    State.
 //!
 //! *In the background*: garbage isn't counted while it is made, so a collection runs when the packs
 //! have grown by half of what the last one left, and somewhat more. It marks by reading what refers
 //! to other chunks only (a hundredth of the data or so), moves packs that are mostly dead, and
 //! keeps to a rate, so that it doesn't take the disk from others, unless the packs grow a quarter
-//! beyond that meanwhile: whoever makes garbage so fast takes the disk anyway.
+//! beyond that meanwhile: writers that make garbage so fast take the disk anyway.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -63,7 +64,7 @@ pub struct ReclaimOptions {
 }
 
 impl Shared {
-    /// Removes what nobody needs; see the module.
+    /// Removes what isn't needed; see the module.
     ///
     /// # Errors
     /// As [`Engine::reclaim`](crate::Engine::reclaim).
@@ -262,7 +263,7 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
 }
 
 impl Shared {
-    /// Begins the trees' cached levels anew if somebody wanted room for one that wasn't there.
+    /// Begins the trees' cached levels anew if one of them was refused room.
     fn renew_trunks_if_refused(&self) {
         let rooms = [self.store.link_budget(), self.store.pin_budget()];
         // All are asked, so that each begins anew.
@@ -320,7 +321,7 @@ mod tests {
             store.pin_budget().unwrap().take_refused(),
         );
         engine.shared().renew_trunks_if_refused();
-        assert!(is_grown(trees[1]), "nobody was refused");
+        assert!(is_grown(trees[1]), "no tree was refused");
     }
 
     #[test]

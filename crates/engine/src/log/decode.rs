@@ -356,7 +356,7 @@ mod tests {
     /// Every key had `OLD`, and there is one chunk.
     #[derive(Default)]
     struct Known {
-        /// The key that nobody needs any more.
+        /// The key whose old value isn't needed any more.
         needless: Option<&'static [u8]>,
     }
 

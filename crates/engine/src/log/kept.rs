@@ -190,7 +190,7 @@ impl KeptSegments {
         recycled.give(oldest.number)
     }
 
-    /// Removes all that is kept, and lets nobody read what comes before `end`.
+    /// Removes all that is kept, and lets no follower read what comes before `end`.
     ///
     /// # Errors
     /// What the disk says when a file is removed; the others are gone.

@@ -180,7 +180,7 @@ impl Record {
     fn put_writes(&self, out: &mut Vec<u8>, patches: &Patches) {
         let mut position = 0;
         let mut repeats = patches.repeats.iter().peekable();
-        // Where the values of entries end, as far as somebody may repeat them.
+        // Where the values of entries end, as long as a later entry may repeat one.
         let mut ends: Vec<usize> = Vec::new();
         put_count(out, self.writes.len());
         for (tree, entries) in &self.writes {

@@ -128,6 +128,6 @@ impl RecycledSegments {
 pub(crate) enum Failed {
     /// All is as before.
     Unchanged(io::Error),
-    /// Nobody knows what is on the disk.
+    /// What is on the disk is unknown.
     Unknown(io::Error),
 }

@@ -70,7 +70,7 @@ pub(crate) enum WriteError {
         /// What the disk said.
         error: StoreError,
     },
-    /// Nobody knows what is on the disk.
+    /// What is on the disk is unknown.
     Unknown(StoreError),
 }
 

@@ -1,8 +1,9 @@
 //! Several sources of recent writes read as one ordered stream.
 //!
 //! Each source gives a key at most once, in the same direction; an earlier source is newer and
-//! hides the same key in later ones. Deletions come out too: whoever lays the stream over a base
-//! needs them. Nothing is read before the first entry is asked for, and nothing follows an error.
+//! hides the same key in later ones. Deletions come out too: a caller that lays the stream over a
+//! base needs them. Nothing is read before the first entry is asked for, and nothing follows an
+//! error.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -255,9 +255,9 @@ impl Memtable {
         }
     }
 
-    /// Gives the memory back; for when nobody may read it any more. What is taken out of the skip
-    /// list goes when its collector comes to it, which can be long after: so the entries go first,
-    /// by themselves.
+    /// Gives the memory back; for when no reader may use it any more. What is taken out of the skip
+    /// list is freed when its collector comes to it, which can be long after: so the entries are
+    /// freed first, by themselves.
     pub fn clear(&self) {
         let mut guard = pin();
         for (_, table) in self.tables(&guard) {

@@ -6,9 +6,9 @@
 //! itself, which is when the value is flushed or folded.
 //!
 //! *Invariants*
-//! 1. What is in packs refers to nothing but what is in packs: whoever puts a chunk has all packed
-//!    first that it reaches here. So whoever begins at a root, a tree or a commit needn't know of
-//!    this.
+//! 1. What is in packs refers to nothing but what is in packs: a writer that puts a chunk first has
+//!    everything packed that the chunk reaches here. So a reader that begins at a root, a tree or a
+//!    commit needn't know of this.
 //! 2. A chunk stays here as long as a memtable that has it: what a snapshot shows can be read.
 //! 3. What a chunk here refers to is here or in packs, and so is what a record of a memtable needs
 //!    besides. Collections keep that ([`PendingView`]); before the log's segments of a memtable go,
@@ -392,8 +392,8 @@ impl StoreLayer for StoreWithPending {
         self.pending.get(hash)
     }
 
-    /// Whoever is told that a chunk is there may refer to it later, when no memtable has it any
-    /// more.
+    /// A caller that is told that a chunk is there may refer to it later, when no memtable has it
+    /// any more.
     fn has(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.pack(hashes.iter().copied())?;
         self.store.has_many(hashes)

@@ -61,7 +61,7 @@ impl Recycler {
         }
     }
 
-    /// Shares `payload`; its memory comes back when nobody has it any more.
+    /// Shares `payload`; its memory comes back when the last holder drops it.
     pub fn share(self: &Arc<Recycler>, payload: Vec<u8>) -> Bytes {
         if payload.capacity() < PAYLOAD_BYTES_MIN {
             return payload.into();
@@ -111,7 +111,7 @@ impl Recycler {
     }
 }
 
-/// A payload that somebody has.
+/// A payload that is in use.
 struct Shared {
     payload: Vec<u8>,
     recycler: Arc<Recycler>,

@@ -144,7 +144,7 @@ impl Run {
         Ok(self.tree.get(store, key)?.map(unmarked))
     }
 
-    /// Notes that somebody reads the tree, this being its newest run.
+    /// Notes a read of the tree, of which this is the newest run.
     pub fn note_read(&self) {
         // Processors needn't write what all of them read.
         if self.read_count() < READS_COUNTED {

@@ -20,7 +20,7 @@ use crate::queue::key_locks::Owner;
 const GENERATION_COUNT_MIN: usize = 4096;
 /// A table that once was so many times larger than it must be gives its memory back.
 const SPARE_TIMES_MAX: usize = 8;
-/// With more trees than this, those that nobody can conflict over are forgotten.
+/// With more trees than this, those that no transaction can conflict over are forgotten.
 const TREE_COUNT_MIN: usize = 1024;
 /// Where a transaction began.
 #[derive(Clone, Copy, Debug)]

@@ -23,7 +23,7 @@ pub(crate) struct Group {
     state: Mutex<GroupState>,
     /// The group was told something, or wants a leader.
     told: Condvar,
-    /// The last member arrived for whom somebody waits.
+    /// The last member that the leader waits for has arrived.
     complete: Condvar,
 }
 
@@ -31,9 +31,9 @@ pub(crate) struct Group {
 struct GroupState {
     /// How many members have put their entries into the memtable.
     arrived: u64,
-    /// For how many arrivals somebody waits.
+    /// How many arrivals the leader waits for.
     awaited: Option<u64>,
-    /// How many wait to be called: where nobody does, nobody need be woken.
+    /// How many members wait to be called: where none does, none need be woken.
     waiting: u64,
     leader_wanted: bool,
     outcome: Option<Outcome>,
@@ -51,7 +51,7 @@ pub(crate) enum Outcome {
 /// Why a member is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Call {
-    /// To lead, if nobody else does.
+    /// To lead, if no other thread does.
     Lead,
     /// To go on.
     End(Outcome),

@@ -1,16 +1,17 @@
 //! Intents: a key that a transaction has written is its own until the transaction ends.
 //!
-//! Whoever writes a key that somebody else holds doesn't go on, to find out when it commits that it
-//! has lost: it lines up, and gets the key, and with it what the holder made of it, when its turn
-//! has come.
+//! A transaction that writes a key that another one holds doesn't go on, only to find out when it
+//! commits that it has lost: it lines up, and when its turn has come it gets the key, with what the
+//! holder made of it.
 //!
 //! 1. Keys are named by the fingerprints of [`crate::queue::conflicts`]: two keys with one
 //!    fingerprint would only cost a needless wait. They are spread over shards.
-//! 2. A key's queue is first come, first served. Whoever lets go of a key gives it to the first in
-//!    the queue, so nobody who comes later gets ahead.
-//! 3. A transaction waits for one key at a time. Who waits for whom is thus a set of chains;
-//!    whoever lines up follows its own, and if it comes back to itself the youngest in the circle
-//!    has lost. Nothing else closes a circle: who is given a key doesn't wait.
+//! 2. A key's queue is first come, first served. A transaction that lets go of a key gives it to
+//!    the first in the queue, so no latecomer gets ahead.
+//! 3. A transaction waits for one key at a time, so the waits form a set of chains. A transaction
+//!    that lines up follows its own chain, and if it comes back to itself the youngest in the
+//!    circle has lost. Nothing else closes a circle: a transaction that is given a key doesn't
+//!    wait.
 //! 4. Most transactions of a single statement take no key locks and only ask whether there are any:
 //!    `buckets` count key locks by the low bits of their fingerprints, so that the answer mostly
 //!    costs one load.
@@ -37,9 +38,9 @@ const NO_PANIC: &str = "no panic while the lock is held";
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Owner(u64);
 
-/// What became of an attempt to take an key lock.
+/// What became of an attempt to take a key lock.
 pub(crate) enum Acquired {
-    /// Nobody had it.
+    /// No transaction had it.
     New,
     /// The transaction has it already.
     Held,
@@ -91,7 +92,7 @@ impl Waiter {
     }
 }
 
-/// A key that somebody holds.
+/// A key that a transaction holds.
 struct KeyLock {
     owner: Owner,
     queue: VecDeque<Arc<Waiter>>,
@@ -124,12 +125,12 @@ impl KeyLocks {
         Owner(self.owners.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Whether somebody may hold a key.
+    /// Whether a transaction may hold a key.
     pub fn may_be_held(&self, fingerprint: u64) -> bool {
         self.bucket(fingerprint).load(Ordering::Acquire) > 0
     }
 
-    /// Whether somebody else than `owner` holds a key.
+    /// Whether another transaction than `owner` holds a key.
     pub fn is_foreign(&self, owner: Owner, fingerprint: u64) -> bool {
         self.may_be_held(fingerprint)
             && self.shard(fingerprint).get(&fingerprint).is_some_and(|held| held.owner != owner)

@@ -5,9 +5,9 @@
 //! keys of the records to come are gathered, and some hundreds at a time are read by several
 //! threads, each in the order of keys.
 //!
-//! It is a guess: a record in between may write the key, or give its tree another base. Whoever
-//! takes a value looks into the memtable first, and compares the generation; what wasn't read here,
-//! for whatever reason, is read then.
+//! It is a guess: a record in between may write the key, or give its tree another base. A replay
+//! that takes a value looks into the memtable first, and compares the generation; what wasn't read
+//! here, for whatever reason, is read then.
 
 use std::collections::VecDeque;
 use std::thread;

@@ -41,7 +41,7 @@ pub(crate) struct Current {
 
 struct Latest {
     state: Arc<State>,
-    /// Every State that somebody may still read.
+    /// Every State that a reader may still read.
     held: HeldStates,
 }
 
@@ -100,7 +100,7 @@ impl Current {
         latest.state = state;
     }
 
-    /// Every State that somebody may still read, the latest last; those that expired aren't read.
+    /// Every State that a reader may still use, the latest last; those that expired aren't read.
     pub fn held_states(&self) -> Vec<Arc<State>> {
         // The stripes have the latest while this is locked: no snapshot begins with another.
         self.latest().held.readable()

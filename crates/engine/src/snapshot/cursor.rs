@@ -1,8 +1,8 @@
 //! Reading a range: the overlay's stream laid over the tree's.
 //!
-//! Whoever only looks at entries steps and borrows ([`EntryCursor::step`],
-//! [`EntryCursor::entry_ref`]); as an iterator it makes an owned entry of each, which costs more
-//! than walking does.
+//! A caller that only looks at entries steps and borrows ([`EntryCursor::step`],
+//! [`EntryCursor::entry_ref`]); as an iterator the cursor makes an owned entry of each, which costs
+//! more than walking does.
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@
 //!    it began.
 //! 2. The list is bounded, and what was read from the snapshot directly isn't in it: then the
 //!    snapshot stays where it is.
-//! 3. What was flushed since the snapshot isn't in memtables any more, and nobody looks for it
-//!    elsewhere: the snapshot stays where it is.
+//! 3. What was flushed since the snapshot isn't in memtables any more, and the transaction doesn't
+//!    look for it elsewhere: the snapshot stays where it is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl ReadSet {
         ReadSetMark { count: self.list.len(), is_incomplete: self.is_incomplete }
     }
 
-    /// Forgets what was read since, of which nobody was told.
+    /// Forgets what was read since `mark`, of which no client was told.
     pub fn forget_since(&mut self, mark: ReadSetMark) {
         self.list.truncate(mark.count);
         self.is_incomplete = mark.is_incomplete;

@@ -150,7 +150,7 @@ impl Base {
         Ok(None)
     }
 
-    /// Notes that somebody reads: runs are kept few for those who do.
+    /// Notes a read: runs are kept few for readers.
     pub fn note_read(&self) {
         if let Some(newest) = self.runs.first() {
             newest.note_read();

@@ -7,7 +7,7 @@
 //! folds the same runs from the first key to the last would fold about a fifth more often for the
 //! same most bytes of runs, and everything at once.)
 //!
-//! *Who reads* asks only those runs for a key that have something to say of it that isn't in the
+//! *A reader* asks only those runs for a key that have something to say of it that isn't in the
 //! tree.
 //!
 //! *Invariants*
@@ -16,8 +16,8 @@
 //!    `mark.horizon` is the newest that names such a key, the tree has what it says: the run may be
 //!    asked or not.
 //! 2. Horizons and places of marks ascend; no horizon is there twice, no mark is a round old. So
-//!    what was passed since a mark was passed since every older one: whoever doesn't ask a run asks
-//!    no older one.
+//!    what was passed since a mark was passed since every older one: a reader that doesn't ask a
+//!    run asks no older one.
 
 use std::collections::VecDeque;
 

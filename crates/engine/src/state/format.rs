@@ -2,8 +2,8 @@
 //!
 //! The root `engine` names an engine-state chunk. It references the root node of a prolly map, the
 //! *base map*, from a tree's id (8 bytes, big-endian) to a base chunk, which in turn references the
-//! root node of that tree, and the root node and filter of each run above it: so whoever follows
-//! references finds everything, and publishing a change costs what changed.
+//! root node of that tree, and the root node and filter of each run above it: so a walk that
+//! follows references finds everything, and publishing a change costs what changed.
 
 use std::sync::Arc;
 

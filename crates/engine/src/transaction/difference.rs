@@ -3,14 +3,14 @@
 //!
 //! *Why that is sound*. The old value is the one in the transaction's snapshot, and it must be
 //! there again when the record is replayed. Call S the Sequence at which the transaction commits.
-//! 1. It is what the key has just before S: whoever asks for it has read, so if another wrote the
-//!    key since the snapshot, the commit is a conflict; the same if the tree was replaced. If the
-//!    snapshot moves, then because the key is claimed and was not written since. A tree that has
-//!    its base from this very transaction has no old value here.
+//! 1. It is what the key has just before S: a transaction that asks for it has read, so if another
+//!    wrote the key since the snapshot, the commit is a conflict; the same if the tree was
+//!    replaced. The snapshot moves only if the key is claimed and was not written since. A tree
+//!    that has its base from this very transaction has no old value here.
 //! 2. Whatever wrote the old value is before S in the log, or in the base that a replay finds,
 //!    which stands for the tree at one moment F ([`crate::state::base`]). The log has everything
 //!    above F, and is replayed in order. If F is below S, the replay finds the key as it was just
-//!    before S. If it isn't, nobody ever asks for what the key had at S.
+//!    before S. If it isn't, no reader ever asks for what the key had at S.
 //! 3. What is refused for a full disk was never visible, so nothing differs from that.
 //!
 //! *Chunks*, of large values, are made of chunks of the old value, and these must be there whatever

@@ -176,7 +176,7 @@ impl WriteSet {
         &self.validated_order[count..]
     }
 
-    /// Asks only what the first `count` asked: nobody was told what came of the others.
+    /// Asks only what the first `count` asked: the client wasn't told what came of the others.
     pub fn forget_validated_since(&mut self, count: usize) {
         for asked in self.validated_order.drain(count..) {
             self.validated.remove(&asked);
@@ -336,7 +336,7 @@ impl WriteSet {
             let mut entries: Vec<OverlayEntry> = Vec::with_capacity(writes.len());
             for (key, StagedWrite { value, difference }) in writes {
                 let is_told = !wanted.is_empty() && wanted.place(tree, &key, position);
-                // What is told is read where nobody has what was there before.
+                // What is told is read by followers, which don't have what was there before.
                 if let Some(difference) = difference.filter(|_| !is_told) {
                     let Difference { value, chunks } = *difference;
                     record.patches.values.extend(value.map(|patch| (position, patch)));

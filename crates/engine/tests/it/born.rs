@@ -133,7 +133,7 @@ fn step(
         }
         8 => {
             let transaction = engine.begin();
-            // Whoever reads conflicts with those who write the same meanwhile.
+            // A transaction that reads conflicts with those that write the same meanwhile.
             assert!(transaction.get(notes.trees[0], b"nothing")?.is_none());
             held.transactions.push((transaction, notes.acknowledged.clone()));
         }
@@ -323,7 +323,7 @@ fn what_the_log_goes_on_from_is_packed_when_the_log_before_goes() {
     }
 }
 
-/// A transaction copies what nobody else has any more when it commits.
+/// A transaction copies a value that nothing else holds any more when it commits.
 #[test]
 fn a_copy_of_an_old_value_is_kept() {
     for is_flushed_before in [false, true] {

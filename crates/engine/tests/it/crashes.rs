@@ -32,7 +32,7 @@ struct Notes {
     /// Runs written, steps of passes, merges.
     work: [u64; 3],
     /// Whether the power had failed when all steps were done, and nothing told. The engine is
-    /// dropped later: that writes, too, and tells nobody what fails.
+    /// dropped later: that writes, too, and tells no caller what fails.
     lost_power: bool,
 }
 
@@ -54,7 +54,7 @@ fn run(
     notes.trees = make_trees(&engine, TREE_COUNT)?;
     notes.versions = vec![vec![Content::new(); TREE_COUNT]];
     for _ in 0..steps {
-        // Where whoever commits folds, little is folded on demand.
+        // Where committers fold, little is folded on demand.
         let on_demand = options.fold_threads > 0 || random.one_in(6);
         match random.below(12) {
             0 if on_demand => engine.checkpoint()?,
@@ -495,8 +495,8 @@ fn folding_goes_on_by_itself_once_there_is_room() {
     check_relaxed(&open(&disk.crash(), quiet()).unwrap(), &notes);
 }
 
-/// Chunks that lie in the store only, put by somebody who didn't sync them: a value is one of them,
-/// or its chunk refers to one.
+/// Chunks that lie in the store only, put by a writer that didn't sync them: a value is one of
+/// them, or its chunk refers to one.
 #[test]
 fn what_a_record_refers_to_is_durable_before_it() {
     for_seeds(20, |mut random| {

@@ -7,9 +7,9 @@
 //! statement begin optimistically and run again as a whole. Every answer is kept beside what the
 //! transaction itself had written by then. When one ends, however it ends, there must be one moment
 //! in the history of commits at which all its answers are right (snapshot isolation: no read skew);
-//! if it was committed, nobody may have written one of its keys between that moment and its commit
-//! (no lost update). Write skew may happen, and does. In the end power fails, perhaps in the midst
-//! of a commit.
+//! if it was committed, no other transaction may have written one of its keys between that moment
+//! and its commit (no lost update). Write skew may happen, and does. In the end power fails,
+//! perhaps in the midst of a commit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -271,7 +271,8 @@ impl World {
         self.check(&running.answers, own);
     }
 
-    /// Checks that all answers are those of one moment, after which nobody wrote what `own` has.
+    /// Checks that all answers are those of one moment, after which no other transaction wrote what
+    /// `own` has.
     fn check(&mut self, answers: &[Answer], own: Option<&Writes>) {
         let newest = self.versions.len() - 1;
         let is_right = |version: &usize| {

@@ -249,7 +249,7 @@ fn write(engine: &Engine, open: &mut OpenTransaction, random: &mut Random) {
         }
         _ => {
             let content = open.trees.get_mut(&tree).unwrap();
-            // Whoever says that it changes a value has read it.
+            // A transaction that says that it changes a value has read it.
             let is_blind = random.one_in(2);
             for _ in 0..1 + random.below(12) {
                 let key = Bytes::from(format!("{:03}", random.below(300)));

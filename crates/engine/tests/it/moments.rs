@@ -51,7 +51,7 @@ fn what_is_leased_is_read_again_and_what_is_not_is_read_or_too_old() {
     write(&engine, tree, "5");
     assert_eq!(read_at(&engine, tree, fourth), Ok(Some("4".to_owned())), "it was the last");
     engine.flush().unwrap();
-    assert_eq!(read_at(&engine, tree, fourth), Err(true), "nobody leased it");
+    assert_eq!(read_at(&engine, tree, fourth), Err(true), "it wasn't leased");
     assert_eq!(all(), exact);
 }
 

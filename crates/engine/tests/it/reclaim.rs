@@ -1,4 +1,4 @@
-//! Giving space back: what anybody can still read stays, what nobody can goes, also over crashes.
+//! Giving space back: what a reader can still read stays, what none can goes, also over crashes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -110,7 +110,7 @@ fn a_base_that_the_log_names_is_there_when_it_is_read_back() {
     assert_eq!(content(&engine.snapshot(), tree), expected);
     let before = stored(&engine);
     engine.reclaim(THOROUGH).unwrap();
-    assert!(stored(&engine) < before, "once it is published nobody needs it");
+    assert!(stored(&engine) < before, "the base isn't needed once the fold is published");
     engine.check().unwrap();
 }
 

@@ -25,7 +25,7 @@ pub fn quiet() -> EngineOptions {
 }
 
 /// Options under which memtables are flushed after a few transactions, and runs are folded in small
-/// steps and merged, by whoever commits: runs repeat exactly. With a high share (in hundredths)
+/// steps and merged, by the committers: test runs repeat exactly. With a high share (in hundredths)
 /// runs are merged more often than folded.
 pub fn churning(overlay_percent_max: u64) -> EngineOptions {
     EngineOptions {

@@ -51,7 +51,7 @@ struct Rotting {
     options: EngineOptions,
     tree: TreeId,
     now: Content,
-    /// What a transaction wrote of which nobody was told whether it is there.
+    /// What a transaction wrote whose caller wasn't told whether it is there.
     pending: Option<Content>,
     /// Keys that were written since the last bit turned over.
     fresh: BTreeSet<Bytes>,

@@ -97,7 +97,7 @@ fn a_transaction_that_loses_runs_again_on_what_it_finds() {
         let inside = transaction.database("shop")?.collection::<Document>("things");
         let n = inside.get(1)?.expect("it was inserted").get_i32("n").expect("a number");
         if runs == 1 {
-            // Somebody else is first.
+            // Another writer is first.
             things(&frond).update_one(doc! { "_id": 1 }, doc! { "$inc": { "n": 10 } })?;
         }
         inside.update_one(doc! { "_id": 1 }, doc! { "$set": { "n": n + 1 } })?;

@@ -11,7 +11,7 @@ use crate::number::any_type::Number;
 use crate::sort::SortPattern;
 use crate::text;
 
-/// MongoDB's code for an accumulator that nobody knows.
+/// MongoDB's code for an unknown accumulator.
 const UNKNOWN: i32 = 15952;
 
 impl Accumulator {

@@ -126,7 +126,7 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// As [`detach`](Self::detach), of what is charged to nobody: of a stage's own reservation.
+    /// As [`detach`](Self::detach), uncharged: for what is in a stage's own reservation.
     pub(crate) fn detach_uncounted(self) -> Evaluated<'static> {
         match self {
             Evaluated::Missing => Evaluated::Missing,
@@ -146,8 +146,8 @@ impl<'a> Evaluated<'a> {
         Ok(Evaluated::copy_with(value, memory.charge_of(bytes_of(value))?))
     }
 
-    /// As [`copy`](Self::copy), of what is charged to nobody: a part of the request, or of a
-    /// stage's own reservation.
+    /// As [`copy`](Self::copy), uncharged: for a part of the request, or of a stage's own
+    /// reservation.
     pub(crate) fn copy_uncounted(value: Value<'_>) -> Evaluated<'static> {
         Evaluated::copy_with(value, Charge::uncounted())
     }
@@ -320,8 +320,7 @@ impl Elements {
         Elements::charged(memory.charge())
     }
 
-    /// Begins an empty array that is charged to nobody: what a stage has kept in its own
-    /// reservation.
+    /// Begins an empty array that isn't charged: for what a stage has kept in its own reservation.
     pub(crate) fn uncounted() -> Elements {
         Elements::charged(Charge::uncounted())
     }
@@ -414,7 +413,7 @@ impl Fields {
         Fields::charged(memory.charge())
     }
 
-    /// Begins an empty document that is charged to nobody: what a stage has kept in its own
+    /// Begins an empty document that isn't charged: for what a stage has kept in its own
     /// reservation.
     pub(crate) fn uncounted() -> Fields {
         Fields::charged(Charge::uncounted())

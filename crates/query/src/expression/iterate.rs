@@ -93,7 +93,7 @@ impl Operation for Filter {
             format!("input to $filter must be an array not {name}")
         })?;
         let mut left = match &self.limit {
-            // Of an empty array nobody asks how much there may be.
+            // For an empty array the limit isn't evaluated.
             Some(limit) if !array.is_empty() => checked_limit(&limit.evaluate(scope)?)?,
             _ => usize::MAX,
         };

@@ -61,7 +61,7 @@ impl Parser {
     /// Notes that a kind of metadata is read.
     pub(crate) fn note_metadata(&mut self, kind: MetadataKind) {
         self.reads_document = true;
-        // No index has it, so that whoever asks what is needed gets whole documents.
+        // No index has it, so that a planner that asks what is needed gets whole documents.
         self.paths.push(kind.field().to_owned());
         self.metadata.insert(kind);
     }
@@ -145,7 +145,7 @@ impl Parser {
             self.reads_document = true;
             self.paths.push(text.to_owned());
             let parts = path::parse(text)?;
-            // Somebody may have bound CURRENT, which is what a path without variable is in.
+            // A path without a variable is in CURRENT, which the user may have bound.
             return Ok(if self.bound.iter().any(|name| name == "CURRENT") {
                 Node::Variable("CURRENT".to_owned(), parts)
             } else {
@@ -164,7 +164,7 @@ impl Parser {
         match name {
             "ROOT" | "CURRENT" => self.note_whole(),
             "NOW" | "REMOVE" | "CLUSTER_TIME" | "USER_ROLES" => {}
-            // What `$redact` binds, and nobody else.
+            // Only `$redact` binds these.
             "DESCEND" | "KEEP" | "PRUNE" => self.add_free(name),
             "JS_SCOPE" | "IS_MR" | "SEARCH_META" => {
                 let message = format!("Builtin variable '$${name}' is not available");

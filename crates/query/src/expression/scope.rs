@@ -175,7 +175,7 @@ impl Variables {
         self.carries_metadata
     }
 
-    /// Whether somebody binds `name`.
+    /// Whether `name` is bound.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.values.iter().any(|(bound, _)| bound == name)
     }
@@ -189,7 +189,7 @@ impl Variables {
     }
 }
 
-/// The error for a variable that nobody binds.
+/// The error for an unbound variable.
 pub(crate) fn undefined(name: &str) -> QueryError {
     failure(17276, format!("Use of undefined variable: {name}"))
 }
@@ -294,7 +294,7 @@ impl<'a> Scope<'a> {
                 Some(time) => Ok(Evaluated::Borrowed(Value::Timestamp(time))),
                 None => Err(failure(51144, "Builtin variable '$$CLUSTER_TIME' is not available")),
             },
-            // There are no users yet, so nobody has a role.
+            // Expressions don't know the user, so there are no roles.
             "USER_ROLES" => Ok(Evaluated::Borrowed(Value::Array(Array::from_validated(&EMPTY)))),
             _ => self.variables.get(name),
         }

@@ -1,9 +1,9 @@
 //! `$text`: where it may stand, and what it is asked with.
 //!
 //! A parsed filter knows what is searched for ([`TextTest::Asked`]); what a text index files is
-//! known to whoever plans the search, and gives it on
-//! ([`Filter::with_text`](super::Filter::with_text)). Before, everything passes: who finds
-//! documents has to find them by the index, and that is why only
+//! known to the planner of the search, which passes it on
+//! ([`Filter::with_text`](super::Filter::with_text)). Before that, every document passes: a scan
+//! has to find them by the index, and that is why only
 //! [`Filter::parse_search`](super::Filter::parse_search) takes a `$text`.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! `$geoNear`: documents by their distance from a point, the nearest first.
 //!
-//! It reads a collection, so it stands first, and whoever runs the pipeline cuts it off
+//! It reads a collection, so it stands first, and the caller that runs the pipeline cuts it off
 //! ([`Pipeline::take_geo_near`](super::Pipeline::take_geo_near)): it asks for the documents within
 //! the limits ([`GeoNear::filter`], by an index of the place's path), and hands them to
 //! [`GeoNear::run`], which measures and sorts them.

@@ -3,7 +3,7 @@
 //! stage as it is.
 //!
 //! These parse within `$lookup` and `$unionWith` only, where a pipeline's documents come from
-//! elsewhere; whoever runs a pipeline takes such a first stage off itself.
+//! elsewhere; the database that runs a pipeline takes such a first stage off itself.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Documents on their way into a pipeline, lent one by one.
 //!
-//! Whoever only looks at documents (a filter, a group, a count) needs none of its own: copying or
-//! even sharing one costs more than looking at a field of it. So a source that can lend its
+//! A stage that only looks at documents (a filter, a group, a count) needs none of its own: copying
+//! or even sharing one costs more than looking at a field of it. So a source that can lend its
 //! documents is asked to show them one after the other ([`Rows::visit`]); stages that stand first
 //! and only look pass them on, or keep what they want of them. The first stage that needs its own
 //! documents gets an iterator.

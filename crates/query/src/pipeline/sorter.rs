@@ -152,7 +152,7 @@ impl<'r> Sorter<'r> {
         let Some(spill) = &self.resources.spill else {
             return Sorted::of(self.runs, self.kept, self.wanted);
         };
-        // Whoever reads what is sorted may need the memory: a window does, and a cursor stays open.
+        // The reader of what is sorted may need the memory: a window does, and a cursor stays open.
         let is_strained = self.resources.is_strained();
         if !self.runs.is_empty() || is_strained && RESTING_BYTES_MIN <= self.kept.bytes() {
             self.write_run(spill)?;

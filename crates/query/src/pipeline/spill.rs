@@ -43,11 +43,11 @@ pub trait SpillFile: Send + Sync {
 pub struct Resources {
     /// Bytes that a stage keeps in memory at most.
     pub memory_bytes_max: usize,
-    /// What all requests keep together; `None`: nobody counts it.
+    /// What all requests keep together; `None`: it isn't counted.
     pub memory: Option<Arc<MemoryBudget>>,
     /// `None`: what needs more memory is refused.
     pub spill: Option<Arc<dyn Spill>>,
-    /// `None`: nobody.
+    /// What may tell the stage to stop; `None`: nothing may.
     pub go_on: Option<Arc<GoOn>>,
 }
 

@@ -1,7 +1,7 @@
 //! Every stage, supported or refused by name, in the order of their names.
 //!
-//! A stage of MongoDB's that Frond doesn't have is refused as one that nobody knows: with 40324,
-//! and a message that says so.
+//! A stage of MongoDB's that Frond doesn't have is refused as an unknown one is: with 40324, and a
+//! message that says so.
 
 use std::sync::Arc;
 

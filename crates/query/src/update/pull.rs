@@ -1,5 +1,5 @@
-//! `$pull`, `$pullAll` and `$pop`: what leaves an array. [`Pull`]: the same for whoever has an
-//! array's elements one by one.
+//! `$pull`, `$pullAll` and `$pop`: what leaves an array. [`Pull`]: the same for a caller that has
+//! an array's elements one by one.
 
 use frond_doc::{Value, ValueBuf, order};
 

@@ -1,5 +1,5 @@
 //! `$push` (with `$each`, `$position`, `$slice`, `$sort`) and `$addToSet` (with `$each`).
-//! [`OrderedPush`]: a `$push` with `$sort`, for whoever has an array's elements one by one.
+//! [`OrderedPush`]: a `$push` with `$sort`, for a caller that has an array's elements one by one.
 
 use std::cmp::Ordering;
 
@@ -96,7 +96,7 @@ impl OrderedPush {
     }
 }
 
-/// A `$addToSet`, for whoever has an array's elements one by one.
+/// A `$addToSet`, for a caller that has an array's elements one by one.
 #[derive(Clone, Debug)]
 pub struct AddToSet {
     values: ValueSet,

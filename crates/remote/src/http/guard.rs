@@ -1,6 +1,6 @@
 //! Which requests may come from a web page in a browser: none.
 //!
-//! A page that somebody visits can have the browser send requests to this machine, and by changing
+//! A page that a user visits can have the browser send requests to this machine, and by changing
 //! where its own name leads to (DNS rebinding) it can read the answers. So
 //! 1. each request carries the header [`PROTOCOL_HEADER`]: a browser sends such a header to another
 //!    origin only after asking, which nothing here answers;

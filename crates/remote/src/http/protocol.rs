@@ -33,7 +33,7 @@ pub const LEASE_HEADER: &str = "frond-lease";
 pub const BSON: &str = "application/bson";
 /// What frames and names are sent as.
 pub const BYTES: &str = "application/octet-stream";
-/// A lease that nobody has used for so long ends.
+/// A lease that its client has not used for so long ends.
 pub const LEASE_SECONDS: u64 = 120;
 /// As [`LEASE_SECONDS`], where there is no room for another lease: the client that held it may be
 /// gone without a word.

@@ -42,8 +42,8 @@ const END_SECONDS_MAX: u64 = 5;
 pub struct ServeOptions {
     /// `HOST:PORT`; port 0 takes any free one.
     pub listen: String,
-    /// Who may do what; without any everybody on this machine may clone and push, and nobody take a
-    /// backup.
+    /// Who may do what; without any, every client on this machine may clone and push, and none may
+    /// take a backup.
     pub tokens: Tokens,
     /// Names by which clients reach the server, beside those of loopback. Where there are some, or
     /// no tokens, requests that name another are refused.
@@ -198,8 +198,8 @@ struct Entry {
 }
 
 impl Peers {
-    /// Enters a connection. Where its address has too many, the oldest on which nobody has asked
-    /// anything gives way; if there is none, it isn't let in.
+    /// Enters a connection. Where its address has too many, the oldest on which no request has come
+    /// gives way; if there is none, the new one isn't let in.
     fn enter(&self, peer: IpAddr) -> Option<Entry> {
         let mut all = self.all();
         if CONNECTIONS_OF_PEER_MAX <= all.iter().filter(|open| open.peer == peer).count() {
@@ -225,7 +225,7 @@ impl Drop for Entry {
     }
 }
 
-/// One connection, to its end. What goes wrong on it concerns nobody else.
+/// One connection, to its end. What goes wrong on it concerns no other.
 async fn connection(
     stream: TcpStream,
     open: Arc<Open>,
@@ -250,7 +250,7 @@ async fn connection(
     }
 }
 
-/// Ends leases that nobody uses.
+/// Ends leases that no client uses.
 async fn sweep(service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
     let idle = Duration::from_secs(LEASE_SECONDS);
     loop {

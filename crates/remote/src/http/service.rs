@@ -222,7 +222,7 @@ impl Service {
             return Ok(answer(StatusCode::NO_CONTENT, BYTES, Bytes::new()));
         }
         let body = self.intake.read(peer, request.into_body(), task.body_bytes_max()).await?;
-        // Only for what is there: a client that is slow holds up nobody.
+        // Only once the body is here: a client that is slow holds up no other.
         let permit = match task.is_heavy() {
             true => self.heavy.acquire().await.ok(),
             false => None,

@@ -75,8 +75,8 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
-    /// Whether there are none: then everybody may clone and push, as by MongoDB's protocol, but
-    /// nobody may copy the whole data directory.
+    /// Whether there are none: then every client may clone and push, as by MongoDB's protocol, but
+    /// none may copy the whole data directory.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

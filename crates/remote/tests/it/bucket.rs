@@ -219,7 +219,7 @@ fn a_collection_of_a_plain_remote_takes_what_nothing_needs() {
     assert!(done.chunks_dead > 20 && done.bytes_after < done.bytes_before, "{done:?}");
     let after: u64 = place.list("pack-").expect("it answers").iter().map(|(_, b)| b).sum();
     assert!(after <= before.iter().map(|(_, bytes)| bytes).sum::<u64>() * 11 / 10);
-    // Whoever looked before is told, or finds what it wants where it is now.
+    // A client that looked before is told, or finds what it wants where it is now.
     let clone = shop(&new(8));
     clone.clone_from("x", &reader, &mut quiet()).expect("what is needed is there");
     assert_eq!(all(&clone), all(&main));
@@ -245,7 +245,7 @@ fn a_collection_of_a_plain_remote_takes_what_nothing_needs() {
     assert_eq!(nothing.chunks_dead, 0);
 }
 
-/// A store that compares and then puts, as if nobody could come between.
+/// A store that compares and then puts, as if no other writer could come between.
 struct Racy(Arc<Bucket>);
 
 impl PlainStorage for Racy {
@@ -285,5 +285,5 @@ fn a_store_where_two_win_is_found_out() {
     assert_eq!(bucket("x").list("").expect("it answers"), []);
     // By chance it may look good once; not again and again.
     let found = (0..20).any(|_| !race_on(&Racy(bucket(""))).expect("it answers").is_safe());
-    assert!(found, "two won, and nobody saw it");
+    assert!(found, "two won, and the probe never saw it");
 }

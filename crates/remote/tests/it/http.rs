@@ -1,4 +1,5 @@
-//! Goal: a running server is a remote like any other, for those who may, and nobody else hurts it.
+//! Goal: a running server is a remote like any other for clients that may use it, and no other
+//! client hurts it.
 //! Method: a server on loopback over a simulated disk, and clients of it, good and bad ones.
 
 use std::io::{Read, Write};
@@ -26,7 +27,7 @@ fn serve_to(frond: &Frond, tokens: Tokens) -> RemoteServer {
     RemoteServer::start(frond.clone(), &options).expect("a free port")
 }
 
-/// A server, and how whoever may do everything comes to it.
+/// A server, and the options of a client that may do everything on it.
 pub(crate) fn serve_with_token(frond: &Frond) -> (RemoteServer, HttpOptions) {
     let token = "all-all-all-all-all";
     let server = serve_to(frond, Tokens::parse(token).expect("a good one"));
@@ -123,7 +124,7 @@ fn clone_fetch_push_and_pull() {
     clone.reset(Some("HEAD~1"), true).expect("it goes back");
     let error = clone.push(ORIGIN, &remote(&server), &force, &mut quiet()).expect_err("dirty");
     assert!(error.message.contains("not committed"), "{error}");
-    main.commit("seen by nobody", "").expect("a commit");
+    main.commit("not seen yet", "").expect("a commit");
     clone.push(ORIGIN, &remote(&server), &force, &mut quiet()).expect_err("it moved meanwhile");
     clone.fetch(ORIGIN, &remote(&server), &mut quiet()).expect("it comes");
     clone.push(ORIGIN, &remote(&server), &force, &mut quiet()).expect("it was seen");
@@ -153,7 +154,7 @@ fn tokens_say_who_may_do_what() {
         HttpRemote::open(&format!("{}/shop", server.url()), &options).expect("a good address")
     };
     for wrong in [None, Some("reader-reader-readex")] {
-        let error = with(wrong).state().expect_err("nobody");
+        let error = with(wrong).state().expect_err("no such token");
         assert!(error.message.contains("token"), "{error}");
     }
     let clone = shop(&new(5));
@@ -193,7 +194,7 @@ fn tls_is_spoken_and_strangers_are_not_believed() {
         let options = HttpOptions { authorities, attempts: 1, token: None };
         HttpRemote::open(&url, &options).expect("a good address")
     };
-    let error = open(None).state().expect_err("nobody vouches for it");
+    let error = open(None).state().expect_err("no authority vouches for it");
     assert!(error.message.to_lowercase().contains("certificate"), "{error}");
     let clone = shop(&new(7));
     clone.clone_from("x", &open(Some(certificate)), &mut quiet()).expect("it comes");
@@ -266,7 +267,7 @@ fn nonsense_is_refused_and_hurts_nobody() {
         (head("GET /v0/db/shop/get", ""), "404"),
         (head("POST /v0/db/shop/get", "content-length: 0\r\n"), "410"),
         (head("POST /v0/db/shop/get", "frond-lease: 00\r\ncontent-length: 0\r\n"), "410"),
-        // Without a token nobody gets a backup.
+        // Without a token no client gets a backup.
         (head("POST /v0/backup/get", "content-length: 0\r\n"), "403"),
         (head("GET /v0/db/%00", ""), "400"),
         (head("GET /v0/db/a.b", ""), "400"),
@@ -353,10 +354,10 @@ fn web_pages_get_nothing() {
             check(found_named, of_named);
         }
     }
-    // Nobody takes a backup without a token, and who has one does.
+    // No client takes a backup without a token; one that has a token does.
     assert_eq!(send(open.address(), "POST /v0/backup", HEAD), 403);
     let image = frond_remote::HttpImage::take(&open.url(), &HttpOptions::default());
-    let error = image.err().expect("nobody");
+    let error = image.err().expect("no token");
     assert!(error.message.contains("--remote-token-file"), "{error}");
     let options = HttpOptions { token: Some(token.to_owned()), ..HttpOptions::default() };
     frond_remote::HttpImage::take(&named.url(), &options).expect("it may");

@@ -1,11 +1,11 @@
-//! Actions: what a privilege lets somebody do with its resource.
+//! Actions: what a privilege lets a user do with its resource.
 //!
 //! They are MongoDB's, by MongoDB's names, so that roles made elsewhere can be brought along, and
 //! those of versions, which are Frond's own.
 
 macro_rules! actions {
     ($($(#[$about:meta])* $variant:ident $name:literal)*) => {
-        /// What somebody may do. In memory only: documents have the names.
+        /// What a user may do. In memory only: documents have the names.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[allow(missing_docs)]
         pub enum Action {

@@ -225,7 +225,7 @@ pub fn is_builtin(role: &RoleName) -> bool {
     names(&role.database).any(|name| name == role.role)
 }
 
-/// What a built-in role lets somebody do; `None` if it is none.
+/// What a built-in role lets a user do; `None` if it is none.
 pub fn privileges(role: &RoleName) -> Option<Vec<Privilege>> {
     if !is_builtin(role) {
         return None;
@@ -235,8 +235,8 @@ pub fn privileges(role: &RoleName) -> Option<Vec<Privilege>> {
     Some(privileges)
 }
 
-/// Adds what a role lets somebody do. The roles for all databases are those of one, for the
-/// database without a name.
+/// Adds what a role lets a user do. The roles for all databases are those of one, for the database
+/// without a name.
 fn add_role(privileges: &mut Vec<Privilege>, role: &str, database: &str) {
     if let Some(of_one) = role.strip_suffix("AnyDatabase") {
         add_role(privileges, of_one, "");

@@ -25,11 +25,11 @@ pub struct User {
     pub credentials: Vec<(Mechanism, Credentials)>,
     /// What it was given.
     pub roles: Vec<RoleName>,
-    /// What somebody wanted to note of it.
+    /// What a client noted of it.
     pub custom_data: Option<DocumentBuf>,
 }
 
-/// A role that somebody made.
+/// A user-defined role.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Role {
     /// Its name.
@@ -45,7 +45,7 @@ pub struct Role {
 pub struct Directory {
     /// The users.
     pub users: BTreeMap<UserName, User>,
-    /// The roles that somebody made.
+    /// The user-defined roles.
     pub roles: BTreeMap<RoleName, Role>,
     /// By which logins of users that don't exist are answered; empty before there are any users.
     pub secret: Vec<u8>,
@@ -191,7 +191,7 @@ impl Directory {
         privileges
     }
 
-    /// What somebody with `roles` may do.
+    /// What a user with `roles` may do.
     pub fn grants_of(&self, roles: &[RoleName]) -> Grants {
         Grants::new(self.privileges_of(roles))
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn documents_are_read_as_they_were_written() {
         let credentials = Mechanism::ALL.map(|mechanism| {
-            let credentials = Credentials::of_nobody(mechanism, &[1], "ann");
+            let credentials = Credentials::of_unknown_user(mechanism, &[1], "ann");
             (mechanism, credentials)
         });
         let user = User {

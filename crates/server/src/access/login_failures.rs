@@ -1,6 +1,6 @@
-//! Logins that failed: who goes on trying gets each answer later.
+//! Logins that failed: a client that goes on trying gets each answer later.
 //!
-//! Failures are counted by address and user, so that nobody can lock out a user from elsewhere.
+//! Failures are counted by address and user, so that no client elsewhere can lock out a user.
 //! From the fifth on, the answers to that address's logins as that user are late, good ones too:
 //! otherwise a prompt answer would tell that the password was right. The wait is a task's, not a
 //! thread's.

@@ -360,7 +360,7 @@ mod tests {
     /// Stages that are handled one by one.
     const OTHERS: &[&str] = &["$facet", "$graphLookup", "$lookup", "$merge", "$out", "$unionWith"];
 
-    /// Whoever adds a stage has to say here what it needs.
+    /// A new stage needs a row that says what it requires.
     #[test]
     fn every_stage_has_a_row() {
         let families = reference::families();

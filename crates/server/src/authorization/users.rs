@@ -45,7 +45,7 @@ impl Asked<'_> {
 
     /// Checks an action on all databases.
     fn everywhere(&self, action: Action) -> Result<(), Error> {
-        // Only roles for all databases cover one that nobody can name.
+        // Only roles for all databases cover one that no client can name.
         let all = crate::access::Target::Namespace {
             database: "",
             collection: None,
@@ -74,7 +74,7 @@ pub fn create_user(asked: &Asked<'_>) -> Result<(), Error> {
     asked.on_roles("roles", Action::GrantRole)
 }
 
-/// `updateUser`: somebody with the right to change their own password or data may do that.
+/// `updateUser`: a user with the right to change their own password or data may do that.
 ///
 /// # Errors
 /// `Unauthorized` (13).

@@ -20,8 +20,8 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Checks that the client may take what a version has: as somebody who reads it or who does
-    /// with it what `action` says.
+    /// Checks that the client may take what a version has: by the right to read it, or to do with
+    /// it what `action` says.
     fn takes(&self, field: &str, action: Action) -> Result<(), Error> {
         let Some(revision) = self.fields()?.string(field)? else { return Ok(()) };
         let at = At::Revision(revision);

@@ -166,7 +166,7 @@ pub fn kill(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Checks that a cursor may be closed: another's, by whoever has the right to.
+/// Checks that the client may close a cursor: another user's only with the right to.
 fn check_owner(request: &Request<'_>, id: i64, collection: &str) -> Result<(), Error> {
     let (Some(rights), Some(owner)) = (&request.rights, request.server.cursors.user_of(id)) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `frondGc`: gives back the disk space of what nobody needs any more.
+//! `frondGc`: gives back the disk space of what is no longer needed.
 
 use frond_db::{Error, ReclaimOptions};
 use frond_doc::{DocumentBuilder, Value};

@@ -88,10 +88,10 @@ fn credentials(
     mechanism: Mechanism,
 ) -> (Credentials, Option<[u8; 16]>) {
     // Worked out in any case, so that it takes the same time.
-    let nobody = Credentials::of_nobody(mechanism, &directory.secret, &user.to_string());
+    let unknown = Credentials::of_unknown_user(mechanism, &directory.secret, &user.to_string());
     let known = directory.users.get(user);
     let own = known.and_then(|known| Some((known.credentials_of(mechanism)?.clone(), known.id)));
-    own.map_or((nobody, None), |(credentials, id)| (credentials, Some(id)))
+    own.map_or((unknown, None), |(credentials, id)| (credentials, Some(id)))
 }
 
 /// `saslContinue`

@@ -134,7 +134,7 @@ fn describe(operation: &Operation) -> DocumentBuf {
     builder.build()
 }
 
-/// Checks that a command may be stopped: another's, by whoever has the right to.
+/// Checks that the client may stop a command: another user's only with the right to.
 fn check_owner(request: &Request<'_>, id: i32) -> Result<(), Error> {
     let Some(rights) = &request.rights else { return Ok(()) };
     let running = request.server.operations.list();

@@ -95,7 +95,7 @@ pub fn get(request: &Request<'_>) -> Answer {
             count += 1;
         }
     }
-    // Names that nobody knows are passed over if another one is known, as MongoDB does it.
+    // Unknown names are passed over if another one is known, as MongoDB does it.
     if count == 0 {
         let message = "no option found to get";
         return Err(Error::invalid(Code::InvalidOptions, message));
@@ -242,7 +242,7 @@ fn append_section(
     answer.end();
 }
 
-/// What MongoDB's profiler has where nobody has set it.
+/// The default of MongoDB's profiler.
 const SAMPLE_RATE: Value<'static> = Value::Double(1.0);
 
 /// Tells that nothing is profiled, and refuses to begin. `slowms` says which operations the log

@@ -1,7 +1,7 @@
 //! `serverStatus`: sections, each of which a client may leave out
 //! (`{serverStatus: 1, network: 0}`).
 //!
-//! What nobody counts isn't told: a field that stands here is measured.
+//! What the server doesn't count isn't told: a field that stands here is measured.
 
 mod activity;
 mod frond;

@@ -117,7 +117,7 @@ pub fn refresh(request: &Request<'_>) -> Answer {
 /// A session that a client names: its own, unless it says whose and may.
 fn own(request: &Request<'_>, session: SessionId) -> Result<SessionId, Error> {
     let user = request.peer.digest();
-    if session.user == user || session.user == UserDigest::NOBODY {
+    if session.user == user || session.user == UserDigest::ANONYMOUS {
         return Ok(SessionId { user, ..session });
     }
     let may = |rights: &Rights| rights.grants.allow(Action::KillAnySession, Target::Cluster);

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn fields_say_what_a_command_is() {
-        let session = SessionId::of_nobody([1; 16]);
+        let session = SessionId::anonymous([1; 16]);
         let statement = |starts| Some(Part::Statement { session, number: 3, starts });
         for (number, autocommit, starts, expected) in [
             (None, None, None, Ok(None)),

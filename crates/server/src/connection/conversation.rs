@@ -97,7 +97,7 @@ impl Conversation {
                         false => Pause::Silent,
                     }
                 }
-                // Whatever is wrong with the stream or a header, there is nobody left to tell.
+                // Whatever is wrong with the stream or a header, the client can't be told.
                 Err(_) => Pause::Closed,
             };
             if self.is_answering() && self.delayed_since.is_none() {
@@ -225,8 +225,8 @@ impl Conversation {
         self.session.as_deref_mut()
     }
 
-    /// Whether it keeps memory that somebody else waits for, and has taken longer than whoever
-    /// reads and writes all the time.
+    /// Whether it keeps memory that another client waits for, and has taken longer than a client
+    /// that reads and writes all the time.
     pub fn is_too_slow(&self, now: Instant) -> bool {
         let is_reader_too_slow = || {
             let bytes = self.outgoing.as_ref().map_or(0, Outgoing::share_bytes);
@@ -304,7 +304,7 @@ mod tests {
         let (late, shared) = (Instant::now() + patience(200_000), Arc::clone(&conversation.shared));
         // As much as came in, rounded up.
         assert!((200_000..600_000).contains(&shared.messages.held()));
-        assert!(!conversation.is_too_slow(late), "nobody waits");
+        assert!(!conversation.is_too_slow(late), "no message waits");
         std::thread::scope(|scope| {
             let others = scope.spawn(|| {
                 let all = shared.messages.take(MESSAGES_BYTES_MAX, || Ok::<(), ()>(()));

@@ -90,7 +90,7 @@ impl Incoming {
         }
     }
 
-    /// Whether bytes are here that nobody has been handed yet.
+    /// Whether bytes are here that have not been handed to the reader yet.
     pub fn has_more(&self) -> bool {
         !self.bytes.is_empty()
     }

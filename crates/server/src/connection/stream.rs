@@ -4,8 +4,8 @@
 //! lives in the conversation, so that it goes on when another thread takes over.
 //!
 //! *Invariants*
-//! 1. A read that ends with `WouldBlock` has handed out all that came in: whoever waits for the
-//!    socket then waits for what isn't here yet.
+//! 1. A read that ends with `WouldBlock` has handed out all that came in: a reader that then waits
+//!    for the socket waits for what isn't here yet.
 //! 2. A flush that ends well leaves nothing to be sent.
 
 use std::io::{self, IoSlice, Read, Write};
@@ -19,7 +19,7 @@ use crate::limits::CIPHERTEXT_BYTES;
 /// A client's side of a TLS connection, shaken hands with.
 pub struct Session {
     connection: ServerConnection,
-    /// What came in. Empty memory while nobody talks.
+    /// What came in. It takes no memory while no thread talks with the client.
     ciphertext: Vec<u8>,
     /// How much of it was decrypted.
     begun: usize,
@@ -55,7 +55,7 @@ impl Session {
         self.connection.wants_write()
     }
 
-    /// Gives back the memory that it needs only while somebody talks.
+    /// Gives back the memory that it needs only while a thread talks with the client.
     pub fn rest(&mut self) {
         if self.begun == self.ciphertext.len() {
             (self.ciphertext, self.begun) = (Vec::new(), 0);
@@ -94,7 +94,7 @@ impl Session {
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An end without a farewell, too: somebody may have cut the stream.
+                // Also at an end without `close_notify`: an attacker may have cut the stream.
                 Err(error) => return Err(error),
             }
             // What the protocol answers by itself.

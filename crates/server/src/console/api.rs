@@ -2,7 +2,7 @@
 //!
 //! | path | takes | answers |
 //! |---|---|---|
-//! | `/api/session` | nothing | `{auth, readOnly, version, user, database}`: `user` is null where nobody has logged in |
+//! | `/api/session` | nothing | `{auth, readOnly, version, user, database}`: `user` is null where no user has logged in |
 //! | `/api/login` | `{user, password, database}` | as `/api/session`, and a cookie; or 401 |
 //! | `/api/logout` | nothing | as `/api/session` |
 //! | `/api/command` | `{db, command}` | the command's answer, `ok` included |
@@ -141,7 +141,7 @@ async fn log_in(
         value.unwrap_or_default()
     };
     let (user, password, database) = (field("user"), field("password"), field("database"));
-    // Who logs in anew, is somebody else from now on.
+    // A client that logs in anew gives up the login that it had.
     console.logins.leave(headers);
     peer.log_out();
     let (shared, own) = (Arc::clone(console), Arc::clone(peer));
@@ -275,7 +275,7 @@ fn be(peer: &Peer, login: Option<&Login>) {
     }
     peer.log_out();
     if let Some(login) = login {
-        // Nobody is logged in, so it is no other user.
+        // The connection was logged out, so no other user is logged in.
         let _ = peer.log_in(login.user.clone(), login.id);
     }
 }

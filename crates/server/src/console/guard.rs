@@ -2,9 +2,10 @@
 //!
 //! 1. `host` is a loopback name or address, or one of `--console-host`: a page that made its own
 //!    name lead here (DNS rebinding) gives itself away by that name.
-//! 2. What runs something says by `origin` that it comes from a page of this very address, and
-//!    `x-frond-console` and `application/json`, which no page can send elsewhere without being
-//!    asked for permission, which nobody gives here. Browsers tell `sec-fetch-site` as well.
+//! 2. A request that runs something says by `origin` that it comes from a page of this very
+//!    address, and carries `x-frond-console` and `application/json`, which a page can send
+//!    elsewhere only with permission, and the console gives none. Browsers tell `sec-fetch-site` as
+//!    well.
 //!
 //! Cookies alone prove nothing: a browser sends them along whichever page asks.
 

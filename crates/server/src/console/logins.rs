@@ -46,7 +46,7 @@ struct Entry {
 }
 
 impl Logins {
-    /// Nobody, at a console on this port.
+    /// No logins yet, at a console on this port.
     pub fn new(port: u16, is_tls: bool) -> Logins {
         let attributes = match is_tls {
             true => "Path=/; HttpOnly; SameSite=Strict; Secure",

@@ -1,7 +1,7 @@
 //! The console's files: as they were written, built into the program. There is no build step.
 //!
 //! A file is told by the hash of its content (`etag`), so that a browser asks again each time and
-//! mostly hears that nothing has changed; compressed once, when somebody first takes it so.
+//! mostly hears that nothing has changed. It is compressed once, when a browser first takes it so.
 
 use std::io::Write;
 use std::sync::OnceLock;

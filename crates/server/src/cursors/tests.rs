@@ -16,7 +16,7 @@ use crate::peer::Peer;
 
 fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
     let namespace = "test.c".to_owned();
-    let user = UserDigest::NOBODY;
+    let user = UserDigest::ANONYMOUS;
     CursorFacts {
         granted: None,
         namespace,
@@ -146,7 +146,7 @@ fn small_answers_need_no_memory_of_others() {
 fn what_cannot_be_kept_goes_out_or_is_refused() {
     let memory = Memory::new(BATCH_BYTES_MAX, 0);
     let mut cursor = large(3, 1 << 20);
-    // After a large document nobody looks ahead.
+    // After a large document the cursor doesn't look ahead.
     for expected in [(1, false), (1, false), (1, false), (0, true)] {
         let (count, is_last, _) = memory.batch(&mut cursor, Some(1), false).expect("room");
         assert_eq!((count, is_last), expected);
@@ -191,20 +191,22 @@ fn who_cannot_do_with_less_waits() {
 #[test]
 fn a_cursor_belongs_to_its_session_and_namespace() {
     let cursors = Cursors::default();
-    let (one, other) = (Some(SessionId::of_nobody([1; 16])), Some(SessionId::of_nobody([2; 16])));
+    let (one, other) = (Some(SessionId::anonymous([1; 16])), Some(SessionId::anonymous([2; 16])));
     let id = cursors.open(cursor(3, one), Instant::now()).expect("room");
     let code_of = |id, namespace: &str, user, session| {
         let checked_out = cursors.check_out(id, namespace, user, session, None);
         checked_out.map(|_| ()).map_err(|error| error.code.number())
     };
-    let code = |id, namespace: &str, session| code_of(id, namespace, UserDigest::NOBODY, session);
+    let code =
+        |id, namespace: &str, session| code_of(id, namespace, UserDigest::ANONYMOUS, session);
     assert_eq!(code_of(id, "test.c", UserDigest::of("ann@test"), one), Err(13));
-    assert_eq!(cursors.user_of(id), Some(UserDigest::NOBODY));
+    assert_eq!(cursors.user_of(id), Some(UserDigest::ANONYMOUS));
     assert_eq!(code(id, "test.d", one), Err(13));
     assert_eq!(code(id, "test.c", other), Err(50738));
     assert_eq!(code(id, "test.c", None), Err(50737));
     assert_eq!(code(id + 1, "test.c", one), Err(43));
-    let checked_out = cursors.check_out(id, "test.c", UserDigest::NOBODY, one, None).expect("mine");
+    let checked_out =
+        cursors.check_out(id, "test.c", UserDigest::ANONYMOUS, one, None).expect("mine");
     assert_eq!(code(id, "test.c", one), Err(12051));
     checked_out.check_in(Instant::now());
     assert_eq!(code(id, "test.c", one), Ok(()));
@@ -217,7 +219,7 @@ fn a_kill_reaches_a_cursor_in_use() {
     let cursors = Cursors::default();
     let id = cursors.open(cursor(3, None), Instant::now()).expect("room");
     let checked_out =
-        cursors.check_out(id, "test.c", UserDigest::NOBODY, None, None).expect("there");
+        cursors.check_out(id, "test.c", UserDigest::ANONYMOUS, None, None).expect("there");
     assert!(!cursors.kill(id, "test.other"));
     assert!(cursors.kill(id, "test.c"));
     checked_out.check_in(Instant::now());
@@ -229,13 +231,13 @@ fn a_kill_reaches_a_cursor_in_use() {
 fn idle_cursors_and_ended_sessions_let_go() {
     let cursors = Cursors::default();
     let start = Instant::now();
-    let session = SessionId::of_nobody([1; 16]);
+    let session = SessionId::anonymous([1; 16]);
     cursors.open(cursor(3, Some(session)), start).expect("room");
     let mut eternal = cursor(3, None);
     eternal.facts.no_timeout = true;
     cursors.open(eternal, start).expect("room");
     cursors.open(cursor(3, None), start).expect("room");
-    cursors.kill_sessions(Some(&[SessionId::of_nobody([9; 16])]));
+    cursors.kill_sessions(Some(&[SessionId::anonymous([9; 16])]));
     assert_eq!(cursors.counts().open, 3);
     cursors.kill_sessions(Some(&[session]));
     assert_eq!(cursors.counts().open, 2);
@@ -253,7 +255,7 @@ fn one_client_cannot_have_all() {
     let session = |number: i32| {
         let mut id = [0; 16];
         id[..4].copy_from_slice(&number.to_le_bytes());
-        Some(SessionId::of_nobody(id))
+        Some(SessionId::anonymous(id))
     };
     // A client with many connections and one session, and one with one connection and many
     // sessions.

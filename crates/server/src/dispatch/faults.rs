@@ -112,7 +112,7 @@ fn labels_of(asked: &Asked<'_>, error: &Error) -> Vec<String> {
     labels.iter().map(|label| (*label).to_owned()).collect()
 }
 
-/// Has the connection closed; nobody is told this.
+/// Has the connection closed; the client is never sent this error.
 fn closing(peer: &Peer, by: &str) -> Failure {
     peer.hang_up();
     let message = format!("the connection is closed by the fail point {by}");

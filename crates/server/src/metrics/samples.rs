@@ -134,7 +134,7 @@ fn write_clients(text: &mut Text, server: &Shared) {
         (
             "frond_cursors_timed_out_total",
             Counter,
-            "Cursors that nobody read for long.",
+            "Cursors that no client read for long.",
             cursors.timed_out,
         ),
     ] {

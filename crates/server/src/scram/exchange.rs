@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 
 use super::{Credentials, Mechanism, random_bytes};
 
-/// Longer messages are nobody's: a name, a nonce and a proof are in them.
+/// No client needs longer messages: they hold a name, a nonce and a proof.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
 /// How many random bytes the server adds to the client's nonce.
 const NONCE_BYTES: usize = 24;
@@ -41,7 +41,7 @@ impl ClientFirst {
     /// Reads the first message: `n,,n=user,r=nonce`.
     ///
     /// # Errors
-    /// [`Refused`] if it is none, asks for channel binding or for somebody else's rights.
+    /// [`Refused`] if it is none, asks for channel binding or for another user's rights.
     pub fn parse(message: &[u8]) -> Result<ClientFirst, Refused> {
         let text = text_of(message)?;
         // `n` and `y`: the client binds no channel.

@@ -1,8 +1,8 @@
 //! The check at the door: a command against its table.
 //!
-//! In MongoDB's order: field by field as they were sent (a name that nobody knows, a wrong type, a
-//! number out of range, and the same inside documents that have fields of their own), and then
-//! what is missing.
+//! In MongoDB's order: field by field as they were sent (an unknown name, a wrong type, a number
+//! out of range, and the same inside documents that have fields of their own), and then what is
+//! missing.
 
 use frond_db::Error;
 use frond_doc::{Array, Decimal128, Document, ElementType, Value, decimal};
@@ -265,7 +265,7 @@ pub fn missing_field(path: &str, name: &str) -> Error {
     Error::invalid(FIELD_MISSING, message)
 }
 
-/// The error of a field that nobody knows.
+/// The error of an unknown field.
 pub fn unknown(path: &str, name: &str) -> Error {
     let message = format!("BSON field '{path}.{name}' is an unknown field.");
     Error::invalid(FIELD_UNKNOWN, message)

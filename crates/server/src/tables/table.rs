@@ -16,7 +16,7 @@ pub struct Table {
     pub own: Kind,
     /// The fields, in the order in which MongoDB looks for what is missing.
     pub fields: &'static [Field],
-    /// What becomes of fields that nobody knows.
+    /// What becomes of fields that the command doesn't know.
     pub others: Others,
     /// The read concerns that it takes.
     pub reads: Reads,
@@ -118,7 +118,8 @@ impl Table {
         self.others != Others::Refused || name == self.command || self.field(name).is_some()
     }
 
-    /// Whether a field that its reader hasn't asked for is somebody else's, or nobody's.
+    /// Whether a field that its reader hasn't asked for is one of every command, or an unknown one
+    /// that this command ignores.
     pub fn passes_over(&self, name: &str) -> bool {
         let is_own = self.fields.iter().any(|field| field.name == name);
         !is_own && (self.others == Others::Ignored || every::find(name).is_some())

@@ -80,7 +80,7 @@ impl Compressed {
     ///
     /// # Errors
     /// [`WireError`] if there is no OP_MSG inside, if its length isn't one that a message has, or
-    /// if nobody knows the compressor.
+    /// if the compressor is unknown.
     pub fn decode(header: Header, message: &[u8]) -> Result<Compressed, WireError> {
         let Some(head) = message.get(..OFFSET_COMPRESSED) else {
             let field = "the head of a compressed message";

@@ -220,7 +220,7 @@ fn changes_of_users_and_roles_hold_at_once() {
     check(&mut root, r#"{"dropRole": "writer"}"#, false, false);
     root.ok("shop", r#"{"grantRolesToUser": "ann", "roles": ["dbOwner"]}"#);
     check(&mut root, r#"{"dropUser": "ann"}"#, false, false);
-    // Another user of that name is somebody else.
+    // A new user of that name isn't the one who has logged in.
     check(&mut root, r#"{"createUser": "ann", "pwd": "x", "roles": ["dbOwner"]}"#, false, false);
     let told = root.ok("shop", r#"{"dropAllUsersFromDatabase": 1}"#);
     assert_eq!(told.get("n").and_then(|n| n.as_integer()), Some(1));
@@ -370,7 +370,7 @@ fn users_are_stored() {
     assert_eq!(ann.code("shop", r#"{"usersInfo": 1}"#), 13);
 }
 
-/// Without `--auth` users can be made, and nobody is asked for them.
+/// Without `--auth` users can be made, and no client has to log in.
 #[test]
 fn without_auth_nobody_has_to_log_in() {
     let server = Running::start();

@@ -1,4 +1,4 @@
-//! Somebody who may do everything on the branches `dev/*`, and nothing elsewhere, against `main`:
+//! A user who may do everything on the branches `dev/*`, and nothing elsewhere, against `main`:
 //! by every command, and by every field that names a database, a collection or a version. Nothing
 //! gets in.
 //!

@@ -234,7 +234,7 @@ fn positions_that_are_no_integers_are_judged_as_they_are_read() {
     assert_eq!(count.get("n").and_then(|n| n.as_integer()), Some(5), "{count:?}");
 }
 
-/// What a name stands for twice is nobody's guess: no command takes it.
+/// A field that stands twice is ambiguous: no command takes it.
 #[test]
 fn a_name_that_stands_twice_is_refused_by_every_command() {
     let server = Running::with_auth(&SimDisk::new(1));

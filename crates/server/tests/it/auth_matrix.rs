@@ -1,5 +1,6 @@
-//! Every command by each built-in role, and by nobody: who is let in is compared with a table that
-//! people have read, `auth_matrix.txt`. A new command has to be written into it.
+//! Every command by each built-in role, and by a client that hasn't logged in: who is let in is
+//! compared with a table that people have read, `auth_matrix.txt`. A new command has to be written
+//! into it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +32,7 @@ const ROLES: &[(&str, &str)] = &[
     ("root", "admin"),
 ];
 
-/// A command as somebody would send it: what isn't here takes `1`, or the name of a collection.
+/// A command as a client would send it: what isn't here takes `1`, or the name of a collection.
 pub fn body(name: &str) -> String {
     let fields = match name {
         "aggregate" => r#""aggregate": "things", "pipeline": [], "cursor": {}"#,
@@ -134,7 +135,7 @@ fn each_role_may_run_what_the_table_says() {
     for (role, database) in [("nobody", "")].iter().chain(ROLES) {
         let mut client = server.client();
         if *role != "nobody" {
-            // In `admin`, so that nobody drops them.
+            // In `admin`, so that no command drops them.
             let create = format!(
                 r#"{{"createUser": "of_{role}", "pwd": "x",
                      "roles": [{{"role": "{role}", "db": "{database}"}}]}}"#
@@ -147,7 +148,7 @@ fn each_role_may_run_what_the_table_says() {
         let ending = COMMANDS.iter().filter(|command| ends_login(command.name));
         for command in lasting.chain(ending) {
             let database = if command.admin_only { "admin" } else { "shop" };
-            // Whoever may drop it drops it: it is there for the next one.
+            // A client that may drop it does: it is there again for the next command.
             root.code("shop", r#"{"insert": "things", "documents": [{"_id": 1, "a": 1}]}"#);
             let code = client.code(database, &body(command.name));
             let is_allowed = allowed.entry(command.name).or_default();

@@ -1,5 +1,5 @@
-//! Goal: the console's page, and nobody else, runs commands as the user who has logged in; the rest
-//! is refused, and values keep their types.
+//! Goal: the console's page, and no other, runs commands as the user who has logged in; the rest is
+//! refused, and values keep their types.
 //! Method: requests over a socket, written by hand, on a server that asks for logins and on one
 //! that doesn't.
 
@@ -181,7 +181,7 @@ fn who_has_logged_in_may_do_what_roles_allow() {
     let ping = r#"{"db": "shop", "command": {"ping": 1}}"#;
     let long = format!(r#"{{"user": "{}"}}"#, "x".repeat(10_000));
     assert_eq!(served.post("/api/login", "", &long).0, 413);
-    assert_eq!(served.post("/api/command", "", ping).0, 401, "nobody");
+    assert_eq!(served.post("/api/command", "", ping).0, 401, "no login");
     // Not even the first user: that takes a client that isn't told what to do by pages.
     assert_eq!(served.log_in("root", "wrong"), None);
     assert_eq!(served.log_in("nobody", "secret"), None);

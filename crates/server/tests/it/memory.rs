@@ -1,4 +1,4 @@
-//! Clients that want more memory than there is: they wait or get less at a time, and nobody is cut
+//! Clients that want more memory than there is: they wait or get less at a time, and none is cut
 //! off.
 
 use std::io::{ErrorKind, Read, Write};
@@ -83,8 +83,8 @@ fn clients_that_read_late_hold_nobody_up() {
     let memory = frond.get("memory").and_then(|memory| memory.as_document()).expect("a document");
     let held = memory.get("answersBytes").and_then(|held| held.as_integer()).expect("a count");
     assert!((0..=4 * MEGABYTE as i64).contains(&held), "{held}");
-    // Each gets all, batch by batch, whoever began. All read: one that read only after another had
-    // everything might hold the memory for which that one waits.
+    // Each gets all, batch by batch, whichever began. All read: one that read only after another
+    // had everything might hold the memory for which that one waits.
     each(&mut late, |stream| {
         let (mut count, mut id) = batch(&read(stream).body);
         assert!(count > 0);
@@ -160,7 +160,7 @@ fn who_announces_much_and_stalls_holds_nobody_up() {
         stream.write_all(&announced).expect("sends");
     }
     fill(&server, 3);
-    // Nobody waited for them: who does has them cut off, as too slow.
+    // No client waited for them: one that did would have them cut off, as too slow.
     for stream in &mut stalled {
         stream.set_nonblocking(true).expect("a socket");
         let error = stream.read(&mut [0; 1]).expect_err("neither answered nor closed");
@@ -187,7 +187,7 @@ fn a_server_stops_while_clients_wait_for_memory() {
         }
     }
     server.check();
-    // Whoever waits for an answer reads it now: a server that stops doesn't cut it off.
+    // A client that waits for an answer reads it now: a server that stops doesn't cut it off.
     std::thread::scope(|scope| {
         for stream in &mut streams {
             scope.spawn(|| while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {});

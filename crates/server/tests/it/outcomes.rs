@@ -1,5 +1,5 @@
-//! What clients are told when a sync of the log fails: that nobody knows, until the server was
-//! started again.
+//! What clients are told when a sync of the log fails: that the outcome is unknown, until the
+//! server was started again.
 //!
 //! Method: the disk fails the sync of the client's write, whatever the server writes of its own
 //! meanwhile. The same commands are sent again to the server that is closed for writing, and to one
@@ -151,8 +151,8 @@ fn every_write_is_refused_alike() {
         let disk = SimDisk::new(1);
         let (server, mut client) = with_counter(&disk);
         disk.fail_sync_after(0);
-        // Packs or the log: nothing was written before the first, and nobody knows after the
-        // second.
+        // Packs or the log: nothing was written before the first, and the server can't know after
+        // the second.
         let (code, labels) = client.labels(database, command);
         assert!([91, 10107].contains(&code), "{command}: {code}");
         assert!(labels.is_empty(), "{command}: {labels:?}");

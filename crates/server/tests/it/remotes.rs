@@ -1,5 +1,5 @@
 //! Goal: servers fetch from and push to other places while they serve, tell how far they are, and
-//! tell nobody a token. Method: two servers, and a plain remote on a simulated disk in the place of
+//! tell no client a token. Method: two servers, and a plain remote on a simulated disk in place of
 //! what the network has; the network itself is `frond-remote`'s, and tested there.
 
 use std::sync::{Arc, Mutex};

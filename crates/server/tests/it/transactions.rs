@@ -221,7 +221,7 @@ fn a_wait_ends_by_time_by_command_and_in_a_circle() {
     assert_eq!(server.client().labels("shop", &hasty), plain(50));
     two.begin();
     assert_eq!(two.error("shop", &hasty), plain(50));
-    // Nobody ends it: the statement's own limit.
+    // No client ends it: the statement's own limit does.
     two.begin();
     assert_eq!(two.error("shop", INCREMENT), transient(112));
     // Another connection aborts the transaction under its statement.

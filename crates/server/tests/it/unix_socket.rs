@@ -106,9 +106,9 @@ fn only_what_nobody_listens_on_is_replaced() {
     let server = bind(&path).expect("it is stale");
     assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
     UnixStream::connect(&path).expect("the new one");
-    let error = bind(&path).err().expect("somebody listens").to_string();
+    let error = bind(&path).err().expect("a server listens").to_string();
     assert!(error.contains("unix:") && error.contains("another process listens there"), "{error}");
-    // Whoever takes the path away keeps it.
+    // A file that has taken the socket's path stays.
     fs::remove_file(&path).expect("it is there");
     fs::write(&path, "something").expect("a file");
     drop(server);

@@ -42,7 +42,7 @@ impl CacheBudget {
         taken.more(bytes).then_some(taken)
     }
 
-    /// How many bytes are taken now that nobody else counts.
+    /// How many bytes are taken now that the store's cache doesn't count.
     pub(crate) fn own_bytes(&self) -> u64 {
         // What changes meanwhile may be counted by half.
         self.bytes().saturating_sub(self.shared.load(Ordering::Relaxed))
@@ -63,7 +63,7 @@ impl CacheBudget {
         }
     }
 
-    /// Whether somebody wanted more than was left, since this was asked last.
+    /// Whether a caller wanted more than was left, since this was asked last.
     pub fn take_refused(&self) -> bool {
         self.was_refused.swap(false, Ordering::Relaxed)
     }
@@ -89,7 +89,7 @@ impl CacheReservation {
     }
 
     /// As `more`, for bytes of an interior node that the store's cache has, too: it counts them,
-    /// and keeps them as long as somebody else does.
+    /// and keeps them as long as a reader does.
     pub fn share(&self, bytes: u64) -> bool {
         let is_taken = self.more(bytes);
         if is_taken {

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(parts.bytes(), 0);
     }
 
-    /// Fills it several times with parts that nobody reads again; calls `between` often.
+    /// Fills it several times with parts that are not read again; calls `between` often.
     fn pass(parts: &EntryCache, between: &dyn Fn()) {
         for number in 100_000..110_000 {
             insert(parts, number);

@@ -1,5 +1,5 @@
 //! A chunk that is made of another: as long, with some bytes in the place of others. It remembers
-//! which (its *origin*), so that whoever wants to know what differs need not compare.
+//! which (its *origin*), so that a reader that wants to know what differs need not compare.
 //!
 //! Only a few places are remembered, none of them long: of a chunk that differs more there is no
 //! origin, and comparing finds what is shorter to tell.

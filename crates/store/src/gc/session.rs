@@ -1,7 +1,7 @@
 //! Sessions: what protects chunks that nothing refers to yet from being collected.
 //!
-//! Whoever puts chunks and later makes a root, a memtable or another lasting thing refer to them
-//! holds a [`Session`] from before the first put until then. A collection takes for reachable:
+//! A writer that puts chunks and later makes a root, a memtable or another lasting thing refer to
+//! them holds a [`Session`] from before the first put until then. A collection takes for reachable:
 //!
 //! 1. every chunk that was written since the oldest open session began. Packs are append-only, so
 //!    that is one position a kind of pack (see [`WritePositions`]), however much was written;
@@ -144,7 +144,7 @@ impl Sessions {
         Session { sessions: Arc::clone(self), number }
     }
 
-    /// Notes that somebody was told that `found` are there, each in a pack of some purpose. The
+    /// Notes that a caller was told that `found` are there, each in a pack of some purpose. The
     /// caller holds the index's lock, so that a collection, which removes from the index under it,
     /// can't miss this.
     pub(crate) fn touch<'a>(

@@ -2,8 +2,8 @@
 //! each.
 //!
 //! The pairs lie sorted in buckets; a pair's bucket is told by its highest bits. When buckets have
-//! grown, each is cut in two. Names are hashes, so buckets grow alike; whoever makes chunks whose
-//! names begin alike makes one bucket long, and searches stay logarithmic.
+//! grown, each is cut in two. Names are hashes, so buckets grow alike; a client that makes chunks
+//! whose names begin alike makes one bucket long, and searches stay logarithmic.
 //!
 //! An equal pair may be there more than once: two chunks of a pack whose names begin alike.
 

@@ -1,5 +1,5 @@
 //! A disk over another one: what is written stays in memory, page by page, and the other one is
-//! only read. For whoever opens a damaged data directory to look at it.
+//! only read. For commands that open a damaged data directory to look at it.
 
 use std::collections::BTreeMap;
 use std::io;

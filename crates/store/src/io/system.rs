@@ -32,7 +32,7 @@ impl SystemDisk {
         let path = path.canonicalize()?;
         match path.parent().map(File::open) {
             Some(Ok(parent)) => parent.sync_all()?,
-            // Whoever may not look into it has not just made a directory there.
+            // A process that may not look into it has not just made a directory there.
             Some(Err(error)) if error.kind() != io::ErrorKind::PermissionDenied => {
                 return Err(error);
             }
@@ -61,8 +61,8 @@ impl Disk for SystemDisk {
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let path = self.path.join(name);
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
-            // A backup on a read-only disk, or somebody else's, can be read. Who means to write
-            // took the lock.
+            // A backup on a read-only disk, or of another owner, can be read. A process that means
+            // to write took the lock.
             Err(error) if may_not_write(&error) && !self.is_locked() => File::open(path)?,
             opened => opened?,
         };
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(&bytes, b"abc");
         // To root everything is allowed.
         let is_root = OpenOptions::new().write(true).open(path.join("a")).is_ok();
-        disk.lock().expect("nobody has it");
+        disk.lock().expect("no process has it");
         assert_eq!(disk.open("a").is_ok(), is_root);
         std::fs::remove_dir_all(&path).expect("ours");
     }

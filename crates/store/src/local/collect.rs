@@ -1,6 +1,6 @@
 //! A collection: what can't be reached goes, while the store serves.
 //!
-//! 1. From now on, note every chunk that somebody is told of. Seal the open packs: what is written
+//! 1. From now on, note every chunk that a caller is told of. Seal the open packs: what is written
 //!    from now on lies in packs that this collection leaves alone.
 //! 2. Mark what can be reached from the named roots, the caller's roots, and what open sessions
 //!    wrote or touched ([`super::mark`], [`crate::gc::session`]).
@@ -159,8 +159,7 @@ impl Collector<'_, '_> {
         self.collection.options.live_percent_min > 100
     }
 
-    /// What is lost and needed can't be moved, and must not go: perhaps somebody can read it one
-    /// day.
+    /// What is lost and needed can't be moved, and must not go: perhaps it can be read one day.
     fn packs_with_lost(&self) -> HashSet<PackNumber> {
         self.store.index(|index| {
             let needed = index.lost().filter(|(hash, damage)| self.marks.needs(**hash, damage));

@@ -1,8 +1,8 @@
 //! Finds where chunks lie: in memory, or in the pages of packs' indexes.
 //!
-//! No lock is held while a page is read. Who only wants to read a chunk takes what was found: a
-//! pack's file stays readable for whoever holds it. Who tells others that a chunk is there confirms
-//! it under the index's lock, and searches again if it moved or went meanwhile
+//! No lock is held while a page is read. A caller that only reads a chunk takes what was found: a
+//! pack's file stays readable while a reader holds it. One that tells others that a chunk is there
+//! confirms it under the index's lock, and searches again if it moved or went meanwhile
 //! ([`LocalStore::find_and_touch`]).
 
 use std::sync::Arc;

@@ -47,7 +47,7 @@ enum Absent {
 
 /// Why a collection ends early.
 pub(super) enum Halt {
-    /// Whoever paces it said so.
+    /// The caller that paces it said so.
     Stopped,
     Failed(StoreError),
 }
@@ -61,7 +61,7 @@ impl From<StoreError> for Halt {
 /// So that the type of `pace` is written once.
 pub(super) type Pace<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// Tells whoever paces the collection of `bytes`.
+/// Tells the caller that paces the collection of `bytes`.
 pub(super) fn pace(tell: &mut dyn FnMut(u64) -> ControlFlow<()>, bytes: u64) -> Result<(), Halt> {
     match tell(bytes) {
         ControlFlow::Continue(()) => Ok(()),
@@ -309,7 +309,7 @@ impl<'a> Marks<'a> {
             self.commits.extend(commits);
             self.push(&found, absent, current)?;
             // A shallow clone lacks the parents of its oldest commits. One that is lost is missed
-            // all the same: whoever keeps commits refers to each of them, not only to the last.
+            // all the same: a database refers to each of its commits, not only to the last.
             let absent = if absent == Absent::Refused { Absent::PassedOver } else { absent };
             self.push(&parents, absent, current)?;
             pace(tell, bytes)?;

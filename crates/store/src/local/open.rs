@@ -15,8 +15,8 @@
 //! *Damage* keeps no store closed but for that of both copies of the manifest. A pack without a
 //! right index is
 //! searched for frames, and gets another index behind what it has. A damaged frame is set aside
-//! ([`super::heal`]). What lies where nobody knows what it was is a *hole*: a place in a pack, or
-//! all of one whose file is gone. What isn't found may have lain there.
+//! ([`super::heal`]). A place whose former content is unknown is a *hole*: in a pack, or all of one
+//! whose file is gone. What isn't found may have lain there.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -201,7 +201,7 @@ impl Loaded {
             Err(other) => return Err(other),
         }
         let bytes = pack.file.bytes().map_err(|error| pack.io(error))?.min(entry.bytes);
-        // Somebody may have put back a file as it was before its index was made again.
+        // An operator may have put back a file as it was before its index was made again.
         if let Ok(chunks) = read_index(pack, bytes) {
             self.findings.pop();
             entry.bytes = bytes;
@@ -299,7 +299,7 @@ impl Loaded {
         self.note_hole(&pack.name, u64::from(place.offset), what, origin);
     }
 
-    /// Notes a place of which nobody knows whether it is damaged, or was never acknowledged.
+    /// Notes a place that is damaged or was never acknowledged: nothing tells which.
     fn note_torn(&mut self, pack: &Pack, place: FrameOffset, what: &str) {
         self.index.note_aside(pack.number, place, AsideWhy::DamagedOrTorn);
         self.note_hole(&pack.name, u64::from(place.offset), what, HoleOrigin::DamageOrCrash);

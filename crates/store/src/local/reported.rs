@@ -1,10 +1,10 @@
-//! Which chunks somebody was told are there, since what was put was last made durable.
+//! Which chunks callers were told are there, since what was put was last made durable.
 //!
 //! A chunk that is durable tells nothing of what it refers to: it may be what a crash or a
-//! collection left of a tree. Whoever puts that tree again puts what is gone from it, and is told
-//! of the rest, its root perhaps, that it is there. So the root is *settled* only with the next
-//! sync ([`crate::ChunkStore::sync_these`]). A chunk that nobody was told of is known to whoever
-//! refers to it from something that lasts, and so is all below it.
+//! collection left of a tree. A writer that puts that tree again puts what is gone from it, and is
+//! told that the rest, its root perhaps, is there. So the root is *settled* only with the next sync
+//! ([`crate::ChunkStore::sync_these`]). A chunk that no caller was told of is known only from
+//! something lasting that refers to it, and so is all below it.
 
 use std::collections::HashSet;
 use std::sync::Mutex;

@@ -28,7 +28,7 @@ pub(crate) enum Naming {
     /// By the frame's checksum, which covers the name and the stored bytes: for reading what we
     /// wrote.
     ByChecksum,
-    /// By hashing as well: for whoever looks for damage, and before chunks are written again.
+    /// By hashing as well: for a search for damage, and before chunks are written again.
     ByHash,
 }
 

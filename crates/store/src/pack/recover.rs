@@ -4,7 +4,7 @@
 //! 1. Frames are read one after the other by their own lengths; a frame is whole if its checksum is
 //!    right.
 //! 2. Behind one that isn't, the next whole one is searched for byte by byte: what a damaged frame
-//!    says of its length isn't believed. What is found may be a part of what somebody stored, so
+//!    says of its length isn't believed. What is found may be a part of what a client stored, so
 //!    its chunks are hashed: it is right for its name.
 //! 3. What lies between whole frames is a *gap*. A gap is never cut off: nothing tells for sure
 //!    whether a crash left it of a write that was never acknowledged, or whether it is damage to

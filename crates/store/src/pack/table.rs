@@ -74,7 +74,7 @@ impl Pack {
         pages: &PageCache,
         hash: ChunkHash,
     ) -> Result<Option<(u32, PackedChunk)>, StoreError> {
-        let table = self.table.get().expect("whoever calls a pack sealed has set its table");
+        let table = self.table.get().expect("a sealed pack's table is set");
         for page in table.pages(hash).rev() {
             let entries = match self.page(pages, table, page as u32) {
                 Err(StoreError::Damaged { .. }) => {

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-/// Buffers that nobody uses now.
+/// Buffers that are not in use.
 pub(crate) struct BufferPool {
     count_max: usize,
     bytes_max: usize,

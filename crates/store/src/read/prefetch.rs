@@ -1,4 +1,4 @@
-//! Chunks that were read ahead for somebody who passes by many: their bytes are in memory, and are
+//! Chunks that were read ahead for a reader that passes by many: their bytes are in memory, and are
 //! decompressed when it is their turn, or never.
 
 use std::ops::Range;
@@ -34,7 +34,7 @@ impl From<Chunk> for Prefetched {
     }
 }
 
-/// A buffer that goes back when nobody has its bytes any more.
+/// A buffer that goes back to its pool when no reader has its bytes any more.
 pub(crate) struct PooledBuffer {
     buffer: Vec<u8>,
     part: Range<usize>,

@@ -362,7 +362,8 @@ fn a_collection_can_be_stopped_at_any_moment() {
 }
 
 /// Writers move roots of their own within sessions, readers follow them, and collections run
-/// without a pause: nobody ever misses a chunk. Sessions are held as a transaction holds one.
+/// without a pause: no reader or writer ever misses a chunk. Sessions are held as a transaction
+/// holds one.
 #[test]
 fn readers_and_writers_go_on_during_collections() {
     for_seeds(4, |mut random| {

@@ -45,8 +45,8 @@ fn on_each(property: impl Fn(&dyn ChunkStore)) {
     property(&*TemporaryDirectory::new().open().unwrap());
 }
 
-/// Whoever has one keeps it whatever is read afterwards, whether the store keeps it, too, and read
-/// past the system's cache after the first ones.
+/// A reader that has one keeps it unchanged whatever is read afterwards: whether or not the store
+/// keeps it too, and also where it was read past the system's cache, as all but the first ones are.
 #[test]
 fn chunks_that_are_glimpsed_stay_what_they_are() {
     on_each(|store| {
@@ -263,7 +263,7 @@ fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
     let look_up_entry = |position: usize| {
         let look_up_entry =
             store.look_up_entry(chunks[position].hash(), EntryName::of(b"a part")).unwrap();
-        let EntryLookup::Chunk(chunk, kept) = look_up_entry else { panic!("nobody kept a part") };
+        let EntryLookup::Chunk(chunk, kept) = look_up_entry else { panic!("no part was kept") };
         assert_eq!(chunk, chunks[position]);
         (kept == Admission::InMemory, store.counters().chunks_fetched)
     };

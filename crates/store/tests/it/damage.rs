@@ -292,8 +292,8 @@ fn another_version_is_refused_with_both_numbers() {
     }
 }
 
-/// A checksum protects from accidents only, and that is what reading looks for; whoever forges one
-/// is found by whoever hashes: `verify`, `fsck`, and a collection that would move the chunk.
+/// A checksum protects from accidents only, and that is what reading looks for; a forged one is
+/// found by what hashes: `verify`, `fsck`, and a collection that would move the chunk.
 #[test]
 fn a_forged_name_is_found_by_hashing() {
     let disk = SimDisk::new(0);

@@ -74,7 +74,7 @@ fn a_put_of_what_is_damaged_heals_it_for_good() {
         }
         let victim = random.choose(&chunks).clone();
         damage(&disk, &victim, &mut random);
-        // Whoever put it is told that it is there: so it must be.
+        // The writer that puts it is told that it is there: so it must be.
         store.put_many(std::slice::from_ref(&victim)).unwrap();
         store.sync().unwrap();
         drop(store);

@@ -249,7 +249,7 @@ impl State {
     }
 
     /// What files may still grow by, if the disk has a capacity. A file without a name takes no
-    /// space: nobody holds such a one for long.
+    /// space: no caller holds such a file for long.
     pub(super) fn room(&self) -> Option<u64> {
         let taken = |file: &FileId| self.files[file].now.len() as u64;
         let capacity = self.capacity?;

@@ -4,9 +4,9 @@
 //! come, at the leaf the entries still to come, both already cut to the bounds, so that no key is
 //! compared while it walks. It reads nothing before the first step, and ends after an error.
 //!
-//! Whoever only looks at entries steps and borrows ([`Cursor::step`], [`Cursor::entry_ref`]): an
-//! owned [`Entry`] shares two parts of its leaf, which counts up and down four times, and that is
-//! two thirds of a scan.
+//! A caller that only looks at entries steps and borrows ([`Cursor::step`], [`Cursor::entry_ref`]):
+//! an owned [`Entry`] shares two parts of its leaf, which counts up and down four times, and that
+//! is two thirds of a scan.
 //!
 //! *Reading ahead*: a range asks for its next leaves at once, for more and more of them, but never
 //! beyond the bounds or the parent's last child.

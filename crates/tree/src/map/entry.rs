@@ -1,13 +1,14 @@
 //! Entries as point reads get them from a store: in a leaf, or alone.
 //!
 //! Where a tree is larger than the store's cache, its busy entries lie apart: a leaf holds one of
-//! them and seven that nobody wants. So of a leaf that the store doesn't keep though it came from a
-//! disk, it is given the entry that was read, under the leaf's name ([`ChunkStore::keep_entry`]).
-//! It never changes either, so it is right as long as some tree has that leaf, and nobody asks for
-//! it afterwards.
+//! them and seven that no reader wants. So if a leaf came from a disk and the store doesn't keep
+//! it, the store is given the entry that was read, under the leaf's name
+//! ([`ChunkStore::keep_entry`]). The entry never changes either, so it is right as long as some
+//! tree has that leaf, and no reader asks for it afterwards.
 //!
 //! *Surprise*: an entry that stands alone tells nothing of other keys: for them the store is asked
-//! for all of the leaf. That a key is absent isn't kept; who looks for it again reads the leaf.
+//! for all of the leaf. That a key is absent isn't kept; a reader that looks for it again reads the
+//! leaf.
 
 use std::ops::Range;
 

@@ -209,13 +209,13 @@ fn work(
         if let Err(error) = unsynced.note(store, bytes) {
             done.result = done.result.and(Err(error));
         }
-        // Nobody listens after an error.
+        // The receiver is gone after an error.
         let _ = named.send(done);
     }
 }
 
 impl Unsynced {
-    /// Notes `bytes` that were put; syncs if that makes it many, and nobody does already.
+    /// Notes `bytes` that were put; syncs if that makes it many, and no other worker does already.
     fn note(&self, store: &dyn ChunkStore, bytes: usize) -> Result<(), StoreError> {
         if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes < UNSYNCED_BYTES_MAX {
             return Ok(());

@@ -71,7 +71,7 @@ impl Tree {
                 loop {
                     let batch = changes.next_batch();
                     let goes_on = batch.as_ref().is_ok_and(|batch| batch.len() == BATCH_COUNT);
-                    // Nobody listens any more once the other thread has failed.
+                    // The receiver is gone once the other thread has failed.
                     if sender.send(batch).is_err() || !goes_on {
                         return;
                     }

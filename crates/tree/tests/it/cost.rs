@@ -142,7 +142,7 @@ fn hard_data_sets(salt: u64) -> Vec<(&'static str, Vec<Entry>)> {
                 .collect(),
         ),
     ];
-    // Keys whose hashes never end a chunk under somebody else's salt.
+    // Keys whose hashes never end a chunk under an attacker's salt.
     let patient = |key: &Bytes| patient_under(salt, key);
     let chosen: Vec<Entry> =
         (0..).map(number).filter(patient).map(|key| entry(key, "chosen")).take(20_000).collect();

@@ -147,8 +147,8 @@ fn errors_are_handed_on() {
     assert!(matches!(long, Err(TreeError::ItemTooLong { bytes: 4097, max: 4096 })));
 }
 
-/// A long value goes out of line the same way whoever writes it, and a change in its middle leaves
-/// most of its chunks as they were.
+/// A long value goes out of line the same way each time it is written, and a change in its middle
+/// leaves most of its chunks as they were.
 #[test]
 fn long_values_are_canonical_and_share_chunks() {
     for_seeds(3, |mut random| {

@@ -245,7 +245,7 @@ fn entries_are_those_of_their_tree() {
     });
 }
 
-/// What was kept was checked when it was read; what lies beside it is checked when somebody wants
+/// What was kept was checked when it was read; what lies beside it is checked when a reader wants
 /// it.
 #[test]
 fn damage_beside_a_kept_entry_is_found() {

@@ -47,7 +47,7 @@ pub(crate) struct PathFilter {
     /// What was found below a catalog, and in a tree of documents: most commits share these.
     by_catalog: HashMap<ChunkHash, Found>,
     by_documents: HashMap<ChunkHash, Found>,
-    /// Catalogs of commits that were looked at as somebody's parents.
+    /// Catalogs of commits that were looked at as another commit's parents.
     catalogs: HashMap<ChunkHash, Tree>,
 }
 

@@ -84,7 +84,7 @@ impl Walk<'_> {
             self.fresh += usize::from(colour & STALE == 0);
             return Ok(());
         };
-        // It still waits: its generation is below that of whoever paints it.
+        // It still waits: its generation is below that of the commit that paints it.
         if *known & STALE == 0 && colour & STALE != 0 {
             self.fresh -= 1;
         }

@@ -150,7 +150,7 @@ impl CatalogMerge<'_> {
             let ours = state::catalog_entry(store, ours, &changed.name)?;
             let merge = CollectionMerge {
                 store,
-                // A base is compared with, and never stored as somebody's document.
+                // A base is only compared with: it is never stored as a client's document.
                 document_bytes_max: match prefer {
                     Prefer::Base => u64::MAX,
                     _ => self.database.frond().document_bytes_max(),

@@ -96,7 +96,7 @@ pub(crate) struct MergedCollection {
     pub entry: Option<CatalogEntry>,
     /// In the order of documents; the entry has what is preferred there.
     pub conflicts: Vec<StoredConflict>,
-    /// Conflicts of the schema that nobody decided; the entry has ours there.
+    /// Conflicts of the schema that are not decided; the entry has ours there.
     pub schema: Vec<StoredConflict>,
 }
 

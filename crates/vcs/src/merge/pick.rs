@@ -39,7 +39,7 @@ pub struct PickRequest {
     pub parent: Option<u32>,
     /// The new commit's message; default: the commit's own, or that it was reverted.
     pub message: Option<String>,
-    /// Its author; default: the commit's own, of a revert nobody.
+    /// Its author; default: the commit's own, of a revert `frond`.
     pub author: Option<String>,
     /// How documents are merged, where not as usual.
     pub rules: MergeRules,

@@ -1,11 +1,11 @@
-//! Commits that nobody asks for, and what else policies do by themselves.
+//! Commits that no client asks for, and what else policies do by themselves.
 //!
 //! 1. Each write notes its bytes under the branch that it went to ([`Written::note`]), if the
 //!    database has a policy: in memory, and only as a hint of what is worth looking at.
-//! 2. Whoever runs the data directory calls [`Frond::run_policies`] from time to time, a server
-//!    every second. It commits the branches of which enough was written, or whose first change
-//!    since the last commit is old enough; thins automatic commits; removes branches whose time is
-//!    over.
+//! 2. The process that has the data directory open calls [`Frond::run_policies`] from time to time,
+//!    a server every second. It commits the branches of which enough was written, or whose first
+//!    change since the last commit is old enough; thins automatic commits; removes branches whose
+//!    time is over.
 //! 3. After an opening nothing is noted: every branch of a database with a policy is looked at
 //!    once.
 //!
@@ -178,7 +178,7 @@ impl Repository {
         };
         match self.commit_as(&request) {
             Ok(commit) => Ok(Some(commit)),
-            // Somebody else committed it meanwhile.
+            // Another client committed it meanwhile.
             Err(error) if error.kind == ErrorKind::Invalid && error.code == Code::BadValue => {
                 Ok(None)
             }

@@ -13,8 +13,8 @@
 //! rules: [{name: "prices", collection: "items", documents: {price: {$gt: 0}}, changes: {...}}]
 //! ```
 //!
-//! `rules` are validators that run on a commit's difference from its first parent, whoever makes
-//! it: a commit, a merge, a pick; and a push, for each commit that is new. Where a branch moves to
+//! `rules` are validators that run on a commit's difference from its first parent, however it is
+//! made: by a commit, a merge, a pick; and by a push, for each new commit. Where a branch moves to
 //! a commit that was here already (a merge or a push that is a fast-forward), they run on what that
 //! changes as a whole, as they would for a merge's commit. `documents` is a filter that each
 //! document must pass which was added or changed, `changes` one that each row of `$diff` must pass.
@@ -401,7 +401,7 @@ impl Repository {
     }
 
     /// Checks what a commit of `to` on top of `from` changes by the policy's rules, and conflicts
-    /// with whoever changes these meanwhile.
+    /// with a transaction that changes these meanwhile.
     ///
     /// # Errors
     /// `DocumentValidationFailure` (121) that names the rule and documents.
@@ -458,7 +458,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The policy; conflicts with whoever changes it meanwhile.
+    /// The policy; conflicts with a transaction that changes it meanwhile.
     fn validated_policy(
         &self,
         transaction: &mut Transaction,

@@ -1,7 +1,7 @@
 //! Thinning: of automatic commits that are old enough, only some stay.
 //!
 //! 1. Only commits at a branch's end are looked at: made automatically, one after the other, and
-//!    reached by no other branch, tag, remote's branch or merge. So no commit that somebody made,
+//!    reached by no other branch, tag, remote's branch or merge. So no commit that a client made,
 //!    named or published gets another id.
 //! 2. The policy's tiers cut time into pieces, longer ones for older commits; of each piece the
 //!    newest commit stays. A commit's piece never changes but for a longer one, so thinning again
@@ -75,7 +75,7 @@ impl Repository {
         })
     }
 
-    /// The automatic commits at the branch's end that nobody else names, newest first.
+    /// The automatic commits at the branch's end that no other ref names, newest first.
     fn automatic_run(
         &self,
         reader: &Reader<'_>,

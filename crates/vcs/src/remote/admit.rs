@@ -1,6 +1,6 @@
 //! What came from elsewhere is checked before anything refers to it.
 //!
-//! A chunk is what its name says; that doesn't make it what it should be. Chunks of somebody else's
+//! A chunk is what its name says; that doesn't make it what it should be. Chunks from elsewhere
 //! are believed only if
 //!
 //! 1. everything that they refer to is here, is of a kind that has a place there, and isn't nested
@@ -135,7 +135,7 @@ fn check_documents(
     Ok(())
 }
 
-/// Reads a document that nobody validated yet.
+/// Reads a document that was not validated yet.
 fn read_foreign(store: &dyn ChunkStore, value: &Value) -> Result<DocumentBuf, String> {
     let bytes = match large::head(value) {
         Some(large) if DOCUMENT_BYTES_MAX < large.bytes() => {

@@ -47,8 +47,8 @@ impl DataRemote {
         Ok(DataRemote { frond, database, _session: session, _snapshot: snapshot })
     }
 
-    /// Checks what somebody else put here and wants refs to name: that it is all here, and is what
-    /// it should be. See `admit`.
+    /// Checks what a client put here and wants refs to name: that it is all here, and is what it
+    /// should be. See `admit`.
     ///
     /// # Errors
     /// `Damaged` with what is missing or wrong; `IllegalOperation` if the repository is another
@@ -275,7 +275,7 @@ fn move_branch(
     )
 }
 
-/// Says that somebody else moved the branch first.
+/// Says that another client moved the branch first.
 pub(crate) fn moved_on(branch: &str) -> Error {
     let message = format!(
         "branch {branch} of the remote is not where it was when it was looked at: fetch it and try \

@@ -244,7 +244,7 @@ impl Repository {
         depth: Depth,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<(Moved, Vec<ChunkHash>), Error> {
-        // A remote is somebody else's: its names are checked as a user's are.
+        // A remote isn't trusted: its names are checked as a user's are.
         for branch in state.branches.keys().chain([&state.default_branch]) {
             ref_name::check_name(branch)?;
         }

@@ -2,8 +2,8 @@
 //! run there.
 //!
 //! - A pack is written as a whole and never changed.
-//! - The refs are one file, which is swapped: whoever changes refs reads them first, and begins
-//!   anew if somebody else was faster.
+//! - The refs are one file, which is swapped: a writer that changes refs reads them first, and
+//!   begins anew if another one was faster.
 //!
 //! Readers take no lock: a pack that a ref needs was durable before the ref. What a cut push leaves
 //! are packs that nothing refers to; the next push finds their chunks there, and goes on, or
@@ -101,7 +101,8 @@ impl PlainRemote {
         }
     }
 
-    /// Changes the refs by `change`, which is called again if somebody else changed them meanwhile.
+    /// Changes the refs by `change`, which is called again if another writer changed them
+    /// meanwhile.
     fn change_refs(
         &self,
         change: &mut dyn FnMut(&mut Refs) -> Result<(), Error>,

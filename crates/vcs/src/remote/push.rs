@@ -1,8 +1,9 @@
 //! Push: a branch's commits go to a remote, and its branch of that name moves there.
 //!
-//! The remote's branch must be an ancestor of what is pushed, so that nobody's commits are lost.
+//! The remote's branch must be an ancestor of what is pushed, so that no commits are lost.
 //! *Force with lease* lifts that only if the branch is still where this directory saw it last: what
-//! somebody pushed meanwhile is not thrown away unseen. What was sent before a cut stays there.
+//! another client pushed meanwhile is not thrown away unseen. What was sent before a cut stays
+//! there.
 
 use crate::repository::Repository;
 use std::collections::HashSet;

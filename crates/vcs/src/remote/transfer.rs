@@ -101,8 +101,7 @@ pub(crate) struct Transfer<'a> {
 /// What may move, and what is done where it can't.
 #[derive(Clone, Copy, Default)]
 struct How {
-    /// Whether an engine's state may move: in a backup, never to or from somebody else's
-    /// repository.
+    /// Whether an engine's state may move: in a backup, never to or from a remote's repository.
     with_engine_state: bool,
     /// Whether damage where chunks come from is passed over.
     is_saving: bool,

@@ -1,4 +1,4 @@
-//! A remote that is left as soon as whoever uses it must stop.
+//! A remote that is left as soon as the command that uses it must stop.
 //!
 //! It asks between two requests: what came before stays, and the next transfer goes on from there.
 

@@ -64,7 +64,7 @@ impl Whole {
                 Some(child) => next = Some(child),
                 None => {
                     self.0.insert(*hash, *is_whole);
-                    // Looked up at once, for whoever refers to it.
+                    // Looked up at once, for the chunk that refers to it.
                     next = Some(*hash);
                     stack.pop();
                 }

@@ -163,7 +163,7 @@ fn merges_and_writes_lose_nothing() {
     assert!(main.status().unwrap().collections.is_empty());
 }
 
-/// A hard reset replaces trees that somebody writes all the time: it comes through.
+/// A hard reset replaces trees that a client writes all the time: it comes through.
 #[test]
 fn a_hard_reset_is_not_kept_waiting_for_ever() {
     let frond = new();

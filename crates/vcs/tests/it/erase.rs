@@ -214,8 +214,8 @@ fn large_documents_collections_without_versions_and_what_cursors_hold() {
     assert_eq!(files_with_marker(&disk), Vec::<String>::new());
 }
 
-/// Whoever erases has often deleted, dropped or reset before: what only undoing would bring back
-/// goes, too.
+/// A client that erases has often deleted, dropped or reset before: what only undoing would bring
+/// back goes, too.
 #[test]
 fn what_only_undoing_would_bring_back_is_erased() {
     let request = |id: i32| EraseRequest {

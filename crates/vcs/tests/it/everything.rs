@@ -116,7 +116,7 @@ fn options(random: &mut Random) -> FrondOptions {
         relaxed_sync_millis: 3_600_000,
         ..EngineOptions::default()
     };
-    // Whoever waits here waits for this very thread.
+    // A writer that waits here waits for its own thread.
     FrondOptions { engine, write_wait_millis_max: Some(0), ..FrondOptions::default() }
 }
 

@@ -355,7 +355,7 @@ fn collections_come_and_go_on_either_side() {
     assert_eq!(names, ["both", "things"]);
     assert_eq!(all(&main, "both"), [thing(1, 1, 1), thing(2, 2, 2)]);
 
-    // Dropped here, changed there: nobody decides that in silence.
+    // Dropped here, changed there: the merge doesn't decide that in silence.
     merge(&side, "main").unwrap();
     main.drop_collection("both").unwrap();
     main.commit("main", "").unwrap();

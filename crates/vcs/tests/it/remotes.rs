@@ -453,7 +453,7 @@ fn a_shallow_clone_ends_cleanly_and_is_deepened() {
     there.close().unwrap();
 }
 
-/// A remote that is collected whenever somebody has put chunks there, and before its refs change.
+/// A remote that is collected whenever a client has put chunks there, and before its refs change.
 struct GcReport<'a> {
     remote: DataRemote,
     frond: &'a Frond,
@@ -503,7 +503,7 @@ impl Remote for GcReport<'_> {
 fn a_collection_beside_a_push_takes_nothing_that_it_put_or_found() {
     let (there, _) = origin();
     let (_here, clone) = clone_of(&data(&there));
-    // What is there, and belongs to nobody any more when the push finds it.
+    // What is there, and no longer referred to when the push finds it.
     let documents: Vec<DocumentBuf> = (10_000..12_000)
         .map(|id: i32| document! { "_id": id, "a": id % 10, "text": "new" })
         .collect();

@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends an answer in pieces of three bytes to whoever connects; returns the address.
+    /// Sends an answer in pieces of three bytes to the client that connects; returns the address.
     fn answering(answer: Document) -> String {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();

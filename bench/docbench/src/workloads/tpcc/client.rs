@@ -21,7 +21,7 @@ pub struct Counts {
     pub attempts: AtomicU64,
     /// Transactions that lost to others and began again.
     pub conflicts: AtomicU64,
-    /// Makes keys that nobody else has.
+    /// Makes unique keys.
     ids: AtomicU64,
     deadline: Instant,
 }

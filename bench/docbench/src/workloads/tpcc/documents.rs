@@ -301,7 +301,7 @@ fn customer_of(session: &mut dyn Session, district: i64, who: &Who) -> Result<Do
     if middle < found.len() {
         return Ok(found.swap_remove(middle));
     }
-    Err(Failure::Wrong(format!("nobody is called {name}")))
+    Err(Failure::Wrong(format!("no customer called {name}")))
 }
 
 fn payment(session: &mut dyn Session, input: &Input) -> Result<(), Failure> {

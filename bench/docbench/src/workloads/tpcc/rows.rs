@@ -312,7 +312,7 @@ fn customer_of(
         },
     )?;
     let middle = numbers.len().div_ceil(2).saturating_sub(1);
-    numbers.get(middle).copied().ok_or_else(|| Failure::Wrong(format!("nobody is called {name}")))
+    numbers.get(middle).copied().ok_or_else(|| Failure::Wrong(format!("no customer called {name}")))
 }
 
 fn payment(sql: &mut dyn SqlSession, input: &Input) -> Result<(), Failure> {
@@ -440,7 +440,7 @@ fn delivery(
     let delete = format!("delete from new_orders where n_w = ? and {}", any_of("n_d", "n_o", all));
     let key = || std::iter::once(warehouse).chain(oldest.iter().flatten().copied());
     let key_values: Vec<SqlValue> = key().map(SqlValue::from).collect();
-    // Somebody else may have been first, where reading didn't lock.
+    // Another client may have been first, where reading didn't lock.
     if sql.execute(&delete, &key_values)? < all as u64 {
         return Err(Failure::Conflict("a new order was delivered by another".into()));
     }

@@ -212,7 +212,7 @@ impl Client for YcsbClient<'_> {
     }
 }
 
-/// Updates some records and reads each back at once, with nobody beside.
+/// Updates some records and reads each back at once, while no other client runs.
 pub fn check_updates(context: &Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
     let mut client = YcsbClient::new(context.target()?, shared.clone(), &MIXES[2])?;
     let mut random = Random::of(context.seed, &[3]);

@@ -67,7 +67,7 @@ fn read(source: Source, limits: BatchLimits, sender: &SyncSender<Result<Batch, F
         let record = match record {
             Ok(record) => record,
             Err(failure) => {
-                // Nobody listens any more where a send fails: there is nothing left to do.
+                // Where a send fails the receiver is gone: there is nothing left to do.
                 let _ = sender.send(Ok(batch));
                 let _ = sender.send(Err(failure));
                 return;

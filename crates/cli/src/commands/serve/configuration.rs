@@ -7,7 +7,7 @@
 //! 3. What holds is put before the command line's own words, and clap reads it all: a value from a
 //!    file is judged as one of a flag, with the place where it stands.
 //!
-//! A key or a variable that nobody knows is refused by its name.
+//! An unknown key or variable is refused by its name.
 
 mod keys;
 mod yaml;
@@ -80,7 +80,7 @@ impl Configuration {
     /// Completes a command line, that of `frond serve`, by what its file and the environment say.
     ///
     /// # Errors
-    /// [`Failure::Usage`] with the key or variable that nobody knows, or whose value is wrong;
+    /// [`Failure::Usage`] with the key or variable that is unknown, or whose value is wrong;
     /// [`Failure::Failed`] if the file can't be read.
     pub fn read(
         arguments: Vec<OsString>,

@@ -20,8 +20,9 @@ pub struct NetworkArguments {
     #[arg(long, value_name = "MODE", default_value = "0700", value_parser = parse_permissions)]
     unix_socket_permissions: u32,
 
-    /// Address of a second listener, for who looks after the server: /metrics (Prometheus' text
-    /// format), /live and /ready. Whoever reaches it may ask: it names no data and no clients
+    /// Address of a second listener, for the server's operators: /metrics (Prometheus' text
+    /// format), /live and /ready. Any client that reaches it may ask: it names no data and no
+    /// clients
     #[arg(long, value_name = "HOST:PORT")]
     pub metrics_listen: Option<String>,
 
@@ -35,7 +36,7 @@ pub struct NetworkArguments {
     #[arg(long, value_name = "HOST", requires = "console")]
     console_host: Vec<String>,
 
-    /// Have the console read only, whoever has logged in
+    /// Have the console read only, whichever user has logged in
     #[arg(long, requires = "console")]
     console_read_only: bool,
 

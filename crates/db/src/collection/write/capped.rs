@@ -82,7 +82,8 @@ impl CollectionWriter<'_> {
         self.put_sums(order, sums)
     }
 
-    /// Removes the oldest documents until the limits hold. Nobody is told, as by MongoDB.
+    /// Removes the oldest documents until the limits hold. Change streams aren't told, as in
+    /// MongoDB.
     pub(in crate::collection) fn evict(&mut self) -> Result<(), Error> {
         self.is_silent = true;
         let evicted = self.evict_oldest();

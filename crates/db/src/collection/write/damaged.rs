@@ -2,11 +2,11 @@
 //!
 //! 1. A filter that asks for nothing but `_id` is decided by the key under which a document lies.
 //!    Any other finds a damaged document only if what it asks for can be read.
-//! 2. Nobody can tell by which entries indexes file such a document. They are searched for its
-//!    `_id`, each index as a whole: afterwards each is as if it were built anew.
-//! 3. Where the leaf itself can't be read in which a document of one `_id` would lie, nobody can
-//!    tell whether it is there. It is taken to be: what is written lies above the leaf, and can be
-//!    read.
+//! 2. The entries by which indexes file such a document can't be known. Each index is searched as a
+//!    whole for its `_id`: afterwards it is as if it were built anew.
+//! 3. Where the leaf that would hold the document of an `_id` can't itself be read, the document
+//!    may or may not be there. It is taken to be there: what is written lies above the leaf, and
+//!    can be read.
 //!
 //! An update by operators needs the old document, and fails.
 

@@ -203,7 +203,7 @@ impl CollectionWriter<'_> {
     }
 
     /// The document as stages make it of the one with references; `None` if it isn't large any
-    /// more, or has pieces that nobody sees yet.
+    /// more, or has pieces that no other transaction sees yet.
     fn staged(
         &self,
         store: &dyn ChunkStore,

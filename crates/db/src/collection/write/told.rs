@@ -25,7 +25,7 @@ pub enum Becoming {
 }
 
 impl CollectionWriter<'_> {
-    /// Who tells of this collection; `None` if nobody is to be told.
+    /// Tells of this collection; `None` if nothing is to be told.
     fn teller(&mut self) -> Option<Teller> {
         if self.is_silent {
             return None;

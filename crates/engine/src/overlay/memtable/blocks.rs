@@ -14,8 +14,9 @@
 //!    up to `end`, which is the next block's first. `end` only falls: where a full block is
 //!    divided, under its lock, and the new block is in the skip list before `end` says so. Blocks
 //!    never go.
-//! 2. So whoever finds the block for a place, locks it, and sees that the place is beyond its end,
-//!    looks again and finds another; and whoever has read a block goes on at the end that it saw.
+//! 2. So a thread that finds the block for a place, locks it, and sees that the place is beyond its
+//!    end looks again and finds another; and a reader that has read a block goes on at the end that
+//!    it saw.
 
 use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
@@ -388,7 +389,7 @@ impl PartialEq for OwnedPlace {
 impl Eq for OwnedPlace {}
 
 impl Blocks {
-    /// Checks invariant 1, and returns how many entries there are. For when nobody inserts.
+    /// Checks invariant 1, and returns how many entries there are. For when no thread inserts.
     ///
     /// # Errors
     /// Says that a block isn't in order.

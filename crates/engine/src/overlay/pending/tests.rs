@@ -168,7 +168,7 @@ fn what_two_memtables_have_stays_until_both_are_gone() {
     check(&disk, shared, [0, 1]);
 }
 
-/// Whoever asked for it was told that it is there, and nobody refers to it for a while.
+/// A caller was told that the chunk is there, and nothing refers to it for a while.
 #[test]
 fn what_was_packed_stays_in_packs_as_long_as_it_is_here() {
     let disk = SimDisk::new(4);

@@ -13,7 +13,7 @@ const NOW: Duration = Duration::ZERO;
 fn queued(taken: Acquired) -> Arc<Waiter> {
     match taken {
         Acquired::Queued(waiter) => waiter,
-        _ => panic!("nobody else had it"),
+        _ => panic!("no other transaction had it"),
     }
 }
 
@@ -72,7 +72,7 @@ fn one_holder_at_a_time_and_nobody_waits_for_ever() {
         let mut held: Vec<Vec<u64>> = vec![Vec::new(); OWNERS];
         let mut waits: Vec<Option<Arc<Waiter>>> = vec![None; OWNERS];
         for _ in 0..200 {
-            // Whoever was told something hears of it; who lost, or is done, begins again.
+            // An owner that was told something hears of it; one that lost or is done begins again.
             for at in 0..OWNERS {
                 let state = waits[at].as_ref().map(|waiter| waiter.wait(NOW));
                 match state {
@@ -129,7 +129,7 @@ fn threads_take_turns() {
                     if let Acquired::Queued(waiter) = key_locks.take(owner, 3) {
                         assert_eq!(waiter.wait(Duration::from_secs(60)), WaitState::Granted);
                     }
-                    *counter.try_lock().expect("nobody else has the key") += 1;
+                    *counter.try_lock().expect("no other owner has the key") += 1;
                     key_locks.release(owner, 3);
                 }
             });

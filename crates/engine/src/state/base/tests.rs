@@ -27,7 +27,7 @@ struct World {
     edits: Vec<(Bytes, Option<Value>)>,
     base: Base,
     ready: Vec<VersionEdit>,
-    /// How many runs steps dropped, and edits that nobody need look at any more.
+    /// How many runs steps dropped, and edits that no reader need look at any more.
     dropped: usize,
     passed: usize,
 }
@@ -146,8 +146,8 @@ impl World {
         runs.map(source).collect()
     }
 
-    /// Whoever doesn't look at what is in the tree already sees the same, key by key and as a
-    /// range.
+    /// A reader that skips the edits that are in the tree already sees the same, key by key and as
+    /// a range.
     fn check_left(&mut self, random: &mut Random) {
         let content = self.content(self.base.folded_to);
         for key in (0..KEY_COUNT).map(key) {

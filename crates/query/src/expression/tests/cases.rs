@@ -117,7 +117,7 @@ const EXEMPT: [(&str, &[Kind], &str); 18] = [
     ("$function", &[Plain, Missing], "refused"),
     ("$let", &[Missing], "its arguments' values are its variables'"),
     ("$meta", &[Plain, Missing], "its argument is a name; what it gives, the search knows"),
-    ("$rand", &[Plain, Missing], "takes no argument, gives what nobody knows"),
+    ("$rand", &[Plain, Missing], "takes no argument, gives a random number"),
     ("$toHashedIndexKey", &[WrongType], "takes every type"),
     ("$type", &[WrongType], "takes every type"),
     ("$isNumber", &[WrongType], "takes every type"),

@@ -36,7 +36,7 @@ fn variables_are_bound_inside_out() {
         (r#"["$$REMOVE"]"#, "[null]"),
         (r#""$$ROOT.i""#, "7"),
         (r#""$$USER_ROLES""#, "[]"),
-        // Nobody is in a cluster here, searches, or redacts.
+        // There is no cluster here, no search and no `$redact`.
         (r#""$$CLUSTER_TIME""#, "!51144"),
         (r#""$$SEARCH_META""#, "!51144"),
         (r#""$$KEEP""#, "!17276"),

@@ -1,7 +1,7 @@
 //! Sorted entries in a file: written from the least to the greatest, read the same way.
 //!
 //! A run is a sequence of entries: two lengths of four bytes (little-endian), the key, the
-//! document. It lives as long as the query; nobody else reads it.
+//! document. It lives as long as the query; no other query reads it.
 
 use bytes::Bytes;
 use frond_doc::DocumentBuf;

@@ -111,7 +111,7 @@ fn append_health(answer: &mut DocumentBuilder, server: &Shared) {
     answer.end();
 }
 
-/// What to do about a fault: the log says it, and whoever asks.
+/// What to do about a fault: told in the log, and to clients that ask.
 pub const FAULT_ADVICE: &str = "reads go on, writes are refused; which of the transactions that were being committed were \
      kept is read from the log at the next start: check the disk, then stop this server and start it again (it doesn't \
      open the data directory again by itself)";

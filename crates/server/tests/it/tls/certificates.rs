@@ -41,7 +41,7 @@ impl Drop for Directory {
     }
 }
 
-/// Somebody who makes certificates.
+/// An authority that issues certificates.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// Its own.
@@ -68,7 +68,7 @@ impl Authority {
         format!("{}{}", certificate.pem(), key.serialize_pem())
     }
 
-    /// The same, for somebody of that name.
+    /// The same, for a client of that name.
     pub fn certificate_of(&self, name: &str) -> String {
         self.certificate(&[(DnType::CommonName, name)])
     }

@@ -5,7 +5,7 @@
 //! the validator that each side passed, or have no key that an index can file (arrays in two of its
 //! fields, a key that is too long, no place of a geo index). Such a document is *held back*: it
 //! stays as ours has it (or as the preferred side has), and is a conflict, with all three sides,
-//! that somebody resolves.
+//! for the merging client to resolve.
 //!
 //! 1. Validators look at what both sides changed. Where one side brought or changed the validator,
 //!    they look at what the other side changed, too: it was never asked.

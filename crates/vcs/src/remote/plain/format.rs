@@ -72,7 +72,7 @@ pub(crate) struct Refs {
     pub repository: Option<RemoteState>,
     /// Backups, the oldest first.
     pub backups: Vec<BackupInfo>,
-    /// How often it was collected: whoever looked at the packs before then must look again.
+    /// How often it was collected: a client that looked at the packs before must look again.
     pub collections: u64,
     /// Packs that are about to be removed. They count for nothing.
     pub doomed: Vec<String>,

@@ -1,15 +1,15 @@
 //! The chunks of a plain remote: which pack has which, and how they are read and written.
 //!
 //! - Chunks are put into frames, and frames into a pack in memory, which is written when it is
-//!   large enough, while others go on. A pack is there as a whole or not at all, and nobody needs
-//!   it before a ref is changed.
+//!   large enough, while others go on. A pack is there as a whole or not at all, and isn't needed
+//!   before a ref is changed.
 //! - Chunks are read by the frame. Those that lie side by side are asked for together, and what was
 //!   read last is kept: a transfer asks for them in about the order in which another one wrote
 //!   them.
 //!
-//! *Damage*: what can't be read where it lies counts as not being there. So whoever has it puts it
-//! again, and a chunk that lies twice is read from where it is whole. All that is found is noted
-//! ([`StorageDamage`]).
+//! *Damage*: what can't be read where it lies counts as not being there. So a client that has it
+//! puts it again, and a chunk that lies twice is read from where it is whole. All that is found is
+//! noted ([`StorageDamage`]).
 //!
 //! *Bounds*: an entry a chunk of the remote (about 60 bytes), a pack or two in memory, and
 //! [`RECENT_BYTES_MAX`] of chunks that were read.

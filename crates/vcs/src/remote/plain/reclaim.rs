@@ -6,11 +6,11 @@
 //!    are many small ones, what is needed is put into new packs first, and then they are doomed,
 //!    too.
 //! 3. The refs are swapped, if they are what they were: now they count one collection more, and
-//!    name the doomed packs, in which nobody finds anything from now on. A push that began before
-//!    is refused when it ends, and run again: what it had found there may be gone. Packs that are
-//!    damaged are doomed in any case, once all that is needed was found whole.
-//! 4. The doomed packs are removed. Whoever is just reading one finds it gone, and looks for its
-//!    chunks where they were put in step 2.
+//!    name the doomed packs, in which no client finds anything from now on. A push that began
+//!    before is refused when it ends, and run again: what it had found there may be gone. Packs
+//!    that are damaged are doomed in any case, once all that is needed was found whole.
+//! 4. The doomed packs are removed. A client that is just reading one finds it gone, and looks for
+//!    its chunks where they were put in step 2.
 
 use std::collections::HashSet;
 
@@ -88,7 +88,7 @@ impl PlainRemote {
         refs.doomed.retain(|name| there.iter().any(|(found, _)| found == name));
         refs.doomed.extend(doomed);
         refs.collections += 1;
-        // All that is needed was read: what isn't there is needed by nobody.
+        // All that is needed was read: what isn't there isn't needed.
         let there = self.packs.list()?.into_iter().map(|(name, _)| name);
         let there = there.filter(|name| !refs.doomed.contains(name));
         refs.packs = there.filter_map(|name| id_of_pack(&name)).collect();

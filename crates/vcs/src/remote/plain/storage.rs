@@ -79,7 +79,7 @@ pub trait PlainStorage: Send + Sync {
     fn swap(&self, name: &str, expected: Option<&FileVersion>, bytes: Bytes)
     -> Result<bool, Error>;
 
-    /// Removes what was being written when somebody was cut, where that can be left.
+    /// Removes what interrupted writers left, where that is possible.
     ///
     /// # Errors
     /// `Unavailable` if the place doesn't answer.

@@ -171,7 +171,7 @@ fn what_is_damaged_in_a_place_is_noticed_and_brought_again() {
         let after = verify(&disk, None);
         assert!(after.parts.iter().all(|part| part.lost.is_empty()), "{what}: {:?}", after.parts);
         if report.damages.iter().any(|damage| damage.may_hold_more) {
-            // Nobody can tell what was in it, but a collection finds that nothing is needed of it.
+            // What was in it can't be told, but a collection finds that nothing is needed of it.
             let place = PlainRemote::open(&disk.machine()).expect("it opens");
             place.reclaim(&mut |_| {}).expect("all that is needed is there");
         }

@@ -122,7 +122,7 @@ impl PlainRemote {
         Ok(PlaceReport { chunks: done, bytes, damages: self.packs.damages(), parts })
     }
 
-    /// The whole names of chunks that begin so: whoever refers to them is read.
+    /// The whole names of chunks that begin so: the chunks that refer to them are read.
     fn named(
         &self,
         lost: HashMap<u64, ChunkHash>,

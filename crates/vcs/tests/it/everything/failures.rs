@@ -41,7 +41,7 @@ impl Collector {
     }
 
     pub fn collect(&self) {
-        // Whoever is at it already need not be told.
+        // A collector that is at it already need not be told.
         let _ = self.turns.try_send(());
     }
 

@@ -281,7 +281,7 @@ impl World {
         }
     }
 
-    /// After an error a transaction is given up. A conflict needs somebody with whom.
+    /// After an error a transaction is given up. A conflict needs another writer.
     fn lose(&mut self, position: usize, error: Error) -> Result<(), Error> {
         let open = self.transactions.swap_remove(position);
         open.transaction.abort();

@@ -115,7 +115,7 @@ pub fn is_number(name: &str) -> bool {
 /// What a file's keys say. `file` names it.
 ///
 /// # Errors
-/// The line and the key that nobody knows, that Frond hasn't, or whose value is wrong.
+/// The line and the key that is unknown, that Frond doesn't have, or whose value is wrong.
 pub fn settings(
     entries: &[Entry],
     file: &str,

@@ -1,4 +1,4 @@
-//! Goal: what holds is what the last source says, and what nobody knows is refused by its name.
+//! Goal: what holds is what the last source says, and what is unknown is refused by its name.
 //! Method: command lines, environments and files, and the command line that comes of them.
 
 use frond_doc::document;
