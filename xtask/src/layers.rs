@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fronddb", &["db", "doc", "remote", "vcs"]),
     ("server", &["db", "doc", "query", "vcs"]),
     ("cli", &["db", "doc", "query", "remote", "server", "vcs"]),
+    ("python", &["db", "remote", "server", "vcs"]),
     ("testkit", &["store"]),
 ];
 

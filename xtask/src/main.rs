@@ -117,13 +117,14 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["test", "--profile", "checked", "--workspace"])?;
     // Downloads, and later the checks that wait for disks, leave most of the processors to others.
     // With the examples, since dependencies are built for them as they are for the tests.
-    let build = ["build", "--profile", "checked", "--workspace", "--bins", "--examples"];
+    let build = ["build", "--profile", "checked", "--workspace", "--lib", "--bins", "--examples"];
     let install = ["conformance/run.py", "--install-only"];
     together(root, &[("cargo", &build), ("python3", &install)])?;
     let swaps = ["conformance/compare_and_swap.py", "--frond", CHECKED, "--seconds", "10"];
     let checks: &[(&str, &[&str])] = &[
         ("python3", &["conformance/run.py", "--frond", CHECKED]),
         ("python3", &["conformance/s3.py", "--frond", CHECKED]),
+        ("python3", &["conformance/python_package.py"]),
         (PYTHON, &["conformance/kill.py", "--frond", CHECKED, "--rounds", "100"]),
         (PYTHON, &["conformance/change_streams.py", "--frond", CHECKED, "--seed", &SEED]),
         (PYTHON, &["conformance/faults.py", "--frond", CHECKED, "--rounds", "30", "--seed", &SEED]),

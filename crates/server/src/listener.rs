@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use frond_db::memory_queue::MemoryQueue;
 use frond_db::{Error, Frond};
 use frond_doc::{DocumentBuf, Value};
-use tokio::net::{TcpListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -49,8 +49,9 @@ use crate::workers::{STALLED, Workers};
 /// How a server listens.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// `HOST:PORT`; a port of 0 takes any free one.
-    pub listen: String,
+    /// `HOST:PORT`; a port of 0 takes any free one. `None` where clients come by `unix_socket`
+    /// only.
+    pub listen: Option<String>,
     /// Connections at one time.
     pub connections_max: usize,
     /// The command line, for `getCmdLineOpts`.
@@ -106,7 +107,7 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
-            listen: "127.0.0.1:27017".to_owned(),
+            listen: Some("127.0.0.1:27017".to_owned()),
             connections_max: CONNECTIONS_MAX,
             arguments: Vec::new(),
             data_directory: String::new(),
@@ -216,7 +217,7 @@ pub struct Server {
 
 /// What a server does on its runtime.
 struct Serving {
-    listener: TcpListener,
+    listener: Option<TcpListener>,
     unix_socket: Option<UnixSocket>,
     metrics: Option<TcpListener>,
     console: Option<(TcpListener, ConsoleOptions)>,
@@ -255,7 +256,9 @@ impl Server {
             .build()
             .map_err(ServerError::Runtime)?;
         let entered = runtime.enter();
-        let listener = bind::to_any(&options.listen, options.auth || options.insecure)?;
+        let beyond_loopback = options.auth || options.insecure;
+        let listen = options.listen.as_deref();
+        let listener = listen.map(|listen| bind::to_any(listen, beyond_loopback)).transpose()?;
         let unix_socket = options.unix_socket.as_ref().map(bind::unix).transpose()?;
         let metrics = options.metrics_listen.as_deref();
         let metrics = metrics.map(|listen| bind::to_any(listen, true)).transpose()?;
@@ -263,8 +266,13 @@ impl Server {
         let console = options.console.map(|console| bind::console(console, is_guarded));
         let console = console.transpose()?;
         drop(entered);
-        let failed = |source| ServerError::Listen { address: options.listen.clone(), source };
-        let address = listener.local_addr().map_err(failed)?;
+        let address = match &listener {
+            Some(listener) => listener.local_addr().map_err(|source| {
+                let address = listen.unwrap_or_default().to_owned();
+                ServerError::Listen { address, source }
+            })?,
+            None => UNIX_PEER,
+        };
         let accounts = Accounts::new(options.auth);
         if options.auth {
             accounts.directory(&frond).map_err(ServerError::Users)?;
@@ -316,7 +324,8 @@ impl Server {
         Ok(Server { runtime, serving })
     }
 
-    /// The address on which it listens, with the port that it got.
+    /// The address on which it listens, with the port that it got; port 0 where it listens on a
+    /// socket of the Unix domain only.
     pub fn address(&self) -> SocketAddr {
         self.serving.shared.address
     }
@@ -431,7 +440,7 @@ impl Serving {
                 asked = asked.wait_for(Option::is_some) => {
                     break asked.ok().and_then(|asked| *asked).unwrap_or_default();
                 }
-                accepted = self.listener.accept() => match accepted {
+                accepted = accept_tcp(self.listener.as_ref()) => match accepted {
                     Ok((stream, address)) => {
                         // An answer goes out in one piece; waiting to fill a packet would only
                         // delay it.
@@ -547,6 +556,14 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// What a client of the Unix socket has for an address: it is on this machine.
 const UNIX_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+
+/// The next client of the address, if there is one.
+async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
 
 /// The next client of the Unix socket, if there is one.
 async fn accept_unix(socket: Option<&UnixSocket>) -> io::Result<UnixStream> {

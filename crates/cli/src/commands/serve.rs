@@ -292,7 +292,7 @@ impl Serve {
         let frond = frond_vcs::open(&self.data, options)
             .map_err(|error| open_failure(&self.data, &error, SERVED))?;
         let options = ServerOptions {
-            listen,
+            listen: Some(listen),
             unix_socket,
             arguments: std::env::args().collect(),
             parsed: self.parsed.clone(),

@@ -26,7 +26,7 @@ fn bind(auth: bool, read_only: bool) -> Result<Server, ServerError> {
         read_only,
     };
     let options = ServerOptions {
-        listen: "127.0.0.1:0".to_owned(),
+        listen: Some("127.0.0.1:0".to_owned()),
         console: Some(console),
         auth,
         log: LogOutput::Memory,
@@ -224,7 +224,7 @@ fn beyond_loopback_it_takes_users_and_tls() {
     let console =
         ConsoleOptions { listen: "0.0.0.0:0".to_owned(), hosts: Vec::new(), read_only: false };
     let options = ServerOptions {
-        listen: "127.0.0.1:0".to_owned(),
+        listen: Some("127.0.0.1:0".to_owned()),
         console: Some(console),
         auth: true,
         ..ServerOptions::default()

@@ -23,7 +23,7 @@ fn ask(address: &str, request: &str) -> (u16, String) {
 fn bind() -> Server {
     let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
     let options = ServerOptions {
-        listen: "127.0.0.1:0".to_owned(),
+        listen: Some("127.0.0.1:0".to_owned()),
         metrics_listen: Some("127.0.0.1:0".to_owned()),
         log: LogOutput::Memory,
         ..ServerOptions::default()

@@ -82,7 +82,7 @@ impl Running {
     fn opened(machine: &Machine, own: FrondOptions, options: ServerOptions) -> Running {
         let frond = frond_vcs::open_on(machine, own);
         // `getLog` has the lines, too.
-        let (listen, log) = ("127.0.0.1:0".to_owned(), LogOutput::Memory);
+        let (listen, log) = (Some("127.0.0.1:0".to_owned()), LogOutput::Memory);
         let options = ServerOptions { listen, log, ..options };
         let server = Server::bind(frond.expect("the disk opens"), options).expect("binds");
         let (address, stopper) = (server.address().to_string(), server.stopper());

@@ -92,7 +92,7 @@ fn clients_of_the_file_are_served_beside_those_of_the_address() {
 
 fn bind(path: &Path) -> Result<Server, ServerError> {
     let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
-    let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..options(path, 0o600) };
+    let options = ServerOptions { listen: Some("127.0.0.1:0".to_owned()), ..options(path, 0o600) };
     Server::bind(frond.expect("an empty disk"), options)
 }
 

@@ -1,0 +1,61 @@
+"""Fixtures for pytest: a database for tests, as it was before each of them.
+
+    @pytest.fixture(scope="session")
+    def frond_fixtures(frond_base):              # optional: what each test finds
+        frond_base.items.insert_many(...)
+
+    def test_sale(frond):                        # a database on a branch of its own
+        frond.items.update_many({}, {"$mul": {"price": 0.5}})
+
+The data live in a directory that is removed at the end of the session; `--frond-data DIR` keeps
+them in another.
+"""
+
+import itertools
+
+import pytest
+
+import fronddb
+
+_NAME = "test"
+_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("fronddb")
+    group.addoption("--frond-data", metavar="DIR", help="data directory of the databases for tests")
+
+
+@pytest.fixture(scope="session")
+def frond_client(request, tmp_path_factory):
+    """A client of the session's data directory: `fronddb.Client`."""
+    directory = request.config.getoption("--frond-data") or tmp_path_factory.mktemp("frond")
+    with fronddb.open(directory) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def frond_base(frond_client):
+    """The database that the tests' branches begin at; `frond_fixtures` fills it."""
+    frond_client.drop_database(_NAME)
+    yield frond_client[_NAME]
+
+
+@pytest.fixture(scope="session")
+def frond_fixtures(frond_base):
+    """What each test finds. Override it: insert into `frond_base`."""
+
+
+@pytest.fixture(scope="session")
+def _frond_committed(frond_base, frond_fixtures):
+    frond_base.commit("fixtures", allow_empty=True)
+    return frond_base
+
+
+@pytest.fixture
+def frond(_frond_committed):
+    """A database on a branch of its own, which goes with the test."""
+    name = f"test-{next(_numbers)}"
+    database = _frond_committed.branch(name)
+    yield database
+    _frond_committed.delete_branch(name, force=True)

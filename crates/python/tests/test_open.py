@@ -1,0 +1,138 @@
+"""Opening a directory: here, again, from other processes, and after the process was killed."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import fronddb
+
+
+def test_data_are_there_when_it_is_opened_again(tmp_path):
+    with fronddb.open(tmp_path / "data") as client:
+        client["shop"]["items"].insert_one({"_id": 1, "price": 30})
+    with fronddb.open(tmp_path / "data") as client:
+        assert client["shop"]["items"].find_one() == {"_id": 1, "price": 30}
+
+
+def test_a_directory_opened_twice_is_served_once(tmp_path):
+    first = fronddb.open(tmp_path / "data")
+    second = fronddb.open(str(tmp_path / "data"))
+    first["shop"]["items"].insert_one({"_id": 1})
+    first.close()
+    first.close()
+    assert second["shop"]["items"].count_documents({}) == 1
+    second.close()
+
+
+def test_only_this_user_may_connect_and_no_address_is_listened_on(tmp_path):
+    before = listening()
+    with fronddb.open(tmp_path / "data") as client:
+        client.admin.command("ping")
+        socket = (tmp_path / "data" / "SOCKET").read_text().strip()
+        assert stat.S_IMODE(os.stat(socket).st_mode) == 0o600
+        assert listening() == before
+    assert not os.path.exists(socket)
+    assert not (tmp_path / "data" / "SOCKET").exists()
+
+
+def listening():
+    """How many addresses this process listens on."""
+    own = set()
+    for descriptor in os.listdir("/proc/self/fd"):
+        try:
+            own.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        except OSError:
+            pass
+    count = 0
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/self/net/{table}") as lines:
+            for line in list(lines)[1:]:
+                fields = line.split()
+                count += fields[3] == "0A" and f"socket:[{fields[9]}]" in own
+    return count
+
+
+def test_another_process_reaches_the_data_through_the_one_that_has_them(tmp_path):
+    program = """
+        import sys, fronddb
+        with fronddb.open(sys.argv[1]) as client:
+            client["shop"]["items"].insert_one({"_id": "theirs"})
+            client["shop"].commit("theirs")
+    """
+    with fronddb.open(tmp_path / "data") as client:
+        client["shop"]["items"].insert_one({"_id": "ours"})
+        run(program, tmp_path / "data")
+        assert client["shop"]["items"].count_documents({}) == 2
+        assert [commit.message for commit in client["shop"].log()] == ["theirs"]
+
+
+def test_a_child_that_was_forked_reaches_them_too(tmp_path):
+    with fronddb.open(tmp_path / "data") as client:
+        client["shop"]["items"].insert_one({"_id": "parent's"})
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                own = fronddb.open(tmp_path / "data")
+                own["shop"]["items"].insert_one({"_id": "child's"})
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        assert client["shop"]["items"].count_documents({}) == 2
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path):
+    program = """
+        import os, signal, sys, fronddb
+        client = fronddb.open(sys.argv[1])
+        for number in range(100):
+            client["shop"]["items"].insert_one({"_id": number})
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    assert run(program, tmp_path / "data", check=False) == -signal.SIGKILL
+    # The file that names the socket is still there, and nothing listens on it.
+    assert (tmp_path / "data" / "SOCKET").exists()
+    with fronddb.open(tmp_path / "data") as client:
+        assert client["shop"]["items"].count_documents({}) == 100
+
+
+def test_a_process_that_doesnt_close_ends(tmp_path):
+    program = """
+        import sys, fronddb
+        client = fronddb.open(sys.argv[1])
+        client["shop"]["items"].insert_one({"_id": 1})
+    """
+    assert run(program, tmp_path / "data") == 0
+    assert not (tmp_path / "data" / "SOCKET").exists()
+
+
+def test_a_file_is_no_data_directory(tmp_path):
+    (tmp_path / "data").write_text("not a directory")
+    with pytest.raises(fronddb.FrondError, match="data"):
+        fronddb.open(tmp_path / "data")
+
+
+def test_asyncio(tmp_path):
+    import asyncio
+
+    async def insert_and_count():
+        client = fronddb.open_async(tmp_path / "data")
+        shop = client["shop"]
+        await shop["items"].insert_many([{"_id": number} for number in range(10)])
+        await shop.command("frondCommit", message="ten")
+        count = await shop["items"].count_documents({})
+        await client.close()
+        return count
+
+    assert asyncio.run(insert_and_count()) == 10
+
+
+def run(program, *arguments, check=True):
+    command = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
+    return subprocess.run(command, check=check, timeout=120).returncode
