@@ -125,6 +125,7 @@ fn ci(root: &Path) -> Result<(), String> {
         ("python3", &["conformance/run.py", "--frond", CHECKED]),
         ("python3", &["conformance/s3.py", "--frond", CHECKED]),
         ("python3", &["conformance/python_package.py"]),
+        ("python3", &["conformance/mongod.py", "--frond", CHECKED]),
         (PYTHON, &["conformance/kill.py", "--frond", CHECKED, "--rounds", "100"]),
         (PYTHON, &["conformance/change_streams.py", "--frond", CHECKED, "--seed", &SEED]),
         (PYTHON, &["conformance/faults.py", "--frond", CHECKED, "--rounds", "30", "--seed", &SEED]),

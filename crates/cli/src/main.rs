@@ -19,12 +19,14 @@ mod output_file;
 mod terminal;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::commands::serve::configuration::Configuration;
+use crate::commands::serve::mongod::{self, Asked};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
@@ -122,9 +124,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the command line; what serves also has a file and the environment.
+/// Reads the command line; what serves also has a file and the environment, or mongod's options.
 fn read_arguments() -> Result<Cli, Failure> {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let as_mongod = match mongod::arguments_of(&arguments).map(mongod::read).transpose()? {
+        None => false,
+        Some(Asked::Serve(translated)) => {
+            arguments = translated;
+            true
+        }
+        Some(Asked::Print(text)) => {
+            // As help is: a reader that is gone misses nothing.
+            let _ = writeln!(std::io::stdout(), "{text}");
+            std::process::exit(0)
+        }
+    };
     let asks_for_help = arguments.iter().any(|word| word == "--help" || word == "-h");
     if arguments.get(1).is_none_or(|word| word != "serve") || asks_for_help {
         return Ok(Cli::try_parse().unwrap_or_else(|error| refuse(&error)));
@@ -141,6 +155,7 @@ fn read_arguments() -> Result<Cli, Failure> {
     });
     if let Command::Serve(serve) = &mut cli.command {
         serve.parsed = configuration.parsed;
+        serve.as_mongod = as_mongod;
     }
     Ok(cli)
 }

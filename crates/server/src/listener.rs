@@ -433,6 +433,7 @@ impl Serving {
             let _ = supervisor.tell("READY=1\nSTATUS=serves clients");
             tokio::spawn(keep_awake(supervisor.clone(), Arc::clone(&self.shared)))
         });
+        log::serves(&self.shared.log, self.shared.address);
         let mut connections = JoinSet::new();
         let time_max = loop {
             tokio::select! {

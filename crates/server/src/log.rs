@@ -52,6 +52,8 @@ pub enum Component {
     Command,
     /// Indexes that are built.
     Index,
+    /// Being the primary.
+    Replication,
     /// The data directory.
     Storage,
 }
@@ -74,6 +76,7 @@ impl Component {
             Component::Network => "NETWORK",
             Component::Command => "COMMAND",
             Component::Index => "INDEX",
+            Component::Replication => "REPL",
             Component::Storage => "STORAGE",
         }
     }
@@ -118,6 +121,8 @@ pub enum LogOutput {
     /// Standard error.
     #[default]
     StandardError,
+    /// Standard output.
+    StandardOutput,
     /// The end of a file.
     File(PathBuf),
 }
@@ -125,6 +130,7 @@ pub enum LogOutput {
 enum Output {
     Memory,
     StandardError,
+    StandardOutput,
     File(LogFile),
 }
 
@@ -156,6 +162,7 @@ impl Log {
         let output = match output {
             LogOutput::Memory => Output::Memory,
             LogOutput::StandardError => Output::StandardError,
+            LogOutput::StandardOutput => Output::StandardOutput,
             LogOutput::File(path) => Output::File(LogFile::open(path)?),
         };
         self.state().output = output;
@@ -219,6 +226,7 @@ impl Log {
         let _ = match &mut state.output {
             Output::Memory => Ok(()),
             Output::StandardError => writeln!(io::stderr(), "{text}"),
+            Output::StandardOutput => writeln!(io::stdout(), "{text}"),
             Output::File(file) => file.append(&text),
         };
         truncate(&mut text, LINE_BYTES_MAX);
@@ -306,6 +314,18 @@ pub fn warn_of_open_access(log: &Log) {
                    is unrestricted";
     let (severity, component, context) = (Severity::Warning, Component::Control, "initandlisten");
     log.write_shown(&Event { severity, component, id: 22120, context, message }, |_| {});
+}
+
+/// Says, in the words by which programs that start a mongod know it, that clients are served.
+pub fn serves(log: &Log, address: SocketAddr) {
+    let (severity, component, context) = (Severity::Info, Component::Network, "initandlisten");
+    let message = "Waiting for connections";
+    log.write(&Event { severity, component, id: 23016, context, message }, |attributes| {
+        attributes.append("port", Value::Int32(address.port().into()));
+    });
+    let message = "Transition to primary complete; database writes are now permitted";
+    let component = Component::Replication;
+    log.write(&Event { severity, component, id: 21331, context, message }, |_| {});
 }
 
 /// Says that other machines may read what is counted.

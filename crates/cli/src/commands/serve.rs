@@ -2,6 +2,7 @@
 //! until SIGINT or SIGTERM.
 
 pub mod configuration;
+pub mod mongod;
 mod network;
 
 use std::io;
@@ -38,6 +39,7 @@ Examples:
                                                    frond clone http://127.0.0.1:4224/shop shop
   frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \
       --remote-tls-cert cert.pem --remote-tls-key key.pem
+  frond mongod --port 27017 --dbpath data          by mongod's options: for what starts a mongod
 
 Each option may also be given by the environment (FROND_LISTEN for --listen) or by the file that
 --config names; the command line goes before the environment, and that before the file.
@@ -62,6 +64,10 @@ pub struct Serve {
     /// What all sources together say, for getCmdLineOpts.
     #[arg(skip)]
     pub parsed: DocumentBuf,
+
+    /// Whether it was started as mongod is ([`mongod`]).
+    #[arg(skip)]
+    pub as_mongod: bool,
 
     /// Data directory; made where it is missing
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
@@ -311,7 +317,11 @@ impl Serve {
             places: self.places()?,
             test_commands: self.enable_test_commands || self.set_parameter.last() == Some(&true),
             audit_path: self.audit_path.clone(),
-            log: self.log_path.clone().map_or(LogOutput::StandardError, LogOutput::File),
+            log: match &self.log_path {
+                Some(path) => LogOutput::File(path.clone()),
+                None if self.as_mongod => LogOutput::StandardOutput,
+                None => LogOutput::StandardError,
+            },
             compressors: self.network.compressors(),
             tls,
             ..budget.map_or_else(ServerOptions::default, ServerOptions::for_memory)
@@ -319,7 +329,11 @@ impl Serve {
         let remote = self.serve_remotes(&frond)?;
         let server =
             Server::bind(frond, options).map_err(|error| Failure::failed(error.to_string()))?;
-        match self.tell(terminal, &server, remote.as_ref()) {
+        let told = match self.as_mongod {
+            true => Ok(()),
+            false => self.tell(terminal, &server, remote.as_ref()),
+        };
+        match told {
             Ok(()) | Err(Failure::ReaderGone) => {} // Served all the same.
             Err(failure) => return Err(failure),
         }
@@ -328,7 +342,9 @@ impl Serve {
             _ => Failure::failed(error.to_string()),
         })?;
         drop(remote);
-        writeln!(terminal, "stopped: all that was acknowledged is on the disk")?;
+        if !self.as_mongod {
+            writeln!(terminal, "stopped: all that was acknowledged is on the disk")?;
+        }
         Ok(())
     }
 

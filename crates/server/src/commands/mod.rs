@@ -278,7 +278,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("replSetGetStatus", Cluster(&[ReplSetGetStatus]), replica_set::status).on_admin(),
     Command::new("replSetInitiate", Cluster(&[ReplSetConfigure]), replica_set::initiate).on_admin(),
     Command::refused("replSetMaintenance", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
-    Command::refused("replSetReconfig", Cluster(&[ReplSetConfigure]), ONE_MEMBER).on_admin(),
+    Command::new("replSetReconfig", Cluster(&[ReplSetConfigure]), replica_set::reconfigure).on_admin(),
     Command::refused("replSetResizeOplog", Cluster(&[ReplSetResizeOplog]), ONE_MEMBER).on_admin(),
     Command::refused("replSetStepDown", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
     Command::refused("replSetSyncFrom", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),

@@ -1,5 +1,6 @@
 //! What a replica set of one member tells of itself: `replSetGetStatus`, `replSetGetConfig`. It
-//! can't be changed: `replSetInitiate` answers that it is done already.
+//! can't be changed: `replSetInitiate` answers that it is done already, and `replSetReconfig` takes
+//! what is there.
 
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Timestamp, Value};
@@ -10,6 +11,8 @@ use crate::request::{Answer, Request};
 
 /// MongoDB's `AlreadyInitialized`.
 const ALREADY_INITIALIZED: Code = Code::Location(23);
+/// MongoDB's `NewReplicaSetConfigurationIncompatible`.
+const INCOMPATIBLE: Code = Code::Location(103);
 /// The one election that there was.
 pub const TERM: i64 = 1;
 
@@ -104,6 +107,32 @@ pub fn config(request: &Request<'_>) -> Answer {
         .end()
         .end();
     Ok(answer)
+}
+
+/// Takes a configuration that says what is the case: this member, and no other.
+pub fn reconfigure(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    fields.ignore(&["force"]);
+    let config = fields.required_document(request.sent_name)?;
+    fields.finish()?;
+    let member = &request.server.member;
+    let is_set = config.get("_id") == Some(Value::String(&member.set));
+    let is_alone = match config.get("members") {
+        Some(Value::Array(members)) => {
+            let mut hosts = members.iter().map(|it| match it {
+                Value::Document(it) => it.get("host").and_then(|host| host.as_str()),
+                _ => None,
+            });
+            hosts.next().flatten() == Some(&*member.host) && hosts.next().is_none()
+        }
+        _ => false,
+    };
+    if is_set && is_alone {
+        return Ok(DocumentBuilder::new());
+    }
+    let (name, host) = (&member.set, &member.host);
+    let message = format!("the replica set {name} has one member, {host}, and can't be changed");
+    Err(Error::invalid(INCOMPATIBLE, message))
 }
 
 /// Refuses to make a replica set: this is one.

@@ -110,6 +110,8 @@ pub static REPL_SET_GET_CONFIG: Table =
 pub static REPL_SET_GET_STATUS: Table =
     Table::of("replSetGetStatus", &[field("initialSync", Kind::Any).idle()]).lenient();
 pub static REPL_SET_INITIATE: Table = bare("replSetInitiate").lenient();
+pub static REPL_SET_RECONFIG: Table =
+    Table::of("replSetReconfig", &[field("force", Kind::Any).idle()]).taking(OBJECT);
 
 pub static ROTATE_CERTIFICATES: Table = Table::of("rotateCertificates", &[field("message", TEXT)]);
 
