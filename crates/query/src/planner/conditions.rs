@@ -260,9 +260,9 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     let may_be_null = rules.is_top_level || rules.meeting == Meeting::OneValue;
     // The elements of an array say nothing of what isn't one.
     let is_of_elements = has_element_test(condition);
-    let is_told = |inner: &PathBounds| {
-        inner.is_exact || (may_be_null && !is_of_elements && is_null(&inner.intervals))
-    };
+    // What compares with null finds what is absent, too; `$type` and `$exists` tell them apart.
+    let may_be_null = may_be_null && !is_of_elements && compares_only(condition);
+    let is_told = |inner: &PathBounds| inner.is_exact || (may_be_null && is_null(&inner.intervals));
     match inner.filter(is_told) {
         Some(inner) => {
             // Of several values one may lie outside, and another not.
@@ -286,6 +286,15 @@ fn opposes_several(condition: &Condition) -> bool {
             Condition::All(several) if several.len() > 1 => true,
             other => opposes_several(other),
         },
+    }
+}
+
+/// Whether all its parts compare with values.
+fn compares_only(condition: &Condition) -> bool {
+    match condition {
+        Condition::All(inner) => inner.iter().all(compares_only),
+        Condition::Test(test) => matches!(test, Test::Compare(_) | Test::In(_)),
+        Condition::Not(_) => false,
     }
 }
 
