@@ -9,6 +9,7 @@ use frond_doc::{Decimal128, Value, decimal};
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::Answer;
+use super::scope::Variables;
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::number::any_type::Number;
@@ -236,17 +237,27 @@ fn is_signed(number: Decimal128) -> bool {
 /// with the nearest double.
 fn of_real(
     operator: &str,
-    argument: &Evaluated<'_>,
+    (argument, variables): (&Evaluated<'_>, &Variables),
     check: impl FnOnce(f64) -> Result<(), QueryError>,
     of_double: fn(f64) -> f64,
     of_decimal: fn(Decimal128) -> Decimal128,
 ) -> Answer<'static> {
     let Some(number) = one_number(operator, argument)? else { return Ok(Evaluated::NULL) };
     check(sign_of(number))?;
-    Ok(match number {
-        Number::Decimal(number) => of_decimal(number).into(),
-        number => of_double(number.double()).into(),
-    })
+    match number {
+        Number::Decimal(number) => slow(variables, || of_decimal(number)),
+        number => Ok(of_double(number.double()).into()),
+    }
+}
+
+/// A function of decimals, which takes from tens of microseconds to some milliseconds: whether to
+/// go on is asked each time.
+pub(super) fn slow(
+    variables: &Variables,
+    function: impl FnOnce() -> Decimal128,
+) -> Answer<'static> {
+    variables.memory().check()?;
+    Ok(function().into())
 }
 
 /// A double with the sign of `number`, also where that is too small for a double.
@@ -264,28 +275,27 @@ fn sign_of(number: Number) -> f64 {
 }
 
 /// `$exp`
-pub(super) fn exp(argument: Evaluated<'_>) -> Answer<'_> {
-    of_real("$exp", &argument, |_| Ok(()), f64::exp, functions::exp)
+pub(super) fn exp<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
+    of_real("$exp", (&argument, variables), |_| Ok(()), f64::exp, functions::exp)
 }
 
 /// `$ln`
-pub(super) fn ln(argument: Evaluated<'_>) -> Answer<'_> {
+pub(super) fn ln<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
     let rule = "$ln's argument must be a positive number";
-    logarithm("$ln", 28766, rule, &argument, f64::ln, functions::ln)
+    logarithm("$ln", (28766, rule), (&argument, variables), f64::ln, functions::ln)
 }
 
 /// `$log10`
-pub(super) fn log10(argument: Evaluated<'_>) -> Answer<'_> {
+pub(super) fn log10<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
     let rule = "$log10's argument must be a positive number";
-    logarithm("$log10", 28761, rule, &argument, f64::log10, functions::log10)
+    logarithm("$log10", (28761, rule), (&argument, variables), f64::log10, functions::log10)
 }
 
 /// A logarithm of what is positive. Of a decimal that is no number it is a double that is none.
 fn logarithm(
     operator: &str,
-    code: i32,
-    rule: &str,
-    argument: &Evaluated<'_>,
+    (code, rule): (i32, &str),
+    (argument, variables): (&Evaluated<'_>, &Variables),
     of_double: fn(f64) -> f64,
     of_decimal: fn(Decimal128) -> Decimal128,
 ) -> Answer<'static> {
@@ -293,7 +303,7 @@ fn logarithm(
         return Ok(f64::NAN.into());
     }
     let check = |number| positive(code, rule, number).map(drop);
-    of_real(operator, argument, check, of_double, of_decimal)
+    of_real(operator, (argument, variables), check, of_double, of_decimal)
 }
 
 fn is_nan(number: Decimal128) -> bool {
@@ -301,7 +311,7 @@ fn is_nan(number: Decimal128) -> bool {
 }
 
 /// `$sqrt`
-pub(super) fn sqrt(argument: Evaluated<'_>) -> Answer<'_> {
+pub(super) fn sqrt<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
     let check = |number| {
         if number < 0.0 {
             let message = "$sqrt's argument must be greater than or equal to 0";
@@ -309,7 +319,7 @@ pub(super) fn sqrt(argument: Evaluated<'_>) -> Answer<'_> {
         }
         Ok(())
     };
-    of_real("$sqrt", &argument, check, f64::sqrt, functions::sqrt)
+    of_real("$sqrt", (&argument, variables), check, f64::sqrt, functions::sqrt)
 }
 
 /// NaN passes, as it does in MongoDB.
@@ -321,7 +331,11 @@ fn positive(code: i32, rule: &str, number: f64) -> Result<f64, QueryError> {
 }
 
 /// `$log`
-pub(super) fn log<'a>(argument: Evaluated<'a>, base: Evaluated<'a>) -> Answer<'a> {
+pub(super) fn log<'a>(
+    argument: Evaluated<'a>,
+    base: Evaluated<'a>,
+    variables: &Variables,
+) -> Answer<'a> {
     if argument.is_nullish() || base.is_nullish() {
         return Ok(Evaluated::NULL);
     }
@@ -343,14 +357,18 @@ pub(super) fn log<'a>(argument: Evaluated<'a>, base: Evaluated<'a>) -> Answer<'a
     if is_one {
         return Err(failure(28759, format!("{rule}, but is 1")));
     }
-    Ok(match is_decimal && !double.is_nan() && !base.is_nan() {
-        true => functions::log(number.decimal(), base_number.decimal()).into(),
-        false => (double.ln() / base.ln()).into(),
-    })
+    match is_decimal && !double.is_nan() && !base.is_nan() {
+        true => slow(variables, || functions::log(number.decimal(), base_number.decimal())),
+        false => Ok((double.ln() / base.ln()).into()),
+    }
 }
 
 /// `$pow`
-pub(super) fn pow<'a>(base: Evaluated<'a>, exponent: Evaluated<'a>) -> Answer<'a> {
+pub(super) fn pow<'a>(
+    base: Evaluated<'a>,
+    exponent: Evaluated<'a>,
+    variables: &Variables,
+) -> Answer<'a> {
     if base.is_nullish() || exponent.is_nullish() {
         return Ok(Evaluated::NULL);
     }
@@ -365,8 +383,10 @@ pub(super) fn pow<'a>(base: Evaluated<'a>, exponent: Evaluated<'a>) -> Answer<'a
         return Err(failure(28764, message));
     }
     if left.is_decimal() || right.is_decimal() {
-        let power = functions::power(left.decimal(), right.decimal());
-        return Ok(super::rounding::with_all_digits(power).into());
+        return slow(variables, || {
+            let power = functions::power(left.decimal(), right.decimal());
+            super::rounding::with_all_digits(power)
+        });
     }
     let double = left.double().powf(right.double());
     let (Some(left_integer), Some(right_integer)) = (left.integer(), right.integer()) else {

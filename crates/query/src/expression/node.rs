@@ -199,6 +199,8 @@ impl Node {
     /// Evaluates in a scope. The recursion is as deep as the expression, which came in a document
     /// and so is bounded by how deep documents may be nested.
     pub(crate) fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        // Each node: the body of a `$map` may have thousands of them.
+        scope.memory().work(1)?;
         match self {
             Node::Field(..) | Node::Variable(..) => scope.whole(self.found(scope)?),
             Node::Carrying(node) => scope.whole(node.evaluate(scope)?),

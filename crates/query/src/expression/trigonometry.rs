@@ -9,10 +9,11 @@ use std::f64::consts::PI;
 use frond_doc::decimal::functions;
 use frond_doc::{Decimal128, decimal};
 
-use super::arithmetic::one_number;
+use super::arithmetic::{one_number, slow};
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::Answer;
+use super::scope::Variables;
 use crate::number::any_type::Number;
 
 /// Which numbers a function takes, and how MongoDB prints that.
@@ -61,7 +62,7 @@ fn is_infinite(number: Decimal128) -> bool {
 
 fn apply(
     operator: &str,
-    argument: &Evaluated<'_>,
+    (argument, variables): (&Evaluated<'_>, &Variables),
     domain: &Domain,
     of_double: fn(f64) -> f64,
     of_decimal: fn(Decimal128) -> Decimal128,
@@ -73,18 +74,22 @@ fn apply(
         let message = format!("cannot apply {operator} to {text}, value must be in {bounds}");
         return Err(failure(50989, message));
     }
-    Ok(match number {
-        Number::Decimal(number) => of_decimal(number).into(),
-        _ => of_double(double).into(),
-    })
+    match number {
+        Number::Decimal(number) => slow(variables, || of_decimal(number)),
+        _ => Ok(of_double(double).into()),
+    }
 }
 
 macro_rules! functions {
     ($($function:ident, $name:literal, $domain:expr;)*) => {
         $(
             #[doc = concat!("`", $name, "`")]
-            pub(super) fn $function(argument: Evaluated<'_>) -> Answer<'_> {
-                apply($name, &argument, &$domain, f64::$function, functions::$function)
+            pub(super) fn $function<'a>(
+                argument: Evaluated<'a>,
+                variables: &Variables,
+            ) -> Answer<'a> {
+                let argument = (&argument, variables);
+                apply($name, argument, &$domain, f64::$function, functions::$function)
             }
         )*
     };
@@ -106,7 +111,7 @@ functions! {
 }
 
 /// `$atan2`
-pub(super) fn atan2<'a>(y: Evaluated<'a>, x: Evaluated<'a>) -> Answer<'a> {
+pub(super) fn atan2<'a>(y: Evaluated<'a>, x: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
     let number = |value: &Evaluated<'_>, code| {
         Number::of(value.or_null()).ok_or_else(|| {
             let name = value.type_name();
@@ -121,12 +126,12 @@ pub(super) fn atan2<'a>(y: Evaluated<'a>, x: Evaluated<'a>) -> Answer<'a> {
         return Ok(Evaluated::NULL);
     }
     let x_number = number(&x, 51045)?;
-    Ok(match (y_number, x_number) {
+    match (y_number, x_number) {
         (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
-            functions::atan2(y_number.decimal(), x_number.decimal()).into()
+            slow(variables, || functions::atan2(y_number.decimal(), x_number.decimal()))
         }
-        _ => y_number.double().atan2(x_number.double()).into(),
-    })
+        _ => Ok(y_number.double().atan2(x_number.double()).into()),
+    }
 }
 
 /// Multiplies by a constant, a decimal by all of its digits.

@@ -265,6 +265,7 @@ fn all_values_of_a_request_are_charged_while_they_live() {
 fn evaluating_stops_when_it_is_told_to() {
     let stop = || Err(QueryError::new(Code::MaxTimeMSExpired, "it is time"));
     let array = r#"{"$range": [0, 7000]}"#;
+    let many = vec!["1"; 4_000].join(", ");
     for expression in [
         format!(r#"{{"$map": {{"input": {array}, "in": {{"$add": ["$$this", 1]}}}}}}"#),
         format!(r#"{{"$filter": {{"input": {array}, "cond": {{"$in": ["$$this", {array}]}}}}}}"#),
@@ -280,6 +281,13 @@ fn evaluating_stops_when_it_is_told_to() {
         format!(r#"{{"$zip": {{"inputs": [{array}, {array}]}}}}"#),
         r#"{"$map": {"input": [1, 2, 3], "in": {"$regexMatch": {"input": "aab", "regex": "(?=(a+))b"}}}}"#
             .to_owned(),
+        format!(r#"{{"$map": {{"input": [1, 2, 3], "in": {{"$add": [{many}]}}}}}}"#),
+        r#"{"$pow": [{"$numberDecimal": "1.5"}, {"$numberDecimal": "0.3"}]}"#.to_owned(),
+        r#"{"$log": [{"$numberDecimal": "1.5"}, 3]}"#.to_owned(),
+        r#"{"$ln": {"$numberDecimal": "1.5"}}"#.to_owned(),
+        r#"{"$sqrt": {"$numberDecimal": "1.5"}}"#.to_owned(),
+        r#"{"$sinh": {"$numberDecimal": "1.5"}}"#.to_owned(),
+        r#"{"$atan2": [1, {"$numberDecimal": "1.5"}]}"#.to_owned(),
     ] {
         let memory = RequestMemory::new(Reservation::new(1 << 30, None), Some(Arc::new(stop)));
         assert_eq!(evaluate_in(&expression, &memory), Err(50), "{expression}");
