@@ -60,7 +60,15 @@ impl MemoryBudget {
 
     /// How much may be taken now.
     fn bytes_max_now(&self) -> usize {
-        self.bytes_max.saturating_sub(self.withheld.load(Ordering::Relaxed))
+        self.bytes_max - self.withheld()
+    }
+
+    fn withheld(&self) -> usize {
+        self.withheld.load(Ordering::Relaxed).min(self.bytes_max)
+    }
+
+    fn exceeded(&self) -> Exceeded {
+        Exceeded::All { bytes: self.bytes_max, withheld: self.withheld() }
     }
 
     /// How much is taken.
@@ -102,15 +110,27 @@ pub struct Reservation {
 pub enum Exceeded {
     /// The reservation's own limit, in bytes.
     Own(usize),
-    /// That of all.
-    All(usize),
+    /// That of all, in bytes.
+    All {
+        /// What all may hold together.
+        bytes: usize,
+        /// So much of it isn't given out now.
+        withheld: usize,
+    },
 }
 
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Exceeded::Own(bytes) => write!(f, "{bytes} bytes"),
-            Exceeded::All(bytes) => write!(f, "{bytes} bytes that all requests share"),
+            Exceeded::All { bytes, withheld: 0 } => {
+                write!(f, "{bytes} bytes that all requests share")
+            }
+            Exceeded::All { bytes, withheld } => write!(
+                f,
+                "{bytes} bytes that all requests share, of which {withheld} are held back while \
+                 the process is near its memory limit"
+            ),
         }
     }
 }
@@ -138,7 +158,7 @@ impl Reservation {
             if bytes <= budget.floor_bytes() {
                 budget.bytes.fetch_add(more, Ordering::Relaxed);
             } else if !budget.take(more) {
-                return Err(Exceeded::All(budget.bytes_max_now()));
+                return Err(budget.exceeded());
             }
         }
         self.granted = wanted;
@@ -189,6 +209,23 @@ fn steps(bytes: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn all(bytes: usize, withheld: usize) -> Exceeded {
+        Exceeded::All { bytes, withheld }
+    }
+
+    #[test]
+    fn a_limit_is_told_as_it_is_set_and_what_is_held_back_beside_it() {
+        let budget = MemoryBudget::new(4 << 20);
+        let mut reservation = Reservation::new(100 << 20, Some(Arc::clone(&budget)));
+        let told = |exceeded: Result<(), Exceeded>| exceeded.unwrap_err().to_string();
+        let share = "4194304 bytes that all requests share";
+        assert_eq!(told(reservation.hold(5 << 20)), share);
+        budget.withhold(usize::MAX);
+        let held_back =
+            ", of which 4194304 are held back while the process is near its memory limit";
+        assert_eq!(told(reservation.hold(1 << 20)), format!("{share}{held_back}"));
+    }
+
     #[test]
     fn a_reservation_ends_at_its_own_limit() {
         let mut reservation = Reservation::new(10, None);
@@ -205,9 +242,9 @@ mod tests {
         let mut second = Reservation::new(100 << 20, Some(Arc::clone(&budget)));
         assert_eq!(first.hold((3 << 20) - 5), Ok(()));
         assert_eq!(budget.bytes(), 3 << 20);
-        assert_eq!(second.hold((1 << 20) + 1), Err(Exceeded::All(4 << 20)));
+        assert_eq!(second.hold((1 << 20) + 1), Err(all(4 << 20, 0)));
         assert_eq!(second.hold(1 << 20), Ok(()));
-        assert_eq!(first.hold((3 << 20) + 1), Err(Exceeded::All(4 << 20)));
+        assert_eq!(first.hold((3 << 20) + 1), Err(all(4 << 20, 0)));
         first.shrink((1 << 20) + 1);
         assert_eq!(budget.bytes(), 3 << 20);
         first.release();
@@ -225,9 +262,9 @@ mod tests {
         assert_eq!(first.hold(2 << 20), Ok(()));
         budget.withhold(3 << 20);
         assert!(budget.is_strained());
-        assert_eq!(first.hold((2 << 20) + 1), Err(Exceeded::All(1 << 20)));
+        assert_eq!(first.hold((2 << 20) + 1), Err(all(4 << 20, 3 << 20)));
         assert_eq!(first.hold(2 << 20), Ok(()));
-        assert_eq!(second.hold(1 << 20), Err(Exceeded::All(1 << 20)));
+        assert_eq!(second.hold(1 << 20), Err(all(4 << 20, 3 << 20)));
         assert_eq!(second.hold(FLOOR_BYTES), Ok(()));
         budget.withhold(0);
         assert_eq!(second.hold(1 << 20), Ok(()));
@@ -235,19 +272,19 @@ mod tests {
 
     #[test]
     fn a_little_is_never_refused() {
-        let all = 2 * FLOOR_BYTES;
-        let budget = MemoryBudget::new(all);
+        let bytes = 2 * FLOOR_BYTES;
+        let budget = MemoryBudget::new(bytes);
         let reservation = || Reservation::new(100 << 20, Some(Arc::clone(&budget)));
         let mut reservations: Vec<_> = std::iter::repeat_with(reservation).take(6).collect();
         for reservation in &mut reservations[..4] {
             assert_eq!(reservation.hold(FLOOR_BYTES), Ok(()));
         }
         assert!(budget.is_strained());
-        assert_eq!(reservations[0].hold(FLOOR_BYTES + 1), Err(Exceeded::All(all)));
+        assert_eq!(reservations[0].hold(FLOOR_BYTES + 1), Err(all(bytes, 0)));
         for reservation in &mut reservations[4..] {
-            assert_eq!(reservation.hold(FLOOR_BYTES), Err(Exceeded::All(all)));
+            assert_eq!(reservation.hold(FLOOR_BYTES), Err(all(bytes, 0)));
             assert_eq!(reservation.hold(FLOOR_BYTES_MIN), Ok(()));
         }
-        assert_eq!(budget.bytes(), 2 * all + 2 * FLOOR_BYTES_MIN);
+        assert_eq!(budget.bytes(), 2 * bytes + 2 * FLOOR_BYTES_MIN);
     }
 }
