@@ -9,12 +9,15 @@
 //!    passwords by the same conversation as drivers do, so that failures count together.
 //! 4. [`pages`] has the files, which are built into the program.
 //!
-//! *Bounds*: bodies, and answers while they are written as text, share [`TEXT_KILOBYTES`].
+//! *Bounds*: bodies, and answers while they are written as text, share [`TEXT_KILOBYTES`]. A client
+//! that takes nothing of an answer for [`TAKE_TIME_MAX`] is hung up on, so that none keeps that for
+//! itself.
 
 mod api;
 mod guard;
 mod logins;
 mod pages;
+mod taking;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -41,9 +44,12 @@ use crate::shared::Shared;
 use self::guard::Guard;
 use self::logins::Logins;
 use self::pages::Pages;
+use self::taking::Taking;
 
 /// How long the head of a request may take, and a connection be silent.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
+/// How long a client may take nothing of its answer.
+const TAKE_TIME_MAX: Duration = Duration::from_secs(20);
 /// How soon it is tried again to accept connections.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// What bodies and answers may hold together, in KB: two of the largest answers as text.
@@ -148,7 +154,7 @@ async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, place: Place) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX);
     // What goes wrong on it concerns no other connection.
-    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+    let _ = http.serve_connection(TokioIo::new(Taking::new(stream, TAKE_TIME_MAX)), service).await;
 }
 
 async fn answer(console: &Arc<Console>, peer: &Arc<Peer>, request: Request<Incoming>) -> Answer {
