@@ -216,6 +216,23 @@ mod tests {
         (path, disk)
     }
 
+    /// What a sync does shows after a power cut only. But Linux refuses to sync what lies on no
+    /// disk: so a refusal tells that it was asked.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn syncs_of_names_and_of_files_reach_the_system() {
+        let path = Path::new("/proc/self");
+        let refused = |done: io::Result<()>| {
+            assert_eq!(done.expect_err("no disk").kind(), io::ErrorKind::InvalidInput);
+        };
+        let directory = File::open(path).expect("it is there");
+        let disk = SystemDisk { path: path.to_owned(), directory, lock: Mutex::new(None) };
+        refused(disk.sync_directory());
+        refused(disk.open("comm").expect("it is there").sync());
+        // The name of a directory that is opened lies in the one above.
+        refused(SystemDisk::open(path).map(|_| ()));
+    }
+
     /// Also at its end, which is no sector's, what was written a moment ago, and when the name is
     /// gone.
     #[test]
