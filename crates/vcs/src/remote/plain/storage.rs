@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,6 +21,8 @@ const NEW_PREFIX: &str = "new-";
 /// How often the lock is asked for, and how long it is waited for each time.
 const LOCK_ATTEMPTS_MAX: u32 = 500;
 const LOCK_WAIT_MILLIS: u64 = 10;
+/// How often a file is written again because another client took it for a leftover.
+const WRITE_ATTEMPTS_MAX: u32 = 100;
 
 /// What a file was when it was read, so that it is replaced only if it still is: compared, never
 /// understood.
@@ -88,10 +90,17 @@ pub trait PlainStorage: Send + Sync {
 
 /// A directory of a disk. Files are written under names of their own, synced and renamed; the one
 /// that is swapped is changed under the directory's lock.
+///
+/// *Leftovers*: a write that fails removes its file. What a killed client left is removed before
+/// the first file is written, so that a full disk has that room again. It can't be told from a
+/// file that another client is just writing: that client finds it gone when it renames it, and
+/// writes it again.
 pub(crate) struct DirectoryStorage {
     disk: Arc<dyn Disk>,
     chance: Arc<dyn Chance>,
     opened: Mutex<HashMap<String, Arc<dyn DiskFile>>>,
+    /// Set once leftovers were looked for: none of our own files is written before.
+    is_swept: OnceLock<()>,
 }
 
 /// Lets go of the directory when dropped.
@@ -114,7 +123,8 @@ fn version_of(hash: ChunkHash) -> FileVersion {
 impl DirectoryStorage {
     pub fn new(machine: &Machine) -> DirectoryStorage {
         let (disk, chance) = (machine.disk.clone(), machine.chance.clone());
-        DirectoryStorage { disk, chance, opened: Mutex::new(HashMap::new()) }
+        let (opened, is_swept) = (Mutex::new(HashMap::new()), OnceLock::new());
+        DirectoryStorage { disk, chance, opened, is_swept }
     }
 
     fn open(&self, name: &str) -> Result<Option<Arc<dyn DiskFile>>, Error> {
@@ -134,17 +144,43 @@ impl DirectoryStorage {
 
     /// Writes a file under a name of its own, syncs it and renames it.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.is_swept.get_or_init(|| {
+            // What can't be removed is only in the way where the disk is full, which the write
+            // tells.
+            let _ = self.sweep();
+        });
+        for _ in 1..WRITE_ATTEMPTS_MAX {
+            if self.write_once(name, bytes)? {
+                return Ok(());
+            }
+        }
+        match self.write_once(name, bytes)? {
+            true => Ok(()),
+            false => Err(failed(name, io::ErrorKind::NotFound.into())),
+        }
+    }
+
+    /// As `write`. False: another client removed the file before it had its name.
+    fn write_once(&self, name: &str, bytes: &[u8]) -> Result<bool, Error> {
         let mut own = [0; 8];
         self.chance.fill(&mut own);
         let temporary = format!("{NEW_PREFIX}{:016x}", u64::from_le_bytes(own));
-        let written = || -> io::Result<()> {
+        let written = || -> io::Result<bool> {
             let file = self.disk.create(&temporary)?;
             file.write_all_at(0, bytes)?;
             file.sync()?;
-            self.disk.rename(&temporary, name)?;
-            self.disk.sync_directory()
+            match self.disk.rename(&temporary, name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                renamed => renamed?,
+            }
+            self.disk.sync_directory()?;
+            Ok(true)
         };
-        written().map_err(|error| failed(name, error))
+        written().map_err(|error| {
+            // If that fails, too, the next client removes it.
+            let _ = self.disk.remove(&temporary);
+            failed(name, error)
+        })
     }
 
     fn lock(&self) -> Result<Locked<'_>, Error> {
@@ -239,3 +275,6 @@ impl PlainStorage for DirectoryStorage {
         names.iter().filter(|name| name.starts_with(NEW_PREFIX)).try_for_each(|n| self.remove(n))
     }
 }
+
+#[cfg(test)]
+mod tests;
