@@ -298,6 +298,33 @@ fn a_push_notices_too() {
     frond.engine().check().expect("it is whole");
 }
 
+/// What a push found in a place, and did not put, may be gone once the place was collected: it is
+/// refused, and finds out what is missing when it is run again.
+#[test]
+fn a_push_is_refused_that_a_collection_overtook() {
+    let (_frond, main) = origin(8);
+    let disk = SimDisk::new(9);
+    let open_place = || PlainRemote::open(&disk.machine()).expect("it opens");
+    push(&main, &open_place()).expect("a push");
+    insert(&main, &(3_000..4_000).map(|id| thing(id, 2)).collect::<Vec<_>>());
+    main.commit("to be given up", "Ada").expect("a commit");
+    push(&main, &open_place()).expect("a fast-forward");
+    main.reset(Some("HEAD~1"), true).expect("it goes back");
+    let force = PushRequest { force_with_lease: true, ..PushRequest::default() };
+    main.push(ORIGIN, &open_place(), &force, &mut quiet()).expect("as it was seen");
+    // The stale client knows the packs with what is now garbage, and pushes the same again.
+    let stale = open_place();
+    let done = open_place().reclaim(&mut |_| {}).expect("a collection");
+    assert!(done.packs_removed > 0, "{done:?}");
+    insert(&main, &(3_000..4_000).map(|id| thing(id, 2)).collect::<Vec<_>>());
+    main.commit("again", "Ada").expect("a commit");
+    let error = push(&main, &stale).expect_err("what it found may be gone");
+    assert!(error.message.contains("collected meanwhile"), "{error}");
+    push(&main, &open_place()).expect("it looks again");
+    let found = verify(&disk, None);
+    assert!(found.parts.iter().all(|part| part.lost.is_empty()), "{found:?}");
+}
+
 /// What a backup's other chunks are found by lies twice: damage to any pack, a whole one too,
 /// leaves the rest.
 #[test]
