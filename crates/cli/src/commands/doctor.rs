@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use frond_db::Reserve;
+use frond_db::{ClockState, Reserve};
 use frond_doc::document;
 use frond_server::MachineMemory;
 use rustix::process::{Resource, getrlimit};
@@ -209,12 +209,15 @@ impl Report<'_> {
             self.finding("mended", mended)?;
             self.advice("it is whole again; see to the disk")?;
         }
-        let clock = health.clock.describe();
-        if health.clock.is_doubted {
+        self.clock(&health.clock)
+    }
+
+    fn clock(&mut self, clock: &ClockState) -> Result<(), Failure> {
+        if clock.is_doubted {
             let advice = "set it; or, if it is right, frond doctor --accept-clock";
-            return self.problem("clock", &clock, advice);
+            return self.problem("clock", &clock.describe(), advice);
         }
-        self.finding("clock", &clock)
+        self.finding("clock", &clock.describe())
     }
 
     fn room(&mut self, directory: &Path) -> Result<(), Failure> {

@@ -6,9 +6,13 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 
+use std::sync::Arc;
+
+use frond_db::FrondOptions;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_server::wire::DocumentSequence;
 use frond_server::{Client, ClientError};
+use frond_store::io::{Clock, Machine};
 
 use crate::{Directory, command, frond, frond_with};
 
@@ -50,6 +54,44 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A clock that is some fifty years ahead.
+struct Ahead(Machine);
+
+impl Clock for Ahead {
+    fn now_micros(&self) -> i64 {
+        self.0.clock.now_micros() + 50 * 365 * 24 * 3_600 * 1_000_000
+    }
+
+    fn steady_micros(&self) -> i64 {
+        self.0.clock.steady_micros()
+    }
+}
+
+#[test]
+fn the_doctor_tells_of_a_clock_that_is_doubted() {
+    let directory = Directory::new();
+    let machine = Machine::system(&directory.path().join("frond-data")).unwrap();
+    let ahead = Machine { clock: Arc::new(Ahead(machine.clone())), ..machine };
+    let data = frond_vcs::open_on(&ahead, FrondOptions::default()).unwrap();
+    data.keep_clock().unwrap();
+    data.engine().close().unwrap();
+    drop((data, ahead));
+    let is_told = |line: &str| {
+        let ran = frond(&directory, line);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.out.contains("18250 days behind"), "{ran:?}");
+        assert!(ran.out.contains("frond doctor --accept-clock"), "{ran:?}");
+    };
+    is_told("doctor");
+    let server = Server::start(&directory);
+    let uri = format!("--uri {}", server.address);
+    is_told(&format!("doctor {uri}"));
+    frond(&directory, &format!("doctor --accept-clock {uri}")).ok();
+    let out = frond(&directory, &format!("doctor {uri}")).ok();
+    assert!(out.lines().any(|line| line.starts_with("clock ") && line.ends_with(", believed")));
+    server.stop();
 }
 
 #[test]

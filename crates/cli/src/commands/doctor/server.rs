@@ -1,5 +1,6 @@
 //! `frond doctor --uri`: how a running server is, by what `serverStatus` tells of it.
 
+use frond_db::ClockState;
 use frond_doc::{Document, Value};
 
 use super::Report;
@@ -42,6 +43,15 @@ impl Report<'_> {
             let reason = text(health.view(), "reason");
             let advice = text(health.view(), "advice");
             self.problem("writes", &format!("refused: {reason}"), &advice)?;
+        }
+        let clock = part(frond.view(), "clock");
+        let date = |name: &str| match clock.get(name) {
+            Some(Value::DateTime(millis)) => Some(millis),
+            _ => None,
+        };
+        if let (Some(clock_millis), Some(believed_millis)) = (date("clock"), date("believed")) {
+            let is_doubted = clock.get("doubted") == Some(Value::Boolean(true));
+            self.clock(&ClockState { clock_millis, believed_millis, is_doubted })?;
         }
         let engine = part(frond.view(), "engine");
         let failures = number(engine.view(), "backgroundFailures");
