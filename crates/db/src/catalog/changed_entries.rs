@@ -9,6 +9,10 @@
 //! 1. The changed documents are read once, for all indexes together.
 //! 2. Each index gathers what happens to its keys; a unique one looks up the keys that are brought.
 //! 3. All are rewritten at once, if none refuses.
+//!
+//! Of more changed documents than memory should hold, an index build first takes away the entries
+//! that go, part by part, and then brings those that come ([`Step`]): what then has a key in the
+//! index's way is a document that keeps it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,6 +65,17 @@ struct Bringer {
 /// What becomes of keys of an index; `None`: the key goes.
 pub(crate) type Edited = BTreeMap<Bytes, Option<Value>>;
 
+/// What of the changes is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// All: the changes are all there are.
+    Whole,
+    /// Entries that go are taken away.
+    Free,
+    /// Entries that come are brought, once all those that go were taken away.
+    Bring,
+}
+
 /// An index as it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Filed<'a> {
@@ -111,7 +126,7 @@ pub fn apply_all(
     let nothing = Edited::new();
     let filed: Vec<Filed<'_>> =
         indexes.iter().map(|(spec, tree)| Filed { spec, tree: *tree, over: &nothing }).collect();
-    let (edited, duplicates) = edits(store, &filed, changes, namespace)?;
+    let (edited, duplicates) = edits(store, &filed, changes, Step::Whole, namespace)?;
     if !duplicates.is_empty() {
         return Ok((indexes.iter().map(|(_, tree)| *tree).collect(), duplicates));
     }
@@ -129,6 +144,7 @@ pub(crate) fn edits<E>(
     store: &Arc<dyn ChunkStore>,
     indexes: &[Filed<'_>],
     changes: impl Iterator<Item = Result<Change, E>>,
+    step: Step,
     namespace: &str,
 ) -> Result<(Vec<Edited>, Vec<Duplicate>), Error>
 where
@@ -149,7 +165,8 @@ where
             |value: Option<Value>| value.map(|value| read_document(&**store, &value)).transpose();
         let (from, to) = (read(change.from)?, read(change.to)?.map(Arc::new));
         for index in &mut changing {
-            index.change(&change.key, from.as_ref(), to.as_ref(), namespace, &mut duplicates)?;
+            let documents = (from.as_ref(), to.as_ref());
+            index.change(&change.key, documents, step, namespace, &mut duplicates)?;
         }
     }
     for index in changing.iter().filter(|index| index.index.spec.unique) {
@@ -169,8 +186,8 @@ impl Changing<'_> {
     fn change(
         &mut self,
         id_key: &Bytes,
-        from: Option<&DocumentBuf>,
-        to: Option<&Arc<DocumentBuf>>,
+        (from, to): (Option<&DocumentBuf>, Option<&Arc<DocumentBuf>>),
+        step: Step,
         namespace: &str,
         duplicates: &mut Vec<Duplicate>,
     ) -> Result<(), Error> {
@@ -187,10 +204,12 @@ impl Changing<'_> {
             }
             new => new?,
         };
-        for key in old.keys().filter(|key| !new.contains_key(*key)) {
-            self.slots.entry(key.clone()).or_default().is_freed = true;
+        if step != Step::Bring {
+            for key in old.keys().filter(|key| !new.contains_key(*key)) {
+                self.slots.entry(key.clone()).or_default().is_freed = true;
+            }
         }
-        let Some(document) = to else { return Ok(()) };
+        let Some(document) = to.filter(|_| step != Step::Free) else { return Ok(()) };
         for (key, value) in new {
             if old.get(&key) == Some(&value) {
                 continue;

@@ -5,7 +5,8 @@
 //! 2. *Rounds*: each brings the indexes from the last round's snapshot to one of now. Which
 //!    documents were written in between the memtables tell; if part of it was flushed, both moments
 //!    are folded and compared. What changes of an index lies beside its tree, and goes into it when
-//!    there is much of it. A round has to do what was written during the one before, so they become
+//!    there is much of it. Of many documents the entries that go are taken away first, part by part,
+//!    then those that come are brought: so memory is bounded, and a key may pass from one to another. A round has to do what was written during the one before, so they become
 //!    shorter, until [`WRITES_LEFT`] are left.
 //! 3. Where a round isn't half of the one before, writers come faster than rounds: they are slowed
 //!    ([`Throttle`]), twice as much each time.
@@ -22,11 +23,11 @@
 
 use bytes::Bytes;
 use frond_engine::{Snapshot, TreeId};
-use frond_tree::{Bounds, Change, Direction, Tree};
+use frond_tree::{Bounds, Change, Direction, Tree, Value};
 
 use crate::catalog::CatalogView;
 use crate::catalog::build::Builder;
-use crate::catalog::changed_entries::{self, Edited, Filed};
+use crate::catalog::changed_entries::{self, Edited, Filed, Step};
 use crate::catalog::indexes::missing_indexes;
 use crate::contention::Throttle;
 use crate::database::Database;
@@ -47,8 +48,9 @@ const WRITES_BY_KEY_MAX: usize = 100_000;
 /// With more entries than this beside the trees, those go into them: the rest is written with the
 /// latch closed.
 const ENTRIES_BESIDE_MAX: usize = 1_024;
-/// Whether to stop is asked once for so many documents.
-const CHECK_COUNT: u64 = 256;
+/// Documents that changed are filed together up to so many, and so many bytes of them.
+const PART_COUNT_MAX: usize = 4_096;
+const PART_BYTES_MAX: u64 = 8 << 20;
 
 /// Indexes that are being built.
 pub(crate) struct Prepared {
@@ -189,7 +191,7 @@ impl Database {
         interrupt: &Interrupt,
     ) -> Result<u64, Error> {
         if let Some(count) =
-            self.round_by_key(name, prepared, snapshot, documents, WRITES_BY_KEY_MAX)?
+            self.round_by_key(name, prepared, snapshot, documents, WRITES_BY_KEY_MAX, interrupt)?
         {
             return Ok(count);
         }
@@ -198,15 +200,9 @@ impl Database {
             Documents::At(before, id) => self.whole(before, TreeRef::Live(*id))?,
         };
         let after = self.whole(snapshot, documents)?;
-        let mut count: u64 = 0;
-        let changes = before.diff(self.frond().engine().store(), &after).map(|change| {
-            count += 1;
-            if count.is_multiple_of(CHECK_COUNT) {
-                interrupt.check()?;
-            }
-            Ok::<Change, Error>(change?)
-        });
-        self.file(name, prepared, changes)?;
+        let store = self.frond().engine().store();
+        let changes = || before.diff(store, &after).map(|change| Ok(change?));
+        let count = self.file_all(name, prepared, changes, interrupt)?;
         prepared.documents = match documents {
             TreeRef::Committed(tree) => Documents::Whole(tree),
             TreeRef::Live(id) => Documents::At(snapshot.clone(), id),
@@ -222,6 +218,7 @@ impl Database {
         snapshot: &Snapshot,
         documents: TreeRef,
         count_max: usize,
+        interrupt: &Interrupt,
     ) -> Result<Option<u64>, Error> {
         let (before, id) = match (&prepared.documents, documents) {
             (Documents::At(before, id), TreeRef::Live(now)) if *id == now => (before.clone(), now),
@@ -233,14 +230,47 @@ impl Database {
         let Some(keys) = snapshot.keys_written_since(&before, id, count_max)? else {
             return Ok(None);
         };
-        let count = keys.len() as u64;
-        let changes = keys.into_iter().map(|key: Bytes| {
-            let (from, to) = (before.get(id, &key)?, snapshot.get(id, &key)?);
-            Ok::<Change, Error>(Change { key, from, to })
-        });
-        self.file(name, prepared, changes)?;
+        let change = |key: &Bytes| {
+            let (from, to) = (before.get(id, key)?, snapshot.get(id, key)?);
+            Ok(Change { key: key.clone(), from, to })
+        };
+        let count = self.file_all(name, prepared, || keys.iter().map(change), interrupt)?;
         prepared.documents = Documents::At(snapshot.clone(), id);
         Ok(Some(count))
+    }
+
+    /// Files what changed, in parts where that is much; tells how many documents that were.
+    fn file_all<I: Iterator<Item = Result<Change, Error>>>(
+        &self,
+        name: &str,
+        prepared: &mut Prepared,
+        changes: impl Fn() -> I,
+        interrupt: &Interrupt,
+    ) -> Result<u64, Error> {
+        let mut first = changes();
+        let part = next_part(&mut first)?;
+        let Some(next) = first.next().transpose()? else {
+            let count = part.len() as u64;
+            self.file(name, prepared, part, Step::Whole)?;
+            return Ok(count);
+        };
+        drop((part, next, first));
+        let mut count = 0;
+        for step in [Step::Free, Step::Bring] {
+            count = 0;
+            let mut left = changes();
+            loop {
+                let part = next_part(&mut left)?;
+                if part.is_empty() {
+                    break;
+                }
+                count += part.len() as u64;
+                self.file(name, prepared, part, step)?;
+                self.sink(prepared)?;
+                interrupt.check()?;
+            }
+        }
+        Ok(count)
     }
 
     /// Files what changed, beside the trees.
@@ -248,7 +278,8 @@ impl Database {
         &self,
         name: &str,
         prepared: &mut Prepared,
-        changes: impl Iterator<Item = Result<Change, Error>>,
+        changes: Vec<Change>,
+        step: Step,
     ) -> Result<(), Error> {
         let indexes: Vec<Filed<'_>> = prepared
             .indexes
@@ -256,8 +287,9 @@ impl Database {
             .map(|growing| Filed { spec: &growing.spec, tree: growing.tree, over: &growing.over })
             .collect();
         let store = self.frond().engine().store();
+        let changes = changes.into_iter().map(Ok::<Change, Error>);
         let (edited, duplicates) =
-            changed_entries::edits(store, &indexes, changes, &self.namespace(name))?;
+            changed_entries::edits(store, &indexes, changes, step, &self.namespace(name))?;
         if let Some(duplicate) = duplicates.into_iter().next() {
             return Err(duplicate.error);
         }
@@ -268,25 +300,31 @@ impl Database {
         Ok(())
     }
 
+    /// Puts what lies beside the trees into them, if that is much.
+    fn sink(&self, prepared: &mut Prepared) -> Result<(), Error> {
+        let beside: usize = prepared.indexes.iter().map(|growing| growing.over.len()).sum();
+        if beside <= ENTRIES_BESIDE_MAX {
+            return Ok(());
+        }
+        let changed = prepared.indexes.iter_mut().map(|growing| {
+            let over = std::mem::take(&mut growing.over);
+            (growing.tree, changed_entries::as_edits(over))
+        });
+        let trees = Tree::apply_many(&**self.frond().engine().store(), changed.collect())?;
+        assert_eq!(trees.len(), prepared.indexes.len(), "each index has its tree");
+        for (growing, tree) in prepared.indexes.iter_mut().zip(trees) {
+            growing.tree = tree;
+        }
+        prepared.is_synced = false;
+        Ok(())
+    }
+
     /// Puts what lies beside the trees into them, if that is much, and makes them durable: neither
     /// is left to the transaction that publishes them.
     fn lower(&self, prepared: &mut Prepared) -> Result<(), Error> {
-        let store = self.frond().engine().store();
-        let beside: usize = prepared.indexes.iter().map(|growing| growing.over.len()).sum();
-        if beside > ENTRIES_BESIDE_MAX {
-            let changed = prepared.indexes.iter_mut().map(|growing| {
-                let over = std::mem::take(&mut growing.over);
-                (growing.tree, changed_entries::as_edits(over))
-            });
-            let trees = Tree::apply_many(&**store, changed.collect())?;
-            assert_eq!(trees.len(), prepared.indexes.len(), "each index has its tree");
-            for (growing, tree) in prepared.indexes.iter_mut().zip(trees) {
-                growing.tree = tree;
-            }
-            prepared.is_synced = false;
-        }
+        self.sink(prepared)?;
         if !prepared.is_synced {
-            store.sync()?;
+            self.frond().engine().store().sync()?;
             prepared.is_synced = true;
         }
         Ok(())
@@ -301,8 +339,10 @@ impl Database {
         snapshot: &Snapshot,
         documents: TreeRef,
     ) -> Result<bool, Error> {
-        let done = self.round_by_key(name, prepared, snapshot, documents, WRITES_LAST_MAX)?;
-        Ok(done.is_some())
+        let interrupt = Interrupt::default();
+        let count_max = WRITES_LAST_MAX;
+        let done = self.round_by_key(name, prepared, snapshot, documents, count_max, &interrupt)?;
+        Ok(done.is_some() && prepared.is_synced)
     }
 
     /// Builds the tree of an index over `documents`.
@@ -330,6 +370,20 @@ impl Database {
         let builder = Builder { frond, format, namespace, interrupt, progress };
         builder.index_tree(&index, &mut documents_read, &find)
     }
+}
+
+/// The next changes, as many as are filed together; none: there are no more.
+fn next_part(
+    changes: &mut impl Iterator<Item = Result<Change, Error>>,
+) -> Result<Vec<Change>, Error> {
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    while part.len() < PART_COUNT_MAX && bytes < PART_BYTES_MAX {
+        let Some(change) = changes.next().transpose()? else { break };
+        let documents = [&change.from, &change.to];
+        bytes += documents.into_iter().flatten().map(Value::bytes).sum::<u64>();
+        part.push(change);
+    }
+    Ok(part)
 }
 
 /// The definitions as indexes of the collection have them.

@@ -3,15 +3,16 @@
 //! transaction fail that has read nothing there. Method: threads that write while indexes of
 //! several kinds are built; transactions that begin before and after.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use frond_db::catalog::IndexSpec;
-use frond_db::{Database, Durability, ErrorKind, FindRequest};
+use frond_db::{Database, Durability, Error, ErrorKind, FindRequest, Interrupt, UpdateStatement};
 use frond_doc::document;
 use frond_query::Code;
 use frond_testkit::random::{Random, for_seeds};
+use frond_vcs::Repository;
 
 use crate::support::*;
 
@@ -113,6 +114,81 @@ struct StopAtEnd<'a>(&'a AtomicBool);
 impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Builds indexes while `meanwhile` is done once, after the documents were read for the first one.
+fn build_while(shop: &Database, text: &str, meanwhile: fn(&Database)) -> Result<(), Error> {
+    let (other, asked) = (shop.clone(), AtomicU32::new(0));
+    let interrupt = Interrupt::new(move || {
+        // Before it begins, before the documents are read, while they are.
+        if asked.fetch_add(1, Ordering::Relaxed) == 2 {
+            meanwhile(&other);
+        }
+        Ok(())
+    });
+    shop.create_indexes_unless("things", &[spec(text)], &interrupt).map(|_| ())
+}
+
+fn update_all(shop: &Database, filter: &str, stages: &str) {
+    let all = UpdateStatement { multi: true, ..statement(filter, stages) };
+    assert!(update(shop, "things", all).errors.is_empty());
+}
+
+/// As many as are filed in several parts.
+const MANY: i32 = 10_000;
+
+fn many_things() -> Repository {
+    let shop = shop();
+    let thing = |id| json(&format!("{{'_id': {id}, 'u': {id}, 'tags': [{id}, {}]}}", id + 1));
+    let things: Vec<_> = (0..MANY).map(thing).collect();
+    assert_eq!(try_insert(&shop, "things", &things).count, 10_000);
+    shop
+}
+
+#[test]
+fn keys_pass_among_thousands_of_documents_while_an_index_is_built() {
+    for text in ["{'key': {'u': 1}, 'unique': true}", "{'key': {'tags': 1}}", "{'key': {'u': 1}}"] {
+        let shop = many_things();
+        let built = build_while(&shop, text, |shop| {
+            // Each key passes to another document; some go, and some new ones come.
+            update_all(shop, "{}", "[{'$set': {'u': {'$subtract': [9999, '$u']}}}]");
+            update_all(shop, "{'_id': {'$mod': [3, 1]}}", "[{'$set': {'tags': ['$_id', 7]}}]");
+            assert_eq!(delete(shop, "things", "{'_id': {'$gte': 9000}}"), 1_000);
+            let new = (20_000..26_000).map(|id| document! { "_id": id, "u": id - 20_000 - 6_000 });
+            try_insert(shop, "things", &new.collect::<Vec<_>>());
+        });
+        built.expect("no two documents have one key in the end");
+        let name = shop.list_indexes("things").expect("a list")[1].name.clone();
+        let whole = by_scan(&shop);
+        assert_eq!(whole.len(), 15_000);
+        assert!(by_index(&shop, &name) == whole, "{name} isn't what a scan finds");
+        shop.frond().engine().check().expect("sound");
+    }
+}
+
+#[test]
+fn two_of_thousands_of_documents_that_come_to_one_key_end_a_build() {
+    let unique = "{'key': {'u': 1}, 'unique': true}";
+    let whiles: [fn(&Database); 3] = [
+        // With one that hasn't changed, with one of another part, with the next one.
+        |shop| {
+            update_all(shop, "{'_id': {'$gte': 3000}}", "[{'$set': {'u': {'$add': ['$u', -1]}}}]")
+        },
+        |shop| {
+            update_all(shop, "{}", "[{'$set': {'u': {'$add': ['$u', 20000]}}}]");
+            update_all(shop, "{'_id': {'$in': [5, 9990]}}", "[{'$set': {'u': -1}}]");
+        },
+        |shop| {
+            update_all(shop, "{}", "[{'$set': {'u': {'$add': ['$u', 20000]}}}]");
+            update_all(shop, "{'_id': {'$in': [7, 8]}}", "[{'$set': {'u': -1}}]");
+        },
+    ];
+    for meanwhile in whiles {
+        let shop = many_things();
+        let refused = build_while(&shop, unique, meanwhile).expect_err("two have one key");
+        assert_eq!(refused.code, Code::DuplicateKey);
+        assert_eq!(shop.list_indexes("things").expect("a list").len(), 1);
     }
 }
 
