@@ -21,6 +21,7 @@ mod find_and_modify;
 pub(crate) mod handles;
 pub(crate) mod insert;
 mod merge;
+mod moved;
 mod nearest;
 pub(crate) mod parts;
 pub(crate) mod plan;
@@ -197,6 +198,8 @@ pub struct FindRequest {
     pub in_memory_only: bool,
     /// Whether each document tells the key by which it lies, as `$recordId`.
     pub tells_key: bool,
+    /// Whether, instead of documents, the keys of the index by which they are found are given.
+    pub gives_keys: bool,
     /// Of a capped collection: only what lies from this place to that one, in the order of
     /// insertion.
     pub placed: Option<(u64, u64)>,

@@ -162,17 +162,20 @@ impl Contention {
         }
     }
 
-    /// Passes or closes the latches of a database and of collections, whose stripes ascend
-    /// strictly.
+    /// Passes or closes the latches of databases and of collections, whose stripes ascend strictly
+    /// each.
     pub fn latches(
         &self,
-        database: usize,
+        databases: &[usize],
         collections: &[usize],
         mode: LatchMode,
         attempt: u32,
     ) -> Vec<Latch<'_>> {
+        debug_assert!(databases.is_sorted_by(|left, right| left < right));
         debug_assert!(collections.is_sorted_by(|left, right| left < right));
-        let mut latches = vec![latch(&self.databases[database], mode == LatchMode::Remover)];
+        let removes = mode == LatchMode::Remover;
+        let databases = databases.iter().map(|stripe| latch(&self.databases[*stripe], removes));
+        let mut latches: Vec<Latch<'_>> = databases.collect();
         let closes = match mode {
             LatchMode::Writer => false,
             LatchMode::Finisher => true,

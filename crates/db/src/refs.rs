@@ -12,7 +12,7 @@ mod revision;
 pub mod shallow;
 pub mod tag;
 
-use frond_engine::TreeId;
+use frond_engine::{Engine, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction};
@@ -22,6 +22,9 @@ use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::TreeRef;
 use crate::system::{self, BranchRef, RepositoryRecord};
+
+/// Databases of MongoDB's own, which every server has.
+const ALWAYS_THERE: [&str; 3] = ["admin", "config", "local"];
 
 /// All repositories, by name.
 ///
@@ -47,6 +50,33 @@ pub fn repository(reader: &Reader<'_>, database: &str) -> Result<Option<Reposito
     let record =
         reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &system::repository_key(database))?;
     record.map(RepositoryRecord::decode).transpose()
+}
+
+/// Asks, for a transaction that makes the repository `name`, that no other has a name that differs
+/// in nothing but case, as MongoDB does.
+///
+/// Two that are made at once don't see each other. Each therefore also writes the record of the
+/// name in lower case: there is none, and there will be none, but writing it twice is a conflict.
+///
+/// # Errors
+/// `DatabaseDifferCase` (13297); as [`Reader::get`] and the transaction's `delete`.
+pub fn claim_name(engine: &Engine, transaction: &mut Transaction, name: &str) -> Result<(), Error> {
+    let repositories = repositories(&Reader::within(engine, transaction))?;
+    let others = repositories.iter().map(|(other, _)| other.as_str()).chain(ALWAYS_THERE);
+    for other in others.filter(|other| *other != name) {
+        if other.eq_ignore_ascii_case(name) {
+            let message = format!(
+                "db already exists with different case already have: [{other}] trying to create \
+                 [{name}]"
+            );
+            return Err(Error::invalid(Code::DatabaseDifferCase, message));
+        }
+    }
+    let lower = name.to_ascii_lowercase();
+    if lower != name {
+        transaction.delete(TreeId::SYSTEM, system::repository_key(&lower))?;
+    }
+    Ok(())
 }
 
 /// Says that there is no such database.

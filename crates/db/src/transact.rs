@@ -95,7 +95,7 @@ impl Frond {
         self.transact_over(scope, &[], mode, durability, body)
     }
 
-    /// As `transact`, for what concerns the trees of the scopes `more`, of the same database, too.
+    /// As `transact`, for what concerns the trees of the scopes `more`, too.
     ///
     /// # Errors
     /// What `body` says; `Conflict` after many attempts; what the commit says.
@@ -136,16 +136,20 @@ impl Frond {
         mut body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let contention = self.contention();
-        let mut stripes: Vec<usize> =
-            more.iter().chain([&scope]).map(|scope| scope.collection).collect();
-        stripes.sort_unstable();
-        stripes.dedup();
+        let in_order = |stripe: fn(&Scope) -> usize| {
+            let mut stripes: Vec<usize> = more.iter().chain([&scope]).map(stripe).collect();
+            stripes.sort_unstable();
+            stripes.dedup();
+            stripes
+        };
+        let stripes = in_order(|scope| scope.collection);
+        let databases = in_order(|scope| scope.database);
         let mut kept: Option<Transaction> = None;
         if mode == LatchMode::Writer {
             contention.slow_down(stripes.iter().copied());
         }
         for attempt in 0..ATTEMPTS_MAX {
-            let latches = contention.latches(scope.database, &stripes, mode, attempt);
+            let latches = contention.latches(&databases, &stripes, mode, attempt);
             let moment = self.catalog_cache().moment();
             let mut transaction = self.begin_attempt(kept.take(), attempt)?;
             let result = match body(&mut transaction, moment) {

@@ -155,4 +155,6 @@ codes! {
     IncompatibleCollationVersion = 161,
     NoQueryExecutionPlans = 291,
     DuplicateKey = 11000,
+    DatabaseDifferCase = 13297,
+    SearchNotEnabled = 31082,
 }

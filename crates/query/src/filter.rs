@@ -42,7 +42,7 @@ use crate::expression::Variables;
 use crate::geometry::near::{Distance, Near};
 use crate::large::Asked;
 use crate::memory::RequestMemory;
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, MetadataKind};
 use crate::search::{TextMatcher, TextSearch};
 use conjunction::Conjunction;
 use evaluate::Run;
@@ -175,6 +175,12 @@ impl Filter {
     /// Has these kinds of metadata left in the documents that it finds.
     pub fn with_metadata(self, metadata: Metadata) -> Filter {
         Filter { metadata, ..self }
+    }
+
+    /// Has this kind left in them, too.
+    pub fn also_with_metadata(mut self, kind: MetadataKind) -> Filter {
+        self.metadata.insert(kind);
+        self
     }
 
     /// What is to be left in the documents that it finds.

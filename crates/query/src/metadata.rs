@@ -166,6 +166,49 @@ pub fn append_sort_key(document: Document<'_>, key: &DocumentBuf) -> DocumentBuf
     append(document, &[(MetadataKind::SortKey, key.get("").unwrap_or(Value::Null))])
 }
 
+/// The key by which `document` was found, with its index's names, in the document's place: empty if
+/// none led to it. At `sort_key_paths` stands the key by which it was sorted.
+pub fn index_key(document: Document<'_>, sort_key_paths: &[String]) -> DocumentBuf {
+    let key = of(document, MetadataKind::IndexKey).and_then(|key| key.as_document());
+    let sort_key = of(document, MetadataKind::SortKey).unwrap_or(Value::Null);
+    let is_shown = |name: &str| sort_key_paths.iter().any(|path| path == name);
+    let mut builder = DocumentBuilder::new();
+    for (name, value) in key.iter().flat_map(|key| key.iter()) {
+        builder.append(name, if is_shown(name) { sort_key } else { value });
+    }
+    for path in sort_key_paths {
+        if key.is_some_and(|key| key.get(path).is_some()) {
+            continue;
+        }
+        let outer = path.split('.').count() - 1;
+        let mut names = path.split('.');
+        for name in names.by_ref().take(outer) {
+            builder.begin_document(name);
+        }
+        builder.append(names.next().unwrap_or_default(), sort_key);
+        for _ in 0..outer {
+            builder.end();
+        }
+    }
+    builder.build()
+}
+
+/// The paths at which a projection shows the key by which documents were sorted. Recursion follows
+/// its nesting, which validation has bounded.
+pub fn sort_key_paths(projection: Document<'_>) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (name, value) in projection.iter() {
+        let Some(inner) = value.as_document() else { continue };
+        if inner.get("$meta") == Some(Value::String("sortKey")) {
+            paths.push(name.to_owned());
+        } else {
+            let below = sort_key_paths(inner).into_iter();
+            paths.extend(below.map(|path| format!("{name}.{path}")));
+        }
+    }
+    paths
+}
+
 /// The metadata of a document that carries any.
 pub(crate) fn of(document: Document<'_>, kind: MetadataKind) -> Option<Value<'_>> {
     document.get(kind.field())
@@ -233,6 +276,25 @@ mod tests {
         let made = carry(document! { "b": 2 }, &split(found.view()));
         assert_eq!(of(made.view(), MetadataKind::TextScore), Some(Value::Double(1.5)));
         assert_eq!(strip(made), document! { "b": 2 });
+    }
+
+    #[test]
+    fn keys_stand_in_the_place_of_documents() {
+        let found = document! { "_id": 1, "a": "x" };
+        assert_eq!(index_key(found.view(), &[]), document! {});
+        let key = document! { "b": 2, "a": "x" };
+        let found = append(found.view(), &[(MetadataKind::IndexKey, Value::from(&key))]);
+        assert_eq!(index_key(found.view(), &[]), key);
+        let sort_key = document! { "": 5 };
+        let found = append_sort_key(found.view(), &sort_key);
+        let meta = document! { "$meta": "sortKey" };
+        let inner = document! { "d": &meta };
+        let projection = document! { "b": &meta, "c": &inner, "e": 1 };
+        let paths = sort_key_paths(projection.view());
+        assert_eq!(paths, ["b", "c.d"]);
+        let shown = document! { "d": 5 };
+        let expected = document! { "b": 5, "a": "x", "c": &shown };
+        assert_eq!(index_key(found.view(), &paths), expected);
     }
 
     #[test]

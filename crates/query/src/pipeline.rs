@@ -83,6 +83,7 @@ pub use merge::{Merge, MergeAction};
 pub use rows::{Input, Rows as LentRows, Visit};
 pub use sorter::{Sorted, Sorter};
 pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
+pub use table::NO_SEARCH_INDEXES;
 
 /// A stream of documents.
 pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>> + Send + 'a>;

@@ -182,7 +182,8 @@ pub fn put_entry(
 /// The repository, made with its default branch if it isn't there.
 ///
 /// # Errors
-/// `NamespaceNotFound` if the branch is gone: it was deleted since the database was opened.
+/// `NamespaceNotFound` if the branch is gone: it was deleted since the database was opened;
+/// `DatabaseDifferCase` (13297) for a name that differs from another's in nothing but case.
 pub fn ensure_repository(
     transaction: &mut Transaction,
     database: &Database,
@@ -202,6 +203,7 @@ pub fn ensure_repository(
             return Err(Error::invalid(Code::NamespaceNotFound, message));
         }
     }
+    crate::refs::claim_name(database.frond().engine(), transaction, name)?;
     let mut salt = [0; 8];
     database.frond().chance().fill(&mut salt);
     let repository = RepositoryRecord {

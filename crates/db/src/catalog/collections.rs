@@ -214,7 +214,8 @@ impl Database {
     /// Renames a collection within this database.
     ///
     /// # Errors
-    /// `NamespaceNotFound` (26), `NamespaceExists` (48), `IllegalOperation` (20) for the same name.
+    /// `NamespaceNotFound` (26), `NamespaceExists` (48), `IllegalOperation` (20) for the same name,
+    /// `CommandNotSupportedOnView` (166).
     pub fn rename_collection(&self, from: &str, to: &str, drop_target: bool) -> Result<(), Error> {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), to)?;
@@ -229,13 +230,11 @@ impl Database {
                 let message = format!("Source collection {} does not exist", self.namespace(from));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
             };
+            self.refuse_to_rename_view(&found, from)?;
             let target = adopt::find(transaction, self, branch, to)?;
             let dropped = target.as_ref().map(|target| target.uuid);
             if let Some(target) = target {
-                if !drop_target {
-                    let message = "target namespace exists";
-                    return Err(Error::invalid(Code::NamespaceExists, message));
-                }
+                self.check_target(&target, to, drop_target)?;
                 self.versions()?.remember_collection(self, transaction, branch, to)?;
                 drop_trees(transaction, &target)?;
             }
@@ -253,6 +252,42 @@ impl Database {
         });
         self.frond().note_definitions_changed();
         done
+    }
+
+    /// Refuses to rename a view.
+    ///
+    /// # Errors
+    /// `CommandNotSupportedOnView` (166).
+    pub(crate) fn refuse_to_rename_view(
+        &self,
+        found: &Collection,
+        from: &str,
+    ) -> Result<(), Error> {
+        if found.options.get("viewOn").is_none() {
+            return Ok(());
+        }
+        let message = format!("cannot rename view: {}", self.namespace(from));
+        Err(Error::invalid(Code::CommandNotSupportedOnView, message))
+    }
+
+    /// Checks that what is there may make room for a collection that is renamed.
+    ///
+    /// # Errors
+    /// `NamespaceExists` (48).
+    pub(crate) fn check_target(
+        &self,
+        target: &Collection,
+        to: &str,
+        drops: bool,
+    ) -> Result<(), Error> {
+        if target.options.get("viewOn").is_some() {
+            let message = format!("a view already exists with that name: {}", self.namespace(to));
+            return Err(Error::invalid(Code::NamespaceExists, message));
+        }
+        if !drops {
+            return Err(Error::invalid(Code::NamespaceExists, "target namespace exists"));
+        }
+        Ok(())
     }
 
     /// Drops the database with its whole history if this is the default branch; a branch's working
@@ -350,7 +385,7 @@ impl Database {
     }
 
     /// Makes the branch be without the collection: no entry where HEAD has none either.
-    fn remove_entry(
+    pub(crate) fn remove_entry(
         &self,
         transaction: &mut Transaction,
         branch: &str,
@@ -425,6 +460,8 @@ pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> 
                 builder.append(option, BsonValue::Document(clustered::told(index).view()));
             }
             ("capped", value) if !value.is_truthy() => {}
+            // No number of documents is no limit, and isn't told.
+            ("max", value) if value.as_integer() == Some(0) => {}
             ("size", value) => {
                 let size = value.as_integer().unwrap_or_default();
                 builder.append(option, BsonValue::Int64(capped::rounded(size)));

@@ -5,13 +5,15 @@
 //! `OR`, `SORT_MERGE`. What follows: `GEO_NEAR_*`, `SORT`, `SKIP`, `PROJECTION_*`, `LIMIT`, and
 //! over all what the command does with documents (`COUNT`, `UPDATE`, `DELETE`). The documents lie
 //! in the tree of `_id`, so a scan by `_id` examines documents only; it is told as `FETCH` over
-//! `IXSCAN` of `_id_` all the same.
+//! `IXSCAN` of `_id_` all the same, with a key for each document. What MongoDB 8.0 searches beside
+//! its planner is told as `EXPRESS_IXSCAN` ([`express`]).
 //!
 //! A search by a text index is told as `TEXT_MATCH` ([`text`]).
 //!
 //! The plan that is told is the one that runs: both come from one call of the planner, and the
 //! counters are those of the very scan.
 
+mod express;
 mod pipeline;
 mod stage;
 mod text;
@@ -161,8 +163,9 @@ impl Database {
         let plan = plan_stages(collection, access, query, request, purpose, &done);
         let plan = if distinct.is_some() { plan.renamed("IXSCAN", "DISTINCT_SCAN") } else { plan };
         let plan = purposed(plan, purpose);
-        let total = done.iter().fold(Done::default(), |total, done| Done {
-            keys: total.keys + done.keys,
+        let each = access.paths.iter().zip(&done);
+        let total = each.fold(Done::default(), |total, (path, done)| Done {
+            keys: total.keys + keys_of(path, *done),
             documents: total.documents + done.documents,
             returned: 0,
         });
@@ -204,6 +207,14 @@ fn of_walk(walk: &Walk) -> Done {
     Done { keys: walk.keys_examined, documents: walk.documents_examined, returned: walk.returned }
 }
 
+/// The keys that a walk is told to have examined: one for each document by its `_id`.
+fn keys_of(path: &AccessPath, done: Done) -> u64 {
+    match path.source {
+        Source::Id => done.documents,
+        Source::Collection | Source::Natural | Source::Index(_) => done.keys,
+    }
+}
+
 /// The stage that does with documents what the command does.
 fn purposed(plan: Stage, purpose: Purpose) -> Stage {
     let found = plan.returned();
@@ -235,6 +246,10 @@ fn plan_stages(
     purpose: Purpose,
     done: &[Done],
 ) -> Stage {
+    if let Some(stage) = express::stage(collection, access, request, purpose, done) {
+        let returned = stage.returned().min(request.limit.unwrap_or(u64::MAX));
+        return stage.returning(returned);
+    }
     let long = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
     let mut plan = access_stage(collection, access, request, purpose, done);
     if let (Order::By(_), Some(sort), false) = (&query.order, &request.sort, access.gives_order) {
@@ -257,12 +272,13 @@ fn plan_stages(
     }
     let is_covered =
         !access.paths.is_empty() && access.paths.iter().all(|path| path.cover != Cover::Nothing);
-    let projects = query.projection.is_some() || purpose == Purpose::Stages && is_covered;
+    if request.gives_keys {
+        plan = Stage::over("RETURN_KEY", DocumentBuf::empty(), plan);
+    }
+    let projects = !request.gives_keys && query.projection.is_some()
+        || purpose == Purpose::Stages && is_covered;
     if let Some(projection) = request.projection.as_ref().filter(|_| projects) {
-        let is_simple = projection.iter().all(|(name, value)| {
-            !name.contains('.') && (value.is_number() || matches!(value, Value::Boolean(_)))
-        });
-        let name = match (is_covered, is_simple) {
+        let name = match (is_covered, is_simple(projection)) {
             (true, _) => "PROJECTION_COVERED",
             (false, true) => "PROJECTION_SIMPLE",
             (false, false) => "PROJECTION_DEFAULT",
@@ -275,6 +291,13 @@ fn plan_stages(
             .returning(returned);
     }
     plan
+}
+
+/// Whether a projection names whole outermost fields alone.
+fn is_simple(projection: &DocumentBuf) -> bool {
+    projection.iter().all(|(name, value)| {
+        !name.contains('.') && (value.is_number() || matches!(value, Value::Boolean(_)))
+    })
 }
 
 /// What measures and sorts the places that an index finds.
@@ -367,7 +390,7 @@ fn scan_stage(
         return Stage::leaf("COUNT_SCAN", index, done.returned).counting("keysExamined", done.keys);
     }
     let is_covered = path.cover != Cover::Nothing;
-    let entries = if matches!(path.source, Source::Id) { done.documents } else { done.keys };
+    let entries = keys_of(path, done);
     let passed = if is_covered { done.returned } else { entries };
     let mut index = Stage::leaf("IXSCAN", index, passed).counting("keysExamined", entries);
     if is_covered {
@@ -420,17 +443,21 @@ fn index_details(spec: &IndexSpec, path: &AccessPath, direction: &str) -> Docume
     scan.build()
 }
 
-/// Whether the filter is `{_id: <value>}`, nothing else.
+/// Whether the filter is `{_id: value}` or `{_id: {$eq: value}}`, nothing else.
 fn is_id_equality(filter: Option<&DocumentBuf>) -> bool {
-    let Some(filter) = filter else {
-        return false;
-    };
-    let operators = |value: Value<'_>| match value {
-        Value::Document(value) => value.iter().any(|(name, _)| name.starts_with('$')),
-        Value::Regex(_) => true,
-        _ => false,
-    };
-    filter.iter().count() == 1 && filter.get("_id").is_some_and(|value| !operators(value))
+    filter.is_some_and(|filter| {
+        filter.iter().count() == 1 && filter.get("_id").and_then(express::equals).is_some()
+    })
+}
+
+/// A plan, told not to come from a cache: there is none.
+fn uncached(plan: &DocumentBuf) -> DocumentBuf {
+    let mut told = DocumentBuilder::new();
+    told.append("isCached", Value::Boolean(false));
+    for (name, value) in plan.iter() {
+        told.append(name, value);
+    }
+    told.build()
 }
 
 /// Of the plans, the first runs, and the others were rejected.
@@ -451,10 +478,11 @@ fn answer(
     builder.append("maxIndexedOrSolutionsReached", Value::Boolean(false));
     builder.append("maxIndexedAndSolutionsReached", Value::Boolean(false));
     builder.append("maxScansToExplodeReached", Value::Boolean(false));
-    builder.append("winningPlan", Value::from(&plan.plan()));
+    builder.append("prunedSimilarIndexes", Value::Boolean(false));
+    builder.append("winningPlan", Value::from(&uncached(&plan.plan())));
     builder.begin_array("rejectedPlans");
     for plan in rejected {
-        builder.push(Value::from(&plan.plan()));
+        builder.push(Value::from(&uncached(&plan.plan())));
     }
     builder.end().end();
     if effort == Effort::Plan {
@@ -466,7 +494,7 @@ fn answer(
     builder.append("executionTimeMillis", Value::Int64(millis));
     builder.append("totalKeysExamined", number(total.keys));
     builder.append("totalDocsExamined", number(total.documents));
-    builder.append("executionStages", Value::from(&plan.execution(millis)));
+    builder.append("executionStages", Value::from(&uncached(&plan.execution(millis))));
     builder.begin_array("allPlansExecution").end();
     builder.end();
     builder.build()

@@ -17,7 +17,7 @@ use crate::collection::ending::Ending;
 use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::put_aside::PutAside;
-use crate::collection::scan::Scan;
+use crate::collection::scan::{Scan, tells_keys};
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::{Cursor, FindRequest, Purpose, capped};
 use crate::database::Database;
@@ -128,6 +128,10 @@ impl Database {
         let Some((collection, mut access)) = collection else {
             return Ok(Cursor::empty());
         };
+        if request.gives_keys {
+            access.walk_keys_of_id(&order, request.hint.as_ref(), &collection)?;
+            refuse_untold_keys(&access, &collection)?;
+        }
         let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
         let nearest = match order {
             Order::Near(_) => {
@@ -155,7 +159,9 @@ impl Database {
         if is_sorted || request.limit.is_none() {
             scan = scan.scored_by_entries(self.frond().resources(true).reservation());
         }
-        let is_lazy = large.is_met() && !request.tells_key && !matches!(order, Order::Near(_));
+        let gives_keys = request.gives_keys;
+        let is_lazy =
+            large.is_met() && !(request.tells_key || gives_keys || matches!(order, Order::Near(_)));
         if let Some(projection) = projection.as_ref().filter(|_| is_lazy) {
             let mut lazily = Lazily::new(&large, true).asking(&projection.asked(&filter));
             if let Order::By(pattern) = &order {
@@ -176,6 +182,8 @@ impl Database {
         let carries = shows_key || !filter.metadata().is_empty();
         let bare = move |document| if carries { metadata::strip(document) } else { document };
         let all = Asked::all();
+        let shown = request.projection.as_ref().filter(|_| gives_keys).map(DocumentBuf::view);
+        let sort_key_paths = shown.map(metadata::sort_key_paths).unwrap_or_default();
         let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {
             let document = match &key_of {
                 Some(pattern) => {
@@ -184,6 +192,9 @@ impl Database {
                 }
                 None => document,
             };
+            if gives_keys {
+                return Ok(metadata::index_key(document.view(), &sort_key_paths));
+            }
             let projected = match &projection {
                 Some(projection) => {
                     let projected = projection.apply(document.view(), &filter)?;
@@ -282,9 +293,13 @@ impl Database {
         let projection = request.projection.as_ref().map(DocumentBuf::view);
         let projection = parse_searched(projection, variables)?;
         let filter = asked_metadata(filter, &order, projection.as_ref())?;
+        let filter = match request.gives_keys {
+            true => filter.also_with_metadata(MetadataKind::IndexKey),
+            false => filter,
+        };
         let needs = match purpose {
             Purpose::Count => Some(Vec::new()),
-            Purpose::Find | Purpose::Distinct if request.tells_key => None,
+            Purpose::Find | Purpose::Distinct if request.tells_key || request.gives_keys => None,
             Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
             Purpose::Update | Purpose::Delete | Purpose::Stages => None,
         };
@@ -455,6 +470,25 @@ pub(crate) fn asked_metadata(
         return Err(Error::invalid(Code::BadValue, message));
     }
     Ok(filter.with_metadata(metadata.of_search()))
+}
+
+/// Refuses to give keys of an index from whose entries they can't be told.
+fn refuse_untold_keys(access: &Access, collection: &Collection) -> Result<(), Error> {
+    let indexes = access.paths.iter().filter_map(|path| match path.source {
+        plan::Source::Index(position) => collection.indexes.get(position),
+        _ => None,
+    });
+    for index in indexes {
+        if !tells_keys(index) {
+            let message = format!(
+                "returnKey with the index {} is not supported by Frond: it has places, terms or a \
+                 collation",
+                index.spec.name
+            );
+            return Err(Error::invalid(Code::CommandNotSupported, message));
+        }
+    }
+    Ok(())
 }
 
 /// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered

@@ -12,7 +12,7 @@ pub(crate) use text::no_index as no_text_index;
 
 use std::sync::Arc;
 
-use frond_doc::key;
+use frond_doc::{ValueBuf, key};
 use frond_query::index::{FieldKind, IndexShape};
 use frond_query::memory::RequestMemory;
 use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Question};
@@ -479,6 +479,31 @@ impl Access {
             path.ranges = vec![capped::all_places()];
         }
         self
+    }
+
+    /// Has all documents in the order of their `_id`s told as found by the index of `_id`, where
+    /// MongoDB would walk that: for a sort by `_id` alone, or a hint.
+    ///
+    /// # Errors
+    /// As [`Hint::parse`].
+    pub fn walk_keys_of_id(
+        &mut self,
+        order: &Order,
+        hint: Option<&ValueBuf>,
+        collection: &Collection,
+    ) -> Result<(), Error> {
+        let is_hinted = match hint {
+            Some(hint) => Hint::parse(hint, collection)? == Some(Hint::Id),
+            None => false,
+        };
+        let is_sorted = order.pattern().is_some_and(|pattern| pattern.fields.len() == 1);
+        if let [path] = &mut self.paths[..]
+            && path.source == Source::Collection
+            && (is_hinted || hint.is_none() && is_sorted && self.gives_order)
+        {
+            path.source = Source::Id;
+        }
+        Ok(())
     }
 
     fn all(direction: Direction, request: Request<'_>) -> Access {

@@ -149,7 +149,7 @@ impl Database {
     }
 
     /// The trees of the indexes.
-    fn build_indexes(
+    pub(in crate::collection) fn build_indexes(
         &self,
         collection: &str,
         documents: Tree,

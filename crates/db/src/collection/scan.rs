@@ -38,6 +38,7 @@ use crate::interrupt::Interrupt;
 use crate::large;
 use crate::reader::Reader;
 use crate::schema::{Collection, TreeRef};
+pub use metadata::tells_keys;
 pub use row::{Found, FoundRows, Row};
 use seen::Seen;
 use text_scores::TextScores;
@@ -335,6 +336,7 @@ impl<'a> Scan<'a> {
                     continue;
                 }
                 walk.returned += 1;
+                let key = key.or_else(|| fetch.key_of_id(walk, &found));
                 return Ok(Some(fetch.with_metadata(found, key, score)));
             }
         }

@@ -18,7 +18,21 @@ use crate::reader::Reader;
 pub(crate) const DEPTH_MAX: usize = 20;
 
 /// Appends the stages that a `find` is short for.
-fn append_stages(pipeline: &mut DocumentBuilder, request: &FindRequest) {
+///
+/// # Errors
+/// `InvalidPipelineOperator` (168) for what no pipeline does.
+fn append_stages(pipeline: &mut DocumentBuilder, request: &FindRequest) -> Result<(), Error> {
+    for (option, is_given) in [
+        ("min", request.min.is_some()),
+        ("max", request.max.is_some()),
+        ("returnKey", request.gives_keys),
+        ("showRecordId", request.tells_key),
+    ] {
+        if is_given {
+            let message = format!("Option {option} not supported in aggregation.");
+            return Err(Error::invalid(Code::InvalidPipelineOperator, message));
+        }
+    }
     let mut stage = |name: &str, value: Value<'_>| {
         pipeline.push_begin_document().append(name, value).end();
     };
@@ -37,6 +51,7 @@ fn append_stages(pipeline: &mut DocumentBuilder, request: &FindRequest) {
     if let Some(projection) = request.projection.as_ref().filter(|p| !p.as_bytes().is_empty()) {
         stage("$project", Value::from(projection));
     }
+    Ok(())
 }
 
 impl Database {
@@ -56,7 +71,8 @@ impl Database {
     /// no view.
     ///
     /// # Errors
-    /// `ViewDepthLimitExceeded` (165).
+    /// `ViewDepthLimitExceeded` (165); `InvalidPipelineOperator` (168) for an option of `find` that
+    /// no pipeline has.
     pub fn pipeline_of_view(
         &self,
         name: &str,
@@ -84,7 +100,7 @@ impl Database {
                 pipeline.push(stage);
             }
         }
-        append_stages(&mut pipeline, request);
+        append_stages(&mut pipeline, request)?;
         pipeline.end();
         let pipeline = pipeline.build();
         let stages =
@@ -96,7 +112,7 @@ impl Database {
     pub(crate) fn find_in_view(&self, name: &str, request: &FindRequest) -> Result<Cursor, Error> {
         let mut pipeline = DocumentBuilder::new();
         pipeline.begin_array("pipeline");
-        append_stages(&mut pipeline, request);
+        append_stages(&mut pipeline, request)?;
         pipeline.end();
         let request = AggregateRequest {
             pipeline: pipeline.build().get("pipeline").map_or(Value::Null.to_buf(), |p| p.to_buf()),

@@ -25,6 +25,8 @@ pub(crate) struct Walk {
     tree: TreeRef,
     /// The index, if it isn't the documents' own tree.
     pub index: Option<Index>,
+    /// Whether it is told as a walk of the index of `_id`.
+    pub is_of_id: bool,
     /// Whether entries are the places of a capped collection's documents.
     pub is_natural: bool,
     /// What of documents comes out of the entries.
@@ -54,6 +56,7 @@ impl Walk {
         };
         Walk {
             tree: path.tree(collection),
+            is_of_id: path.source == Source::Id,
             is_natural: path.source == Source::Natural,
             index,
             cover: path.cover,
@@ -74,6 +77,7 @@ impl Walk {
         Walk {
             tree: self.tree,
             index: self.index.clone(),
+            is_of_id: self.is_of_id,
             is_natural: self.is_natural,
             cover: self.cover.clone(),
             flags: self.flags,

@@ -1,6 +1,7 @@
 //! Goal: collections and databases come, go and are listed as MongoDB's. Method: tables.
 
-use frond_db::ErrorKind;
+use frond_db::catalog::IndexSpec;
+use frond_db::{Durability, ErrorKind, WriteReport};
 use frond_query::Code;
 
 use crate::support::*;
@@ -63,6 +64,119 @@ fn collections_are_renamed() {
     assert_eq!(shop.list_indexes("b").expect("listed").len(), 2);
     insert(&shop, "a", "[{'_id': 5}]");
     assert_eq!(all(&shop, "a"), "[{'_id':5}]");
+}
+
+#[test]
+fn views_are_not_renamed_and_make_no_room() {
+    let shop = shop();
+    insert(&shop, "a", "[{'_id': 1}]");
+    let view = json("{'viewOn': 'a', 'pipeline': []}");
+    shop.create_collection("seen", view.view()).expect("made");
+    let error = |from, to| shop.rename_collection(from, to, true).expect_err("refused");
+    assert_eq!(error("seen", "b").code, Code::CommandNotSupportedOnView);
+    assert_eq!(error("a", "seen").code, Code::NamespaceExists);
+    assert_eq!(all(&shop, "seen"), "[{'_id':1}]");
+}
+
+#[test]
+fn collections_move_between_databases() {
+    let frond = open();
+    let (shop, archive) = (frond.database("shop"), frond.database("archive"));
+    let (shop, archive) = (shop.expect("a proper name"), archive.expect("a proper name"));
+    let options = json("{'validator': {'a': {'$lt': 9}}, 'collation': {'locale': 'en'}}");
+    shop.create_collection("a", options.view()).expect("made");
+    let spec = IndexSpec::parse(json("{'key': {'a': 1}, 'unique': true}").view());
+    shop.create_indexes("a", &[spec.expect("a proper index")]).expect("made");
+    let large = "x".repeat(100_000);
+    insert(&shop, "a", &format!("[{{'_id': 1, 'a': 2}}, {{'_id': 2, 'a': 3, 'b': '{large}'}}]"));
+    let code = |from, to, drop| shop.move_collection(from, &archive, to, drop).unwrap_err().code;
+    assert_eq!(code("nothing", "c", false), Code::NamespaceNotFound);
+    assert_eq!(code("a", "x$", false), Code::InvalidNamespace);
+    shop.move_collection("a", &archive, "b", false).expect("moved");
+    assert_eq!(all(&shop, "a"), "[]");
+    assert!(shop.list_collections().expect("listed").is_empty());
+    assert_eq!(find(&archive, "b", "{'a': 2}"), "[{'_id':1,'a':2}]");
+    assert_eq!(find(&archive, "b", &format!("{{'b': '{large}', 'a': 2}}")), "[]");
+    let found = run(&archive, "b", &request("{'a': 3}")).expect("found");
+    assert_eq!(found[0].get("b").and_then(|b| b.as_str()).map(str::len), Some(large.len()));
+    let listed = archive.list_collections().expect("listed");
+    assert_eq!(listed[0].options.get("validator"), options.get("validator"));
+    let explained = archive.explain("b", &request("{'a': 3}")).expect("explained");
+    assert_eq!(stages(&explained), "EXPRESS_IXSCAN");
+    let report = try_insert(&archive, "b", &jsons("[{'_id': 3, 'a': 2}]"));
+    assert_eq!(report.errors[0].error.code, Code::DuplicateKey);
+    let report = try_insert(&archive, "b", &jsons("[{'_id': 3, 'a': 10}]"));
+    assert_eq!(report.errors[0].error.code, Code::DocumentValidationFailure);
+    // What is there makes room only if it may, and a view never does.
+    insert(&shop, "a", "[{'_id': 7}]");
+    assert_eq!(code("a", "b", false), Code::NamespaceExists);
+    let view = json("{'viewOn': 'b', 'pipeline': []}");
+    archive.create_collection("seen", view.view()).expect("made");
+    assert_eq!(code("a", "seen", true), Code::NamespaceExists);
+    shop.create_collection("seen", view.view()).expect("made");
+    assert_eq!(code("seen", "c", true), Code::CommandNotSupportedOnView);
+    shop.move_collection("a", &archive, "b", true).expect("moved");
+    assert_eq!(all(&archive, "b"), "[{'_id':7}]");
+    assert_eq!(archive.list_indexes("b").expect("listed").len(), 1);
+    // A capped collection stays one, in its order.
+    let capped = json("{'capped': true, 'size': 4096, 'max': 3}");
+    shop.create_collection("log", capped.view()).expect("made");
+    insert(&shop, "log", "[{'_id': 5}, {'_id': 4}, {'_id': 9}, {'_id': 1}]");
+    shop.move_collection("log", &archive, "log", false).expect("moved");
+    assert_eq!(find(&archive, "log", "{}"), "[{'_id':4},{'_id':9},{'_id':1}]");
+    shop.create_collection("unlimited", json("{'capped': true, 'size': 4096, 'max': 0}").view())
+        .expect("made");
+    insert(&shop, "unlimited", "[{'_id': 1}, {'_id': 2}]");
+    assert_eq!(find(&shop, "unlimited", "{}"), "[{'_id':1},{'_id':2}]");
+    let options = &shop.list_collections().expect("listed").pop().expect("one").options;
+    assert_eq!(text(options), "{'capped':true,'size':4096}");
+    insert(&archive, "log", "[{'_id': 2}]");
+    assert_eq!(find(&archive, "log", "{}"), "[{'_id':9},{'_id':1},{'_id':2}]");
+    frond.engine().checkpoint().expect("folded");
+    frond.engine().check().expect("every invariant holds");
+}
+
+#[test]
+fn names_of_databases_differ_in_more_than_case() {
+    let frond = open();
+    let insert_into = |name: &str| {
+        let database = frond.database(name).expect("a proper name");
+        let document = frond_doc::document! { "_id": 1 };
+        let report = database.insert("things", &[document], true, Durability::Relaxed);
+        let failed = |report: WriteReport| report.errors.first().map(|error| error.error.code);
+        report.map_or_else(|error| Some(error.code), failed)
+    };
+    assert_eq!(insert_into("Shop"), None);
+    for name in ["shop", "SHOP", "Admin", "LOCAL", "Config"] {
+        assert_eq!(insert_into(name), Some(Code::DatabaseDifferCase), "{name}");
+    }
+    assert_eq!(insert_into("Shop"), Some(Code::DuplicateKey), "the one that is there");
+    assert_eq!(insert_into("shops"), None);
+    let shop = frond.database("shop").expect("a proper name");
+    let error = shop.create_collection("c", json("{}").view()).expect_err("refused");
+    assert!(error.message.contains("have: [Shop] trying to create [shop]"), "{}", error.message);
+    assert_eq!(all(&shop, "things"), "[]", "reading makes nothing");
+    frond.database("Shop").expect("a proper name").drop_database().expect("dropped");
+    assert_eq!(insert_into("shop"), None);
+    assert_eq!(insert_into("Shop"), Some(Code::DatabaseDifferCase));
+    // Of several that are made at once one is.
+    for round in 0..20 {
+        let names = [format!("Race{round}"), format!("race{round}"), format!("RACE{round}")];
+        let barrier = std::sync::Barrier::new(names.len());
+        let made: Vec<Option<Code>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = names
+                .iter()
+                .map(|name| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        insert_into(name)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert_eq!(made.iter().filter(|code| code.is_none()).count(), 1, "{made:?}");
+    }
 }
 
 #[test]

@@ -123,13 +123,36 @@ fn explain_names_the_stages() {
         assert_eq!(names.map(|name| examined(&explained, name)), counters, "{request:?}");
     };
     check(request("{}"), "COLLSCAN", [100, 0, 100]);
-    check(request("{'_id': 5}"), "IDHACK", [1, 0, 1]);
-    check(request("{'_id': {'$gte': 90}}"), "FETCH IXSCAN", [10, 0, 10]);
+    check(request("{'_id': 5}"), "EXPRESS_IXSCAN", [1, 1, 1]);
+    check(request("{'_id': {'$eq': 5}}"), "EXPRESS_IXSCAN", [1, 1, 1]);
+    check(request("{'_id': 500}"), "EXPRESS_IXSCAN", [0, 0, 0]);
+    check(sorted("{'_id': 5}", "{'b': 1}"), "EXPRESS_IXSCAN", [1, 1, 1]);
+    check(FindRequest { skip: 1, ..request("{'_id': 5}") }, "SKIP IDHACK", [0, 1, 1]);
+    let shown = |projection| Some(json(projection));
+    let named = FindRequest { projection: shown("{'a': 1}"), ..request("{'_id': 5}") };
+    check(named, "EXPRESS_IXSCAN", [1, 1, 1]);
+    let made = FindRequest { projection: shown("{'a': '$b'}"), ..request("{'_id': 5}") };
+    check(made, "PROJECTION_DEFAULT IDHACK", [1, 1, 1]);
+    check(request("{'_id': {'$gte': 90}}"), "FETCH IXSCAN", [10, 10, 10]);
     check(request("{'a': 3}"), "FETCH IXSCAN", [10, 10, 10]);
     check(request("{'b': 3}"), "COLLSCAN", [1, 0, 100]);
     check(sorted("{'a': 3}", "{'b': 1}"), "SORT FETCH IXSCAN", [10, 10, 10]);
     let limited = FindRequest { limit: Some(3), skip: 1, ..request("{'a': 3}") };
     check(limited, "LIMIT SKIP FETCH IXSCAN", [3, 4, 4]);
+    let first = FindRequest { limit: Some(1), ..request("{'a': 3}") };
+    check(first, "EXPRESS_IXSCAN", [1, 1, 1]);
+    let unique = IndexSpec::parse(json("{'key': {'b': -1}, 'unique': true}").view());
+    shop.create_indexes("things", &[unique.expect("a proper index")]).expect("built");
+    check(request("{'b': 3}"), "EXPRESS_IXSCAN", [1, 1, 1]);
+    check(request("{'b': {'$in': [3]}}"), "FETCH IXSCAN", [1, 1, 1]);
+    let hinted = FindRequest { hint: Some(value("'b_-1'")), ..request("{'b': 3}") };
+    check(hinted, "FETCH IXSCAN", [1, 1, 1]);
+    let told = text(&explain(&request("{'b': 3}")));
+    let stage =
+        "'isCached':false,'stage':'EXPRESS_IXSCAN','keyPattern':'{ b: -1 }','indexName':'b_-1'";
+    let counted = format!("{{{stage},'keysExamined':1,'docsExamined':1,'nReturned':1}}");
+    assert!(told.contains(&format!("'winningPlan':{{{stage}}},'rejectedPlans':[]")), "{told}");
+    assert!(told.contains(&format!("'executionStages':{counted}")), "{told}");
     let explained = shop.explain("nothing", &request("{}")).expect("explained");
     assert_eq!(stages(&explained), "EOF");
 }
@@ -270,5 +293,86 @@ fn a_view_s_filter_finds_what_its_reader_asks_for() {
         ("{'$expr': {'$eq': ['$sum', 3]}, 'b': 2}", "[{'_id':2,'a':1,'b':2,'sum':3}]"),
     ] {
         assert_eq!(find(&shop, "ones", filter), expected, "{filter}");
+    }
+}
+
+#[test]
+fn keys_in_the_place_of_documents() {
+    let shop = shop();
+    insert(&shop, "things", THINGS);
+    for index in [
+        "{'key': {'a': 1}}",
+        "{'key': {'b': -1, 'a': 1}}",
+        "{'key': {'c': 1}, 'collation': {'locale': 'en'}}",
+    ] {
+        let spec = IndexSpec::parse(json(index).view()).expect("a proper index");
+        shop.create_indexes("things", &[spec]).expect("built");
+    }
+    insert(&shop, "more", "[{'_id': 1, 'w': {'x': {'y': 7}}, 'h': 5, 'a': {'$numberLong': '1'}}]");
+    let spec = |index| IndexSpec::parse(json(index).view()).expect("a proper index");
+    let specs = ["{'key': {'w.$**': 1}}", "{'key': {'h': 'hashed'}}", "{'key': {'a': 1, 'z': 1}}"];
+    shop.create_indexes("more", &specs.map(spec)).expect("built");
+    let keys = |collection: &str, find: FindRequest| {
+        let find = FindRequest { gives_keys: true, ..find };
+        run(&shop, collection, &find).map(|found| texts(&found)).map_err(|error| error.code)
+    };
+    let check = |collection: &str, find: FindRequest, expected: &str| {
+        let told = keys(collection, find.clone());
+        assert_eq!(told.as_deref(), Ok(expected), "{find:?}");
+    };
+    // What no index found has no key, and a projection isn't asked.
+    check("things", request("{}"), "[{},{},{},{},{}]");
+    check("things", request("{'a': 2}"), "[{'a':2},{'a':2}]");
+    let shown = FindRequest { projection: Some(json("{'b': 1}")), ..request("{'a': 3}") };
+    check("things", shown, "[{'a':3}]");
+    // Of an array the key that led to the document first.
+    check("things", request("{'a': {'$gte': 0, '$lt': 1}}"), "[{'a':0}]");
+    check("things", request("{'a': {'$gt': 2}}"), "[{'a':3},{'a':5}]");
+    let by_both = sorted("{}", "{'b': -1, 'a': 1}").hinted("'b_-1_a_1'");
+    let expected =
+        "[{'b':'z','a':2},{'b':'y','a':1},{'b':'x','a':2},{'b':'x','a':3},{'b':null,'a':0}]";
+    check("things", by_both, expected);
+    // The documents' own tree is the index of _id.
+    check("things", request("{'_id': 3}"), "[{'_id':3}]");
+    check("things", request("{'_id': {'$gt': 3}}"), "[{'_id':4},{'_id':5}]");
+    let last = FindRequest { limit: Some(2), ..sorted("{}", "{'_id': -1}") };
+    check("things", last, "[{'_id':5},{'_id':4}]");
+    let first = FindRequest { limit: Some(1), ..request("{}") };
+    check("things", first.hinted("'_id_'"), "[{'_id':1}]");
+    // After a sort too, and with what was sorted by.
+    let some = sorted("{'a': {'$in': [1, 2]}}", "{'b': -1, '_id': 1}");
+    check("things", some, "[{'a':2},{'a':1},{'a':2}]");
+    let by = "{'k': {'$meta': 'sortKey'}, 'x': 1}";
+    let shown = FindRequest { projection: Some(json(by)), ..sorted("{'a': 2}", "{'b': -1}") };
+    check("things", shown.hinted("'a_1'"), "[{'a':2,'k':['z']},{'a':2,'k':['x']}]");
+    check("things", request("{'$or': [{'a': 1}, {'b': 'z'}]}"), "[{'a':1},{'b':'z','a':2}]");
+    // Other kinds of indexes; those that can't be turned back are refused.
+    check("more", request("{'w.x.y': 7}"), "[{'$_path':'w.x.y','w.x.y':7}]");
+    let hash = "[{'$documents': [{}]}, {'$project': {'h': {'$toHashedIndexKey': 5}}}]";
+    let hash = texts(&aggregate(&shop, None, hash).expect("a hash"));
+    check("more", request("{'h': 5}"), &hash);
+    check("more", request("{'a': 1}"), "[{'a':1,'z':null}]");
+    let collated = request("{}").hinted("'c_1'");
+    assert_eq!(keys("things", collated), Err(Code::CommandNotSupported));
+    let find = FindRequest { gives_keys: true, ..request("{'a': 2}") };
+    let explained = shop.explain("things", &find).expect("explained");
+    assert_eq!(stages(&explained), "RETURN_KEY FETCH IXSCAN");
+    // A view is a pipeline, which has no such option.
+    let view = json("{'viewOn': 'things', 'pipeline': []}");
+    shop.create_collection("seen", view.view()).expect("made");
+    assert_eq!(keys("seen", request("{}")), Err(Code::InvalidPipelineOperator));
+    let told = FindRequest { tells_key: true, ..request("{}") };
+    let error = run(&shop, "seen", &told).expect_err("no pipeline tells it");
+    assert_eq!(error.code, Code::InvalidPipelineOperator);
+}
+
+/// A find with a hint.
+trait Hinted {
+    fn hinted(self, hint: &str) -> FindRequest;
+}
+
+impl Hinted for FindRequest {
+    fn hinted(self, hint: &str) -> FindRequest {
+        FindRequest { hint: Some(value(hint)), ..self }
     }
 }

@@ -82,11 +82,17 @@ impl StageParser {
                 let message = format!("Unrecognized pipeline stage name: '{name}'");
                 return Err(failure(40324, message));
             };
-            let Support::Parsed(parse) = row.support else {
-                let message = format!(
-                    "Unrecognized pipeline stage name: '{name}': not supported by Frond yet"
-                );
-                return Err(failure(40324, message));
+            let parse = match row.support {
+                Support::Parsed(parse) => parse,
+                Support::Search(message) => {
+                    return Err(QueryError::new(Code::SearchNotEnabled, message));
+                }
+                Support::Refused | Support::Elsewhere => {
+                    let message = format!(
+                        "Unrecognized pipeline stage name: '{name}': not supported by Frond yet"
+                    );
+                    return Err(failure(40324, message));
+                }
             };
             if name == "$geoNear" && is_all(&parsed) {
                 // What lets everything through is as good as not there.

@@ -1,7 +1,7 @@
 //! Every stage, supported or refused by name, in the order of their names.
 //!
 //! A stage of MongoDB's that Frond doesn't have is refused as an unknown one is: with 40324, and a
-//! message that says so.
+//! message that says so; one of a search server as by a MongoDB without one: with 31082.
 
 use std::sync::Arc;
 
@@ -28,7 +28,20 @@ pub(super) enum Support {
     Refused,
     /// Atlas or a sharded cluster has it.
     Elsewhere,
+    /// A search server has it: what a MongoDB without one says.
+    Search(&'static str),
 }
+
+/// What is said of the stages that search.
+const NO_SEARCH: &str = "Using $search and $vectorSearch aggregation stages requires additional \
+                         configuration. Please connect to Atlas or an AtlasCLI local deployment to \
+                         enable. For more information on how to connect, see \
+                         https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.";
+/// What is said of the indexes by which they search.
+pub const NO_SEARCH_INDEXES: &str = "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires \
+     additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable. \
+     For more information on how to connect, see \
+     https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.";
 
 /// One stage.
 #[derive(Clone, Copy)]
@@ -47,7 +60,7 @@ const fn row(name: &'static str, support: Support) -> Row {
     Row { name, support }
 }
 
-use Support::{Elsewhere as E, Parsed as P, Refused as R};
+use Support::{Elsewhere as E, Parsed as P, Refused as R, Search as S};
 
 #[rustfmt::skip]
 static STAGES: &[Row] = &[
@@ -70,7 +83,7 @@ static STAGES: &[Row] = &[
     row("$limit", P(limit::parse)),
     row("$listLocalSessions", R),
     row("$listSampledQueries", E),
-    row("$listSearchIndexes", E),
+    row("$listSearchIndexes", S(NO_SEARCH_INDEXES)),
     row("$listSessions", R),
     row("$lookup", P(lookup::parse)),
     row("$match", P(matching::parse)),
@@ -83,8 +96,8 @@ static STAGES: &[Row] = &[
     row("$replaceRoot", P(replace_root::replace_root)),
     row("$replaceWith", P(replace_root::replace_with)),
     row("$sample", P(sample::parse)),
-    row("$search", E),
-    row("$searchMeta", E),
+    row("$search", S(NO_SEARCH)),
+    row("$searchMeta", S(NO_SEARCH)),
     row("$set", P(project::set)),
     row("$setWindowFields", P(set_window_fields::parse)),
     row("$shardedDataDistribution", E),
@@ -94,7 +107,7 @@ static STAGES: &[Row] = &[
     row("$unionWith", P(union_with::parse)),
     row("$unset", P(project::unset)),
     row("$unwind", P(unwind::parse)),
-    row("$vectorSearch", E),
+    row("$vectorSearch", S(NO_SEARCH)),
 ];
 
 /// Every stage, for the list of what works. Those that the server answers itself are refused here.
@@ -103,6 +116,7 @@ pub(crate) fn features() -> impl Iterator<Item = Feature> {
         Support::Parsed(_) => Feature::works(row.name),
         Support::Refused => Feature::new(row.name, Standing::Refused("40324")),
         Support::Elsewhere => Feature::new(row.name, Standing::Elsewhere("40324")),
+        Support::Search(_) => Feature::new(row.name, Standing::Elsewhere("31082")),
     })
 }
 

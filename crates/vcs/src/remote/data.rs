@@ -166,7 +166,7 @@ pub(crate) fn ensure_repository(
     match known {
         Some(known) if known.salt == salt => return Ok(()),
         Some(_) => return Err(other_lineage(name)),
-        None => {}
+        None => refs::claim_name(frond.engine(), transaction, name)?,
     }
     let repository = RepositoryRecord {
         salt,

@@ -314,6 +314,7 @@ impl Repository {
         let name = self.repository_name();
         let engine = self.frond().engine();
         let store = engine.store();
+        refs::claim_name(engine, transaction, name)?;
         let record = TreeValue::inline(found.repository.encode());
         transaction.put(TreeId::SYSTEM, system::repository_key(name), record)?;
         let mut tips: Vec<ChunkHash> = found.tags.iter().map(|(_, chunk)| *chunk).collect();

@@ -11,24 +11,37 @@ pub(crate) struct Stage {
     returned: u64,
     /// Further counters, as `executionStages` names them.
     counters: Vec<(&'static str, u64)>,
+    /// Whether it isn't one of MongoDB's executor, which counts works and yields.
+    is_express: bool,
 }
 
 impl Stage {
     /// A stage that reads a collection or an index.
     pub fn leaf(name: &'static str, details: DocumentBuf, returned: u64) -> Stage {
-        Stage { name, details, inputs: Vec::new(), returned, counters: Vec::new() }
+        Stage {
+            name,
+            details,
+            inputs: Vec::new(),
+            returned,
+            counters: Vec::new(),
+            is_express: false,
+        }
+    }
+
+    /// The only stage of a search that goes beside MongoDB's planner.
+    pub fn express(name: &'static str, details: DocumentBuf, returned: u64) -> Stage {
+        Stage { is_express: true, ..Stage::leaf(name, details, returned) }
     }
 
     /// A stage over another one, of which everything comes out.
     pub fn over(name: &'static str, details: DocumentBuf, input: Stage) -> Stage {
         let returned = input.returned;
-        Stage { name, details, inputs: vec![input], returned, counters: Vec::new() }
+        Stage { inputs: vec![input], ..Stage::leaf(name, details, returned) }
     }
 
     /// A stage over several.
     pub fn over_all(name: &'static str, inputs: Vec<Stage>, returned: u64) -> Stage {
-        let details = DocumentBuf::empty();
-        Stage { name, details, inputs, returned, counters: Vec::new() }
+        Stage { inputs, ..Stage::leaf(name, DocumentBuf::empty(), returned) }
     }
 
     /// This stage, which gave so many documents.
@@ -79,6 +92,13 @@ impl Stage {
         let mut builder = self.head();
         let works = self.counters.iter().map(|(_, count)| *count).max().unwrap_or(0);
         let works = works.max(self.returned).saturating_add(1);
+        if self.is_express {
+            for (name, count) in &self.counters {
+                builder.append(name, number(*count));
+            }
+            builder.append("nReturned", number(self.returned));
+            return builder.build();
+        }
         builder.append("nReturned", number(self.returned));
         builder.append("executionTimeMillisEstimate", Value::Int64(millis));
         builder.append("works", number(works));

@@ -1,7 +1,7 @@
 //! What a scan leaves of its search in the documents that it finds, where that is asked for.
 
-use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, ValueBuf};
-use frond_query::index::decode;
+use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, ValueBuf, document};
+use frond_query::index::{FieldKind, decode};
 use frond_query::metadata::{self, MetadataKind};
 use frond_tree::Entry;
 
@@ -9,6 +9,14 @@ use super::{Fetch, Row, Scores, text_scores};
 use crate::catalog::index_entry;
 use crate::collection::walk::Walk;
 use crate::error::Error;
+use crate::schema::Index;
+
+/// Whether the keys of an index can be turned back into what they are made of.
+pub fn tells_keys(index: &Index) -> bool {
+    let is_told = |kind| matches!(kind, FieldKind::Value | FieldKind::Hashed | FieldKind::Wildcard);
+    index.shape.fields().iter().all(|field| is_told(field.kind))
+        && index.shape.collation().is_simple()
+}
 
 impl Fetch<'_> {
     /// Whether documents may come out as they lie.
@@ -25,22 +33,42 @@ impl Fetch<'_> {
         if !self.metadata.contains(MetadataKind::IndexKey) {
             return Ok(None);
         }
-        let is_told = |shape: &frond_query::index::IndexShape| {
-            shape.is_of_values() && shape.collation().is_simple()
-        };
-        let Some(index) = walk.index.as_ref().filter(|index| is_told(&index.shape)) else {
+        let Some(index) = walk.index.as_ref().filter(|index| tells_keys(index)) else {
             return Ok(None);
         };
         let content = self.reader.read(&entry.value)?;
         let parts = index_entry::cut(index, &entry.key, &content)?;
         let (mut rest, mut bits) = (&entry.key[..], &parts.bits[..]);
+        let mut directions = index.shape.parts().iter();
+        let mut next = || {
+            let descending = directions.next().copied().unwrap_or(false);
+            decode::part(&mut rest, &mut bits, descending)
+                .map_err(|error| Error::damaged(format!("key of an index: {error}")))
+        };
         let mut key = DocumentBuilder::new();
-        for field in index.fields() {
-            let value = decode::part(&mut rest, &mut bits, field.descending)
-                .map_err(|error| Error::damaged(format!("key of an index: {error}")))?;
-            key.append(&field.path, value.as_ref().map_or(Value::Null, ValueBuf::as_value));
+        for field in index.shape.fields() {
+            let first = next()?;
+            let first = first.as_ref().map_or(Value::Null, ValueBuf::as_value);
+            if field.kind != FieldKind::Wildcard {
+                key.append(&field.path, first);
+                continue;
+            }
+            // A wildcard's key names the leaf, and has its value under this name, as in MongoDB.
+            let value = next()?;
+            key.append("$_path", first);
+            if let Value::String(path) = first {
+                key.append(path, value.as_ref().map_or(Value::Null, ValueBuf::as_value));
+            }
         }
         Ok(Some(key.build()))
+    }
+
+    /// The key of the index of `_id` that leads to a document, if it is asked for.
+    pub(super) fn key_of_id(&self, walk: &Walk, found: &Row) -> Option<DocumentBuf> {
+        if !walk.is_of_id || !self.metadata.contains(MetadataKind::IndexKey) {
+            return None;
+        }
+        found.asked().get("_id").map(|id| document! { "_id": id })
     }
 
     /// What the term of an entry counts, if that is its document's score.

@@ -1,0 +1,180 @@
+//! `renameCollection` into another database: the collection is copied, and dropped where it was.
+//!
+//! 1. The documents are read in the order of their `_id`s and put into trees in the store, where no
+//!    reader sees them: another database has another salt, so none of the old trees can be shared.
+//!    The indexes are built from these. Those of a capped collection are inserted one by one, in
+//!    their order.
+//! 2. The same transaction names the new trees and drops the old ones. A write to the collection
+//!    since the transaction began is a conflict, and all begins again.
+//!
+//! What was dropped, here or there, can be brought back, as after any drop.
+
+use frond_doc::Document;
+use frond_engine::{Durability, Transaction};
+use frond_query::{Code, Filter};
+use frond_tree::{Direction, Tree, TreeFormat};
+
+use crate::catalog::{adopt, collections};
+use crate::collection::plan::{Access, Between, Order, Request};
+use crate::collection::replace::content::{Content, id_key_of};
+use crate::collection::scan::Scan;
+use crate::collection::write::CollectionWriter;
+use crate::contention::{LatchMode, Scope};
+use crate::database::Database;
+use crate::definition::capped;
+use crate::error::Error;
+use crate::event::EventKind;
+use crate::name;
+use crate::reader::Reader;
+use crate::rewritten::tell_rewritten;
+use crate::schema::Collection;
+use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
+use crate::transact::Outcome;
+
+impl Database {
+    /// Moves a collection into another database, under the name `to`.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` (26), `NamespaceExists` (48), `CommandNotSupportedOnView` (166).
+    pub fn move_collection(
+        &self,
+        from: &str,
+        target: &Database,
+        to: &str,
+        drop_target: bool,
+    ) -> Result<(), Error> {
+        let (branch, target_branch) = (self.writable_branch()?, target.writable_branch()?);
+        name::check_collection(target.repository_name(), to)?;
+        let scope = Scope::collection(self.repository_name(), branch, from);
+        let other = Scope::collection(target.repository_name(), target_branch, to);
+        // What is put must outlive a collection of garbage that begins before the transaction names
+        // it.
+        let _session = self.frond().engine().store().session();
+        let (mode, synced) = (LatchMode::Replacer, Durability::Synced);
+        let done = self.frond().transact_over(scope, &[other], mode, synced, |transaction| {
+            let Some(found) = adopt::find(transaction, self, branch, from)? else {
+                let message = format!("Source collection {} does not exist", self.namespace(from));
+                return Err(Error::invalid(Code::NamespaceNotFound, message));
+            };
+            self.refuse_to_rename_view(&found, from)?;
+            if let Some(there) = adopt::find(transaction, target, target_branch, to)? {
+                target.check_target(&there, to, drop_target)?;
+                target.versions()?.remember_collection(target, transaction, target_branch, to)?;
+                collections::drop_trees(transaction, &there)?;
+                let nothing = Document::empty();
+                target.tell_of(transaction, target_branch, to, EventKind::Drop, nothing);
+            }
+            if capped::is_capped(found.options.view()) {
+                self.copy_in_order(transaction, &found, (target, target_branch, to))?;
+            } else {
+                self.copy_trees(transaction, &found, (target, target_branch, to))?;
+            }
+            self.versions()?.remember_collection(self, transaction, branch, from)?;
+            collections::drop_trees(transaction, &found)?;
+            self.remove_entry(transaction, branch, from)?;
+            self.tell_of(transaction, branch, from, EventKind::Drop, Document::empty());
+            Ok(Outcome::Commit(()))
+        });
+        self.frond().note_definitions_changed();
+        done
+    }
+
+    /// Makes the collection of copies of all documents, and of new trees of its indexes.
+    fn copy_trees(
+        &self,
+        transaction: &mut Transaction,
+        found: &Collection,
+        (target, branch, to): (&Database, &str, &str),
+    ) -> Result<(), Error> {
+        let format = adopt::ensure_repository(transaction, target, branch)?.format();
+        let documents = self.copied(transaction, found, format, &target.namespace(to))?;
+        let indexes = target.build_indexes(to, documents, &found.indexes)?;
+        let engine = self.frond().engine();
+        let scope = (target.repository_name(), branch, to);
+        tell_rewritten(engine, transaction, scope, None, Some(documents))?;
+        let mut place = |tree: Tree| {
+            let id = engine.reserve_tree_id();
+            transaction.set_base(id, tree).map(|()| id)
+        };
+        let documents = place(documents)?;
+        let mut live_indexes = Vec::new();
+        for (spec, tree) in indexes {
+            live_indexes.push(LiveIndex { spec, tree: place(tree)? });
+        }
+        let live = LiveCollection {
+            uuid: self.frond().new_uuid(),
+            options: found.options.clone(),
+            documents,
+            indexes: live_indexes,
+            order: None,
+        };
+        adopt::put_entry(transaction, target, branch, to, &WorkingEntry::Live(live))
+    }
+
+    /// A tree in the store of copies of all documents.
+    fn copied(
+        &self,
+        transaction: &Transaction,
+        found: &Collection,
+        format: TreeFormat,
+        namespace: &str,
+    ) -> Result<Tree, Error> {
+        let reader = Reader::within(self.frond().engine(), transaction);
+        let resources = self.frond().resources(false);
+        let mut content = Content::new(&resources, self.interrupt());
+        for row in all_of(&reader, found) {
+            let document = row?.into_whole(&reader, found.documents)?.document;
+            content.add(&id_key_of(&document), &document)?;
+        }
+        content.load(&**self.frond().engine().store(), format, namespace)
+    }
+
+    /// Makes the capped collection, and inserts copies of all documents in their order.
+    fn copy_in_order(
+        &self,
+        transaction: &mut Transaction,
+        found: &Collection,
+        (target, branch, to): (&Database, &str, &str),
+    ) -> Result<(), Error> {
+        let mut documents = Vec::new();
+        {
+            let reader = Reader::within(self.frond().engine(), transaction);
+            for row in all_of(&reader, found) {
+                documents.push(row?.into_whole(&reader, found.documents)?.document);
+            }
+        }
+        let mut live = adopt::create(transaction, target, branch, to, found.options.clone())?;
+        for index in &found.indexes {
+            let engine = self.frond().engine();
+            let format = adopt::ensure_repository(transaction, target, branch)?.format();
+            let tree = engine.reserve_tree_id();
+            let format = index.spec.tree_format(format);
+            transaction.set_base(tree, Tree::empty(&**engine.store(), format)?)?;
+            live.indexes.push(LiveIndex { spec: index.spec.clone(), tree });
+        }
+        adopt::put_entry(transaction, target, branch, to, &WorkingEntry::Live(live))?;
+        // They were there before: what they must be is asked of what is written from now on.
+        let unchecked = target.without_validation();
+        let mut writer = CollectionWriter::open(transaction, &unchecked, branch, to)?;
+        for document in &documents {
+            writer.insert(document)?;
+        }
+        Ok(())
+    }
+}
+
+/// All documents in their natural order.
+fn all_of<'a>(reader: &Reader<'a>, found: &Collection) -> Scan<'a> {
+    let (filter, order) = (Filter::all(), Order::Natural(Direction::Ascending));
+    let request = Request {
+        filter: &filter,
+        order: &order,
+        hint: None,
+        limit: None,
+        needs: &None,
+        between: Between::default(),
+        distinct: None,
+    };
+    let access = Access::natural(found, Direction::Ascending, request);
+    Scan::new(reader.clone(), found, access, filter.clone(), &order)
+}
