@@ -47,7 +47,7 @@ DEFECTS = {1, 8}
 DOCUMENTS = 20000
 
 
-def names(path, pattern=r'row\("(\$\w+)", (?!R\b|E\b|R\)|E\))'):
+def names(path, pattern=r'row\("(\$\w+)", (?!R\b|E\b|R\)|E\)|S\(NO_)'):
     """The operators of a table."""
     return re.findall(pattern, (ROOT / "crates/query/src" / path).read_text())
 

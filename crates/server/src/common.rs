@@ -322,14 +322,13 @@ mod tests {
     use frond_doc::{Binary, DocumentBuf, document};
 
     use super::*;
-    use crate::tables::Checked;
 
     fn read(name: &str, value: Value<'_>) -> Result<Common, i32> {
         let mut builder = frond_doc::DocumentBuilder::new();
         builder.append("ping", Value::Int32(1)).append(name, value);
         let document = builder.build();
         let ping = tables::find("ping").expect("a table");
-        tables::check(ping, document.view(), &[], Checked::Usually)
+        tables::check(ping, document.view(), &[])
             .and_then(|()| Common::read(document.view()))
             .map_err(|error| error.code.number())
     }

@@ -39,7 +39,7 @@ const GET_MORE: &str = "getMore";
 /// # Errors
 /// `InvalidOptions` where it doesn't take one.
 pub fn check(command: &Command, body: Document<'_>, common: &Common) -> Result<(), Error> {
-    if matches!(command.run, Run::Refused(_)) {
+    if !matches!(command.run, Run::Handler(_)) {
         return Ok(()); // It says why itself.
     }
     // What a transaction's commands take is told in `transactions`.

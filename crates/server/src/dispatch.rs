@@ -18,6 +18,7 @@ use frond_db::memory_queue::MemoryShare;
 use frond_db::{Error, ErrorKind};
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Code;
+use frond_query::pipeline::NO_SEARCH_INDEXES;
 
 use crate::audit;
 use crate::authorization;
@@ -33,7 +34,7 @@ use crate::outgoing::Outgoing;
 use crate::peer::Peer;
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Shared};
-use crate::tables::{self, Checked};
+use crate::tables;
 use crate::transactions;
 use crate::usage::{Class, Failed};
 use crate::wire::message::{Flags, answer_head};
@@ -369,10 +370,8 @@ fn try_run(
         Failure::new(error, &labels)
     })?;
     check_sequences(command, sequences)?;
-    let is_strict = body.get("apiStrict").is_some_and(|strict| strict.is_truthy());
-    let how = if is_strict { Checked::AsStable } else { Checked::Usually };
     let table = tables::find(command.name).unwrap_or(&tables::UNSUPPORTED);
-    tables::check(table, body, sequences, how)?;
+    tables::check(table, body, sequences)?;
     let mut common = Common::read(body)?;
     common.own(peer.digest())?;
     check_allowed(command, database_name)?;
@@ -534,6 +533,7 @@ fn run_handler(command: &Command, request: &Request<'_>) -> Answer {
             let message = format!("{} is not supported by Frond: {why}", command.name);
             return Err(Error::invalid(Code::CommandNotSupported, message));
         }
+        Run::NoSearch => return Err(Error::invalid(Code::SearchNotEnabled, NO_SEARCH_INDEXES)),
     };
     let mut answer = handler(request)?;
     if !request.common.acknowledged {

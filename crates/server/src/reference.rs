@@ -16,6 +16,7 @@ pub fn families() -> Vec<Family> {
     let commands = commands.map(|command| match command.run {
         Run::Handler(_) => Feature::works(command.name),
         Run::Refused(_) => Feature::new(command.name, Standing::Refused("115")),
+        Run::NoSearch => Feature::new(command.name, Standing::Elsewhere("31082")),
     });
     let mut families = vec![Family::new("Commands", commands)];
     families.push(tables::family());

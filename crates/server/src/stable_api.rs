@@ -3,7 +3,8 @@
 //!
 //! 1. `apiVersion` must be "1"; `apiStrict` and `apiDeprecationErrors` go with it only.
 //! 2. With `apiStrict: true`, commands, fields and stages that aren't in the version are refused
-//!    (323), also in the command that an `explain` explains. Nothing of it is deprecated.
+//!    (323), also in the command that an `explain` explains. Nothing of it is deprecated. Which
+//!    commands and fields are in it, their tables say ([`crate::tables`]).
 //! 3. The commands of a transaction, and those that go on with a cursor, say what the first said.
 //! 4. Where `requireApiVersion` is set, a command without a version is refused.
 
@@ -15,93 +16,9 @@ use frond_doc::{Array, Document, Value};
 use frond_query::Code;
 use frond_query::pipeline::history_stages;
 
-/// What is in the API, sorted.
-const COMMANDS: &[&str] = &[
-    "abortTransaction",
-    "aggregate",
-    "authenticate",
-    "bulkWrite",
-    "collMod",
-    "commitTransaction",
-    "count",
-    "create",
-    "createIndexes",
-    "delete",
-    "drop",
-    "dropDatabase",
-    "dropIndexes",
-    "endSessions",
-    "explain",
-    "find",
-    "findAndModify",
-    "getMore",
-    "hello",
-    "insert",
-    "killCursors",
-    "listCollections",
-    "listDatabases",
-    "listIndexes",
-    "ping",
-    "refreshSessions",
-    "saslContinue",
-    "saslStart",
-    "update",
-];
+use crate::tables::{self, Field, Kind, inner_path};
 
-/// Fields of its commands that are not, sorted by command.
-const UNSTABLE_FIELDS: &[(&str, &[&str])] = &[
-    (
-        "aggregate",
-        &["collectionUUID", "exchange", "explain", "isMapReduceCommand", "runtimeConstants"],
-    ),
-    ("count", &["collectionUUID", "fields", "queryOptions"]),
-    (
-        "create",
-        &[
-            "autoIndexId",
-            "capped",
-            "flags",
-            "idIndex",
-            "indexOptionDefaults",
-            "max",
-            "recordPreImages",
-            "size",
-            "storageEngine",
-            "temp",
-        ],
-    ),
-    ("createIndexes", &["collectionUUID", "ignoreUnknownIndexOptions", "returnOnStart"]),
-    ("delete", &["collectionUUID"]),
-    ("drop", &["collectionUUID"]),
-    ("dropIndexes", &["collectionUUID"]),
-    (
-        "find",
-        &[
-            "awaitData",
-            "collectionUUID",
-            "max",
-            "min",
-            "noCursorTimeout",
-            "ntoreturn",
-            "oplogReplay",
-            "options",
-            "readOnce",
-            "returnKey",
-            "runtimeConstants",
-            "showRecordId",
-            "tailable",
-            "term",
-        ],
-    ),
-    ("findAndModify", &["collectionUUID", "runtimeConstants"]),
-    ("getMore", &["lastKnownCommittedOpTime", "term"]),
-    ("insert", &["collectionUUID"]),
-    ("listCollections", &["includePendingDrops"]),
-    ("listIndexes", &["includeBuildUUIDs", "includeIndexBuildInfo"]),
-    ("update", &["collectionUUID", "runtimeConstants"]),
-];
-
-/// Options of an index that are not.
+/// Options of an index that are not in the API.
 const UNSTABLE_INDEX_OPTIONS: &[&str] = &[
     "background",
     "bucketSize",
@@ -225,9 +142,9 @@ impl ApiParameters {
     }
 }
 
-/// Whether a command is in the API.
+/// Whether a command is in the API. Logins by certificates are, and are refused for themselves.
 pub fn has_command(name: &str) -> bool {
-    COMMANDS.binary_search(&name).is_ok()
+    name == "authenticate" || tables::find(name).is_some_and(|table| table.is_stable)
 }
 
 fn refuse<T>(message: String) -> Result<T, Error> {
@@ -242,14 +159,10 @@ fn check_strictly(command: &str, body: Document<'_>) -> Result<(), Error> {
              https://dochub.mongodb.org/core/manual-versioned-api"
         ));
     }
-    let unstable = UNSTABLE_FIELDS.binary_search_by_key(&command, |(name, _)| *name);
-    let unstable = unstable.map_or(&[][..], |position| UNSTABLE_FIELDS[position].1);
+    if let Some(table) = tables::find(command) {
+        check_fields(table.path, &|name| table.field(name), body)?;
+    }
     for (name, value) in body.iter() {
-        if unstable.contains(&name) {
-            return refuse(format!(
-                "BSON field '{command}.{name}' is not allowed with apiStrict:true."
-            ));
-        }
         match (command, name, value) {
             ("aggregate" | "collMod" | "create", "pipeline", Value::Array(stages)) => {
                 check_stages(stages)?;
@@ -275,6 +188,33 @@ fn check_strictly(command: &str, body: Document<'_>) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Refuses fields that may change, those of documents inside the command too.
+fn check_fields(
+    path: &str,
+    find: &dyn Fn(&str) -> Option<&'static Field>,
+    document: Document<'_>,
+) -> Result<(), Error> {
+    for (name, value) in document.iter() {
+        let Some(field) = find(name) else { continue };
+        if !field.is_stable {
+            return refuse(format!(
+                "BSON field '{path}.{name}' is not allowed with apiStrict:true."
+            ));
+        }
+        let (Kind::Part(fields) | Kind::Each(fields)) = field.kind else { continue };
+        let (path, find) = (inner_path(path, field), |name: &str| named(fields, name));
+        let elements = value.as_array().into_iter().flat_map(|parts| parts.iter());
+        for part in elements.chain([value]).filter_map(|part| part.as_document()) {
+            check_fields(&path, &find, part)?;
+        }
+    }
+    Ok(())
+}
+
+fn named(fields: &'static [Field], name: &str) -> Option<&'static Field> {
+    fields.iter().find(|field| field.name == name)
 }
 
 fn check_stages(stages: Array<'_>) -> Result<(), Error> {
@@ -348,6 +288,7 @@ mod tests {
     use frond_doc::extended_json;
 
     use super::*;
+    use crate::commands::COMMANDS;
 
     fn check(command: &str) -> Option<i32> {
         let body = extended_json::parse(command).expect("JSON");
@@ -358,11 +299,16 @@ mod tests {
         checked.err().map(|error| error.code.number())
     }
 
+    /// What MongoDB's `listCommands` tells to be in version 1, of what is here.
     #[test]
-    fn the_tables_are_sorted() {
-        assert!(COMMANDS.is_sorted());
-        assert!(UNSTABLE_FIELDS.is_sorted());
-        assert!(UNSTABLE_FIELDS.iter().all(|(name, _)| has_command(name)));
+    fn commands_of_the_version() {
+        let expected = "abortTransaction aggregate authenticate bulkWrite collMod commitTransaction \
+                        count create createIndexes delete drop dropDatabase dropIndexes endSessions \
+                        explain find findAndModify getMore hello insert killCursors \
+                        listCollections listDatabases listIndexes ping refreshSessions \
+                        saslContinue saslStart update";
+        let names = COMMANDS.iter().map(|command| command.name).filter(|name| has_command(name));
+        assert_eq!(names.collect::<Vec<_>>().join(" "), expected);
     }
 
     #[test]
@@ -402,6 +348,16 @@ mod tests {
             (r#"{"find": "c", "filter": {"tailable": 1}}"#.to_owned(), false),
             (r#"{"find": "c", "tailable": true}"#.to_owned(), true),
             (r#"{"find": "c", "min": {"a": 1}}"#.to_owned(), true),
+            (r#"{"find": "c", "ntoreturn": 1}"#.to_owned(), true),
+            (r#"{"find": "c", "$db": "d", "lsid": {"id": 1}}"#.to_owned(), false),
+            (r#"{"count": "c", "fields": {}}"#.to_owned(), true),
+            (r#"{"getMore": 1, "collection": "c", "term": 1}"#.to_owned(), true),
+            (r#"{"hello": 1, "client": {}}"#.to_owned(), false),
+            (r#"{"aggregate": "c", "pipeline": [], "explain": true}"#.to_owned(), true),
+            (r#"{"collMod": "c", "index": {"name": "a", "hidden": true}}"#.to_owned(), false),
+            (r#"{"collMod": "c", "index": {"name": "a", "unique": true}}"#.to_owned(), true),
+            (r#"{"create": "c", "versioned": false}"#.to_owned(), true),
+            (r#"{"insert": "c", "documents": [{}], "stmtId": 1}"#.to_owned(), false),
             (r#"{"create": "c", "capped": true, "size": 4096}"#.to_owned(), true),
             (r#"{"create": "c", "viewOn": "d", "pipeline": [{"$log": {}}]}"#.to_owned(), true),
             (r#"{"create": "c", "viewOn": "d", "pipeline": [{"$match": {}}]}"#.to_owned(), false),

@@ -27,7 +27,7 @@ mod versions;
 mod writes;
 
 pub use self::check::{
-    Checked, check, check_part, integer, missing_field, out_of_range, unknown, wrong_type,
+    check, check_part, inner_path, integer, missing_field, out_of_range, unknown, wrong_type,
 };
 pub use self::every::{EVERY, LSID};
 pub use self::field::Field;
@@ -58,6 +58,7 @@ pub static TABLES: &[&Table] = &[
     &users::CREATE_USER,
     &servers::CURRENT_OP,
     &servers::DATA_SIZE,
+    &servers::DB_HASH,
     &servers::DB_STATS,
     &writes::DELETE,
     &reads::DISTINCT,

@@ -2,7 +2,8 @@
 
 use frond_db::Error;
 use frond_db::catalog::CollectionInfo;
-use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::document::EMPTY;
+use frond_doc::{Array, Binary, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Filter;
 
 use crate::access::Action;
@@ -10,6 +11,9 @@ use crate::authorization::At;
 use crate::commands::{reply, users};
 use crate::common::UUID_SUBTYPE;
 use crate::request::{Answer, Request};
+
+/// The collection as whose documents views are read.
+const VIEWS: &str = "system.views";
 
 /// Runs a `listCollections`.
 pub fn list_collections(request: &Request<'_>) -> Answer {
@@ -44,20 +48,52 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
             false => document,
         });
     }
-    documents.extend(listed_users(request, names_only, &filter)?);
+    documents.extend(listed_system(request, names_only, &filter)?);
     reply::listing(request, request.namespace("$cmd.listCollections"), documents, size)
 }
 
-/// The collections of users and roles, which tools copy as they do others: where there are any, and
-/// for who may read them.
-fn listed_users(
+/// The views of a database as the documents of its collection `system.views`; `None` of any other
+/// collection.
+///
+/// # Errors
+/// As [`Database::list_collections`](frond_db::Database::list_collections).
+pub fn views_of(
+    request: &Request<'_>,
+    collection: Option<&str>,
+) -> Result<Option<Vec<DocumentBuf>>, Error> {
+    if collection != Some(VIEWS) {
+        return Ok(None);
+    }
+    let collections = request.database()?.list_collections()?;
+    let views = collections.iter().filter(|collection| collection.is_view());
+    let described = views.map(|view| {
+        let mut document = DocumentBuilder::new();
+        document.append("_id", Value::String(&request.namespace(&view.name)));
+        document.append("viewOn", view.options.get("viewOn").unwrap_or(Value::Null));
+        // A view of no stages has an empty pipeline all the same.
+        let stages = view.options.get("pipeline");
+        document.append("pipeline", stages.unwrap_or(Value::Array(Array::from_validated(&EMPTY))));
+        if let Some(collation) = view.options.get("collation") {
+            document.append("collation", collation);
+        }
+        document.build()
+    });
+    Ok(Some(described.collect()))
+}
+
+/// The collections of users, roles and views, which tools read as they do others: where there are
+/// any, and for who may read them.
+fn listed_system(
     request: &Request<'_>,
     names_only: bool,
     filter: &Option<Filter>,
 ) -> Result<Vec<DocumentBuf>, Error> {
     let mut listed = Vec::new();
-    for name in ["system.roles", "system.users"] {
-        let documents = users::documents_of(request, Some(name))?;
+    for name in ["system.roles", "system.users", VIEWS] {
+        let documents = match name {
+            VIEWS => views_of(request, Some(name))?,
+            _ => users::documents_of(request, Some(name))?,
+        };
         if documents.is_none_or(|documents| documents.is_empty()) {
             continue;
         }

@@ -33,7 +33,7 @@ pub fn drop(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Renames a collection within its database.
+/// Renames a collection, within its database or into another.
 pub fn rename(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let Some(from) = request.argument().as_str() else {
@@ -53,22 +53,23 @@ pub fn rename(request: &Request<'_>) -> Answer {
     fields.finish()?;
     let (from_database, from) = split_namespace(from)?;
     let (to_database, to) = split_namespace(to)?;
-    if from_database != to_database {
-        let message = "renaming a collection into another database is not supported by Frond";
-        return Err(Error::invalid(Code::CommandNotSupported, message));
+    for (database, name) in [(from_database, from), (to_database, to)] {
+        check_collection_name(database, name)?;
+        check_writable(database, name)?;
     }
-    for name in [from, to] {
-        check_collection_name(from_database, name)?;
-        check_writable(from_database, name)?;
-    }
-    if from == to {
+    if (from_database, from) == (to_database, to) {
         let message = "Can't rename a collection to itself";
         return Err(Error::invalid(Code::IllegalOperation, message));
     }
-    let database = request.server.frond.database(from_database)?;
-    database.rename_collection(from, to, drops_target)?;
-    for name in [from, to] {
-        request.server.usage.forget(&format!("{from_database}.{name}"));
+    let frond = &request.server.frond;
+    let source = frond.database(from_database)?;
+    if from_database == to_database {
+        source.rename_collection(from, to, drops_target)?;
+    } else {
+        source.move_collection(from, &frond.database(to_database)?, to, drops_target)?;
+    }
+    for (database, name) in [(from_database, from), (to_database, to)] {
+        request.server.usage.forget(&format!("{database}.{name}"));
     }
     Ok(DocumentBuilder::new())
 }

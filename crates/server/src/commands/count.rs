@@ -3,7 +3,7 @@
 use frond_db::{Error, FindRequest};
 use frond_doc::{DocumentBuilder, ValueBuf};
 
-use crate::commands::{find, reply};
+use crate::commands::{find, reply, sources};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -12,7 +12,14 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
     let interrupt = request.operation.interrupt();
     let search = FindRequest { interrupt, ..read(request.fields()?)? };
-    let count = request.database()?.count(collection, &search)?;
+    let count = match sources::documents_of(request, Some(collection))? {
+        Some(documents) => {
+            let counted = sources::search_in(&documents, &search);
+            let mut found = request.database()?.aggregate(None, &counted)?;
+            found.try_fold(0, |count, found| found.map(|_| count + 1))?
+        }
+        None => request.database()?.count(collection, &search)?,
+    };
     let mut answer = DocumentBuilder::new();
     answer.append("n", reply::number(count));
     Ok(answer)

@@ -125,6 +125,7 @@ pub fn list_commands(request: &Request<'_>) -> Answer {
         let help = match command.run {
             Run::Handler(_) => "see docs/commands.md",
             Run::Refused(why) => why,
+            Run::NoSearch => "there is no search server",
         };
         answer
             .begin_document(command.name)

@@ -1,11 +1,11 @@
 //! `find`.
 
-use frond_db::{AggregateRequest, Error, FindRequest};
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_db::{Error, FindRequest};
+use frond_doc::{Document, Value};
 use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
-use crate::commands::{sources, users};
+use crate::commands::sources;
 use crate::cursors::Following;
 use crate::fields::Fields;
 use crate::operations::CurrentOperation;
@@ -20,19 +20,8 @@ pub fn run(request: &Request<'_>) -> Answer {
     batch.current = CurrentOperation::new(&request.operation);
     find.interrupt = batch.current.interrupt();
     let (database, namespace) = (request.database()?, request.namespace(collection));
-    if let Some(documents) = users::documents_of(request, Some(collection))? {
-        let stages = stages_of(&find);
-        let stages = stages.get("stages").and_then(|stages| stages.as_array());
-        let stages = stages.iter().flat_map(|stages| stages.iter());
-        let pipeline = sources::with_documents(&documents, stages);
-        let aggregate = AggregateRequest {
-            pipeline,
-            variables: find.variables,
-            collation: find.collation,
-            hint: None,
-            in_memory_only: find.in_memory_only,
-            interrupt: find.interrupt,
-        };
+    if let Some(documents) = sources::documents_of(request, Some(collection))? {
+        let aggregate = sources::search_in(&documents, &find);
         let documents = database.aggregate(None, &aggregate)?;
         return reply::first_batch(request, namespace, Box::new(documents), batch);
     }
@@ -44,26 +33,6 @@ pub fn run(request: &Request<'_>) -> Answer {
     let tail = database.tail(collection, &find)?;
     batch.is_over = Some(tail.is_over());
     reply::first_batch(request, namespace, Box::new(tail), batch)
-}
-
-/// What a search asks for, as the stages of a pipeline.
-fn stages_of(find: &FindRequest) -> DocumentBuf {
-    let mut stages = DocumentBuilder::new();
-    stages.begin_array("stages");
-    let mut stage = |name: &str, value: Option<Value<'_>>| {
-        if let Some(value) = value {
-            stages.push_begin_document().append(name, value).end();
-        }
-    };
-    let long = |count: u64| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));
-    let is_by_fields = |sort: &&DocumentBuf| sort.get("$natural").is_none();
-    stage("$match", find.filter.as_ref().map(Value::from));
-    stage("$sort", find.sort.as_ref().filter(is_by_fields).map(Value::from));
-    stage("$skip", (find.skip > 0).then(|| long(find.skip)));
-    stage("$limit", find.limit.map(long));
-    stage("$project", find.projection.as_ref().map(Value::from));
-    stages.end();
-    stages.build()
 }
 
 /// Reads the fields of a `find`, the collection's name apart.
@@ -87,6 +56,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         collation: fields.collation()?,
         in_memory_only: fields.optional_boolean("allowDiskUse")? == Some(false),
         tells_key: fields.boolean("showRecordId")?,
+        gives_keys: fields.boolean("returnKey")?,
         ..FindRequest::default()
     };
     let following = read_following(&mut fields)?;
@@ -101,7 +71,6 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         let message = "Cannot use tailable option with the 'singleBatch' option";
         return Err(Error::invalid(Code::FailedToParse, message));
     }
-    fields.refuse("returnKey")?;
     // These say how a sharded or replicated server may answer, or how much memory it may use.
     for name in ["allowPartialResults", "oplogReplay"] {
         fields.boolean(name)?;

@@ -14,6 +14,7 @@ mod count;
 mod create;
 mod cursor;
 mod databases;
+mod db_hash;
 mod delete;
 mod diagnostics;
 mod distinct;
@@ -75,6 +76,8 @@ pub enum Run {
     Handler(fn(&Request<'_>) -> Answer),
     /// With `CommandNotSupported` and this reason.
     Refused(&'static str),
+    /// As by a MongoDB that has no search server: with `SearchNotEnabled`.
+    NoSearch,
 }
 
 /// A command of the table.
@@ -109,6 +112,10 @@ impl Command {
 
     const fn refused(name: &'static str, needs: Needs, why: &'static str) -> Command {
         Command::answered(name, needs, Run::Refused(why))
+    }
+
+    const fn search(name: &'static str, needs: Needs) -> Command {
+        Command::answered(name, needs, Run::NoSearch)
     }
 
     const fn answered(name: &'static str, needs: Needs, run: Run) -> Command {
@@ -186,10 +193,11 @@ pub static COMMANDS: &[Command] = &[
     Command::new("create", Found(writes::create), create::run).in_transactions(),
     Command::new("createIndexes", Collection(&[CreateIndex]), indexes::create).in_transactions(),
     Command::new("createRole", Found(rights_of_users::create_role), roles::create),
+    Command::search("createSearchIndexes", Collection(&[CreateIndex])),
     Command::new("createUser", Found(rights_of_users::create_user), users::create),
     Command::new("currentOp", Found(operation::needs), operation::current_op).also(&["currentop"]).on_admin(),
     Command::new("dataSize", Found(writes::data_size), stats::data_size).also(&["datasize"]),
-    Command::refused("dbHash", Database(&[DbHash]), "commits have ids: frondLog tells them"),
+    Command::new("dbHash", Database(&[DbHash]), db_hash::run).also(&["dbhash"]),
     Command::new("dbStats", Database(&[DbStats]), stats::db_stats).also(&["dbstats"]),
     Command::new("delete", Collection(&[Remove]), delete::run).counts_as(Counter::Delete).takes(&["deletes"]).retryable(),
     Command::new("distinct", Collection(&[Find]), distinct::run).in_transactions(),
@@ -199,6 +207,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("dropDatabase", Found(versions::drop_database), databases::drop),
     Command::new("dropIndexes", Collection(&[DropIndex]), indexes::drop).also(&["deleteIndexes"]),
     Command::new("dropRole", Found(rights_of_users::drop_role), roles::drop),
+    Command::search("dropSearchIndex", Collection(&[DropIndex])),
     Command::new("dropUser", Found(rights_of_users::drop_user), users::drop),
     Command::new("endSessions", Login, sessions::end),
     Command::new("explain", Found(explain::needs), explain::run),
@@ -258,6 +267,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("listCommands", Nothing, diagnostics::list_commands),
     Command::new("listDatabases", Found(writes::list_databases), databases::list).on_admin(),
     Command::new("listIndexes", Collection(&[ListIndexes]), catalog::list_indexes),
+    Command::search("listSearchIndexes", Collection(&[ListIndexes])),
     Command::refused("lockInfo", Cluster(&[ServerStatus]), "readers and writers take no locks").on_admin(),
     Command::new("logRotate", Cluster(&[LogRotate]), diagnostics::log_rotate).on_admin(),
     Command::new("logout", Nothing, login::log_out),
@@ -302,6 +312,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("top", Cluster(&[Top]), latencies::top).on_admin(),
     Command::new("update", Found(writes::update), update::run).counts_as(Counter::Update).takes(&["updates"]).retryable(),
     Command::new("updateRole", Found(rights_of_users::update_role), roles::update),
+    Command::search("updateSearchIndex", Collection(&[CreateIndex])),
     Command::new("updateUser", Found(rights_of_users::update_user), users::update),
     Command::new("usersInfo", Found(rights_of_users::users_info), users::users),
     Command::new("validate", Collection(&[Validate]), validate::run),

@@ -10,7 +10,7 @@ use frond_query::Code;
 use frond_query::pipeline::history_stages;
 use frond_query::reference::{Feature, Standing};
 
-use crate::commands::{latencies, operation, session_list, stats, users};
+use crate::commands::{catalog, latencies, operation, session_list, stats, users};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -54,6 +54,21 @@ pub fn complete(stages: &mut Vec<Feature>) {
     stages.extend(history_stages().iter().map(|name| Feature::new(name, Standing::Own)));
 }
 
+/// The documents of a collection that isn't stored as one: users, roles, views; `None` of any
+/// other.
+///
+/// # Errors
+/// What reading them may meet.
+pub fn documents_of(
+    request: &Request<'_>,
+    collection: Option<&str>,
+) -> Result<Option<Vec<DocumentBuf>>, Error> {
+    match users::documents_of(request, collection)? {
+        None => catalog::views_of(request, collection),
+        documents => Ok(documents),
+    }
+}
+
 /// Replaces a first stage of this kind; `None` if there is none.
 ///
 /// # Errors
@@ -65,7 +80,7 @@ pub fn rewrite(
 ) -> Result<Option<AggregateRequest>, Error> {
     let stages = aggregate.pipeline.as_value().as_array();
     let stages = stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
-    if let Some(documents) = users::documents_of(request, collection)? {
+    if let Some(documents) = documents_of(request, collection)? {
         let pipeline = with_documents(&documents, stages.iter());
         return Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }));
     }
@@ -97,8 +112,43 @@ const CURRENT_OP_OPTIONS: &[&str] = &[
     "truncateOps",
 ];
 
+/// A search of these documents, as the pipeline that it is short for.
+pub fn search_in(documents: &[DocumentBuf], find: &FindRequest) -> AggregateRequest {
+    let stages = stages_of(find);
+    let stages = stages.get("stages").and_then(|stages| stages.as_array());
+    let stages = stages.iter().flat_map(|stages| stages.iter());
+    AggregateRequest {
+        pipeline: with_documents(documents, stages),
+        variables: find.variables.clone(),
+        collation: find.collation.clone(),
+        hint: None,
+        in_memory_only: find.in_memory_only,
+        interrupt: find.interrupt.clone(),
+    }
+}
+
+/// What a search asks for, as the stages of a pipeline.
+fn stages_of(find: &FindRequest) -> DocumentBuf {
+    let mut stages = DocumentBuilder::new();
+    stages.begin_array("stages");
+    let mut stage = |name: &str, value: Option<Value<'_>>| {
+        if let Some(value) = value {
+            stages.push_begin_document().append(name, value).end();
+        }
+    };
+    let long = |count: u64| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));
+    let is_by_fields = |sort: &&DocumentBuf| sort.get("$natural").is_none();
+    stage("$match", find.filter.as_ref().map(Value::from));
+    stage("$sort", find.sort.as_ref().filter(is_by_fields).map(Value::from));
+    stage("$skip", (find.skip > 0).then(|| long(find.skip)));
+    stage("$limit", find.limit.map(long));
+    stage("$project", find.projection.as_ref().map(Value::from));
+    stages.end();
+    stages.build()
+}
+
 /// A pipeline that begins with these documents.
-pub(super) fn with_documents<'a>(
+fn with_documents<'a>(
     documents: &[DocumentBuf],
     stages: impl Iterator<Item = Value<'a>>,
 ) -> frond_doc::ValueBuf {

@@ -100,7 +100,7 @@ pub static CREATE: Table = Table::of(
         field("collation", OBJECT),
         field("encryptedFields", OBJECT).elsewhere(),
         EXPIRES,
-        field("flags", NUMERIC).internal(),
+        field("flags", NUMERIC).internal().unstable(),
         field("idIndex", OBJECT).unstable(),
         field("indexOptionDefaults", OBJECT).refused().unstable(),
         field("max", NUMERIC).at_most(i32::MAX as i64).unstable(),
@@ -108,7 +108,7 @@ pub static CREATE: Table = Table::of(
         PIPELINE,
         field("size", NUMERIC).at_least(1).at_most(SIZE_MAX).unstable(),
         field("storageEngine", OBJECT).refused().unstable(),
-        field("temp", FLAG).internal(),
+        field("temp", FLAG).internal().unstable(),
         field("timeseries", OBJECT).refused(),
         ACTION,
         LEVEL,
@@ -125,7 +125,7 @@ pub static CREATE_INDEXES: Table = Table::of(
     &[
         field("indexes", Kind::EachOf(ElementType::Document)).required(),
         field("commitQuorum", Kind::Any).unstable(),
-        field("ignoreUnknownIndexOptions", FLAG).internal(),
+        field("ignoreUnknownIndexOptions", FLAG).internal().unstable(),
     ],
 )
 .writing()
@@ -161,7 +161,8 @@ pub static LIST_DATABASES: Table = Table::of(
 .stable();
 
 pub static LIST_INDEXES: Table =
-    Table::of("listIndexes", &[CURSOR, field("includeIndexBuildInfo", FLAG).internal()]).stable();
+    Table::of("listIndexes", &[CURSOR, field("includeIndexBuildInfo", FLAG).internal().unstable()])
+        .stable();
 
 pub static RENAME_COLLECTION: Table = Table::of(
     "renameCollection",

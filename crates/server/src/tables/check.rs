@@ -16,15 +16,6 @@ use crate::wire::DocumentSequence;
 const FIELD_MISSING: Code = Code::Location(40414);
 const FIELD_UNKNOWN: Code = Code::Location(40415);
 
-/// How strictly a command is checked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Checked {
-    /// Every field that its table has may be there.
-    Usually,
-    /// As a client that asked for the stable API alone wants it: what may change is refused.
-    AsStable,
-}
-
 /// Checks a command against its table, and documents that came beside it.
 ///
 /// # Errors
@@ -33,7 +24,6 @@ pub fn check(
     table: &Table,
     body: Document<'_>,
     sequences: &[DocumentSequence],
-    how: Checked,
 ) -> Result<(), Error> {
     let path = table.path;
     let mut values = body.iter();
@@ -51,10 +41,6 @@ pub fn check(
                 Others::Refused => return Err(unknown(path, name)),
             }
         };
-        if how == Checked::AsStable && !field.is_stable && field.standing.is_some() {
-            let message = format!("BSON field '{path}.{name}' is not allowed with apiStrict:true.");
-            return Err(Error::invalid(Code::APIStrictError, message));
-        }
         check_value(path, field, value)?;
     }
     for sequence in sequences {
@@ -104,7 +90,7 @@ fn is_nothing(value: Value<'_>) -> bool {
 }
 
 /// What messages put before the names inside a field.
-fn inner_path(path: &str, field: &Field) -> String {
+pub fn inner_path(path: &str, field: &Field) -> String {
     field.path.map_or_else(|| format!("{path}.{}", field.name), str::to_owned)
 }
 

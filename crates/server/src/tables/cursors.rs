@@ -11,8 +11,8 @@ pub static GET_MORE: Table = Table::of(
     &[
         Field::new("collection", TEXT).required(),
         Field::new("batchSize", NUMERIC).at_least(0),
-        Field::new("lastKnownCommittedOpTime", Kind::Any).internal(),
-        Field::new("term", NUMERIC).internal(),
+        Field::new("lastKnownCommittedOpTime", Kind::Any).internal().unstable(),
+        Field::new("term", NUMERIC).internal().unstable(),
     ],
 )
 .taking(LONG)

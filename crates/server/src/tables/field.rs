@@ -102,9 +102,10 @@ impl Field {
         Field { standing: Some(Standing::Own), is_stable: false, ..self }
     }
 
-    /// MongoDB takes it and documents it nowhere: it comes from drivers and other servers.
+    /// MongoDB takes it and documents it nowhere: it comes from drivers and other servers. The
+    /// stable API has it, unless it is said to be unstable, too.
     pub const fn internal(self) -> Field {
-        Field { standing: None, is_stable: false, ..self }
+        Field { standing: None, ..self }
     }
 
     /// Messages name what is inside it so.

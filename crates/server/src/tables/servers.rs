@@ -52,6 +52,9 @@ pub static DATA_SIZE: Table = Table::of(
 )
 .taking(TEXT);
 
+/// An old command, which reads what it knows.
+pub static DB_HASH: Table = Table::of("dbHash", &[field("collections", Kind::Any)]).lenient();
+
 pub static DB_STATS: Table = Table::of("dbStats", &[field("freeStorage", NUMERIC).idle(), SCALE]);
 
 pub static FSYNC: Table = Table::of(

@@ -66,11 +66,13 @@ pub static SASL_START: Table = Table::of(
         field("db", Kind::Any).internal(),
         field("options", Kind::Part(SASL_OPTIONS)),
     ],
-);
+)
+.stable();
 
 pub static SASL_CONTINUE: Table = Table::of(
     "saslContinue",
     &[field("conversationId", NUMERIC).required(), field("payload", PAYLOAD).required()],
-);
+)
+.stable();
 
 const PAYLOAD: Kind = BYTES;

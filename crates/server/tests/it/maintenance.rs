@@ -29,7 +29,7 @@ fn files_are_written_and_space_is_given_back() {
         ("test", r#"{"compact": "none"}"#, 26),
         ("test", r#"{"compact": "c", "dryRun": true}"#, 115),
         ("test", r#"{"reIndex": "c"}"#, 20),
-        ("test", r#"{"dbHash": 1}"#, 115),
+        ("test", r#"{"dbHash": 1, "collections": [1]}"#, 2),
     ] {
         assert_eq!(client.error(database, command).0, code, "{command}");
     }
@@ -113,4 +113,29 @@ fn pipelines_are_explained() {
     let stats = cursor.and_then(|cursor| cursor.get("executionStats")?.as_document());
     let keys = stats.and_then(|stats| stats.get("totalKeysExamined")?.as_integer());
     assert_eq!(keys, Some(1));
+}
+
+#[test]
+fn databases_have_hashes() {
+    let server = Running::start();
+    let mut client = server.client();
+    // Documents are hashed in the order of their `_id`s, whatever they were written in.
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 2}, {"_id": 1}]}"#);
+    client.ok("test", r#"{"create": "log", "capped": true, "size": 4096}"#);
+    client.ok("test", r#"{"create": "v", "viewOn": "c", "pipeline": []}"#);
+    let answer = client.ok("test", r#"{"dbHash": 1}"#);
+    let hashes = answer.get("collections").and_then(|hashes| hashes.as_document());
+    let hashes: Vec<_> = hashes.iter().flat_map(|hashes| hashes.iter()).collect();
+    let expected = [
+        ("c", Value::String("64258d12ae15fcc412284d681e8eef12")),
+        ("log", Value::String("d41d8cd98f00b204e9800998ecf8427e")),
+    ];
+    assert_eq!(hashes, expected);
+    let whole = "ec02d0bb7f960d0c1944c66ea659d3a8";
+    assert_eq!(answer.get("md5"), Some(Value::String(whole)));
+    let capped = answer.get("capped").and_then(|capped| capped.as_array()).expect("an array");
+    assert_eq!(capped.iter().collect::<Vec<_>>(), [Value::String("log")]);
+    let one = client.ok("test", r#"{"dbHash": 1, "collections": ["log"]}"#);
+    let hashes = one.get("collections").and_then(|hashes| hashes.as_document());
+    assert_eq!(hashes.map(|hashes| hashes.iter().count()), Some(1));
 }

@@ -63,3 +63,37 @@ fn variables_tell_of_the_cluster() {
     let find = r#"{"find": "c", "filter": {"$expr": {"$gt": ["$$CLUSTER_TIME", null]}}}"#;
     client.check_documents("a", find, &[r#"{"_id": 1}"#]);
 }
+
+#[test]
+fn views_are_read_as_documents() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.check_documents("a", r#"{"find": "system.views"}"#, &[]);
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    let listed = r#"{"listCollections": 1, "nameOnly": true, "filter": {"name": /^system/}}"#;
+    let listed = &listed.replace("/^system/", r#"{"$regex": "^system"}"#);
+    client.check_documents("a", listed, &[]);
+    client.ok(
+        "a",
+        r#"{"create": "v", "viewOn": "c", "pipeline": [{"$match": {"a": 1}}],
+            "collation": {"locale": "en", "strength": 2}}"#,
+    );
+    client.ok("a", r#"{"create": "w", "viewOn": "c"}"#);
+    client.check_documents("a", listed, &[r#"{"name": "system.views", "type": "collection"}"#]);
+    client.check_documents(
+        "a",
+        r#"{"find": "system.views", "projection": {"collation.locale": 1, "pipeline": 1, "viewOn": 1}}"#,
+        &[
+            r#"{"_id": "a.v", "viewOn": "c", "pipeline": [{"$match": {"a": 1}}], "collation": {"locale": "en"}}"#,
+            r#"{"_id": "a.w", "viewOn": "c", "pipeline": []}"#,
+        ],
+    );
+    let second = r#"{"find": "system.views", "filter": {"pipeline": []}, "projection": {"_id": 1}}"#;
+    client.check_documents("a", second, &[r#"{"_id": "a.w"}"#]);
+    client.check("a", r#"{"count": "system.views"}"#, r#"{"n": 2, "ok": 1.0}"#);
+    let counted = r#"{"count": "system.views", "query": {"_id": "a.v"}}"#;
+    client.check("a", counted, r#"{"n": 1, "ok": 1.0}"#);
+    let stages = r#"{"aggregate": "system.views", "cursor": {}, "pipeline": [{"$sort": {"_id": -1}}, {"$project": {"_id": 1}}]}"#;
+    client.check_documents("a", stages, &[r#"{"_id": "a.w"}"#, r#"{"_id": "a.v"}"#]);
+    client.check_documents("b", r#"{"find": "system.views"}"#, &[]);
+}

@@ -82,7 +82,7 @@ const TAKEN: &[&str] = &[
 ];
 
 fn code_of(table: &Table, command: &DocumentBuf) -> i32 {
-    let checked = check(table, command.view(), &[], Checked::Usually);
+    let checked = check(table, command.view(), &[]);
     checked.map_or_else(|error| error.code.number(), |()| 0)
 }
 
