@@ -74,8 +74,10 @@ impl Database {
                     Some(_) if branch_ref(&reader, &name.name, version)?.is_some() => {
                         Some(Target::Branch(version.as_str().into()))
                     }
-                    Some(_) => history::resolve(&reader, &name.name, version)?
-                        .map(|(id, chunk)| Target::Commit(id, chunk)),
+                    Some(_) => {
+                        history::resolve(&reader, &name.name, version, || frond.time_millis())?
+                            .map(|(id, chunk)| Target::Commit(id, chunk))
+                    }
                     None => None,
                 };
                 known.ok_or_else(|| {
@@ -94,6 +96,13 @@ impl Database {
             known: None,
             interrupt: Interrupt::default(),
         })
+    }
+
+    /// Whether its name may lead elsewhere as time goes on: `shop@{yesterday}`.
+    fn is_dated(&self) -> bool {
+        let is_dated = |version: &String| version.contains('{');
+        let is_commit = matches!(self.target, Target::Commit(..));
+        is_commit && matches!(&self.name.version, VersionName::Named(name) if is_dated(name))
     }
 
     /// A database whose name was found before.
@@ -443,8 +452,8 @@ impl Frond {
         }
         let database = Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)?;
         Ok(match moment.filter(|moment| cache.is_current(*moment)) {
-            Some(moment) => database.kept(moment, name),
-            None => database,
+            Some(moment) if !database.is_dated() => database.kept(moment, name),
+            _ => database,
         })
     }
 }
@@ -471,8 +480,8 @@ impl Transaction {
         let database = Database::resolve(frond, DatabaseName::parse(name)?, context)?;
         let moment = self.moment().filter(|moment| frond.catalog_cache().is_current(*moment));
         Ok(match moment {
-            Some(moment) => database.kept(moment, name),
-            None => database,
+            Some(moment) if !database.is_dated() => database.kept(moment, name),
+            _ => database,
         })
     }
 }

@@ -20,6 +20,7 @@ mod clock;
 pub mod collection;
 mod commit_id;
 pub mod database;
+pub mod date;
 mod definition;
 pub mod error;
 mod event;

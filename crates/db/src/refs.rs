@@ -1,14 +1,14 @@
 //! Refs: what names commits. Repositories, branches and commits as the system tree names them.
 //!
-//! Reading order: `format` (a commit's bytes), `revision` (`main~2`), `history` (from a name to a
-//! commit, and back along parents), `shallow` (where history ends early), `tag`, `erased`, `policy`
-//! (what may be done to a branch).
+//! Reading order: `format` (a commit's bytes), `revision` (`main~2`, `main@{yesterday}`), `history`
+//! (from a name to a commit, and back along parents), `shallow` (where history ends early), `tag`,
+//! `erased`, `policy` (what may be done to a branch).
 
 pub mod erased;
 pub mod format;
 pub mod history;
 pub mod policy;
-mod revision;
+pub mod revision;
 pub mod shallow;
 pub mod tag;
 

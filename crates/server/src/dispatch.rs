@@ -22,7 +22,7 @@ use frond_query::pipeline::NO_SEARCH_INDEXES;
 
 use crate::audit;
 use crate::authorization;
-use crate::commands::{self, CONFIGURE_FAIL_POINT, Command, Run, handshake};
+use crate::commands::{self, CONFIGURE_FAIL_POINT, Command, Run, handshake, suggestion};
 use crate::common::{Common, Level, Part};
 use crate::concerns;
 use crate::errors::{error_builder, error_document};
@@ -600,7 +600,8 @@ fn check_sequences(command: &Command, sequences: &[DocumentSequence]) -> Result<
 }
 
 fn command_not_found(name: &str) -> Error {
-    Error::invalid(Code::CommandNotFound, format!("no such command: '{name}'"))
+    let hint = suggestion::did_you_mean(name);
+    Error::invalid(Code::CommandNotFound, format!("no such command: '{name}'{hint}"))
 }
 
 fn protocol_error(error: &WireError) -> Error {

@@ -60,6 +60,9 @@ pub mod usage;
 pub mod wire;
 pub mod workers;
 
+/// What gives mongosh methods for versions (`db.commit()`, `db.diff()`): `frond shell` runs it.
+pub const MONGOSH_SCRIPT: &str = include_str!("../data/frond.mongosh.js");
+
 pub use client::{Client, ClientError};
 pub use console::ConsoleOptions;
 pub use in_process::InProcess;

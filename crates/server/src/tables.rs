@@ -84,6 +84,7 @@ pub static TABLES: &[&Table] = &[
     &versions::ERASE,
     &versions::FETCH,
     &versions::GC,
+    &versions::HELP,
     &versions::HISTORY,
     &versions::LOG,
     &versions::MERGE,

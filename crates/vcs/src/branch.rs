@@ -9,7 +9,7 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, Value};
 
-use crate::merge::base;
+use crate::history::base;
 use crate::merge::waiting;
 use crate::refs::ref_name;
 use crate::refs::reflog::{Lost, RefChange, RefWhy};

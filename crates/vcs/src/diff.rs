@@ -5,6 +5,7 @@
 
 pub(crate) mod fields;
 pub(crate) mod rows;
+pub(crate) mod text;
 
 use crate::repository::Repository;
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Tree, TreeFormat, Value};
 
 use crate::diff::fields::diff_documents;
+use crate::history::base;
+use crate::history::range::Range;
 use crate::state::BranchState;
 use crate::{CollectionChange, CollectionDiff, DocumentDiff, FieldChange, IndexChange, history};
 use frond_db::inside::large::read_document;
@@ -31,11 +34,12 @@ pub(crate) struct ChangedCollection {
 
 impl Repository {
     /// How two versions differ: revisions, `WORKING` or branch names' working states; `from`
-    /// defaults to HEAD, `to` to this version (a branch's working state). Cost follows the
-    /// difference.
+    /// defaults to HEAD, `to` to this version (a branch's working state). `from` alone may also be
+    /// `a..b`, the two sides, or `a...b`: from where the two parted (their merge base) to `b`. Cost
+    /// follows the difference.
     ///
     /// # Errors
-    /// `BadValue` if there is no such version.
+    /// `BadValue` if there is no such version, or the two have no commit in common.
     pub fn diff(&self, from: Option<&str>, to: Option<&str>) -> Result<Vec<CollectionDiff>, Error> {
         self.diff_within(from, to, u64::MAX)
     }
@@ -78,12 +82,33 @@ impl Repository {
             }
             return Ok(None);
         }
+        if let (Some(range), None) = (from.and_then(Range::of), to) {
+            let left = match range.is_from_base {
+                true => self.catalog_of_base(reader, range)?,
+                false => self.catalog_of(reader, range.left)?,
+            };
+            return Ok(Some((left, self.catalog_of(reader, range.right)?)));
+        }
         let from = self.catalog_of(reader, from.unwrap_or(history::HEAD))?;
         let to = match to {
             Some(to) => self.catalog_of(reader, to)?,
             None => self.catalog(reader)?,
         };
         Ok(Some((from, to)))
+    }
+
+    /// The catalog of the commit where two versions parted. In a history with several such commits
+    /// it is the one that a merge begins with.
+    fn catalog_of_base(&self, reader: &Reader<'_>, range: Range<'_>) -> Result<Tree, Error> {
+        let left = self.revision(reader, range.left)?;
+        let right = self.revision(reader, range.right)?;
+        let store = reader.store();
+        let bases = base::merge_bases(&[left], right, &mut |hash| history::load(&**store, hash))?;
+        let base = bases.first().ok_or_else(|| {
+            let message = format!("{} and {} have no commit in common", range.left, range.right);
+            Error::invalid(Code::BadValue, message)
+        })?;
+        Ok(history::load(&**store, *base)?.catalog)
     }
 
     /// The catalog of this version: of a branch, its working state's.

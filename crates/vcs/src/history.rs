@@ -1,8 +1,10 @@
 //! The commit that a version stands on, those that it names, and what is told of one.
 
+pub(crate) mod base;
 pub(crate) mod blame;
 pub(crate) mod log;
 pub(crate) mod path_filter;
+pub(crate) mod range;
 pub(crate) mod walk;
 
 use crate::repository::Repository;
@@ -49,7 +51,8 @@ impl Repository {
     /// `BadValue` if there is no such commit.
     pub(crate) fn revision(&self, reader: &Reader<'_>, text: &str) -> Result<ChunkHash, Error> {
         let name = self.repository_name();
-        let found = history::resolve_from(reader, name, text, || self.head(reader))?;
+        let now_millis = || self.frond().time_millis();
+        let found = history::resolve_from(reader, name, text, || self.head(reader), now_millis)?;
         found.map(|(_, chunk)| chunk).ok_or_else(|| {
             let message = format!("no branch or revision {text} in {}", self.repository_name());
             Error::invalid(Code::BadValue, message)

@@ -23,7 +23,6 @@
 //! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: more
 //! indexes than there may be, documents that become too large. The error names them all.
 
-pub(crate) mod base;
 pub(crate) mod catalogs;
 pub(crate) mod collection;
 pub(crate) mod field_rule;
@@ -46,6 +45,7 @@ use frond_tree::Tree;
 use crate::adopt::Adoption;
 use crate::commit::{AUTHOR_DEFAULT, Signature};
 use crate::conflict::{self, MergeKind, MergeState, StoredConflict};
+use crate::history::base;
 use crate::merge::catalogs::{CatalogMerge, MergedCatalog};
 use crate::merge::replay::Resume;
 use crate::refs::reflog::RefWhy;

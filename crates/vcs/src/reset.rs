@@ -8,7 +8,7 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::adopt::Adoption;
-use crate::merge::base;
+use crate::history::base;
 use crate::merge::waiting::{self, Without};
 use crate::refs::reflog::{Lost, RefChange, RefWhy};
 use crate::state::BranchState;

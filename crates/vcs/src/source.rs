@@ -12,7 +12,7 @@ use crate::repository::Repository;
 use frond_doc::{Document, Value, ValueBuf};
 use frond_query::Code;
 
-use crate::{DiffRequest, LogRequest};
+use crate::{CommitInfo, DiffRequest, LogRequest};
 use frond_db::inside::{Error, Rows};
 
 /// Stages of this kind.
@@ -141,8 +141,13 @@ impl Repository {
                 if request.document.is_some() && request.collection.is_none() {
                     return Err(needs_collection("$log with a document"));
                 }
+                let text = options.string("text")?;
                 options.finish()?;
-                Ok(Box::new(self.log_of(request)?.map(|commit| commit.map(|info| info.to_row()))))
+                let row = |commit: Result<CommitInfo, Error>| commit.map(|info| info.to_row());
+                Ok(match text {
+                    Some(text) => Box::new(self.log_of_text(request, &text)?.map(row)),
+                    None => Box::new(self.log_of(request)?.map(row)),
+                })
             }
             "$history" => {
                 let request = options.log()?;

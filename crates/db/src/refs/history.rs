@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::reader::Reader;
 use crate::refs::format::{self, Commit};
 use crate::refs::revision::{Revision, Step};
-use crate::refs::{self, erased, shallow, tag};
+use crate::refs::{self, erased, revision, shallow, tag};
 use crate::schema::TreeRef;
 use crate::system;
 
@@ -57,24 +57,26 @@ pub fn no_branch(repository: &str, branch: &str) -> Error {
     Error::invalid(Code::NamespaceNotFound, message)
 }
 
-/// The commit that a revision of `repository` names, with `HEAD` the default branch's; `None` if
-/// there is none.
+/// The commit that a version of a database names, as it stands in the database's name, with `HEAD`
+/// the default branch's; `None` if there is none.
 ///
 /// # Errors
-/// `BadValue` if `text` is no revision, or abbreviates more than one id.
+/// `BadValue` if `version` is no revision, or abbreviates more than one id.
 pub(crate) fn resolve(
     reader: &Reader<'_>,
     repository: &str,
-    text: &str,
+    version: &str,
+    now_millis: impl FnOnce() -> i64,
 ) -> Result<Option<(CommitId, ChunkHash)>, Error> {
     let Some(record) = refs::repository(reader, repository)? else {
         return Ok(None);
     };
     let head = || branch_head(reader, repository, &record.default_branch);
-    resolve_from(reader, repository, text, head)
+    resolve_from(reader, repository, &revision::of_version(version), head, now_millis)
 }
 
-/// As [`resolve`], with the commit that `HEAD` stands for.
+/// The commit that a revision names, with the commit that `HEAD` stands for; words for dates count
+/// from what `now_millis` says.
 ///
 /// # Errors
 /// As [`resolve`]; those of `head`.
@@ -83,10 +85,11 @@ pub fn resolve_from(
     repository: &str,
     text: &str,
     head: impl FnOnce() -> Result<Option<ChunkHash>, Error>,
+    now_millis: impl FnOnce() -> i64,
 ) -> Result<Option<(CommitId, ChunkHash)>, Error> {
-    let revision = Revision::parse(text)?;
+    let revision = Revision::parse(text, now_millis)?;
     let start = match revision.start.as_str() {
-        HEAD => head()?,
+        HEAD | "" => head()?,
         start => find_start(reader, repository, start)?,
     };
     walk(reader, start, &revision)
@@ -153,7 +156,7 @@ fn replaced(
     }
 }
 
-/// Takes a revision's steps.
+/// Goes back to the revision's date, and takes its steps.
 fn walk(
     reader: &Reader<'_>,
     start: Option<ChunkHash>,
@@ -163,6 +166,17 @@ fn walk(
         return Ok(None);
     };
     let store = &**reader.store();
+    if let Some(by_millis) = revision.by_millis {
+        // No commit is older than its parents.
+        loop {
+            let commit = load(store, chunk)?;
+            if commit.timestamp_millis <= by_millis {
+                break;
+            }
+            let Some(parent) = commit.parents.first() else { return Ok(None) };
+            chunk = *parent;
+        }
+    }
     for step in &revision.steps {
         let (times, parent) = match *step {
             Step::Ancestor(generations) => (generations, 0),

@@ -1,15 +1,20 @@
-//! Revisions: how people name a commit, `main~2^2`.
+//! Revisions: how people name a commit, `main~2^2`, `main@{yesterday}`.
 //!
 //! A revision begins with a branch's name, `HEAD`, the 32 letters of a commit's id or at least four
-//! of them that begin no other id; after that come any number of steps:
+//! of them that begin no other id. A date may follow, `@{…}`: the last commit made by then, going
+//! back through first parents; a date alone goes back from `HEAD`. With git this is what the
+//! reflog says, which a clone doesn't have and which expires. After that come any number of steps:
 //!
 //! | step | goes to |
 //! |---|---|
 //! | `~n` | the ancestor n generations back, through first parents; `~` is `~1` |
 //! | `^n` | the n-th parent; `^` is `^1`, `^0` the commit itself |
 
+use std::borrow::Cow;
+
 use frond_query::Code;
 
+use crate::date::WrittenDate;
 use crate::error::Error;
 
 /// More steps than this are refused: no user means them.
@@ -18,7 +23,10 @@ const STEPS_MAX: usize = 64;
 /// A revision, parsed: where to begin, and the steps from there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Revision {
+    /// Empty where a date stands alone.
     pub start: String,
+    /// By when the commit was made: the last millisecond that counts.
+    pub by_millis: Option<i64>,
     pub steps: Vec<Step>,
 }
 
@@ -31,23 +39,60 @@ pub(crate) enum Step {
     Parent(u32),
 }
 
+/// What begins a date.
+const DATE_BEGINS: &str = "@{";
+
+/// A revision's parts: what it begins with, the date in braces, and the steps.
+fn split(text: &str) -> (&str, Option<&str>, &str) {
+    let start_ends = text.find(['~', '^']).unwrap_or(text.len());
+    // In a date there may be anything.
+    if let Some((start, rest)) = text.split_once(DATE_BEGINS)
+        && start.len() < start_ends
+    {
+        let (date, steps) = rest.split_once('}').unwrap_or((rest, "}"));
+        return (start, Some(date), steps);
+    }
+    let (start, steps) = text.split_at(start_ends);
+    (start, None, steps)
+}
+
+/// What a revision begins with: a branch, a tag, a commit's id, `HEAD`; empty where that is left
+/// out.
+pub fn start_of(text: &str) -> &str {
+    split(text).0
+}
+
+/// What stands in a database's name after the `@`, as a revision: there a date may stand without
+/// its own `@`, `shop@{yesterday}`.
+pub fn of_version(version: &str) -> Cow<'_, str> {
+    let date = version.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+    // A branch may be called `{x}`.
+    let is_date = date.is_some_and(|(date, _)| WrittenDate::read(date, 0).is_some());
+    if is_date { Cow::Owned(format!("@{version}")) } else { Cow::Borrowed(version) }
+}
+
 impl Revision {
-    /// Parses a revision.
+    /// Parses a revision; words for dates count from what `now_millis` says.
     ///
     /// # Errors
     /// `BadValue` if it is none.
-    pub fn parse(text: &str) -> Result<Revision, Error> {
+    pub fn parse(text: &str, now_millis: impl FnOnce() -> i64) -> Result<Revision, Error> {
         let wrong = |why: &str| {
             Error::invalid(Code::BadValue, format!("'{text}' is not a revision: {why}"))
         };
-        let end = text.find(['~', '^']).unwrap_or(text.len());
-        let (start, mut rest) = text.split_at(end);
-        if start.is_empty() {
+        let (start, date, mut rest) = split(text);
+        if start.is_empty() && date.is_none() {
             return Err(wrong("it names no branch or commit"));
         }
-        if start.contains("@{") {
-            return Err(wrong("the reflog can't be named by @{...}"));
-        }
+        let by_millis = match date {
+            None => None,
+            Some(date) => {
+                let date = WrittenDate::read(date, now_millis());
+                let no_date = "in @{...} stands a date: 2026-11-20, 2026-11-20T10:00:03Z, \
+                               yesterday, 3.days.ago; the reflog can't be named so";
+                Some(date.ok_or_else(|| wrong(no_date))?.last_millis)
+            }
+        };
         let mut steps = Vec::new();
         while let Some(kind) = rest.chars().next() {
             let behind = &rest[kind.len_utf8()..];
@@ -68,7 +113,7 @@ impl Revision {
             }
             rest = behind;
         }
-        Ok(Revision { start: start.to_owned(), steps })
+        Ok(Revision { start: start.to_owned(), by_millis, steps })
     }
 }
 
@@ -77,8 +122,9 @@ mod tests {
     use super::*;
 
     fn check(text: &str, start: &str, steps: &[Step]) {
-        let revision = Revision::parse(text).expect("a revision");
+        let revision = Revision::parse(text, || 0).expect("a revision");
         assert_eq!((revision.start.as_str(), revision.steps.as_slice()), (start, steps), "{text}");
+        assert_eq!(start_of(text), start, "{text}");
     }
 
     #[test]
@@ -90,11 +136,35 @@ mod tests {
         check("HEAD~^2~10^0", "HEAD", &[Ancestor(1), Parent(2), Ancestor(10), Parent(0)]);
         check("HEAD^^", "HEAD", &[Parent(1), Parent(1)]);
         check("größe~0", "größe", &[Ancestor(0)]);
+        check("@{1970-01-02}~2", "", &[Ancestor(2)]);
+        check("a@b@{yesterday}^", "a@b", &[Parent(1)]);
         let many = format!("main{}", "^".repeat(65));
-        for wrong in ["", "~1", "^", "main~x", "main~1x", "main~ä", "main~4294967296", "HEAD@{1}"]
-        {
-            assert!(Revision::parse(wrong).is_err(), "{wrong}");
+        for wrong in ["", "~1", "^", "main~x", "main~1x", "main~ä", "main~4294967296", &many] {
+            assert!(Revision::parse(wrong, || 0).is_err(), "{wrong}");
         }
-        assert!(Revision::parse(&many).is_err());
+        for wrong in ["HEAD@{1}", "HEAD@{-1}", "main@{}", "main@{yesterday", "main~1@{yesterday}"] {
+            assert!(Revision::parse(wrong, || 0).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dates() {
+        for (text, expected) in [
+            ("main", None),
+            ("main@{1970-01-02}", Some(86_400_000)),
+            ("@{1970-01-01T00:00:01Z}~1", Some(1_999)),
+            ("main@{2.seconds.ago}", Some(8_000)),
+        ] {
+            assert_eq!(Revision::parse(text, || 10_000).unwrap().by_millis, expected, "{text}");
+        }
+        for (version, expected) in [
+            ("main", "main"),
+            ("{yesterday}~1", "@{yesterday}~1"),
+            ("{x}", "{x}"),
+            ("{x}~1", "{x}~1"),
+            ("main@{yesterday}", "main@{yesterday}"),
+        ] {
+            assert_eq!(of_version(version), expected);
+        }
     }
 }

@@ -185,8 +185,9 @@ fn history(
     for (field, value) in options.iter() {
         let Some(text) = value.as_str() else { continue };
         match field {
-            "from" | "to" => on(At::Revision(text))?,
-            "range" => super::versions::ends(text).try_for_each(|end| on(At::Revision(end)))?,
+            "from" | "to" | "range" => {
+                super::versions::ends(text).try_for_each(|end| on(At::Revision(end)))?
+            }
             "branch" => {
                 names_branch = true;
                 asked.of_ref(start.database, text, on)?;

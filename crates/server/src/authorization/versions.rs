@@ -6,9 +6,11 @@ use frond_vcs::Repository;
 use super::{Asked, At};
 use crate::access::Action;
 
-/// The sides of a range, `a..b`, or the one revision that it is. A side that is left out is HEAD.
+/// The sides of a range, `a..b` or `a...b`, or the one revision that it is. A side that is left out
+/// is HEAD.
 pub fn ends(range: &str) -> impl Iterator<Item = &str> {
-    range.split("..")
+    // No revision begins with a dot.
+    range.split("..").map(|end| end.trim_start_matches('.'))
 }
 
 impl<'a> Asked<'a> {

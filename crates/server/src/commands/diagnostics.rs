@@ -6,7 +6,7 @@ use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::commands::{COMMANDS, Run, reply};
+use crate::commands::{COMMANDS, Run, help, reply};
 use crate::log::{self, Lines};
 use crate::machine_memory::MachineMemory;
 use crate::request::{Answer, Request};
@@ -122,8 +122,9 @@ pub fn list_commands(request: &Request<'_>) -> Answer {
     let mut answer = DocumentBuilder::new();
     answer.begin_document("commands");
     for command in COMMANDS {
+        let about = help::about(command.name);
         let help = match command.run {
-            Run::Handler(_) => "see docs/commands.md",
+            Run::Handler(_) => about.as_deref().unwrap_or("see docs/commands.md"),
             Run::Refused(why) => why,
             Run::NoSearch => "there is no search server",
         };

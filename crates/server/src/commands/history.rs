@@ -7,8 +7,11 @@
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
-use frond_vcs::{BranchInfo, BranchPolicy, CommitInfo, CommitRequest, LogRequest};
+use frond_vcs::{BranchInfo, BranchPolicy, CommitInfo, CommitRequest, LogRequest, Repository};
 
+use crate::access::Action;
+use crate::authorization::At;
+use crate::commands::reply;
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -90,6 +93,7 @@ fn log_request(fields: &mut Fields<'_>) -> Result<LogRequest, Error> {
 pub fn log(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let wanted = log_request(&mut fields)?;
+    let text = fields.string("text")?;
     fields.finish()?;
     if wanted.document.is_some() && wanted.collection.is_none() {
         let message = "frondLog takes 'document' only together with 'collection'";
@@ -101,7 +105,12 @@ pub fn log(request: &Request<'_>) -> Answer {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("commits");
     let (mut told, mut last, mut has_more) = (0, String::new(), false);
-    for commit in request.existing_database()?.log_of(one_more)? {
+    let database = request.existing_database()?;
+    let commits: Box<dyn Iterator<Item = _>> = match text {
+        Some(text) => Box::new(database.log_of_text(one_more, text)?),
+        None => Box::new(database.log_of(one_more)?),
+    };
+    for commit in commits {
         let commit = commit?;
         request.operation.check()?;
         if limit == Some(told) {
@@ -174,6 +183,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
         return Err(Error::invalid(Code::BadValue, message));
     }
     let removes_expired = fields.boolean("removeExpired")?;
+    let tells_details = fields.boolean("details")?;
     let (name, deletes) = match delete {
         Some(Value::String(deleted)) if name.is_none() => (Some(deleted), true),
         Some(value @ Value::String(_)) => {
@@ -205,6 +215,9 @@ pub fn branch(request: &Request<'_>) -> Answer {
                 answer.push_begin_document();
                 append_branch(&mut answer, &branch);
                 append_policy(&mut answer, &database.branch_policy(&branch.name)?);
+                if tells_details {
+                    append_details(&mut answer, request, &database, &branch)?;
+                }
                 answer.end();
             }
             answer.end();
@@ -257,6 +270,54 @@ fn append_branch(answer: &mut DocumentBuilder, branch: &BranchInfo) {
         Some(head) => answer.append("commitId", Value::String(&head.to_string())),
         None => answer.append("commitId", Value::Null),
     };
+}
+
+/// Appends when a branch's last commit was made and what it says, and how many commits the branch
+/// has that the default branch lacks (`ahead`), and lacks (`behind`): as far as the client may read
+/// both.
+fn append_details(
+    answer: &mut DocumentBuilder,
+    request: &Request<'_>,
+    database: &Repository,
+    branch: &BranchInfo,
+) -> Result<(), Error> {
+    let is_readable = |name: &str| match &request.rights {
+        Some(rights) => {
+            request.asked(rights).may(Action::Find, request.database_name, At::Branch(name), None)
+        }
+        None => Ok(true),
+    };
+    if branch.head.is_none() || !is_readable(&branch.name)? {
+        return Ok(());
+    }
+    let last =
+        LogRequest { range: Some(branch.name.clone()), limit: Some(1), ..LogRequest::default() };
+    for commit in database.log_of(last)? {
+        let commit = commit?;
+        answer
+            .append("timestamp", Value::DateTime(commit.timestamp_millis))
+            .append("message", Value::String(&commit.message));
+    }
+    let default = Repository::open(database.frond(), &database.name().name)?;
+    let Some(default) = default.branch().filter(|default| *default != branch.name) else {
+        return Ok(());
+    };
+    if !is_readable(default)? {
+        return Ok(());
+    }
+    for (name, left, right) in
+        [("ahead", default, branch.name.as_str()), ("behind", branch.name.as_str(), default)]
+    {
+        let range = Some(format!("{left}..{right}"));
+        let mut count = 0;
+        for commit in database.log_of(LogRequest { range, ..LogRequest::default() })? {
+            commit?;
+            request.operation.check()?;
+            count += 1;
+        }
+        answer.append(name, reply::number(count));
+    }
+    Ok(())
 }
 
 /// Moves the branch to another commit.

@@ -25,6 +25,7 @@ mod find;
 mod find_and_modify;
 mod gc;
 pub mod handshake;
+mod help;
 mod history;
 mod indexes;
 mod insert;
@@ -50,6 +51,7 @@ mod shutdown;
 pub mod sources;
 mod stats;
 mod status;
+pub mod suggestion;
 mod tag;
 mod transaction;
 mod update;
@@ -224,6 +226,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondErase", Found(versions::erase), erase::run),
     Command::new("frondFetch", Found(versions::fetch), remote::fetch).also(&["doltFetch", "dumboFetch"]),
     Command::new("frondGc", Cluster(&[CollectGarbage]), gc::run).on_admin(),
+    Command::new("frondHelp", Nothing, help::run),
     Command::new("frondHistory", Found(versions::reading), history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", Found(versions::reading), history::log).also(&["doltLog", "dumboLog"]),
     Command::new("frondMerge", Found(versions::merging), merge::run).also(&["doltMerge", "dumboMerge"]),

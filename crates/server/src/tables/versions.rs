@@ -48,6 +48,7 @@ pub static BRANCH: Table = of(
         text("branch"),
         flag("closed"),
         any("delete"),
+        flag("details"),
         count("expireAfterSeconds").at_most(u32::MAX as i64),
         flag("forceDelete"),
         flag("protected"),
@@ -107,7 +108,8 @@ pub static FETCH: Table =
 pub static GC: Table =
     of("frondGc", &[count("bytesPerSecond"), flag("purge"), flag("quick"), count("undoSeconds")]);
 
-static LOG_FIELDS: &[Field] = &[
+/// What the log and a document's history take, and at the end what only the log does.
+static LOG_AND_TEXT: [Field; 12] = [
     text("after"),
     text("author"),
     text("collection"),
@@ -119,10 +121,15 @@ static LOG_FIELDS: &[Field] = &[
     date("since"),
     count("skip"),
     date("until"),
+    text("text"),
 ];
+static LOG_FIELDS: &[Field] = LOG_AND_TEXT.split_last().expect("it has twelve").1;
+
+/// It only reads a page.
+pub static HELP: Table = Table::of("frondHelp", &[]);
 
 pub static HISTORY: Table = of("frondHistory", LOG_FIELDS);
-pub static LOG: Table = of("frondLog", LOG_FIELDS);
+pub static LOG: Table = of("frondLog", &LOG_AND_TEXT);
 
 pub static MERGE: Table = of(
     "frondMerge",

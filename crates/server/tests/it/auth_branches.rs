@@ -135,9 +135,13 @@ const REFUSED_EVERYWHERE: &[&str] = &[
 pub const IN_FIELDS: &[&str] = &[
     r#"{"frondDiff": 1, "from": "REV"}"#,
     r#"{"frondDiff": 1, "to": "REV"}"#,
+    r#"{"frondDiff": 1, "from": "HEAD...REV"}"#,
+    r#"{"frondDiff": 1, "from": "REV..HEAD"}"#,
     r#"{"frondLog": 1, "range": "REV"}"#,
     r#"{"frondLog": 1, "range": "HEAD..REV"}"#,
     r#"{"frondLog": 1, "range": "REV..HEAD"}"#,
+    r#"{"frondLog": 1, "range": "HEAD...REV"}"#,
+    r#"{"frondLog": 1, "range": "REV...", "text": "a"}"#,
     r#"{"frondLog": 1, "collection": "things", "range": "REV"}"#,
     r#"{"frondHistory": 1, "collection": "things", "document": 1, "range": "REV"}"#,
     r#"{"frondShow": 1, "target": "REV"}"#,
@@ -154,6 +158,7 @@ pub const IN_FIELDS: &[&str] = &[
     r#"{"doltBranch": 1, "branch": "dev/stolen", "start": "REV"}"#,
     r#"{"frondTag": 1, "tag": "stolen", "target": "REV"}"#,
     r#"{"aggregate": 1, "pipeline": [{"$diff": {"from": "REV"}}], "cursor": {}}"#,
+    r#"{"aggregate": 1, "pipeline": [{"$diff": {"from": "REV...HEAD"}}], "cursor": {}}"#,
     r#"{"aggregate": "things", "pipeline": [{"$diff": {"to": "REV"}}], "cursor": {}}"#,
     r#"{"aggregate": 1, "pipeline": [{"$log": {"range": "REV"}}], "cursor": {}}"#,
     r#"{"aggregate": "things", "pipeline": [{"$history": {"_id": 1, "range": "REV"}}], "cursor": {}}"#,
@@ -277,10 +282,12 @@ fn who_may_do_all_on_dev_can_do_nothing_on_main() {
     dev.0.log_in("shop", "dev", "x").expect("the password is right");
     let before = state(&mut root);
     let revisions =
-        ["main", "main~1", "main^0", "v1", "dev/tag", &second, &second[..12]].map(str::to_owned);
+        ["main", "main~1", "main^0", "main@{now}", "v1", "dev/tag", &second, &second[..12]]
+            .map(str::to_owned);
     let others = revisions.iter().map(|revision| format!("shop@{revision}"));
-    let databases: Vec<String> =
-        others.chain(["shop", "sh%6Fp", "secrets", "admin"].map(str::to_owned)).collect();
+    let databases: Vec<String> = others
+        .chain(["shop", "shop@{now}", "sh%6Fp", "secrets", "admin"].map(str::to_owned))
+        .collect();
     let mut count = 0;
     let mut refused = |dev: &mut TestClient, database: &str, command: &str| {
         count += 1;

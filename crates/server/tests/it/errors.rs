@@ -15,6 +15,8 @@ fn refusals() {
         (r#"{}"#, 59, "no such command: '$db'"),
         (r#"{"atlasVersion": 1}"#, 59, "no such command: 'atlasVersion'"),
         (r#"{"getFreeMonitoringStatus": 1}"#, 59, "no such command"),
+        (r#"{"frondComit": 1}"#, 59, "'frondComit'; did you mean 'frondCommit'?"),
+        (r#"{"frondHelp": "comit"}"#, 59, "none of Frond's own commands; did you mean"),
         (
             r#"{"find": "c", "foo": 1}"#,
             40415,

@@ -21,7 +21,7 @@ use frond_db::inside::{Error, Reader};
 /// Which versions to compare, and what of them.
 #[derive(Clone, Debug, Default)]
 pub struct DiffRequest {
-    /// The left side; default HEAD.
+    /// The left side, or both as `a..b` or `a...b` ([`Repository::diff`]); default HEAD.
     pub from: Option<String>,
     /// The right side; default this version: a branch's working state.
     pub to: Option<String>,

@@ -1,7 +1,7 @@
 //! The log: commits, newest first, those that a request asks for.
 //!
-//! `walk` orders them and leaves out what a range (`a..b`) doesn't want; `path_filter` tells which
-//! of them changed a collection or a document. What is left is filtered by who and when. Nothing is
+//! `walk` orders them and leaves out what a range (`a..b`, `a...b`) doesn't want;
+//! `path_filter` tells which of them changed a collection or a document. What is left is filtered by who and when. Nothing is
 //! read beyond the limit, and nothing older than `since`: no commit is older than its parents.
 //!
 //! *Paging*: a page ends with a commit; the next one is asked for with `after` that commit. The
@@ -12,19 +12,18 @@ use crate::repository::Repository;
 use frond_doc::ValueBuf;
 use frond_store::ChunkHash;
 
+use crate::history::base;
 use crate::history::path_filter::PathFilter;
+use crate::history::range::Range;
 use crate::history::walk::{Turn, Walk, turn_of};
 use crate::{CommitInfo, history};
-use frond_db::inside::{Commit, Error};
-
-/// Between the two sides of a range.
-const RANGE: &str = "..";
+use frond_db::inside::{Commit, Error, Reader};
 
 /// Which commits are wanted, and how many.
 #[derive(Clone, Debug, Default)]
 pub struct LogRequest {
-    /// A revision to begin at, or `a..b`: what `b` has and `a` hasn't; a side that is left out is
-    /// this version. Default: this version.
+    /// A revision to begin at, or `a..b`: what `b` has and `a` hasn't, or `a...b`: what only one of
+    /// them has; a side that is left out is this version. Default: this version.
     pub range: Option<String>,
     /// Only commits that changed this collection.
     pub collection: Option<String>,
@@ -87,14 +86,8 @@ impl Repository {
         let reader = self.reader();
         let store = reader.store();
         let (tips, without) = match request.range.as_deref() {
-            None => (self.head(&reader)?, None),
-            Some(range) => match range.split_once(RANGE) {
-                Some((left, right)) => (
-                    self.revision_or_nothing(&reader, or_head(right))?,
-                    self.revision_or_nothing(&reader, or_head(left))?,
-                ),
-                None => (self.revision_or_nothing(&reader, range)?, None),
-            },
+            None => (Vec::from_iter(self.head(&reader)?), Vec::new()),
+            Some(range) => self.tips_of(&reader, range)?,
         };
         let after = match &request.after {
             Some(after) => {
@@ -106,8 +99,6 @@ impl Repository {
         for text in [&mut request.author, &mut request.message].into_iter().flatten() {
             *text = text.to_lowercase();
         }
-        let tips: Vec<ChunkHash> = tips.into_iter().collect();
-        let without: Vec<ChunkHash> = without.into_iter().collect();
         let filter = request
             .collection
             .as_ref()
@@ -121,10 +112,30 @@ impl Repository {
             request,
         })
     }
-}
 
-fn or_head(side: &str) -> &str {
-    if side.is_empty() { history::HEAD } else { side }
+    /// Where a range's commits begin, and where they end: the tips whose commits are left out.
+    fn tips_of(
+        &self,
+        reader: &Reader<'_>,
+        text: &str,
+    ) -> Result<(Vec<ChunkHash>, Vec<ChunkHash>), Error> {
+        let Some(range) = Range::of(text) else {
+            return Ok((Vec::from_iter(self.revision_or_nothing(reader, text)?), Vec::new()));
+        };
+        let left = Vec::from_iter(self.revision_or_nothing(reader, range.left)?);
+        let right = Vec::from_iter(self.revision_or_nothing(reader, range.right)?);
+        if !range.is_from_base {
+            return Ok((right, left));
+        }
+        let store = reader.store();
+        let bases = match right.first() {
+            Some(right) => {
+                base::merge_bases(&left, *right, &mut |hash| history::load(&**store, hash))?
+            }
+            None => Vec::new(),
+        };
+        Ok(([left, right].concat(), bases))
+    }
 }
 
 impl Log {

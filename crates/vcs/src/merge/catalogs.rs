@@ -18,7 +18,7 @@ use frond_tree::{Edit, Tree, TreeError, TreeFormat};
 
 use crate::conflict::StoredConflict;
 use crate::diff::changed_collections;
-use crate::merge::base;
+use crate::history::base;
 use crate::merge::collection::{CollectionMerge, MergeFault, MergedCollection};
 use crate::merge::fields::Prefer;
 use crate::{history, state};

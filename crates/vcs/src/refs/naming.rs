@@ -1,9 +1,11 @@
 //! By which branch's name a version is named: what rights on branches are judged by.
 //!
-//! `shop` is named by its default branch, `shop@dev/x` and `dev/x~2` by `dev/x`, `HEAD~1` by
-//! whatever the database is open at. A commit's id, a tag and where a remote's branch was are no
-//! branch's: such a commit may be in any.
+//! `shop` and `shop@{yesterday}` are named by its default branch, `shop@dev/x`, `dev/x~2` and
+//! `dev/x@{yesterday}` by `dev/x`, `HEAD~1` and `@{yesterday}` by whatever the database is open at.
+//! A commit's id, a tag and where a remote's branch was are no branch's: such a commit may be in
+//! any.
 
+use frond_db::inside::refs::revision::{of_version, start_of};
 use frond_db::inside::{DatabaseName, Error, Frond, Reader, VersionName, refs, system};
 
 /// The branch by whose name a version of a database is named; `None` if it is by none.
@@ -19,8 +21,9 @@ pub fn naming_branch(frond: &Frond, name: &DatabaseName) -> Result<Option<String
         VersionName::Default => Ok(Some(default.to_owned())),
         // As it is found when the database is opened: a branch of the whole name comes first.
         VersionName::Named(version) => {
-            for named in [version, start_of(version)] {
-                if named == default || named == refs::history::HEAD {
+            let revision = of_version(version);
+            for named in [version.as_str(), start_of(&revision)] {
+                if [default, refs::history::HEAD, ""].contains(&named) {
                     return Ok(Some(default.to_owned()));
                 }
                 if refs::branch_ref(&reader, &name.name, named)?.is_some() {
@@ -49,9 +52,4 @@ pub fn naming_branch_of(
     let reader = Reader::now(frond.engine());
     let is_branch = refs::branch_ref(&reader, &name.name, start)?.is_some();
     Ok(is_branch.then(|| start.to_owned()))
-}
-
-/// What a revision begins with.
-fn start_of(revision: &str) -> &str {
-    revision.split(['~', '^']).next().unwrap_or_default()
 }

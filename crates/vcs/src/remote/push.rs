@@ -13,8 +13,8 @@ use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 
+use crate::history::base;
 use crate::history::walk::Walk;
-use crate::merge::base;
 use crate::refs::tag;
 use crate::remote::data::{moved_on, other_lineage};
 use crate::remote::mend::mend;

@@ -102,6 +102,10 @@ fn the_log_is_filtered_and_paged() {
     assert_eq!(messages(&shop(&frond, "side"), of("main..")), Vec::<String>::new());
     assert_eq!(messages(&main, of("HEAD~2")), ["two", "one"]);
     assert_eq!(messages(&main, of("side")), ["three", "one"]);
+    assert_eq!(messages(&main, of("side...main")), messages(&main, of("side..main")));
+    let mut parted = messages(&main, of("main~2...side"));
+    parted.sort_unstable();
+    assert_eq!(parted, ["three", "two"]);
     assert!(main.log_of(of("nowhere..main")).is_err());
     let by = |author: &str| LogRequest { author: Some(author.to_owned()), ..LogRequest::default() };
     assert_eq!(messages(&main, by("aDa")), ["three", "one"]);
@@ -285,6 +289,124 @@ fn pipelines_begin_with_history() {
         assert!(main.aggregate(Some("things"), &request).is_err(), "{wrong}");
     }
     drop(frond);
+}
+
+/// The messages of the commits that changed how often `text` occurs.
+fn with_text(database: &Repository, request: LogRequest, text: &str) -> Vec<String> {
+    let log = database.log_of_text(request, text).expect("the request is right");
+    log.map(|commit| commit.expect("a commit").message).collect()
+}
+
+#[test]
+fn commits_are_found_by_what_they_changed() {
+    let (_frond, main) = history();
+    let all = LogRequest::default;
+    assert_eq!(with_text(&main, all(), "\"b\":1"), ["three", "one"]);
+    assert_eq!(with_text(&main, all(), "\"b\":3"), ["three"]);
+    assert_eq!(with_text(&main, all(), "_id"), ["five", "three", "one"]);
+    assert_eq!(with_text(&main, all(), "nowhere"), Vec::<String>::new());
+    let page = LogRequest { skip: 1, limit: Some(1), ..all() };
+    assert_eq!(with_text(&main, page, "_id"), ["three"]);
+    let others = LogRequest { collection: Some("others".to_owned()), ..all() };
+    assert_eq!(with_text(&main, others, "\"b\":3"), Vec::<String>::new());
+    let rows = stages(&main, None, r#"[{"$log": {"text": "\"b\":3"}}]"#);
+    assert_eq!(rows.len(), 1);
+}
+
+#[test]
+fn a_diff_begins_where_two_branches_parted() {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[document! { "_id": 1_i32 }]);
+    commit(&main, "base", "Ada");
+    main.create_branch("side", None).expect("a good name");
+    insert(&main, "things", &[document! { "_id": 2_i32 }]);
+    commit(&main, "ours", "Ada");
+    let side = shop(&frond, "side");
+    insert(&side, "things", &[document! { "_id": 3_i32 }]);
+    commit(&side, "theirs", "Ada");
+    let counts = |range: &str| {
+        let diff = main.diff(Some(range), None).expect("both are there");
+        (diff[0].added.len(), diff[0].removed.len())
+    };
+    assert_eq!(counts("main..side"), (1, 1));
+    assert_eq!(counts("main...side"), (1, 0));
+    assert_eq!(counts("...side"), (1, 0));
+    assert!(main.diff(Some("main...nowhere"), None).is_err());
+    assert!(main.diff(Some("main...side"), Some("main")).is_err(), "a range has its right side");
+}
+
+/// Commits of the first four days of 1970, one a day; the third on a branch that was merged.
+#[test]
+fn a_date_names_the_last_commit_by_then() {
+    const DAY: i64 = 86_400_000;
+    let frond = new();
+    let main = shop(&frond, "");
+    let dated = |database: &Repository, day: i64| {
+        let request = CommitRequest {
+            message: Some(format!("day {day}")),
+            time_millis: Some((day - 1) * DAY + 500),
+            allow_empty: true,
+            ..CommitRequest::default()
+        };
+        database.commit_as(&request).expect("allowed").id
+    };
+    insert(&main, "things", &[document! { "_id": 1_i32 }]);
+    let first = dated(&main, 1);
+    main.create_branch("side", None).expect("a good name");
+    insert(&main, "things", &[document! { "_id": 2_i32 }]);
+    let second = dated(&main, 2);
+    let side = shop(&frond, "side");
+    insert(&side, "things", &[document! { "_id": 3_i32 }]);
+    let third = dated(&side, 3);
+    merge(&main, "side").expect("merges");
+    let named = |database: &Repository, revision: &str| {
+        let request = LogRequest {
+            range: Some(revision.to_owned()),
+            limit: Some(1),
+            ..LogRequest::default()
+        };
+        let log = database.log_of(request).ok()?;
+        Some(log.map(|commit| commit.expect("a commit").id).next().expect("the first"))
+    };
+    for (revision, expected) in [
+        ("main@{1970-01-01T00:00:00Z}", Some(first)),
+        ("main@{1970-01-01T00:00:00.499Z}", None),
+        ("main@{1970-01-02}", Some(first)),
+        ("@{1970-01-03}", Some(second)),
+        ("HEAD@{1970-01-04}", Some(second)),
+        ("side@{1970-01-04}", Some(third)),
+        ("side@{1970-01-04}~1", Some(first)),
+        ("main@{now}^2", Some(third)),
+        ("side@{yesterday}", Some(third)),
+        ("main@{1}", None),
+    ] {
+        assert_eq!(named(&main, revision), expected, "{revision}");
+    }
+    assert_eq!(named(&side, "@{yesterday}"), Some(third));
+    // As names of databases.
+    for (version, count) in [
+        ("{1970-01-02}", 1),
+        ("{1970-01-03}", 2),
+        ("side@{1970-01-03}", 1),
+        ("side@{yesterday}", 2),
+    ] {
+        assert_eq!(all(&shop(&frond, version), "things").len(), count, "{version}");
+    }
+    assert!(Repository::open(&frond, "shop@{1969-12-31}").is_err());
+    // A branch may have a name that looks like a part of a date.
+    main.create_branch("{yesterday}", Some("side")).expect("a good name");
+    assert_eq!(all(&shop(&frond, "{yesterday}"), "things").len(), 2);
+    let name = frond_db::DatabaseName::parse("shop@{yesterday}").expect("a name");
+    let naming = frond_vcs::naming_branch(&frond, &name).expect("it can be read");
+    assert_eq!(naming.as_deref(), Some("{yesterday}"));
+    for (version, branch) in
+        [("{now}", "main"), ("{now}~1", "main"), ("side@{now}", "side"), ("side@{now}~1", "side")]
+    {
+        let name = frond_db::DatabaseName::parse(&format!("shop@{version}")).expect("a name");
+        let naming = frond_vcs::naming_branch(&frond, &name).expect("it can be read");
+        assert_eq!(naming.as_deref(), Some(branch), "{version}");
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ const READING: &[&str] = &[
     "frondBlame",
     "frondConflicts",
     "frondDiff",
+    "frondHelp",
     "frondHistory",
     "frondLog",
     "frondShow",

@@ -1,0 +1,156 @@
+//! Dates as people write them, in UTC.
+//!
+//! | text | is |
+//! |---|---|
+//! | `2026-11-20` | the day's beginning |
+//! | `2026-11-20T10:00:03Z`, `…03.250Z`, `…03+01:00` | that second, or that moment |
+//! | `now`, `yesterday` | yesterday is 24 hours ago, as with git |
+//! | `3 days ago`, `2.weeks.ago` | seconds, minutes, hours, days, weeks, months, years |
+//!
+//! Months and years are the calendar's: a month before the 31st of March is the end of February.
+
+use jiff::civil::{Date, DateTime};
+use jiff::{Span, Timestamp, ToSpan};
+
+/// The longest text that is read: the longest date is shorter.
+const TEXT_BYTES_MAX: usize = 64;
+/// What a number of units that is counted back may be: more than there are seconds until the year
+/// 1.
+const COUNT_MAX: i64 = 1 << 36;
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// A date, as exact as it was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WrittenDate {
+    /// Its first millisecond, since 1970.
+    pub first_millis: i64,
+    /// Its last: another one where a second was written and no fraction of it.
+    pub last_millis: i64,
+}
+
+impl WrittenDate {
+    /// Reads a date; words count from `now_millis`. `None` if it is none.
+    pub fn read(text: &str, now_millis: i64) -> Option<WrittenDate> {
+        if TEXT_BYTES_MAX < text.len() {
+            return None;
+        }
+        let exact = |millis| WrittenDate { first_millis: millis, last_millis: millis };
+        if let Some(millis) = read_words(text, now_millis) {
+            return Some(exact(millis));
+        }
+        // A date parses from a moment, too, and would lose its time.
+        let day = text.parse::<Date>().ok().filter(|_| !text.contains([':', 'T', 't', ' ']));
+        if let Some(day) = day {
+            return millis_of(day.at(0, 0, 0, 0)).map(exact);
+        }
+        // A `Timestamp` ends two days before the year 9999 does.
+        let of_utc = text.strip_suffix(['Z', 'z']).and_then(|utc| utc.parse::<DateTime>().ok());
+        let millis = match of_utc {
+            Some(utc) => millis_of(utc)?,
+            None => text.parse::<Timestamp>().ok()?.as_millisecond(),
+        };
+        let is_second = !text.contains(['.', ',']);
+        Some(WrittenDate {
+            first_millis: millis,
+            last_millis: if is_second { millis.saturating_add(999) } else { millis },
+        })
+    }
+}
+
+fn millis_of(utc: DateTime) -> Option<i64> {
+    i64::try_from(utc.duration_since(EPOCH).as_millis()).ok()
+}
+
+/// `now`, `yesterday`, or so many units ago; what stands between words doesn't matter.
+fn read_words(text: &str, now_millis: i64) -> Option<i64> {
+    let now = Timestamp::from_millisecond(now_millis).ok()?;
+    let words: Vec<String> = text
+        .split(|character: char| !character.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let back: Span = match words[..] {
+        ["now"] => return Some(now_millis),
+        ["yesterday"] => 24.hours(),
+        [count, unit, "ago"] => {
+            let is_number = count.bytes().all(|byte| byte.is_ascii_digit());
+            let count: i64 = count.parse().ok().filter(|_| is_number)?;
+            let span = Span::new();
+            if COUNT_MAX < count {
+                return None;
+            }
+            match unit.strip_suffix('s').unwrap_or(unit) {
+                "second" => span.try_seconds(count),
+                "minute" => span.try_minutes(count),
+                "hour" => span.try_hours(count),
+                "day" => span.try_days(count),
+                "week" => span.try_weeks(count),
+                "month" => span.try_months(count),
+                "year" => span.try_years(count),
+                _ => return None,
+            }
+            .ok()?
+        }
+        _ => return None,
+    };
+    let utc = jiff::tz::Offset::UTC.to_datetime(now);
+    millis_of(utc.checked_sub(back).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The 31st of March 2026, 12:00:00.
+    const NOW: i64 = 1_774_958_400_000;
+    const HOUR: i64 = 3_600_000;
+
+    #[test]
+    fn dates() {
+        let last = 253_402_300_799_000;
+        for (text, first, last) in [
+            ("1970-01-02", 86_400_000, 86_400_000),
+            ("1970-01-01T00:00:01Z", 1_000, 1_999),
+            ("1970-01-01T00:00:01.250Z", 1_250, 1_250),
+            ("9999-12-31T23:59:59Z", last, last + 999),
+            ("9999-12-31", last + 1_000 - 24 * HOUR, last + 1_000 - 24 * HOUR),
+            ("1970-01-01T01:00:00+01:00", 0, 999),
+            ("now", NOW, NOW),
+            ("yesterday", NOW - 24 * HOUR, NOW - 24 * HOUR),
+            ("Yesterday", NOW - 24 * HOUR, NOW - 24 * HOUR),
+            ("3 hours ago", NOW - 3 * HOUR, NOW - 3 * HOUR),
+            ("1.hour.ago", NOW - HOUR, NOW - HOUR),
+            ("2_weeks_ago", NOW - 14 * 24 * HOUR, NOW - 14 * 24 * HOUR),
+            ("0 seconds ago", NOW, NOW),
+            ("1 month ago", NOW - 31 * 24 * HOUR, NOW - 31 * 24 * HOUR),
+            ("1 year ago", NOW - 365 * 24 * HOUR, NOW - 365 * 24 * HOUR),
+        ] {
+            let expected = WrittenDate { first_millis: first, last_millis: last };
+            assert_eq!(WrittenDate::read(text, NOW), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_date() {
+        let long = "1".repeat(65);
+        for text in [
+            "",
+            "1",
+            "-1",
+            "tomorrow",
+            "ago",
+            "days ago",
+            "-3 days",
+            "3 days",
+            "3 parsecs ago",
+            "99999999999999999999 days ago",
+            "99999999 years ago",
+            "2026-13-01",
+            "2026-11-20T10:00:03",
+            &long,
+        ] {
+            assert_eq!(WrittenDate::read(text, NOW), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+// Versions in mongosh: db.commit(), db.log(), db.branches(), db.diff(), db.merge() and others.
+//
+// `frond shell` starts mongosh with this script; elsewhere `frond shell --print-script` prints it,
+// and `load("frond.mongosh.js")` runs it. db.frondHelp() lists what it adds.
+//
+// Each method sends a command of docs/commands.md, and returns what the server answers: a commit, or
+// an array. Only how the shell shows it is different. A collection that is called as a method is
+// reached by db.getCollection("log").
+
+(() => {
+  const SHORT_ID_LETTERS = 10;
+  const DOCUMENT_COLUMNS = 92;
+  const VALUE_COLUMNS = 40;
+
+  /** The same value, shown by mongosh as `text`. */
+  function shownAs(value, text) {
+    const show = { value: () => text, enumerable: false };
+    Object.defineProperty(value, Symbol.for("nodejs.util.inspect.custom"), show);
+    return value;
+  }
+
+  /** What was stored, without what could steer a terminal. Line breaks stay. */
+  function plain(text) {
+    return String(text).replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g, (character) => {
+      return "\\u{" + character.codePointAt(0).toString(16) + "}";
+    });
+  }
+
+  function cut(text, columns) {
+    const letters = Array.from(text);
+    return letters.length <= columns ? text : letters.slice(0, columns - 1).join("") + "…";
+  }
+
+  function json(value, columns) {
+    return cut(plain(EJSON.stringify(value, { relaxed: true })).replace(/\n/g, "\\n"), columns);
+  }
+
+  function counted(count, noun) {
+    return `${count} ${noun}${count === 1 ? "" : "s"}`;
+  }
+
+  function shortId(id) {
+    return id ? id.slice(0, SHORT_ID_LETTERS) : "no commits yet";
+  }
+
+  function repositoryOf(database) {
+    return database.getName().split("@")[0];
+  }
+
+  /** A branch in the name of a database: what drivers refuse there is encoded. */
+  function driverName(branch) {
+    return branch.replace(/[%/\\. "$*<>:|?]/g, (character) => {
+      return "%" + character.charCodeAt(0).toString(16).toUpperCase();
+    });
+  }
+
+  /** Takes `options` as a text (then it is the field `name`), as a document, or not at all. */
+  function fields(options, name) {
+    return typeof options === "string" ? { [name]: options } : { ...options };
+  }
+
+  /** Who commits, if it isn't said: as with the command line. */
+  function author() {
+    const name = process.env.FROND_AUTHOR;
+    return name ? { author: name } : {};
+  }
+
+  function commitLine(commit) {
+    const date = commit.timestamp.toISOString().slice(0, 19).replace("T", " ");
+    const message = plain(commit.message).split("\n")[0];
+    return `${shortId(commit.commitId)}  ${date}  ${cut(plain(commit.author), 24)}  ${message}`;
+  }
+
+  /** The rows of a $diff, as `frond diff` prints them. */
+  function diffText(rows) {
+    const lines = [];
+    let collection = null;
+    const marks = { added: "+", removed: "-" };
+    for (const row of rows) {
+      const mark = marks[row.change] ?? "~";
+      if (row.collection !== collection) {
+        collection = row.collection;
+        const isWhole = row.kind === "collection";
+        const what = !isWhole ? "" : mark === "+" ? "  (new collection)" : "  (dropped)";
+        lines.push(plain(collection) + what);
+      }
+      if (row.kind === "document") {
+        const shown = mark === "+" ? row.after : mark === "-" ? row.before : row._id;
+        lines.push(`  ${mark} ${json(shown ?? row._id, DOCUMENT_COLUMNS)}`);
+        for (const change of row.changes ?? []) {
+          lines.push("      " + fieldText(change));
+        }
+      } else if (row.kind === "index") {
+        lines.push(`  ${mark} index ${plain(row.name)}`);
+      } else if (row.kind === "options") {
+        lines.push("  ~ options");
+      }
+    }
+    return lines.length === 0 ? "no differences" : lines.join("\n");
+  }
+
+  function fieldText(change) {
+    const path = plain(change.path);
+    const side = (value) => json(value, VALUE_COLUMNS);
+    if (change.type === "added") {
+      return `+ ${path}: ${side(change.to)}`;
+    }
+    if (change.type === "removed") {
+      return `- ${path}: ${side(change.from)}`;
+    }
+    return `~ ${path}: ${side(change.from)} → ${side(change.to)}`;
+  }
+
+  function conflictText(conflict) {
+    const lines = [`${conflict.id}  ${plain(conflict.collection)} ${json(conflict._id, VALUE_COLUMNS)}`];
+    lines[0] += `  ${plain((conflict.paths ?? []).join(", ") || conflict.kind)}`;
+    for (const side of ["base", "ours", "theirs"]) {
+      const shown = conflict[side] === undefined ? "(none)" : json(conflict[side], DOCUMENT_COLUMNS);
+      lines.push(`    ${side.padEnd(7)} ${shown}`);
+    }
+    return lines.join("\n");
+  }
+
+  /** What a merge ended with. */
+  function merged(database, answer) {
+    const branch = plain(answer.branch ?? "");
+    const counts = (answer.conflicts ?? []).map((found) => {
+      return `${plain(found.collection)}: ${counted(Number(found.count), "conflict")}`;
+    });
+    const texts = {
+      merged: () => `[${branch} ${shortId(answer.commitId)}] ${plain(answer.message ?? "merged")}`,
+      fastForward: () => `moved forward: ${branch} is at ${shortId(answer.commitId)}`,
+      upToDate: () => "nothing to merge",
+      aborted: () => "gave the merge up",
+      conflicts: () => counts.join("\n"),
+    };
+    const text = (texts[answer.result] ?? (() => plain(answer.result)))();
+    return shownAs(answer, answer.dryRun ? "would be: " + text : text);
+  }
+
+  const methods = {
+    commit: {
+      usage: 'db.commit("message" [, {author, amend, allowEmpty, time}])',
+      about: "record this branch's working state as a version",
+      run(message, options) {
+        const given = { ...author(), ...fields(message, "message"), ...options };
+        const commit = this.runCommand({ frondCommit: 1, ...given });
+        const first = plain(commit.message).split("\n")[0];
+        return shownAs(commit, `[${plain(commit.branch)} ${shortId(commit.commitId)}] ${first}`);
+      },
+    },
+    log: {
+      usage: 'db.log([10 | "main..sale" | {range, limit, collection, document, author, message, since, until}])',
+      about: "list the versions, newest first",
+      run(options) {
+        const given = typeof options === "number" ? { limit: options } : fields(options, "range");
+        const { commits } = this.runCommand({ frondLog: 1, ...given });
+        return shownAs(commits, commits.map(commitLine).join("\n") || "no commits");
+      },
+    },
+    status: {
+      usage: "db.status()",
+      about: "show the branch and what changed since its last commit",
+      run() {
+        const status = this.runCommand({ frondStatus: 1 });
+        const head = status.head ? `at ${shortId(status.head)}` : "no commits yet";
+        const lines = [`On branch ${plain(status.branch)}, ${head}`];
+        for (const changed of status.collections) {
+          const counts = ["added", "removed", "modified"]
+            .filter((kind) => changed[kind] > 0)
+            .map((kind) => `${changed[kind]} ${kind}`);
+          lines.push(`  ${changed.change.padEnd(9)} ${plain(changed.collection)}  ${counts.join(", ")}`);
+        }
+        if (status.merging) {
+          lines.push(`  a merge of ${shortId(status.merging)} waits: see db.conflicts()`);
+        }
+        lines.push(...(status.dirty || status.merging ? [] : ["nothing to commit"]));
+        return shownAs(status, lines.join("\n"));
+      },
+    },
+    branch: {
+      usage: 'db.branch("sale" [, "main~2" | {start, protected, closed, expireAfterSeconds, delete, forceDelete}])',
+      about: "make a branch, or change or delete one",
+      run(name, options) {
+        if (typeof name !== "string") {
+          throw new Error("db.branch() takes the branch's name; db.branches() lists them");
+        }
+        const answer = this.runCommand({ frondBranch: 1, branch: name, ...fields(options, "start") });
+        if (answer.deleted) {
+          return shownAs(answer, `deleted branch ${plain(answer.deleted)}`);
+        }
+        const database = `${repositoryOf(this)}@${driverName(answer.branch)}`;
+        const text = `branch ${plain(answer.branch)} at ${shortId(answer.commitId)}: use ${plain(database)}`;
+        return shownAs(answer, text);
+      },
+    },
+    branches: {
+      usage: "db.branches()",
+      about: "list the branches; * is this one",
+      run() {
+        const { branches } = this.runCommand({ frondBranch: 1 });
+        const { branch: current } = this.runCommand({ frondStatus: 1 });
+        const lines = branches.map((branch) => {
+          const mark = branch.branch === current ? "*" : " ";
+          const marks = ["protected", "closed"].filter((kind) => branch[kind]);
+          const name = plain(branch.branch).padEnd(24);
+          return `${mark} ${name} ${[shortId(branch.commitId), ...marks].join("  ")}`;
+        });
+        return shownAs(branches, lines.join("\n"));
+      },
+    },
+    diff: {
+      usage: 'db.diff([["main",] "sale" | {from, to, collection, document}])',
+      about: "show what differs; without arguments, what is not committed",
+      run(from, to) {
+        const sides = typeof from === "object" ? { ...from } : {};
+        if (typeof from === "string") {
+          Object.assign(sides, to === undefined ? { to: from } : { from, to });
+        }
+        const rows = this.aggregate([{ $diff: { whole: true, ...sides } }]).toArray();
+        return shownAs(rows, diffText(rows));
+      },
+    },
+    merge: {
+      usage: 'db.merge("sale" [, {message, author, noFF, ffOnly, squash, dryRun, onConflict}]), ' +
+        "db.merge({continue: true}), db.merge({abort: true})",
+      about: "bring another version into this branch",
+      run(version, options) {
+        const given = { ...fields(version, "merge_in"), ...options };
+        Object.assign(given, given.abort ? {} : { ...author(), ...given });
+        try {
+          return merged(this, this.runCommand({ frondMerge: 1, ...given }));
+        } catch (error) {
+          if (error.errorResponse?.result !== "conflicts") {
+            throw error;
+          }
+          const answer = merged(this, error.errorResponse);
+          const text = answer[Symbol.for("nodejs.util.inspect.custom")]();
+          const next = "db.conflicts() lists them, db.resolve() decides, db.merge({continue: true}) ends the merge";
+          error.message = `the merge has conflicts\n${text}\n${next}`;
+          throw error;
+        }
+      },
+    },
+    conflicts: {
+      usage: "db.conflicts([collection])",
+      about: "list the conflicts of a merge that waits",
+      run(collection) {
+        const { conflicts } = this.runCommand({ frondConflicts: 1, ...fields(collection, "collection") });
+        return shownAs(conflicts, conflicts.map(conflictText).join("\n") || "no conflicts");
+      },
+    },
+    resolve: {
+      usage: 'db.resolve("id" | {id | ids | collection | all}, "ours" | "theirs" | document | null)',
+      about: "decide conflicts",
+      run(which, decision) {
+        const isSide = typeof decision === "string";
+        const how = isSide ? { resolution: decision } : { value: decision ?? null };
+        if (decision === undefined) {
+          throw new Error('db.resolve() takes a decision: "ours", "theirs", a document, or null to remove it');
+        }
+        const answer = this.runCommand({ frondResolveConflict: 1, ...fields(which, "id"), ...how });
+        const left = Number(answer.remaining);
+        const text = left > 0 ? `${counted(left, "conflict")} left` : "no conflicts are left: db.merge({continue: true})";
+        return shownAs(answer, text);
+      },
+    },
+    undo: {
+      usage: "db.undo()",
+      about: "take back what last moved this branch",
+      run(options) {
+        const answer = this.runCommand({ frondUndo: 1, ...options });
+        return shownAs(answer, `undone: ${plain(answer.undone?.why ?? "the drop of a database")}`);
+      },
+    },
+    frondHelp: {
+      usage: 'db.frondHelp(["frondMerge"])',
+      about: "list these methods; explain one of Frond's commands",
+      run(command) {
+        if (command !== undefined) {
+          const answer = this.runCommand({ frondHelp: command });
+          return shownAs(answer, plain(answer.text));
+        }
+        const lines = Object.values(methods).map(({ usage, about }) => `${usage}\n    ${about}`);
+        const text = lines.join("\n") +
+          '\n\nA branch is a database: use shop@sale. db.runCommand({frondHelp: 1}) lists all commands.';
+        return shownAs(Object.keys(methods), text);
+      },
+    },
+  };
+
+  const prototype = Object.getPrototypeOf(db);
+  for (const [name, { run }] of Object.entries(methods)) {
+    Object.defineProperty(prototype, name, { value: run, configurable: true, writable: true });
+  }
+})();

@@ -1,0 +1,137 @@
+//! `frondHelp`: what Frond's own commands are for, from the page that describes them.
+//!
+//! `docs/commands.md` has a section a command: its synopsis (lines that are set in by four), what
+//! it does, what it answers, an example, its errors. A test sees to it that no command lacks one.
+
+use frond_db::Error;
+use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::commands::suggestion;
+use crate::request::{Answer, Request};
+
+const PAGE: &str = include_str!("../../../../docs/commands.md");
+/// What begins the section of a command.
+const HEADING: &str = "\n### frond";
+/// What begins the line after it.
+const SET_IN: &str = "    ";
+
+/// A command's section.
+struct Section {
+    command: String,
+    /// The forms of the command.
+    usage: Vec<String>,
+    /// Its first sentence.
+    about: String,
+    /// All of it, as it stands there.
+    text: &'static str,
+}
+
+impl Section {
+    /// Reads what stands behind [`HEADING`].
+    fn read(section: &'static str) -> Section {
+        let text = section.split("\n## ").next().unwrap_or(section);
+        let (name, text) = text.split_once('\n').unwrap_or((text, ""));
+        // Of the first line the spaces count.
+        let text = text.trim_start_matches('\n').trim_end();
+        let (mut usage, mut rest): (Vec<String>, _) = (Vec::new(), text);
+        while let Some(line) = rest.strip_prefix(SET_IN) {
+            let (line, behind) = line.split_once('\n').unwrap_or((line, ""));
+            match usage.last_mut() {
+                Some(last) if !line.starts_with('{') => {
+                    last.push(' ');
+                    last.push_str(line.trim());
+                }
+                _ => usage.push(line.to_owned()),
+            }
+            rest = behind;
+        }
+        let paragraph = rest.trim_start().split("\n\n").next().unwrap_or_default();
+        let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let about = paragraph.split_once(". ").map_or(paragraph.as_str(), |(first, _)| first);
+        let about = about.trim_end_matches(['.', ':']).to_owned();
+        Section { command: format!("frond{name}"), usage, about, text }
+    }
+}
+
+/// The sections, in the page's order.
+fn sections() -> impl Iterator<Item = Section> {
+    PAGE.split(HEADING).skip(1).map(Section::read)
+}
+
+/// What the command of this name is for, in a sentence; `None` if it isn't one of Frond's own.
+pub fn about(command: &str) -> Option<String> {
+    sections().find(|section| section.command == command).map(|section| section.about)
+}
+
+/// Runs a `frondHelp`: lists the commands, or tells all of one, with or without its `frond`.
+pub fn run(request: &Request<'_>) -> Answer {
+    let asked = request.argument();
+    request.no_fields()?;
+    let mut answer = DocumentBuilder::new();
+    let Value::String(asked) = asked else {
+        answer.begin_array("commands");
+        for section in sections() {
+            answer
+                .push_begin_document()
+                .append("command", Value::String(&section.command))
+                .append("about", Value::String(&section.about))
+                .end();
+        }
+        answer.end();
+        return Ok(answer);
+    };
+    let is_asked = |section: &Section| {
+        let bare = section.command.trim_start_matches("frond");
+        section.command.eq_ignore_ascii_case(asked) || bare.eq_ignore_ascii_case(asked)
+    };
+    let section = sections().find(is_asked).ok_or_else(|| {
+        let hint = suggestion::did_you_mean(asked);
+        let message = format!("'{asked}' is none of Frond's own commands{hint}");
+        Error::invalid(Code::CommandNotFound, message)
+    })?;
+    answer.append("command", Value::String(&section.command)).begin_array("usage");
+    for form in &section.usage {
+        answer.push(Value::String(form));
+    }
+    answer
+        .end()
+        .append("about", Value::String(&section.about))
+        .append("text", Value::String(section.text));
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::COMMANDS;
+
+    #[test]
+    fn every_command_of_frond_has_a_section() {
+        let own = COMMANDS.iter().map(|command| command.name);
+        let mut own: Vec<&str> = own.filter(|name| name.starts_with("frond")).collect();
+        let told: Vec<Section> = sections().collect();
+        for section in &told {
+            let name = &section.command;
+            let position = own.iter().position(|known| known == name);
+            own.swap_remove(position.unwrap_or_else(|| panic!("{name} is no command")));
+            assert!(!section.usage.is_empty() && !section.about.is_empty(), "{name}");
+            for form in &section.usage {
+                assert!(form.starts_with(&format!("{{{name}: ")), "{form}");
+                assert!(form.contains('}'), "{form}");
+            }
+            assert!(!section.text.contains("\n## "), "{name}");
+        }
+        assert!(own.is_empty(), "without a section: {own:?}");
+    }
+
+    #[test]
+    fn a_section_is_read() {
+        let text = "Do\n\n    {frondDo: 1,\n     [a: int]}\n    {frondDo: 2}\n\nDoes it\nwell. Ever.\n\nMore.\n\n## Else";
+        let section = Section::read(text);
+        assert_eq!(section.command, "frondDo");
+        assert_eq!(section.usage, ["{frondDo: 1, [a: int]}", "{frondDo: 2}"]);
+        assert_eq!(section.about, "Does it well");
+        assert!(section.text.ends_with("More."), "{}", section.text);
+    }
+}

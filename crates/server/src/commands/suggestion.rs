@@ -1,0 +1,101 @@
+//! What a client may have meant by a command that isn't there.
+
+use crate::commands::{COMMANDS, Run};
+
+/// What begins the names of Frond's own commands.
+const OWN: &str = "frond";
+/// Longer words aren't compared: no command's name is.
+const LETTERS_MAX: usize = 40;
+
+/// `; did you mean 'frondCommit'?`, or nothing if no command is called nearly so.
+pub fn did_you_mean(word: &str) -> String {
+    match nearest(word) {
+        Some(name) => format!("; did you mean '{name}'?"),
+        None => String::new(),
+    }
+}
+
+/// The command whose name is nearest: as it is but for upper and lower case, without `frond`, or
+/// with a letter in three at most that is wrong, missing, too much, or changed places.
+fn nearest(word: &str) -> Option<&'static str> {
+    let word = word.to_lowercase();
+    let letters = word.chars().count();
+    if LETTERS_MAX < letters {
+        return None;
+    }
+    let mut best: Option<(usize, &'static str)> = None;
+    for command in COMMANDS.iter().filter(|command| matches!(command.run, Run::Handler(_))) {
+        let name = command.name.to_lowercase();
+        let bare = name.strip_prefix(OWN).unwrap_or(&name);
+        let distance = distance(&word, &name).min(distance(&word, bare));
+        let is_near = distance <= letters / 3 && best.is_none_or(|(least, _)| distance < least);
+        if is_near {
+            best = Some((distance, command.name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// How many letters have to be changed, added, removed or swapped with their neighbour so that `a`
+/// becomes `b`, where no letter is changed twice (optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before_last = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for row in 1..=a.len() {
+        let mut now = vec![row];
+        for column in 1..=b.len() {
+            let differs = usize::from(a[row - 1] != b[column - 1]);
+            let mut least = (last[column] + 1).min(now[column - 1] + 1);
+            least = least.min(last[column - 1] + differs);
+            let is_swapped =
+                1 < row && 1 < column && a[row - 1] == b[column - 2] && a[row - 2] == b[column - 1];
+            if is_swapped {
+                least = least.min(before_last[column - 2] + 1);
+            }
+            now.push(least);
+        }
+        before_last = std::mem::replace(&mut last, now);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("abc", "abd", 1),
+            ("abc", "acb", 1),
+            ("ab", "ba", 1),
+            ("abcd", "bcd", 1),
+            ("kitten", "sitting", 3),
+        ] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn what_was_meant() {
+        for (word, expected) in [
+            ("frondComit", Some("frondCommit")),
+            ("frondcommit", Some("frondCommit")),
+            ("merge", Some("frondMerge")),
+            ("Ping", Some("ping")),
+            ("agregate", Some("aggregate")),
+            ("isnert", Some("insert")),
+            ("foo", None),
+            ("", None),
+            ("atlasVersion", None),
+            ("getFreeMonitoringStatus", None),
+        ] {
+            assert_eq!(nearest(word), expected, "{word}");
+        }
+        assert_eq!(nearest(&"insert".repeat(1_000)), None);
+    }
+}
