@@ -64,6 +64,8 @@ def main():
                     run_opinion(server.address, report)
                 else:
                     run_session(client, server.address, report)
+                if client == "mongosh":
+                    run_shell(server.binary, server.address, report)
                 server.check(report, client)
         report.compare("server", "stops on SIGTERM", server.exit_code, 0)
     print(f"{report.passed} passed, {report.failed} failed")
@@ -121,6 +123,7 @@ class Server:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.address = f"127.0.0.1:{port}"
+        self.binary = binary
         command = [binary, "serve", "--data", data, "--listen", self.address]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         self.exit_code = None
@@ -261,6 +264,28 @@ def run(command, environment=None):
     except subprocess.TimeoutExpired as error:
         output = (error.stdout or b"").decode(errors="replace")
         return subprocess.CompletedProcess(command, "took too long", output, "")
+
+
+# frond shell, which starts mongosh.
+
+
+def run_shell(binary, address, report):
+    shells = INSTALLED / "node" / "node_modules" / ".bin"
+    path = f"{shells}{os.pathsep}{os.environ['PATH']}"
+    environment = dict(os.environ, HOME=str(INSTALLED), PATH=path)
+    command = [binary, "shell", "--uri", address, "--file", SCRIPTS / "versions.mongosh.js"]
+    result = run([*command, "--", "--quiet", "--norc"], environment)
+    found = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
+    expected = json.loads((SCRIPTS / "expected-shell.json").read_text())
+    for step, value in expected:
+        report.compare("frond shell", step, dict(found).get(step, "not reached"), value)
+    report.compare("frond shell", "ends well", result.returncode, 0)
+    command = [binary, "shell", "shell@sale", "--uri", address, "--eval", "db.log().slice(0, 1)"]
+    result = run([*command, "--", "--quiet", "--norc"], environment)
+    report.compare("frond shell", "a slice is no list of commits", "commitId" in result.stdout, True)
+    command = [binary, "shell", "shell@sale", "--uri", address, "--eval", "db.status()"]
+    result = run([*command, "--", "--quiet", "--norc"], environment)
+    report.compare("frond shell", "shows, not dumps", result.stdout.startswith("On branch sale, at "), True)
 
 
 # mongoimport, mongoexport, mongodump and mongorestore.

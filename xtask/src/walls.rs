@@ -116,7 +116,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "cli",
-        rooms: "failure allocator output terminal output_file input directory backend arguments \
+        rooms: "failure allocator output pager terminal output_file input directory backend arguments \
                 commands main",
         gate: None,
         upward: 0,

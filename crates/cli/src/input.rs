@@ -1,10 +1,12 @@
-//! Files to documents: JSON in three shapes and CSV, read as a stream.
+//! Files to documents: JSON in three shapes, CSV, TSV and BSON, compressed or not, as a stream.
 //!
 //! A source yields one [`Record`] a document. What is wrong with one document is a record too, with
 //! the number of its line, and the source goes on behind it where it can; only a reader that fails
 //! ends it. A file may be larger than memory, and so may a document of JSON: a long one is given as
 //! [`Text`].
 
+pub mod bson;
+pub mod compressed;
 pub mod csv;
 pub mod json;
 
@@ -83,6 +85,10 @@ pub enum Format {
     Json,
     /// Comma-separated values; the first line names the fields
     Csv,
+    /// Values separated by tabs, quotes and all as they stand; the first line names the fields
+    Tsv,
+    /// Documents as mongodump writes them
+    Bson,
     /// By the file's name, or else by its first character
     Auto,
 }
@@ -98,23 +104,31 @@ pub fn open(
     format: Format,
     blanks: csv::Blanks,
 ) -> Result<Source, Failure> {
+    let reader = compressed::plain(reader).map_err(|error| Failure::file("input", &error))?;
     let mut reader = std::io::BufReader::with_capacity(READ_BYTES, reader);
+    let name = name.map(str::to_ascii_lowercase).unwrap_or_default();
+    let name = compressed::plain_name(&name);
+    if format == Format::Bson || (format == Format::Auto && name.ends_with(".bson")) {
+        return Ok(Box::new(bson::BsonSource::new(reader)));
+    }
     let first = skip_byte_order_mark(&mut reader)?;
     let format = match format {
         Format::Auto => guess(name, first)?,
         other => other,
     };
     match format {
-        Format::Csv => Ok(Box::new(csv::CsvSource::open(reader, blanks)?)),
+        Format::Csv => Ok(Box::new(csv::CsvSource::open(reader, csv::Cells::Csv, blanks)?)),
+        Format::Tsv => Ok(Box::new(csv::CsvSource::open(reader, csv::Cells::Tsv, blanks)?)),
         _ => Ok(Box::new(json::JsonSource::new(reader))),
     }
 }
 
-/// By the name's ending, or else by the first byte that isn't white space.
-fn guess(name: Option<&str>, first: Option<u8>) -> Result<Format, Failure> {
-    let name = name.unwrap_or_default().to_ascii_lowercase();
-    if name.ends_with(".csv") {
-        return Ok(Format::Csv);
+/// By the name's ending (in small letters), or else by the first byte that isn't white space.
+fn guess(name: &str, first: Option<u8>) -> Result<Format, Failure> {
+    for (ending, format) in [(".csv", Format::Csv), (".tsv", Format::Tsv)] {
+        if name.ends_with(ending) {
+            return Ok(format);
+        }
     }
     let is_json = [".json", ".jsonl", ".ndjson"].iter().any(|ending| name.ends_with(ending));
     match first {
@@ -122,7 +136,7 @@ fn guess(name: Option<&str>, first: Option<u8>) -> Result<Format, Failure> {
         Some(b'{' | b'[') | None => Ok(Format::Json),
         Some(_) => Err(Failure::Usage(
             "the input begins neither as JSON nor is it called .csv: say what it is with \
-             --format json or --format csv"
+             --format json, csv, tsv or bson"
                 .to_owned(),
         )),
     }
@@ -150,15 +164,16 @@ mod tests {
     #[test]
     fn formats_are_guessed() {
         for (name, first, expected) in [
-            (Some("a.csv"), Some(b'{'), Some(Format::Csv)),
-            (Some("a.CSV"), None, Some(Format::Csv)),
-            (Some("a.jsonl"), Some(b'x'), Some(Format::Json)),
-            (Some("a.txt"), Some(b'['), Some(Format::Json)),
-            (None, Some(b'{'), Some(Format::Json)),
-            (None, None, Some(Format::Json)),
-            (None, Some(b'n'), None),
+            ("a.csv", Some(b'{'), Some(Format::Csv)),
+            ("a.csv", None, Some(Format::Csv)),
+            ("a.tsv", Some(b'x'), Some(Format::Tsv)),
+            ("a.jsonl", Some(b'x'), Some(Format::Json)),
+            ("a.txt", Some(b'['), Some(Format::Json)),
+            ("", Some(b'{'), Some(Format::Json)),
+            ("", None, Some(Format::Json)),
+            ("", Some(b'n'), None),
         ] {
-            assert_eq!(guess(name, first).ok(), expected, "{name:?} {first:?}");
+            assert_eq!(guess(name, first).ok(), expected, "{name} {first:?}");
         }
     }
 }

@@ -4,8 +4,8 @@
 //! running server: both take command documents and give reply documents, so that each command here
 //! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command),
 //! [`input`] and [`output`] (files in, text out), [`output_file`] (files that are there whole or
-//! not at all), [`terminal`] (colours), [`allocator`] (memory), [`failure`] (what can go wrong, and
-//! exit codes).
+//! not at all), [`terminal`] (colours), [`pager`], [`allocator`] (memory), [`failure`] (what can go
+//! wrong, and exit codes).
 
 mod allocator;
 mod arguments;
@@ -16,6 +16,7 @@ mod failure;
 mod input;
 mod output;
 mod output_file;
+mod pager;
 mod terminal;
 
 use std::ffi::OsString;
@@ -28,7 +29,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::serve::configuration::Configuration;
 use crate::commands::serve::mongod::{self, Asked};
 use crate::failure::Failure;
-use crate::terminal::Terminal;
+use crate::terminal::{Colour, Terminal};
 
 /// Faster than the system's where many threads take and free small pieces of memory.
 #[global_allocator]
@@ -38,6 +39,7 @@ const EXAMPLES: &str = "\
 Examples:
   frond tour                                    see what it does, in a second
   frond serve                                   serve ./frond-data on 127.0.0.1:27017
+  frond shell shop                              mongosh there, with db.commit() and others
   frond import -d shop -c items items.jsonl     fill a collection
   frond commit shop -m 'first items'            record a version
   frond branch shop sale                        a branch: the database shop@sale
@@ -52,6 +54,15 @@ shop@main~2 or shop@<commit> (read only).";
 #[command(name = "frond", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
+    /// When to colour the output
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Colour::Auto, global = true)]
+    color: Colour,
+
+    /// Show long output as it comes; otherwise a terminal gets log, diff, show, history and blame
+    /// through PAGER, or less
+    #[arg(long, global = true)]
+    no_pager: bool,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -60,6 +71,7 @@ struct Cli {
 enum Command {
     Tour(commands::tour::Tour),
     Serve(Box<commands::serve::Serve>),
+    Shell(commands::shell::Shell),
     Import(commands::import::Import),
     Export(commands::export::Export),
     Commit(commands::commit::Commit),
@@ -68,6 +80,7 @@ enum Command {
     History(commands::history::History),
     Blame(commands::blame::Blame),
     Status(commands::status::Status),
+    Ls(commands::ls::Ls),
     Branch(commands::branch::Branch),
     Tag(commands::tag::Tag),
     Policy(commands::policy::Policy),
@@ -96,13 +109,27 @@ enum Command {
     Salvage(commands::salvage::Salvage),
 }
 
-/// What git's users type, and what there is instead.
-const OF_GIT: &[(&str, &str)] = &[
+impl Command {
+    /// Whether what it tells may be longer than a screen, and ends by itself.
+    fn is_long(&self) -> bool {
+        use Command::{Blame, Diff, History, Log, Reflog, Show};
+        matches!(self, Log(_) | Diff(_) | Show(_) | History(_) | Blame(_) | Reflog(_))
+    }
+}
+
+/// What users of git and MongoDB type, and what there is instead.
+const OF_OTHERS: &[(&str, &str)] = &[
     ("add", "nothing is staged: frond commit records the whole working state"),
     ("checkout", "a branch is a database of its own: shop@sale; see frond restore, too"),
+    ("config", "settings are options: frond serve --config FILE, --author, FROND_AUTHOR"),
+    ("dump", "frond backup copies everything, frond export a collection"),
     ("init", "frond import and frond serve make a data directory"),
+    ("mongosh", "frond shell starts it"),
+    ("mv", "a collection is renamed by a client: db.items.renameCollection(...)"),
+    ("rm", "documents are deleted by a client: db.items.deleteMany({...}); see frond erase, too"),
     ("stash", "commit to a branch: frond branch shop later, then write to shop@later"),
     ("switch", "a branch is a database of its own: shop@sale"),
+    ("worktree", "every branch is one: shop@sale is read and written like any database"),
 ];
 
 fn main() -> ExitCode {
@@ -113,9 +140,12 @@ fn main() -> ExitCode {
             return ExitCode::from(failure.exit_code());
         }
     };
-    let mut terminal = Terminal::new();
-    let done = run(&cli.command, &mut terminal).and_then(|()| terminal.finish());
-    match done {
+    let is_long = cli.command.is_long() && !cli.no_pager;
+    let mut terminal = Terminal::new(cli.color, is_long);
+    let done = run(&cli.command, &mut terminal);
+    // An error comes after what was told before it, and after the pager.
+    let finished = terminal.finish();
+    match done.and(finished) {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
@@ -141,7 +171,10 @@ fn read_arguments() -> Result<Cli, Failure> {
     };
     let asks_for_help = arguments.iter().any(|word| word == "--help" || word == "-h");
     if arguments.get(1).is_none_or(|word| word != "serve") || asks_for_help {
-        return Ok(Cli::try_parse().unwrap_or_else(|error| refuse(&error)));
+        if arguments.get(1).is_some_and(|word| word == "log" || word == "history") {
+            name_limit(&mut arguments);
+        }
+        return Ok(Cli::try_parse_from(arguments).unwrap_or_else(|error| refuse(&error)));
     }
     let configuration = Configuration::read(arguments, std::env::vars_os())?;
     let mut cli = Cli::try_parse_from(&configuration.arguments).unwrap_or_else(|error| {
@@ -160,13 +193,23 @@ fn read_arguments() -> Result<Cli, Failure> {
     Ok(cli)
 }
 
+/// Makes `-5` what clap knows, `-n5`, as git's users write it.
+fn name_limit(arguments: &mut [OsString]) {
+    for word in arguments.iter_mut().skip(2).take_while(|word| *word != "--") {
+        let digits = word.to_str().and_then(|word| word.strip_prefix('-')).unwrap_or_default();
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            *word = format!("-n{digits}").into();
+        }
+    }
+}
+
 /// Ends the process: help was asked for, or the arguments are wrong (exit code 2).
 fn refuse(error: &clap::Error) -> ! {
     // As clap itself does it: a message that can't be written is dropped.
     let _ = error.print();
     if error.kind() == ErrorKind::InvalidSubcommand
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some((_, instead)) = OF_GIT.iter().find(|(known, _)| known == word)
+        && let Some((_, instead)) = OF_OTHERS.iter().find(|(known, _)| known == word)
     {
         eprintln!("\n  {instead}");
     }
@@ -177,6 +220,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
     match command {
         Command::Tour(tour) => tour.run(terminal),
         Command::Serve(serve) => serve.run(terminal),
+        Command::Shell(shell) => shell.run(terminal),
         Command::Import(import) => import.run(terminal),
         Command::Export(export) => export.run(terminal),
         Command::Commit(commit) => commit.run(terminal),
@@ -185,6 +229,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::History(history) => history.run(terminal),
         Command::Blame(blame) => blame.run(terminal),
         Command::Status(status) => status.run(terminal),
+        Command::Ls(ls) => ls.run(terminal),
         Command::Branch(branch) => branch.run(terminal),
         Command::Tag(tag) => tag.run(terminal),
         Command::Policy(policy) => policy.run(terminal),

@@ -57,6 +57,14 @@ pub fn date(millis: i64) -> String {
     }
 }
 
+/// `2026-11-21 02:46`, for lists.
+pub fn day_and_time(millis: i64) -> String {
+    match Timestamp::from_millisecond(millis) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => moment(millis),
+    }
+}
+
 /// A moment, to the millisecond, as ISO 8601 has it.
 pub fn moment(millis: i64) -> String {
     match Timestamp::from_millisecond(millis) {

@@ -1,9 +1,11 @@
-//! Standard output, with colours where it is a terminal and the user didn't turn them off.
+//! Standard output, with colours and a pager where it is a terminal and the user didn't turn them
+//! off.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use crate::failure::Failure;
+use crate::pager::Pager;
 
 /// What a piece of text is: how it looks follows from that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,19 +38,43 @@ impl Style {
     }
 }
 
-/// Standard output, buffered.
+/// When output is coloured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb
+    Auto,
+    /// In any case
+    Always,
+    /// Not at all
+    Never,
+}
+
+/// Standard output, buffered; perhaps through a pager.
 pub struct Terminal {
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<Out>,
     is_coloured: bool,
 }
 
+/// Where the output goes.
+enum Out {
+    Standard(StdoutLock<'static>),
+    Paged(Pager),
+}
+
 impl Terminal {
-    /// Coloured if standard output is a terminal and `NO_COLOR` is not set (or empty).
-    pub fn new() -> Terminal {
+    /// Coloured as `colour` says. With `is_long` it goes through a pager if standard output is a
+    /// terminal.
+    pub fn new(colour: Colour, is_long: bool) -> Terminal {
         let set = |name: &str| std::env::var_os(name).unwrap_or_default();
-        let is_coloured =
-            io::stdout().is_terminal() && set("NO_COLOR").is_empty() && set("TERM") != "dumb";
-        Terminal { out: BufWriter::new(io::stdout().lock()), is_coloured }
+        let is_terminal = io::stdout().is_terminal();
+        let is_coloured = match colour {
+            Colour::Auto => is_terminal && set("NO_COLOR").is_empty() && set("TERM") != "dumb",
+            Colour::Always => true,
+            Colour::Never => false,
+        };
+        let pager = if is_long && is_terminal { Pager::of_environment() } else { None };
+        let out = pager.map_or_else(|| Out::Standard(io::stdout().lock()), Out::Paged);
+        Terminal { out: BufWriter::new(out), is_coloured }
     }
 
     /// `text`, coloured where colours are on. The text must be the program's own or escaped: a
@@ -61,12 +87,32 @@ impl Terminal {
         }
     }
 
-    /// Writes what is buffered.
+    /// Writes what is buffered; a pager is waited for.
     ///
     /// # Errors
     /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn finish(&mut self) -> Result<(), Failure> {
-        Ok(self.out.flush()?)
+        let done = self.out.flush();
+        if let Out::Paged(pager) = self.out.get_mut() {
+            pager.end();
+        }
+        Ok(done?)
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Out::Standard(out) => out.write(bytes),
+            Out::Paged(pager) => pager.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Out::Standard(out) => out.flush(),
+            Out::Paged(pager) => pager.flush(),
+        }
     }
 }
 

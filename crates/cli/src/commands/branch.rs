@@ -6,12 +6,14 @@ use frond_doc::{Document, DocumentBuilder, Value};
 
 use crate::arguments::Target;
 use crate::failure::Failure;
-use crate::output::{array_of, date, documents_of, plain, text_of};
+use crate::output::{
+    array_of, count_of, date, day_and_time, documents_of, grouped, plain, text_of,
+};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
 Examples:
-  frond branch shop                     list the branches
+  frond branch shop                     list the branches: last commit, its date, ahead of main, behind
   frond branch shop sale                make one at the last commit
   frond branch shop old main~5          make one at an older version
   frond branch shop --delete sale       delete one that was merged
@@ -104,6 +106,8 @@ impl Branch {
         }
         if self.remove_expired {
             command.append("removeExpired", Value::Boolean(true));
+        } else if self.branch.is_none() && self.delete.is_none() {
+            command.append("details", Value::Boolean(true));
         }
         let changes_policy =
             self.protect || self.unprotect || self.close || self.reopen || self.expire.is_some();
@@ -130,13 +134,46 @@ impl Branch {
 
     fn tell_made(&self, terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
         let repository = self.database.split('@').next().unwrap_or(&self.database);
-        let branch = plain(text_of(answer, "branch"));
-        // In the name of a database a percent sign encodes what comes after it.
-        let name = format!("{repository}@{}", branch.replace('%', "%25"));
-        let name = terminal.paint(Style::Strong, name);
+        let branch = text_of(answer, "branch");
+        let database = format!("{repository}@{}", driver_name(branch));
+        let in_uri = percent_encode(&database);
+        let branch = plain(branch);
+        let database = terminal.paint(Style::Strong, plain(&database));
         let head = terminal.paint(Style::Changed, text_of(answer, "commitId"));
-        Ok(writeln!(terminal, "made branch {branch} at {head}: use it as database {name}")?)
+        Ok(writeln!(
+            terminal,
+            "made branch {branch} at {head}: use it as database {database}, in a URI {in_uri}"
+        )?)
     }
+}
+
+/// A branch as part of a database's name: what drivers refuse there is encoded, and the percent
+/// sign, which encodes what comes after it.
+fn driver_name(branch: &str) -> String {
+    let mut name = String::with_capacity(branch.len());
+    for character in branch.chars() {
+        match character {
+            '%' | '/' | '\\' | '.' | ' ' | '"' | '$' | '*' | '<' | '>' | ':' | '|' | '?' => {
+                name.push_str(&format!("%{:02X}", character as u32));
+            }
+            _ => name.push(character),
+        }
+    }
+    name
+}
+
+/// `text` as part of a URI's path.
+fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
 }
 
 /// Prints a branch, its commit and its policy on one line.
@@ -147,6 +184,13 @@ fn tell_branch(terminal: &mut Terminal, branch: Document<'_>) -> Result<(), Fail
         head => terminal.paint(Style::Changed, head),
     };
     write!(terminal, "{} {head}", terminal.paint(Style::Strong, name))?;
+    if let Some(Value::DateTime(millis)) = branch.get("timestamp") {
+        write!(terminal, "  {}", day_and_time(millis))?;
+    }
+    let counts = ["ahead", "behind"].map(|name| (count_of(branch, name), name));
+    for (count, name) in counts.iter().filter(|(count, _)| *count > 0) {
+        write!(terminal, "  {} {name}", grouped(*count))?;
+    }
     if branch.get("protected").is_some_and(|protected| protected.is_truthy()) {
         write!(terminal, "  protected")?;
     }
@@ -157,4 +201,22 @@ fn tell_branch(terminal: &mut Terminal, branch: Document<'_>) -> Result<(), Fail
         write!(terminal, "  until {}", date(millis))?;
     }
     Ok(writeln!(terminal)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_for_drivers_and_uris() {
+        for (branch, name, in_uri) in [
+            ("sale", "sale", "sale"),
+            ("a/b.c", "a%2Fb%2Ec", "a%252Fb%252Ec"),
+            ("5%", "5%25", "5%2525"),
+            ("größe", "größe", "gr%C3%B6%C3%9Fe"),
+        ] {
+            assert_eq!(driver_name(branch), name);
+            assert_eq!(percent_encode(&driver_name(branch)), in_uri);
+        }
+    }
 }

@@ -25,12 +25,14 @@ Examples:
   frond diff shop                          the last commit against what is there now
   frond diff shop main~1 main              two versions
   frond diff shop main sale --stat         two branches, counted
+  frond diff shop main...sale              what sale did since it parted from main
+  frond diff shop main@{yesterday} main    what a day brought
   frond diff shop main sale -c items       only one collection
   frond diff shop -- items/17              only one document
   frond diff shop main sale --json         one difference a line, for other programs
 
 A version is a branch, a tag, a commit's id or the first letters of one, HEAD, or any of these followed
-by ~2 or ^; WORKING is what is there now, NOTHING the empty database.";
+by @{DATE}, ~2 or ^; WORKING is what is there now, NOTHING the empty database.";
 
 /// Show how two versions differ
 #[derive(clap::Args)]
@@ -39,7 +41,8 @@ pub struct Diff {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Left side; otherwise the last commit
+    /// Left side; otherwise the last commit. A..B is both sides, A...B is from where A and B parted
+    /// to B
     from: Option<String>,
 
     /// Right side; otherwise the branch as it is now

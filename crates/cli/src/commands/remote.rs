@@ -50,6 +50,7 @@ const PUSH_EXAMPLES: &str = "\
 Examples:
   frond push shop
   frond push shop@sale --tags
+  frond push shop --all
   frond push shop --force-with-lease     after a rebase, if no other client pushed meanwhile";
 
 /// What to do where a server runs on the data directory.
@@ -309,6 +310,10 @@ pub struct Push {
     #[arg(long)]
     tags: bool,
 
+    /// Push every branch that has a commit, each to the one of its name
+    #[arg(long, conflicts_with = "branch")]
+    all: bool,
+
     #[command(flatten)]
     connection: Connection,
 
@@ -317,14 +322,48 @@ pub struct Push {
 }
 
 impl Push {
-    /// Pushes.
+    /// Pushes. Of all branches, one that is refused doesn't keep the others from being pushed.
     ///
     /// # Errors
     /// [`Failure::Failed`] if the remote is not known, can't be written, or has commits that are
     /// not here.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
-        let database = open_database(&opened, &self.database)?;
+        let mut refused = Vec::new();
+        let mut mended = 0;
+        if self.all {
+            let database = open_database(&opened, &self.database)?;
+            for branch in database.list_branches().map_err(failure)? {
+                if branch.head.is_none() {
+                    continue;
+                }
+                let name = format!("{}@{}", database.name().name, branch.name.replace('%', "%25"));
+                match self.push(terminal, &opened, &name) {
+                    Ok(count) => mended += count,
+                    Err(failure) => refused.push(format!("{}: {failure}", plain(&branch.name))),
+                }
+            }
+        } else {
+            mended = self.push(terminal, &opened, &self.database)?;
+        }
+        terminal.finish()?;
+        Box::new(opened).close()?;
+        if !refused.is_empty() {
+            return Err(Failure::failed(refused.join("\nfrond: ")));
+        }
+        if mended == 0 {
+            return Ok(());
+        }
+        Err(Failure::Warned(format!(
+            "{} was damaged: {} brought again, what was pushed is whole there; see to its disk",
+            self.remote,
+            counted(mended, "chunk")
+        )))
+    }
+
+    /// Pushes one branch. Returns how many damaged chunks were brought again.
+    fn push(&self, terminal: &mut Terminal, opened: &Embedded, name: &str) -> Result<u64, Failure> {
+        let database = open_database(opened, name)?;
         let remote = self.connection.open_named(&self.remote, &database)?;
         let progress = Progress::new();
         let request = PushRequest {
@@ -352,16 +391,7 @@ impl Push {
             writeln!(terminal, "tag {}", plain(tag))?;
         }
         tell_damages(terminal, &report.damages)?;
-        terminal.finish()?;
-        Box::new(opened).close()?;
-        if report.damages.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::Warned(format!(
-            "{} was damaged: {} brought again, {branch} is whole there; see to its disk",
-            self.remote,
-            counted(report.mended, "chunk")
-        )))
+        Ok(if report.damages.is_empty() { 0 } else { report.mended.max(1) })
     }
 }
 

@@ -1,5 +1,6 @@
-//! CSV with a header, as mongoimport reads it by default.
+//! CSV and TSV with a header, as mongoimport reads them by default.
 //!
+//! - In TSV a quote is a letter like others, and no cell holds a tab or the end of a line.
 //! - The first line names the fields. A dotted name (`address.city`) makes nested documents.
 //! - A cell that reads as an integer becomes an int or, where it doesn't fit, a long; one that
 //!   reads as a decimal number a double; everything else stays text. (So `007` becomes 7; what
@@ -18,6 +19,15 @@ use crate::input::{Parsed, Record};
 
 /// How deep a dotted name may nest documents.
 const HEADER_DEPTH_MAX: usize = 50;
+
+/// How cells stand in a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cells {
+    /// Between commas, or quoted.
+    Csv,
+    /// Between tabs.
+    Tsv,
+}
 
 /// What an empty cell becomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +58,12 @@ impl<R: Read> CsvSource<R> {
     ///
     /// # Errors
     /// A header that names a field twice, or a field and a field inside it.
-    pub fn open(reader: R, blanks: Blanks) -> Result<CsvSource<R>, Failure> {
-        let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);
+    pub fn open(reader: R, cells: Cells, blanks: Blanks) -> Result<CsvSource<R>, Failure> {
+        let mut builder = ReaderBuilder::new();
+        if cells == Cells::Tsv {
+            builder.delimiter(b'\t').quoting(false);
+        }
+        let mut reader = builder.flexible(true).from_reader(reader);
         let header = reader.headers().map_err(|error| Failure::failed(told(&error)))?.clone();
         let mut fields = Vec::new();
         for (column, name) in header.iter().enumerate() {
@@ -181,7 +195,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, blanks: Blanks, expected: &[&str]) {
-        let source = CsvSource::open(text.as_bytes(), blanks).unwrap();
+        let source = CsvSource::open(text.as_bytes(), Cells::Csv, blanks).unwrap();
         let found: Vec<String> = source
             .map(|record| match record.unwrap().document {
                 Ok(Parsed::Whole(document)) => format!("{document:?}"),
@@ -229,15 +243,29 @@ mod tests {
     }
 
     #[test]
+    fn tabs_separate_and_quotes_are_letters() {
+        let text = "a\tb\n\"x\t1,5\n";
+        let source = CsvSource::open(text.as_bytes(), Cells::Tsv, Blanks::Kept).unwrap();
+        let found: Vec<Record> = source.map(Result::unwrap).collect();
+        let Ok(Parsed::Whole(document)) = &found[0].document else { panic!("a document") };
+        assert_eq!(format!("{document:?}"), r#"{"a": String("\"x"), "b": String("1,5")}"#);
+        assert_eq!(found.len(), 1);
+    }
+
+    #[test]
     fn headers_that_are_refused() {
         for header in ["a,a", "a,a.b", "a.b,a", "a,,b", "a..b", ".", "x.y,x.y"] {
-            assert!(CsvSource::open(header.as_bytes(), Blanks::Kept).is_err(), "{header}");
+            assert!(
+                CsvSource::open(header.as_bytes(), Cells::Csv, Blanks::Kept).is_err(),
+                "{header}"
+            );
         }
     }
 
     #[test]
     fn lines_are_told() {
-        let source = CsvSource::open(b"a\n1\n\xff\n3\n".as_slice(), Blanks::Kept).unwrap();
+        let source =
+            CsvSource::open(b"a\n1\n\xff\n3\n".as_slice(), Cells::Csv, Blanks::Kept).unwrap();
         let records: Vec<Record> = source.map(Result::unwrap).collect();
         let lines: Vec<u64> = records.iter().map(|record| record.line).collect();
         assert_eq!(lines, [2, 3, 4]);

@@ -3,6 +3,7 @@
 //! - [`imports`]: files in three formats go in and come out again; what is wrong is told by line;
 //! - [`versions`]: commits, branches, diffs, merges and conflicts on a data directory;
 //! - [`serving`]: the same on a running server, and the lock between the two;
+//! - [`shell`]: mongosh is started on a server, with our script;
 //! - [`tour`]: the tour ends well, and leaves a database that can be used;
 //! - [`walkthrough`]: docs/walkthrough.md, run;
 //! - [`remotes`]: docs/remotes.md, run with a server;
@@ -12,6 +13,7 @@ mod imports;
 mod maintenance;
 mod remotes;
 mod serving;
+mod shell;
 mod tour;
 mod versions;
 mod walkthrough;
@@ -146,8 +148,16 @@ fn wrong_arguments_are_usage_errors() {
 #[test]
 fn words_of_git_are_answered() {
     let directory = Directory::new();
-    let error = frond(&directory, "checkout sale").fails(2);
-    assert!(error.contains("shop@sale"), "{error}");
+    for (line, expected) in [
+        ("checkout sale", "shop@sale"),
+        ("mongosh", "frond shell"),
+        ("comit shop", "'commit'"),
+        ("logg shop", "'log'"),
+        ("diff shop --statt", "'--stat'"),
+    ] {
+        let error = frond(&directory, line).fails(2);
+        assert!(error.contains(expected), "{line}: {error}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use crate::{Directory, command, frond, walkthrough};
+use crate::{Directory, command, frond, frond_with, walkthrough};
 
 const PAGE: &str = include_str!("../../../../docs/remotes.md");
 const SHOWN: &str = "127.0.0.1:4224";
@@ -71,4 +71,31 @@ fn what_is_in_use_is_told_how_to_be_reached() {
     for place in ["ftp://x/y", "http://u:p@h/shop", "s3://"] {
         frond(&directory, &format!("clone {place} shop --data mine")).fails(1);
     }
+}
+
+/// One branch that can't be pushed doesn't keep the others.
+#[test]
+fn all_branches_are_pushed() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\":1}").ok();
+    frond(&directory, "branch shop a%b").ok();
+    frond(&directory, "branch shop sale").ok();
+    std::fs::create_dir(directory.path().join("plain")).unwrap();
+    frond(&directory, "remote shop add origin plain").ok();
+    let pushed = frond(&directory, "push shop --all").ok();
+    let branches: Vec<&str> = pushed.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(branches, ["a%b", "main", "sale"]);
+    frond(&directory, "push shop --all --branch main").fails(2);
+    // The remote's main gets a commit that is not here.
+    frond(&directory, "clone plain shop --data other").ok();
+    frond(&directory, "commit shop -m theirs --allow-empty --data other").ok();
+    frond(&directory, "push shop --data other").ok();
+    for branch in ["shop", "shop@sale"] {
+        frond(&directory, &format!("commit {branch} -m ours --allow-empty")).ok();
+    }
+    let ran = frond(&directory, "push shop --all");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("frond: main: ") && ran.err.contains("pull them first"), "{ran:?}");
+    assert!(ran.out.contains("a%b of origin is at ") && ran.out.contains("already"), "{ran:?}");
+    assert!(ran.out.contains("sale of origin is at ") && ran.out.contains(" now ("), "{ran:?}");
 }

@@ -17,13 +17,13 @@ use frond_store::io::{Clock, Machine};
 use crate::{Directory, command, frond, frond_with};
 
 /// A server on a directory's `frond-data`.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn start(directory: &Directory) -> Server {
+    pub(crate) fn start(directory: &Directory) -> Server {
         Server::start_with(directory, "")
     }
 
@@ -41,7 +41,7 @@ impl Server {
     }
 
     /// Ends the server as a service manager would; it must end well.
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());

@@ -73,7 +73,11 @@ fn status_diff_commit_log() {
 #[test]
 fn branches_and_old_versions() {
     let directory = shop();
-    assert!(frond(&directory, "branch shop 5%").ok().contains("shop@5%25"));
+    let made = frond(&directory, "branch shop 5%").ok();
+    assert!(made.ends_with(" use it as database shop@5%25, in a URI shop%405%2525\n"), "{made}");
+    let made = frond(&directory, "branch shop v1/x.y").ok();
+    assert!(made.ends_with(" shop@v1%2Fx%2Ey, in a URI shop%40v1%252Fx%252Ey\n"), "{made}");
+    frond(&directory, "branch shop --delete v1/x.y").ok();
     frond(&directory, "commit shop@5%25 -m same --allow-empty").ok();
     frond(&directory, "branch shop --delete 5% --force").ok();
     assert!(frond(&directory, "branch shop sale").ok().contains("shop@sale"));
@@ -95,6 +99,50 @@ fn branches_and_old_versions() {
     frond(&directory, "branch shop --delete sale").fails(1);
     assert!(frond(&directory, "branch shop --delete sale --force").ok().contains("deleted"));
     frond(&directory, "export -d shop@sale -c items").fails(1);
+}
+
+#[test]
+fn databases_collections_and_branches_are_listed() {
+    let directory = shop();
+    frond_with(&directory, "import -d world -c towns", "{\"_id\":1}").ok();
+    let databases = frond(&directory, "ls").ok();
+    let names: Vec<&str> = databases.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["shop", "world"]);
+    assert!(databases.lines().all(|line| line.ends_with('B')), "{databases}");
+    frond_with(&directory, "import -d shop -c customers", "{\"_id\":1}").ok();
+    let collections = frond(&directory, "ls shop").ok();
+    let lines: Vec<Vec<&str>> =
+        collections.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines, [["customers", "1", "document"], ["items", "2", "documents"]]);
+    let committed = frond(&directory, "ls shop@main~0 --json").ok();
+    assert_eq!(committed, "{\"name\":\"items\",\"type\":\"collection\",\"documents\":2}\n");
+    assert!(frond(&directory, "ls nope").fails(1).contains("nope"));
+
+    frond(&directory, "branch shop sale").ok();
+    for (database, message) in [("shop@sale", "a"), ("shop@sale", "b"), ("shop", "c")] {
+        frond(&directory, &format!("commit {database} -m {message} --allow-empty")).ok();
+    }
+    let branches = frond(&directory, "branch shop").ok();
+    let lines: Vec<&str> = branches.lines().collect();
+    assert!(lines[0].starts_with("main ") && !lines[0].contains("ahead"), "{branches}");
+    assert!(lines[1].ends_with("  2 ahead  1 behind"), "{branches}");
+    // Its date: the day at least is today's, or yesterday's.
+    assert!(lines[1].contains(":") && lines[1].contains("  20"), "{branches}");
+}
+
+#[test]
+fn colours_are_as_asked_for() {
+    let directory = shop();
+    for (line, is_coloured) in [
+        ("log shop --color always", true),
+        ("--color always log shop", true),
+        ("log shop", false),
+        ("log shop --color never --no-pager", false),
+    ] {
+        let log = frond(&directory, line).ok();
+        assert_eq!(log.contains("\u{1b}[33m"), is_coloured, "{line}: {log}");
+    }
+    frond(&directory, "log shop --color blue").fails(2);
 }
 
 #[test]
@@ -203,7 +251,12 @@ fn the_log_is_narrowed_and_drawn() {
     assert_eq!(short("log shop --oneline --skip 1 -n 1").len(), 1);
     assert_eq!(short("log shop --oneline --since 2999-01-01").len(), 0);
     assert_eq!(short("log shop --oneline --grep TOGE"), ["together"]);
-    frond(&directory, "log shop --since yesterday").fails(2);
+    frond(&directory, "log shop --since tomorrow").fails(2);
+    assert_eq!(short("log shop --oneline --since yesterday").len(), 4);
+    assert_eq!(short("log shop --oneline -2"), ["together", "dearer"]);
+    assert_eq!(short("log shop --oneline -S :120"), ["half"]);
+    assert_eq!(short("log shop --oneline -S lamp -1"), ["first"]);
+    assert_eq!(short("log shop main~1...sale --oneline").len(), 2);
     let graph = frond(&directory, "log shop --graph").ok();
     let lines: Vec<&str> = graph.lines().collect();
     assert!(lines[0].starts_with("* ") && lines[1] == "|\\", "{graph}");
@@ -214,6 +267,12 @@ fn the_log_is_narrowed_and_drawn() {
     assert!(frond(&directory, "log shop").ok().contains("Made:   Sat Feb 3 00:00:00 2001"));
     let shown = frond(&directory, "show shop sale").ok();
     assert!(shown.contains("half") && shown.contains("~ price: 240 → 120"), "{shown}");
+    let diff = frond(&directory, "diff shop main~1...sale").ok();
+    assert_eq!(diff, "items\n  ~ 2\n      ~ price: 240 → 120\n");
+    assert_eq!(frond(&directory, "diff shop main~2..sale").ok(), diff);
+    assert_eq!(frond(&directory, "diff shop main@{now} main").ok(), "");
+    assert!(items(&directory, "shop@{now}").contains("120"));
+    frond(&directory, "export -d shop@{1970-01-01} -c items").fails(1);
     let stat = frond(&directory, "show shop main~2 --stat").ok();
     assert!(stat.contains(" items | 2 added\n"), "{stat}");
 }

@@ -1,0 +1,131 @@
+//! `frond shell`: mongosh, connected to a running server, with methods for versions.
+//!
+//! mongosh takes the place of this process. The script goes to it as `--eval`, before those of the
+//! user: so there is no file that another user could put something else into, and `~/.mongoshrc.js`
+//! stays the user's.
+
+use std::io::{ErrorKind, Write};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use frond_doc::{Value, document};
+use frond_server::{Client, MONGOSH_SCRIPT};
+
+use crate::backend::ServerUri;
+use crate::failure::Failure;
+use crate::output::shown_json;
+use crate::terminal::Terminal;
+
+/// The shell's command.
+const MONGOSH: &str = "mongosh";
+const HOW_TO_GET_IT: &str = "npm install --global mongosh, or https://www.mongodb.com/try/download/shell; frond shell \
+     --print-script prints the script alone";
+
+const EXAMPLES: &str = "\
+Examples:
+  frond shell                              the server on 127.0.0.1:27017
+  frond shell shop@sale --uri 127.0.0.1:27117
+  frond shell shop --eval 'db.log(5)'      print that, and end
+  frond shell -- --tls --tlsCAFile ca.pem  with options of mongosh
+  frond shell --print-script > frond.mongosh.js    then, in mongosh: load(\"frond.mongosh.js\")
+
+In the shell: db.status(), db.commit(\"first items\"), db.log(), db.branch(\"sale\"), use shop@sale,
+db.branches(), db.diff(\"sale\"), db.merge(\"sale\"), db.undo(); db.frondHelp() lists them all.";
+
+/// Start mongosh on a running server, with db.commit(), db.diff(), db.merge() and others
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Shell {
+    /// Database to begin with, or DATABASE@VERSION; otherwise what the URI names, or test
+    database: Option<String>,
+
+    /// The server, as HOST:PORT or as any connection string that mongosh takes
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:27017")]
+    uri: String,
+
+    /// Run this and end; may be given several times, the value of the last one is printed
+    #[arg(long, value_name = "JAVASCRIPT")]
+    eval: Vec<String>,
+
+    /// Run this file and end
+    #[arg(short, long, value_name = "FILE")]
+    file: Vec<String>,
+
+    /// Print the script that makes the methods, for load() in mongosh
+    #[arg(long, exclusive = true)]
+    print_script: bool,
+
+    /// Options of mongosh, behind --
+    #[arg(last = true, value_name = "OPTION")]
+    options: Vec<String>,
+}
+
+impl Shell {
+    /// Becomes mongosh; or prints the script.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if there is no mongosh, or no server of Frond at the address.
+    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if self.print_script {
+            return Ok(write!(terminal, "{MONGOSH_SCRIPT}")?);
+        }
+        self.check_server()?;
+        let mut mongosh = self.command();
+        // Returns only if it didn't become mongosh.
+        let error = mongosh.exec();
+        Err(match error.kind() {
+            ErrorKind::NotFound => {
+                Failure::failed(format!("there is no {MONGOSH} on PATH: {HOW_TO_GET_IT}"))
+            }
+            _ => Failure::file(MONGOSH, &error),
+        })
+    }
+
+    fn command(&self) -> Command {
+        let mut mongosh = Command::new(MONGOSH);
+        let is_whole = self.uri.starts_with("mongodb:") || self.uri.starts_with("mongodb+srv:");
+        // A bare HOST:PORT would do, but one with a user would be taken for a file.
+        let uri = if is_whole { self.uri.clone() } else { format!("mongodb://{}", self.uri) };
+        mongosh.arg(uri).args(["--eval", MONGOSH_SCRIPT]);
+        if let Some(database) = &self.database {
+            // Not in the URI: there it would also say where the user belongs.
+            let name = shown_json(Value::String(database));
+            mongosh.args(["--eval", &format!("db = db.getSiblingDB({name}); undefined")]);
+        }
+        for script in &self.eval {
+            mongosh.args(["--eval", script]);
+        }
+        for file in &self.file {
+            mongosh.args(["--file", file]);
+        }
+        if self.eval.is_empty() && self.file.is_empty() {
+            mongosh.arg("--shell");
+        }
+        mongosh.args(&self.options);
+        mongosh
+    }
+
+    /// Asks the server who it is, where that can be done without a login and without TLS; else
+    /// mongosh finds out.
+    fn check_server(&self) -> Result<(), Failure> {
+        // No password is needed to be told.
+        let Ok(server) = ServerUri::parse(&self.uri, Some(String::new())) else { return Ok(()) };
+        if !self.options.is_empty() {
+            return Ok(());
+        }
+        let address = &server.address;
+        let mut client = Client::connect(address).map_err(|error| {
+            Failure::failed(format!(
+                "{error}: is a server running there? frond serve --listen {address} starts one, \
+                 and --uri names another"
+            ))
+        })?;
+        let told = client.command("admin", document! { "buildInfo": 1_i32 }.view());
+        match told {
+            Ok(told) if told.get("frond").is_none() => {
+                Err(Failure::failed(format!("what answers at {address} is no Frond")))
+            }
+            _ => Ok(()),
+        }
+    }
+}

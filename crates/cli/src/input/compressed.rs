@@ -1,0 +1,80 @@
+//! Compressed input, recognised by how it begins: gzip and zstd, of one part or several.
+
+use std::io::{self, Cursor, Read};
+
+use flate2::read::MultiGzDecoder;
+
+/// What gzip begins with.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+/// What a frame of zstd begins with.
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// So many bytes tell them.
+const MARK_BYTES: usize = 4;
+
+/// What `reader` gives, decompressed if it is compressed.
+///
+/// # Errors
+/// What the reader says.
+pub fn plain(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let mut begin = Vec::with_capacity(MARK_BYTES);
+    reader.by_ref().take(MARK_BYTES as u64).read_to_end(&mut begin)?;
+    let (is_gzip, is_zstd) = (begin.starts_with(GZIP), begin.starts_with(ZSTD));
+    let whole = Cursor::new(begin).chain(reader);
+    Ok(match (is_gzip, is_zstd) {
+        (true, _) => Box::new(MultiGzDecoder::new(whole)),
+        (_, true) => Box::new(zstd::stream::read::Decoder::new(whole)?),
+        _ => Box::new(whole),
+    })
+}
+
+/// A file's name without the ending that says how it is compressed.
+pub fn plain_name(name: &str) -> &str {
+    [".gz", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).expect("room");
+        encoder.finish().expect("room")
+    }
+
+    fn read(bytes: Vec<u8>) -> io::Result<String> {
+        let mut text = String::new();
+        plain(Cursor::new(bytes))?.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    #[test]
+    fn what_is_compressed_is_decompressed() {
+        let zstd = |text: &str| zstd::stream::encode_all(text.as_bytes(), 1).expect("room");
+        for (bytes, expected) in [
+            (b"".to_vec(), ""),
+            (b"{}".to_vec(), "{}"),
+            (b"{\"a\":1}".to_vec(), "{\"a\":1}"),
+            (gzip("a\nb"), "a\nb"),
+            ([gzip("a"), gzip("b")].concat(), "ab"),
+            (zstd("a\nb"), "a\nb"),
+            ([zstd("a"), zstd("b")].concat(), "ab"),
+        ] {
+            assert_eq!(read(bytes).expect("it is whole"), expected);
+        }
+        let mut cut = gzip(&"long ".repeat(100));
+        cut.truncate(20);
+        assert!(read(cut).is_err());
+    }
+
+    #[test]
+    fn names_lose_what_compressed_them() {
+        for (name, expected) in
+            [("a.csv.gz", "a.csv"), ("a.bson.zst", "a.bson"), ("a.gzip", "a.gzip")]
+        {
+            assert_eq!(plain_name(name), expected);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A pager between a long text and the terminal: `$PAGER`, or else `less`.
+//!
+//! It is started by the first output, so that an error alone is told as ever. With `LESS` unset,
+//! `less` leaves what fits the screen there, keeps colours, and doesn't clear the screen
+//! (`FRX`), as with git.
+//!
+//! *Ctrl-C* goes to the pager, which ends a search by it. This process would end by it too, and
+//! leave two readers at one keyboard, the shell and the pager: so it waits until the pager has
+//! ended.
+
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What less is told unless the user tells it something.
+const LESS: (&str, &str) = ("LESS", "FRX");
+/// The exit code of a process that Ctrl-C ended, as shells have it.
+const INTERRUPTED: i32 = 130;
+
+/// A pager that may not have begun yet.
+pub struct Pager {
+    command: String,
+    running: Option<Running>,
+}
+
+struct Running {
+    /// Dropped before the pager is waited for: that is how it learns of the end.
+    input: Option<std::process::ChildStdin>,
+    child: Arc<Mutex<Child>>,
+}
+
+impl Pager {
+    /// The pager that the environment names; `None` if it wants none.
+    pub fn of_environment() -> Option<Pager> {
+        let named = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+        let is_one = !["", "cat"].contains(&named.trim());
+        is_one.then(|| Pager::new(named))
+    }
+
+    /// The shell's command `command`, fed when something is written.
+    fn new(command: String) -> Pager {
+        Pager { command, running: None }
+    }
+
+    fn begin(&self) -> io::Result<Running> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &self.command]).stdin(Stdio::piped());
+        if std::env::var_os(LESS.0).is_none() {
+            command.env(LESS.0, LESS.1);
+        }
+        let mut child = command.spawn()?;
+        let input = child.stdin.take();
+        let child = Arc::new(Mutex::new(child));
+        outlive(Arc::clone(&child))?;
+        Ok(Running { input, child })
+    }
+
+    /// Tells the pager that this was all, and waits until the reader has left it.
+    pub fn end(&mut self) {
+        let Some(mut running) = self.running.take() else { return };
+        drop(running.input.take());
+        // How it ended is no concern of the command's.
+        let _ = running.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+    }
+}
+
+impl Write for Pager {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.running.is_none() {
+            self.running = Some(self.begin()?);
+        }
+        match self.running.as_mut().and_then(|running| running.input.as_mut()) {
+            Some(input) => input.write(bytes),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.running.as_mut().and_then(|running| running.input.as_mut()) {
+            Some(input) => input.flush(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Pager {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// From now on Ctrl-C ends this process only once the pager has ended.
+fn outlive(child: Arc<Mutex<Child>>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _guard = runtime.enter();
+    let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+    drop(_guard);
+    std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || {
+        if runtime.block_on(interrupt.recv()).is_some() {
+            let _ = child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+            std::process::exit(INTERRUPTED);
+        }
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a pager that copies its input to a file was fed, if it was started.
+    fn fed(texts: &[&str]) -> Option<String> {
+        let file = std::env::temp_dir().join(format!(
+            "frond-pager-{}-{}",
+            std::process::id(),
+            texts.len()
+        ));
+        let mut pager = Pager::new(format!("cat > '{}'", file.display()));
+        for text in texts {
+            pager.write_all(text.as_bytes()).expect("it reads");
+        }
+        pager.end();
+        let text = std::fs::read_to_string(&file).ok();
+        let _ = std::fs::remove_file(&file);
+        text
+    }
+
+    #[test]
+    fn a_pager_gets_what_is_written_and_none_is_started_for_nothing() {
+        assert_eq!(fed(&["one\n", "two\n"]).as_deref(), Some("one\ntwo\n"));
+        assert_eq!(fed(&[]), None);
+    }
+
+    #[test]
+    fn a_pager_that_is_left_early_ends_the_output() {
+        let mut pager = Pager::new("true".to_owned());
+        let long = [b'x'; 1 << 20];
+        let error = (0..16).find_map(|_| pager.write_all(&long).err()).expect("nothing reads it");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,69 @@
+//! Goal: `frond shell` hands mongosh the server's address, our script, and what the user adds.
+//! Method: a stand-in for mongosh, which prints its arguments. What the script does in mongosh
+//! itself is tested by conformance/run.py.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::serving::Server;
+use crate::{Directory, command};
+
+const SCRIPT: &str = include_str!("../../../server/data/frond.mongosh.js");
+
+/// A directory whose `bin` has a mongosh that prints its arguments, one a paragraph.
+fn with_mongosh() -> Directory {
+    let directory = Directory::new();
+    let bin = directory.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let mongosh = bin.join("mongosh");
+    std::fs::write(&mongosh, "#!/bin/sh\nprintf '%s\\n\\n' \"$@\"\nexit 7\n").unwrap();
+    std::fs::set_permissions(&mongosh, std::fs::Permissions::from_mode(0o755)).unwrap();
+    directory
+}
+
+/// Runs `frond shell LINE` with that mongosh, or without: exit code, output and errors.
+fn shell(directory: &Directory, line: &str) -> (i32, String, String) {
+    let mut command = command(directory, &format!("shell {line}"));
+    let output = command.env("PATH", directory.path().join("bin")).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn mongosh_is_started_on_the_server() {
+    let directory = with_mongosh();
+    let server = Server::start(&directory);
+    let address = &server.address;
+    let begin = format!("mongodb://{address}\n\n--eval\n\n{SCRIPT}\n\n");
+    let database = "--eval\n\ndb = db.getSiblingDB(\"shop@sale\"); undefined\n\n";
+    for (line, expected) in [
+        ("", "--shell\n\n".to_owned()),
+        ("shop@sale", format!("{database}--shell\n\n")),
+        ("--eval db.log() -f a.js", "--eval\n\ndb.log()\n\n--file\n\na.js\n\n".to_owned()),
+        ("-- --quiet", "--shell\n\n--quiet\n\n".to_owned()),
+    ] {
+        let ran = shell(&directory, &format!("--uri {address} {line}"));
+        // The exit code is mongosh's.
+        assert_eq!(ran, (7, format!("{begin}{expected}"), String::new()), "{line}");
+    }
+    // What only mongosh understands is its own affair.
+    let (_, told, _) = shell(&directory, "--uri mongodb://127.0.0.1:1/?tls=true");
+    assert!(told.starts_with("mongodb://127.0.0.1:1/?tls=true\n"), "{told}");
+
+    std::fs::remove_file(directory.path().join("bin/mongosh")).unwrap();
+    let (code, _, error) = shell(&directory, &format!("--uri {address}"));
+    assert!(code == 1 && error.contains("npm install --global mongosh"), "{error}");
+    let (code, told, _) = shell(&directory, "--print-script");
+    assert_eq!((code, told.as_str()), (0, SCRIPT));
+    server.stop();
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told() {
+    let directory = with_mongosh();
+    // Port 1 is no user's.
+    let (code, told, error) = shell(&directory, "--uri 127.0.0.1:1");
+    assert!(
+        code == 1 && told.is_empty() && error.contains("is a server running there?"),
+        "{error}"
+    );
+}
