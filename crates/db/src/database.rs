@@ -403,8 +403,8 @@ impl Database {
         })
     }
 
-    /// As [`Database::transact`], for a writer that is told the moment of the catalog
-    /// ([`Frond::transact_noted`]).
+    /// As [`Database::transact`], for the statement of a writer that is told the moment of the
+    /// catalog ([`Frond::transact_statement`]).
     pub(crate) fn transact_noted<T>(
         &self,
         scope: Scope,
@@ -425,8 +425,8 @@ impl Database {
                 })
             }
             _ => {
-                let (mode, interrupt) = (LatchMode::Writer, &self.interrupt);
-                self.frond.transact_noted(scope, mode, durability, interrupt, |own, moment| {
+                let interrupt = &self.interrupt;
+                self.frond.transact_statement(scope, durability, interrupt, |own, moment| {
                     self.directly(own, &mut bytes, &mut |own| body(own, moment))
                 })
             }

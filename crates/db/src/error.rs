@@ -176,7 +176,7 @@ impl From<EngineError> for Error {
     fn from(error: EngineError) -> Error {
         let message = error.to_string();
         match error {
-            EngineError::Conflict { .. } => Error::write_conflict(),
+            EngineError::Conflict { .. } | EngineError::Withdrawn => Error::write_conflict(),
             EngineError::NoTree(_) => Error::internal(message),
             EngineError::SnapshotTooOld => Error::invalid(Code::SnapshotTooOld, message),
             EngineError::Closed(_) => Error::closed(message),

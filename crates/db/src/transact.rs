@@ -6,9 +6,15 @@
 //!    is done, so that a hundred updaters of one counter take turns instead of all losing to one.
 //! 2. For what another transaction has claimed, one like it or one of several requests, it waits as
 //!    long as its caller does ([`Interrupt`]), and takes its turn in the order of arrival.
-//! 3. A conflict over whole trees, or over what it was found by, has no queue: it runs again after
+//! 3. The statement of a write ([`Frond::transact_statement`]) that runs again sees what is in line
+//!    too: the commit it waited for, which let go of its claims when it had its place in the log
+//!    and may not be durable yet. So the updates of one document share syncs. Whatever such an
+//!    attempt comes to is answered when all that it could read is visible: with its commit, which
+//!    lies behind that in the log, or, if it ends without one (an error, nothing matched), after a
+//!    wait. If a full disk refused some of it, the attempt counts for nothing and is run again.
+//! 4. A conflict over whole trees, or over what it was found by, has no queue: it runs again after
 //!    a short wait that grows.
-//! 4. After [`ATTEMPTS_MAX`] the conflict is the caller's.
+//! 5. After [`ATTEMPTS_MAX`] the conflict is the caller's.
 //!
 //! *Latches* ([`crate::contention`]) are taken for each attempt, before its transaction begins, and
 //! kept until it has ended.
@@ -69,6 +75,27 @@ impl<T> Outcome<T> {
     }
 }
 
+/// What an attempt that isn't the first sees.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// What is visible.
+    Visible,
+    /// What is in line, too: `frond_engine::Engine::begin_ahead`.
+    Ahead,
+}
+
+/// How a transaction is run.
+struct Terms<'a> {
+    scope: Scope,
+    /// What else it concerns.
+    more: &'a [Scope],
+    mode: LatchMode,
+    durability: Durability,
+    /// Ends the wait for others.
+    interrupt: &'a Interrupt,
+    sight: Sight,
+}
+
 /// Whether a transaction that met a conflict has what it wanted, after a wait perhaps, and need
 /// only begin again.
 fn has_its_turn(transaction: &mut Transaction, interrupt: &Interrupt) -> Result<bool, Error> {
@@ -108,8 +135,9 @@ impl Frond {
         durability: Durability,
         mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        let never = Interrupt::default();
-        self.attempt(scope, more, mode, durability, &never, |transaction, _| body(transaction))
+        let (interrupt, sight) = (&Interrupt::default(), Sight::Visible);
+        let terms = Terms { scope, more, mode, durability, interrupt, sight };
+        self.attempt(&terms, |transaction, _| body(transaction))
     }
 
     /// As `transact`, for whom `interrupt` ends the wait for others, and where `body` is told the
@@ -123,21 +151,33 @@ impl Frond {
         interrupt: &Interrupt,
         body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        self.attempt(scope, &[], mode, durability, interrupt, body)
+        let (more, sight) = (&[][..], Sight::Visible);
+        self.attempt(&Terms { scope, more, mode, durability, interrupt, sight }, body)
+    }
+
+    /// As `transact_noted`, for the statement of a write: what `body` comes to must rest on the
+    /// transaction alone, and nothing of it may be known to others before this returns. Attempts
+    /// may see what is in line.
+    pub(crate) fn transact_statement<T>(
+        &self,
+        scope: Scope,
+        durability: Durability,
+        interrupt: &Interrupt,
+        body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        let (more, mode, sight) = (&[][..], LatchMode::Writer, Sight::Ahead);
+        self.attempt(&Terms { scope, more, mode, durability, interrupt, sight }, body)
     }
 
     fn attempt<T>(
         &self,
-        scope: Scope,
-        more: &[Scope],
-        mode: LatchMode,
-        durability: Durability,
-        interrupt: &Interrupt,
+        terms: &Terms<'_>,
         mut body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
+        let Terms { scope, mode, durability, interrupt, sight, .. } = *terms;
         let contention = self.contention();
         let in_order = |stripe: fn(&Scope) -> usize| {
-            let mut stripes: Vec<usize> = more.iter().chain([&scope]).map(stripe).collect();
+            let mut stripes: Vec<usize> = terms.more.iter().chain([&scope]).map(stripe).collect();
             stripes.sort_unstable();
             stripes.dedup();
             stripes
@@ -151,12 +191,14 @@ impl Frond {
         for attempt in 0..ATTEMPTS_MAX {
             let latches = contention.latches(&databases, &stripes, mode, attempt);
             let moment = self.catalog_cache().moment();
-            let mut transaction = self.begin_attempt(kept.take(), attempt)?;
+            let mut transaction = self.begin_attempt(kept.take(), attempt, sight)?;
             let result = match body(&mut transaction, moment) {
                 Ok(Outcome::Commit(answer)) => {
                     self.commit(transaction, durability).map(|()| answer)
                 }
-                Ok(Outcome::Discard(answer)) => Ok(answer),
+                Ok(Outcome::Discard(answer)) => {
+                    transaction.end().map(|()| answer).map_err(Error::from)
+                }
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
                     // A transaction that waits for a key mustn't hold memory that others wait for.
@@ -169,13 +211,14 @@ impl Frond {
                     pause(self.wait(attempt));
                     continue;
                 }
-                Err(error) => Err(error),
+                // It may rest on what is in line.
+                Err(error) => Err(transaction.end().map_or_else(Error::from, |()| error)),
             };
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
-                    // The transaction that was first may not be synced yet: the next attempt's
-                    // claims wait for that.
+                    // The transaction that was first may not be synced yet: the next attempt sees
+                    // it all the same, or its claims wait for that.
                     if attempt > 0 {
                         pause(self.wait(attempt));
                     }
@@ -187,15 +230,25 @@ impl Frond {
     }
 
     /// The transaction of an attempt: the one of the last, with what it has claimed, or a new one.
-    fn begin_attempt(&self, kept: Option<Transaction>, attempt: u32) -> Result<Transaction, Error> {
-        let lock_mode = if attempt == 0 { LockMode::Optimistic } else { LockMode::Locking };
-        match kept {
-            Some(mut transaction) => {
+    fn begin_attempt(
+        &self,
+        kept: Option<Transaction>,
+        attempt: u32,
+        sight: Sight,
+    ) -> Result<Transaction, Error> {
+        Ok(match (kept, sight) {
+            (Some(mut transaction), Sight::Visible) => {
                 transaction.restart()?;
-                Ok(transaction)
+                transaction
             }
-            None => Ok(self.engine().begin_as(lock_mode)),
-        }
+            (Some(mut transaction), Sight::Ahead) => {
+                transaction.restart_ahead();
+                transaction
+            }
+            (None, _) if attempt == 0 => self.engine().begin(),
+            (None, Sight::Visible) => self.engine().begin_as(LockMode::Locking),
+            (None, Sight::Ahead) => self.engine().begin_ahead(),
+        })
     }
 
     /// Commits a transaction: the one place where that happens.

@@ -3,7 +3,8 @@
 //! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins,
 //!    and no transaction writes what another has claimed), take the next Sequence, line up for the
 //!    log, join the group that forms (`group`).
-//! 2. Without it, all members at once: insert into the memtable.
+//! 2. Without it, all members at once: insert into the memtable, and let go of key locks. The next
+//!    holder of one sees what is in line (`ahead`).
 //! 3. A member that finds no leader becomes the leader: it takes all that waits, writes it with one
 //!    write and syncs once, with no lock held. What lines up meanwhile is the next group.
 //! 4. The leader inserts for members that haven't begun to (most have, during the sync; one that
@@ -19,12 +20,14 @@
 //! 2. A refused transaction (full disk) was never visible; its entries and generations are taken
 //!    out of the State before anybody else gets a Sequence. Its fingerprints stay, and may cost a
 //!    retry. What of it was written is cut off, and the cut is synced, before anybody is told: no
-//!    crash brings it back.
+//!    crash brings it back. Whatever had read it ahead of its being visible is refused with it, or
+//!    finds that it has read what never was ([`crate::queue::line`]).
 //! 3. After any other failure of a write or sync the engine is closed: reads go on, no write is
 //!    taken, and nothing that was not visible becomes so. Whatever had its Sequence by then is told
 //!    that its outcome is unknown, whatever had none that nothing was written.
 //! 4. Where the writer is in the queue and a group has members, one of them was called to lead.
 
+mod ahead;
 mod growth;
 mod stall;
 
@@ -43,11 +46,13 @@ use crate::overlay::pending::NewChunks;
 use crate::overlay::recycled::Recycler;
 use crate::queue::conflicts::{ConflictSet, TransactionStart};
 use crate::queue::group::{Call, Group, Insertion, Outcome};
-use crate::queue::{Queue, Refusal};
+use crate::queue::line::Ahead;
+use crate::queue::{InHand, Queue, Refusal};
 use crate::shared::{Counters, Shared};
 use crate::slow::{Stage, Stopwatch};
 use crate::state::{Sealed, TreeGeneration};
 use crate::transaction::Durability;
+use crate::transaction::held_locks::HeldLocks;
 use crate::transaction::write_set::WriteSet;
 
 /// Relaxed transactions are written (not synced) once so many bytes wait.
@@ -60,15 +65,17 @@ const NO_SEQUENCES: &str = "no Sequence is left: its clock was wrong for long; w
                             a new directory by frond clone, or frond export and import";
 
 impl Shared {
-    /// Commits the writes of a transaction that was begun at `beginning`.
+    /// Commits the writes of a transaction that was begun at `beginning`. Its key locks are let go
+    /// once it is in line and its entries are in the memtable: the next holders see these.
     ///
     /// # Errors
     /// As [`Transaction::commit`](crate::Transaction::commit).
     pub fn commit(
         &self,
-        beginning: TransactionStart,
+        beginning: TransactionStart<'_>,
         own: WriteSet,
         durability: Durability,
+        held_locks: &mut HeldLocks,
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
@@ -94,6 +101,9 @@ impl Shared {
 
         let mut queue = self.queue();
         queue.check_open()?;
+        if beginning.ahead.is_some_and(Ahead::is_refused) {
+            return Err(EngineError::Withdrawn);
+        }
         if let Some((tree, key)) = queue.conflicts.conflict(beginning, &record, &conflict_set) {
             Counters::count(&self.counters.conflicts);
             return Err(EngineError::Conflict { tree, key: key.to_vec() });
@@ -118,12 +128,16 @@ impl Shared {
             drop(queue);
             drop(record);
             watch.lap(Stage::Queue);
+            self.insert(&member.group, &member.insertion);
+            watch.lap(Stage::Insert);
+            held_locks.release(self);
             self.go_with_group(member, writer, sequence, durability, &mut watch)?;
         } else {
             let many = queue.pending_bytes >= PENDING_BYTES_MAX;
             let writer = queue.writer.take_if(|_| many);
             drop(queue);
             watch.lap(Stage::Queue);
+            held_locks.release(self);
             if let Some(writer) = writer {
                 self.lead(writer, Durability::Relaxed, &mut watch);
             }
@@ -213,8 +227,8 @@ impl Shared {
         self.signal(|signals| signals.flush_wanted = true);
     }
 
-    /// Inserts a member's entries and waits until its group is as durable as asked; leads it, if it
-    /// brought the writer or is called to.
+    /// Waits until a member's group is as durable as asked; leads it, if it brought the writer or
+    /// is called to.
     fn go_with_group(
         &self,
         member: Member,
@@ -224,10 +238,8 @@ impl Shared {
         watch: &mut Stopwatch,
     ) -> Result<(), EngineError> {
         let Member { insertion, group } = member;
-        self.insert(&group, &insertion);
         // Before the group ends, so that only its leader is left to free it.
         drop(insertion);
-        watch.lap(Stage::Insert);
         if let Some(writer) = writer {
             self.lead(writer, Durability::Synced, watch);
         }
@@ -250,7 +262,7 @@ impl Shared {
     /// Inserts a member's entries, unless another thread has begun to, and arrives for it.
     fn insert(&self, group: &Group, insertion: &Insertion) {
         if insertion.begin() {
-            let _arrival = Arrival { shared: self, group };
+            let _arrival = Arrival { shared: self, group, insertion };
             insertion.insert();
         }
     }
@@ -293,12 +305,17 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until what has a Sequence up to `upto` is visible.
+    /// Waits until what has a Sequence up to `upto` is visible, or was refused.
     ///
     /// # Errors
-    /// As `make_durable`.
+    /// [`EngineError::Closed`] if the engine was closed or poisoned before.
     pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
-        if self.queue().visible < upto { self.make_durable(upto) } else { Ok(()) }
+        let mut queue = self.queue();
+        while queue.visible < upto.min(queue.last_live) {
+            queue.check_open()?;
+            queue = self.lead_or_wait(queue);
+        }
+        Ok(())
     }
 
     fn lead_or_wait<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
@@ -353,7 +370,8 @@ impl Shared {
         queue.pending_bytes = 0;
         let upto = queue.last_live;
         let (group, members) = queue.close_group();
-        queue.in_hand = Some(Arc::clone(&group));
+        let members: Arc<[Arc<Insertion>]> = members.into();
+        queue.in_hand = Some(InHand { group: Arc::clone(&group), members: Arc::clone(&members) });
         drop(queue);
         watch.lap(Stage::Wake);
         let written = writer.write(&records);
@@ -458,6 +476,8 @@ impl Shared {
         if let Some(last) = records.last() {
             queue.written = last.sequence;
         }
+        // Before anything is taken back: a transaction that reads ahead looks for it after reading.
+        std::mem::take(&mut queue.line).refuse_above(queue.written.max(queue.visible));
         let waiting = std::mem::take(&mut queue.pending);
         queue.pending_bytes = 0;
         // Their entries must be there before they can be taken out; members need no lock for that.
@@ -523,7 +543,7 @@ impl Shared {
         let (forming, _) = queue.close_group();
         forming.tell(Outcome::Look);
         if let Some(in_hand) = &queue.in_hand {
-            in_hand.tell(Outcome::Look);
+            in_hand.group.tell(Outcome::Look);
         }
         drop(queue);
         self.queue_changed.notify_all();
@@ -561,6 +581,7 @@ struct Member {
 struct Arrival<'a> {
     shared: &'a Shared,
     group: &'a Group,
+    insertion: &'a Insertion,
 }
 
 impl Drop for Arrival<'_> {
@@ -569,6 +590,7 @@ impl Drop for Arrival<'_> {
             // Its entries aren't all there: nothing may become visible any more.
             self.shared.poison("a panic while entries were inserted");
         }
+        self.insertion.end();
         self.group.arrive();
     }
 }

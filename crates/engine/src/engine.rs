@@ -149,6 +149,17 @@ impl Engine {
         Transaction::begin(Arc::clone(&self.shared), lock_mode)
     }
 
+    /// Begins a transaction that claims what it writes, and sees what is in line too: commits that
+    /// have their place in the log and that no sync has made durable yet. So it waits for none of
+    /// them, and its commit may share their sync.
+    ///
+    /// What it reads must leave the process only when [`Transaction::commit`] or
+    /// [`Transaction::end`] has returned; what these answer counts then, whatever was read. So it is
+    /// for transactions of a single statement.
+    pub fn begin_ahead(&self) -> Transaction {
+        Transaction::begin_ahead(Arc::clone(&self.shared))
+    }
+
     /// The Sequence of the last visible transaction.
     pub fn visible(&self) -> Sequence {
         self.shared.current.visible()
@@ -364,8 +375,7 @@ impl Engine {
     /// Waits until all that has its place up to `upto` is visible.
     ///
     /// # Errors
-    /// [`EngineError::Closed`] if some of it never will be in this process; [`EngineError::Store`]
-    /// if the disk is full.
+    /// [`EngineError::Closed`] if some of it never will be in this process.
     pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
         self.shared.await_visible(upto)
     }

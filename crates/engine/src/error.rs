@@ -16,6 +16,10 @@ pub enum EngineError {
         /// The key.
         key: Vec<u8>,
     },
+    /// What the transaction read ahead of what is visible was refused, since the disk is full:
+    /// nothing of it was written; run it again.
+    #[error("what was read was refused: the disk is full")]
+    Withdrawn,
     /// There is no such tree in this snapshot.
     #[error("no tree {}", .0.0)]
     NoTree(TreeId),

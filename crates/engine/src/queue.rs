@@ -10,6 +10,7 @@
 pub(crate) mod conflicts;
 pub(crate) mod group;
 pub(crate) mod key_locks;
+pub(crate) mod line;
 
 use std::collections::HashMap;
 use std::io;
@@ -24,6 +25,7 @@ use crate::log::writer::{PendingRecord, Writer, WriterCounters};
 use crate::overlay::memtable::Memtable;
 use crate::queue::conflicts::ConflictTable;
 use crate::queue::group::{Group, Insertion};
+use crate::queue::line::Line;
 
 /// An opening skips so many Sequences: relaxed transactions that a crash took had greater ones than
 /// the last that is found, and theirs must not be given out again. So that this holds over several
@@ -55,7 +57,9 @@ pub(crate) struct Queue {
     pub forming: Arc<Group>,
     pub members: Vec<Arc<Insertion>>,
     /// The group that a leader has in hand.
-    pub in_hand: Option<Arc<Group>>,
+    pub in_hand: Option<InHand>,
+    /// What those that read ahead depend on.
+    pub line: Arc<Line>,
     /// How many wait for `queue_changed`.
     pub watchers: u64,
     /// Records that wait for a leader.
@@ -70,6 +74,12 @@ pub(crate) struct Queue {
     pub disk_full: Option<Refusal>,
     /// Why no more writes are taken.
     pub closed: Option<String>,
+}
+
+/// A group that a leader has in hand, and who is in it.
+pub(crate) struct InHand {
+    pub group: Arc<Group>,
+    pub members: Arc<[Arc<Insertion>]>,
 }
 
 /// What a full disk said; told to everyone who waited for it.
@@ -119,6 +129,7 @@ impl Queue {
             forming: Arc::default(),
             members: Vec::new(),
             in_hand: None,
+            line: Arc::default(),
             watchers: 0,
             pending: Vec::new(),
             pending_bytes: 0,
@@ -170,6 +181,18 @@ impl Queue {
     pub fn join(&mut self, insertion: &Arc<Insertion>) -> Arc<Group> {
         self.members.push(Arc::clone(insertion));
         Arc::clone(&self.forming)
+    }
+
+    /// Members whose entries aren't all in the memtable yet. Complete as long as the queue is open.
+    pub fn unfinished(&self) -> Vec<(Arc<Group>, Arc<Insertion>)> {
+        let in_hand = self.in_hand.as_ref().map(|in_hand| (&in_hand.group, &*in_hand.members));
+        let groups = in_hand.into_iter().chain([(&self.forming, &self.members[..])]);
+        let mut unfinished = Vec::new();
+        for (group, members) in groups.filter(|(group, all)| !group.have_arrived(all.len())) {
+            let left = members.iter().filter(|member| !member.is_done());
+            unfinished.extend(left.map(|member| (Arc::clone(group), Arc::clone(member))));
+        }
+        unfinished
     }
 
     /// Closes the group that forms; returns it with its members.

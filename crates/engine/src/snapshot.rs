@@ -20,6 +20,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
 use crate::overlay::memtable::Window;
 use crate::overlay::run::RunCursor;
+use crate::queue::line::Ahead;
 use crate::snapshot::current::View;
 use crate::snapshot::cursor::EntryCursor;
 use crate::state::{Base, State, TreeGeneration};
@@ -43,6 +44,18 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn new(view: Arc<View>, sequence: Sequence) -> Snapshot {
         Snapshot { view, sequence }
+    }
+
+    /// What `view` shows with all that is in line.
+    pub(crate) fn ahead(view: &View, ahead: Ahead) -> Snapshot {
+        let (store, state) = (Arc::clone(&view.store), Arc::clone(&view.state));
+        let sequence = ahead.sequence;
+        Snapshot { view: Arc::new(View { store, state, ahead: Some(ahead) }), sequence }
+    }
+
+    /// How it shows what was in line, if it does.
+    pub(crate) fn as_ahead(&self) -> Option<&Ahead> {
+        self.view.ahead.as_ref()
     }
 
     /// The moment.
@@ -113,10 +126,12 @@ impl Snapshot {
 
     /// Passes on what was read, unless it may have been incomplete.
     fn unless_expired<T>(&self, found: Result<T, EngineError>) -> Result<T, EngineError> {
-        if self.view.state.expiry.is_expired() { Err(EngineError::SnapshotTooOld) } else { found }
+        self.view.check()?;
+        found
     }
 
-    /// Fails if the snapshot is too old for what was read from it so far to count.
+    /// Fails if the snapshot is too old for what was read from it so far to count, or showed what
+    /// was refused.
     pub(crate) fn check_age(&self) -> Result<(), EngineError> {
         self.unless_expired(Ok(()))
     }

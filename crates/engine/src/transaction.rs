@@ -98,6 +98,16 @@ impl Transaction {
     /// Begins a transaction at what is visible now.
     pub(crate) fn begin(shared: Arc<Shared>, lock_mode: LockMode) -> Transaction {
         let open = shared.transactions.begin(&shared.current);
+        Transaction::begin_at(shared, open, lock_mode)
+    }
+
+    /// Begins a transaction that sees what is in line too, and claims what it writes.
+    pub(crate) fn begin_ahead(shared: Arc<Shared>) -> Transaction {
+        let open = shared.begin_ahead();
+        Transaction::begin_at(shared, open, LockMode::Locking)
+    }
+
+    fn begin_at(shared: Arc<Shared>, open: OpenTransaction, lock_mode: LockMode) -> Transaction {
         let session = shared.store.session();
         let held_locks = HeldLocks::new(lock_mode, shared.key_locks.owner());
         let is_interactive = lock_mode == LockMode::Interactive;
@@ -629,13 +639,40 @@ impl Transaction {
         if let Some(stale) = self.held_locks.stale() {
             self.shared.await_visible(stale)?;
         }
+        let newer = self.shared.transactions.begin(&self.shared.current);
+        self.restart_at(newer);
+        Ok(())
+    }
+
+    /// As [`Transaction::restart`], with no wait: it sees what is in line too
+    /// ([`Engine::begin_ahead`](crate::Engine::begin_ahead)).
+    ///
+    /// # Panics
+    /// If it is interactive: its statements are answered before it ends.
+    pub fn restart_ahead(&mut self) {
+        assert!(self.held_locks.lock_mode != LockMode::Interactive);
+        let newer = self.shared.begin_ahead();
+        self.restart_at(newer);
+    }
+
+    fn restart_at(&mut self, newer: OpenTransaction) {
         self.held_locks.refreshed();
         self.give_up_writes();
         self.has_read = AtomicBool::new(self.reads.is_some());
         self.reads = self.reads.take().map(|_| Mutex::default());
-        let newer = self.shared.transactions.begin(&self.shared.current);
         self.shared.transactions.end(&std::mem::replace(&mut self.open, newer));
-        Ok(())
+    }
+
+    /// Ends it without a commit. Returns once what it read may be told: at once unless it was begun
+    /// ahead.
+    ///
+    /// # Errors
+    /// [`EngineError::Withdrawn`] if some of what it could read was refused;
+    /// [`EngineError::Closed`] if it will not be visible in this process.
+    pub fn end(mut self) -> Result<(), EngineError> {
+        // Before the wait: nothing was written that others would have to see.
+        self.held_locks.release(&self.shared);
+        self.shared.await_shown(&self.open.snapshot)
     }
 
     /// Makes all writes visible and, if `durability` says so, durable. A transaction without
@@ -649,10 +686,17 @@ impl Transaction {
     /// [`EngineError::Closed`] if a write or sync failed before: nothing was written.
     /// [`EngineError::Unknown`] if one failed now: only opening the directory again tells whether
     /// this transaction was kept.
+    /// [`EngineError::Withdrawn`] if it was begun ahead, and what it could read was refused: nothing
+    /// was written.
     pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
-        self.check_size()?;
+        if let Err(error) = self.check_size() {
+            // What it read may have made it large.
+            return Err(self.end().err().unwrap_or(error));
+        }
         if self.own.is_empty() {
             let seen = self.open.snapshot.sequence();
+            self.held_locks.release(&self.shared);
+            self.shared.await_shown(&self.open.snapshot)?;
             if durability == Durability::Synced {
                 // A transaction that found nothing to change relies on what was there.
                 self.shared.make_durable(seen)?;
@@ -668,8 +712,9 @@ impl Transaction {
             without_claims: (self.held_locks.lock_mode == LockMode::Optimistic)
                 .then_some(self.held_locks.owner),
             gives_back: self.gives_back,
+            ahead: self.open.snapshot.as_ahead(),
         };
-        self.shared.commit(beginning, own, durability)
+        self.shared.commit(beginning, own, durability, &mut self.held_locks)
     }
 
     /// Makes sure that what the transaction refers to and didn't bring is in packs, and durable:

@@ -16,6 +16,7 @@ mod equivalence;
 mod errors;
 mod explained;
 mod geo;
+mod hot_documents;
 mod index_builds;
 mod index_kinds;
 mod indexes;

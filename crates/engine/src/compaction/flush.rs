@@ -79,8 +79,7 @@ impl Shared {
             sealed.iter().map(|sealed| Arc::clone(&sealed.memtable)).collect();
         let bytes = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
         trees.extend(sealed.iter().flat_map(|sealed| sealed.memtable.trees()));
-        let snapshot =
-            Snapshot::new(Arc::new(View { store: Arc::clone(&self.store), state }), horizon);
+        let snapshot = Snapshot::new(Arc::new(View::new(Arc::clone(&self.store), state)), horizon);
         let advance = Advance { horizon, segment, sealed_count, trees };
         let flushed = self
             .flush_trees(&snapshot, &advance)

@@ -15,6 +15,7 @@ use crate::fingerprint::{IdentityHasher, fingerprint};
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::queue::key_locks::Owner;
+use crate::queue::line::Ahead;
 
 /// A generation has at least so many fingerprints before it is the older one: some 100 KB.
 const GENERATION_COUNT_MIN: usize = 4096;
@@ -23,8 +24,8 @@ const SPARE_TIMES_MAX: usize = 8;
 /// With more trees than this, those that no transaction can conflict over are forgotten.
 const TREE_COUNT_MIN: usize = 1024;
 /// Where a transaction began.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TransactionStart {
+#[derive(Clone, Copy)]
+pub(crate) struct TransactionStart<'a> {
     /// Its snapshot.
     pub sequence: Sequence,
     /// Whether its writes may depend on what it saw there. One that saw nothing loses no update,
@@ -35,6 +36,8 @@ pub(crate) struct TransactionStart {
     pub without_claims: Option<Owner>,
     /// Whether it gives space back, so that it may use what is held back for that.
     pub gives_back: bool,
+    /// If its snapshot shows what was in line.
+    pub ahead: Option<&'a Ahead>,
 }
 
 /// The fingerprints of what a transaction wrote and of what it wants unchanged.
@@ -110,7 +113,7 @@ impl ConflictTable {
     /// have meant the one before: even one that has read nothing conflicts with that.
     pub fn conflict<'a>(
         &self,
-        beginning: TransactionStart,
+        beginning: TransactionStart<'_>,
         record: &'a Record,
         conflict_set: &'a ConflictSet,
     ) -> Option<(TreeId, &'a [u8])> {
@@ -195,12 +198,13 @@ mod tests {
     const SEED: u64 = 4;
     const TREE: TreeId = TreeId(8);
 
-    fn beginning(since: u64, has_read: bool) -> TransactionStart {
+    fn beginning(since: u64, has_read: bool) -> TransactionStart<'static> {
         TransactionStart {
             sequence: Sequence(since),
             has_read,
             without_claims: None,
             gives_back: false,
+            ahead: None,
         }
     }
 

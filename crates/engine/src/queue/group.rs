@@ -33,6 +33,8 @@ struct GroupState {
     arrived: u64,
     /// How many arrivals the leader waits for.
     awaited: Option<u64>,
+    /// How many threads wait for the entries of one member.
+    watching: u64,
     /// How many members wait to be called: where none does, none need be woken.
     waiting: u64,
     leader_wanted: bool,
@@ -64,6 +66,7 @@ pub(crate) struct Insertion {
     payload: Bytes,
     new_chunks: NewChunks,
     begun: AtomicBool,
+    done: AtomicBool,
 }
 
 impl Insertion {
@@ -73,7 +76,8 @@ impl Insertion {
         payload: Bytes,
         new_chunks: NewChunks,
     ) -> Insertion {
-        Insertion { memtable, sequence, payload, new_chunks, begun: AtomicBool::new(false) }
+        let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
+        Insertion { memtable, sequence, payload, new_chunks, begun, done }
     }
 
     /// Whether the caller is the first to call this: it inserts then, and arrives.
@@ -85,6 +89,16 @@ impl Insertion {
         self.memtable.add_new_chunks(&self.new_chunks);
         self.memtable.insert(self.sequence, &self.payload);
     }
+
+    /// Says that `insert` has ended; before its group is told that a member has arrived.
+    pub fn end(&self) {
+        self.done.store(true, Ordering::Release);
+    }
+
+    /// Whether `insert` has ended.
+    pub fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
 }
 
 impl Group {
@@ -92,8 +106,23 @@ impl Group {
     pub fn arrive(&self) {
         let mut state = self.state();
         state.arrived += 1;
-        if state.awaited == Some(state.arrived) {
+        if state.watching > 0 || state.awaited == Some(state.arrived) {
             self.complete.notify_all();
+        }
+    }
+
+    /// Whether `count` members have arrived.
+    pub fn have_arrived(&self, count: usize) -> bool {
+        count as u64 <= self.state().arrived
+    }
+
+    /// Waits until one member's entries are in the memtable.
+    pub fn await_insertion(&self, insertion: &Insertion) {
+        let mut state = self.state();
+        while !insertion.is_done() {
+            state.watching += 1;
+            state = self.complete.wait(state).expect(NO_PANIC);
+            state.watching -= 1;
         }
     }
 

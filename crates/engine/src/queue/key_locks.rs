@@ -1,8 +1,10 @@
-//! Intents: a key that a transaction has written is its own until the transaction ends.
+//! Intents: a key that a transaction has written is its own until the transaction ends, or has its
+//! place in the log.
 //!
 //! A transaction that writes a key that another one holds doesn't go on, only to find out when it
 //! commits that it has lost: it lines up, and when its turn has come it gets the key, with what the
-//! holder made of it.
+//! holder made of it. That may not be durable, nor visible, yet: the next holder sees what is in
+//! line ([`crate::queue::line`]), or waits until that is visible.
 //!
 //! 1. Keys are named by the fingerprints of [`crate::queue::conflicts`]: two keys with one
 //!    fingerprint would only cost a needless wait. They are spread over shards.

@@ -19,8 +19,10 @@ use frond_store::ChunkStore;
 use frond_store::io::steady_now;
 use frond_store::stripe::{STRIPE_COUNT, Stripe, stripe};
 
+use crate::error::EngineError;
 use crate::held_states::HeldStates;
 use crate::ids::Sequence;
+use crate::queue::line::Ahead;
 use crate::state::State;
 
 const NO_PANIC: &str = "no panic while the lock is held";
@@ -29,6 +31,29 @@ const NO_PANIC: &str = "no panic while the lock is held";
 pub(crate) struct View {
     pub store: Arc<dyn ChunkStore>,
     pub state: Arc<State>,
+    /// If it shows more than what was visible.
+    pub ahead: Option<Ahead>,
+}
+
+impl View {
+    /// A view of what is visible.
+    pub fn new(store: Arc<dyn ChunkStore>, state: Arc<State>) -> View {
+        View { store, state, ahead: None }
+    }
+
+    /// Fails if what was read so far may have been incomplete.
+    ///
+    /// # Errors
+    /// [`EngineError::SnapshotTooOld`]; [`EngineError::Withdrawn`] if it was read ahead.
+    pub fn check(&self) -> Result<(), EngineError> {
+        if self.state.expiry.is_expired() {
+            return Err(EngineError::SnapshotTooOld);
+        }
+        match &self.ahead {
+            Some(ahead) if ahead.is_refused() => Err(EngineError::Withdrawn),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What is visible now.
@@ -52,7 +77,7 @@ impl Current {
         let held = HeldStates::new(&state, visible);
         let view = |_| {
             let (store, state) = (Arc::clone(&store), Arc::clone(&state));
-            Stripe(Mutex::new(Arc::new(View { store, state })))
+            Stripe(Mutex::new(Arc::new(View::new(store, state))))
         };
         let stripes = std::array::from_fn(view);
         let visible = AtomicU64::new(visible.0);
@@ -93,7 +118,7 @@ impl Current {
         let state = Arc::new(state);
         for stripe in &self.stripes {
             let (store, state) = (Arc::clone(&self.store), Arc::clone(&state));
-            let view = Arc::new(View { store, state });
+            let view = Arc::new(View::new(store, state));
             before.push(std::mem::replace(&mut *stripe.0.lock().expect(NO_PANIC), view));
         }
         latest.held.replace(&state, visible);
@@ -132,7 +157,7 @@ impl Current {
     }
 
     fn view_of(&self, state: Arc<State>) -> Arc<View> {
-        Arc::new(View { store: Arc::clone(&self.store), state })
+        Arc::new(View::new(Arc::clone(&self.store), state))
     }
 
     /// Ends the leases that are over, and those of States that expired.

@@ -60,11 +60,12 @@ impl EntryCursor {
     /// Moves to the next entry; false if there is none. Nothing follows an error.
     ///
     /// # Errors
-    /// As the store; damaged trees and runs; [`EngineError::SnapshotTooOld`].
+    /// As the store; damaged trees and runs; [`EngineError::SnapshotTooOld`];
+    /// [`EngineError::Withdrawn`].
     pub fn step(&mut self) -> Result<bool, EngineError> {
         let mut moved = self.try_step();
-        if self.view.as_ref().is_some_and(|view| view.state.expiry.is_expired()) {
-            moved = Err(EngineError::SnapshotTooOld);
+        if let Some(Err(error)) = self.view.as_ref().map(|view| view.check()) {
+            moved = Err(error);
         }
         if let (Some(reach), Ok(_)) = (&self.reach, &moved) {
             reach.note(

@@ -36,6 +36,14 @@ impl OpenTransactions {
         OpenTransaction { snapshot: Snapshot::new(view, visible), stripe }
     }
 
+    /// Begins a transaction at a snapshot that shows no less than what is visible. The caller holds
+    /// the queue's lock, so that what is visible doesn't rise above it first: see `oldest`.
+    pub fn begin_at(&self, snapshot: Snapshot) -> OpenTransaction {
+        let stripe = stripe();
+        *self.stripe(stripe).entry(snapshot.sequence()).or_default() += 1;
+        OpenTransaction { snapshot, stripe }
+    }
+
     /// Ends a transaction.
     pub fn end(&self, transaction: &OpenTransaction) {
         let sequence = transaction.snapshot.sequence();

@@ -7,6 +7,7 @@ mod born;
 mod concurrency;
 mod crashes;
 mod differences;
+mod hot_keys;
 mod interactive;
 mod large;
 mod marked;

@@ -1,0 +1,58 @@
+//! Transactions that begin ahead of what is visible: see [`crate::queue::line`].
+
+use std::sync::Arc;
+
+use crate::error::EngineError;
+use crate::queue::line::Ahead;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::snapshot::open_transactions::OpenTransaction;
+
+impl Shared {
+    /// Begins a transaction that sees all that has its place in the log now. Where nothing is in
+    /// line that is what is visible; so it is in an engine that is closed, where nothing in line
+    /// becomes visible any more.
+    pub fn begin_ahead(&self) -> OpenTransaction {
+        let (open, unfinished) = {
+            let queue = self.queue();
+            if queue.closed.is_some() || queue.visible == queue.last_live {
+                return self.transactions.begin(&self.current);
+            }
+            let ahead = Ahead { sequence: queue.last_live, line: Arc::clone(&queue.line) };
+            let snapshot = Snapshot::ahead(&self.current.view().0, ahead);
+            // With the queue locked: what it may conflict with isn't forgotten before it is known.
+            (self.transactions.begin_at(snapshot), queue.unfinished())
+        };
+        // The caller may be let in before another transaction, whose Sequence is less, has its
+        // entries in the memtable.
+        for (group, insertion) in &unfinished {
+            self.insert(group, insertion);
+            group.await_insertion(insertion);
+        }
+        open
+    }
+
+    /// Waits until all that `snapshot` shows is visible, if it was taken ahead: what was read there
+    /// may be told then.
+    ///
+    /// # Errors
+    /// [`EngineError::Withdrawn`] if some of it was refused; [`EngineError::Closed`] if it never
+    /// becomes visible in this process.
+    pub fn await_shown(&self, snapshot: &Snapshot) -> Result<(), EngineError> {
+        let Some(ahead) = snapshot.as_ahead() else { return Ok(()) };
+        let mut queue = self.queue();
+        loop {
+            if ahead.is_refused() {
+                return Err(EngineError::Withdrawn);
+            }
+            if ahead.sequence <= queue.visible {
+                return Ok(());
+            }
+            queue.check_open()?;
+            queue = self.lead_or_wait(queue);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Reading what is in line: commits that have their place in the log and aren't visible yet.
+//!
+//! A key lock is let go when its holder's commit has lined up, so the next holder must see a value
+//! that no sync has made durable yet. It begins *ahead*: its snapshot shows everything that has a
+//! Sequence, visible or not. What it reads there is to be told to no client before that is visible.
+//!
+//! 1. What it commits lies behind all that it read, in the same log. So it is durable only if that
+//!    is, a crash that takes that takes it too, and a full disk, which refuses an end of the line,
+//!    refuses it with what it read.
+//! 2. What ends without a commit of its own (nothing matched, a duplicate key, what a retry is
+//!    answered) waits until what it could read is visible.
+//! 3. Where a full disk refuses what is in line, those that read ahead and didn't line up behind it
+//!    are left with something that will never be. That is marked here *before* the first of these
+//!    entries is taken out of the memtables, and each read ahead looks for the mark *after* it has
+//!    read: so none is passed on that found half of a transaction. The mark is looked for once more
+//!    under the queue's lock when the transaction lines up, and when it ends without a commit; it
+//!    runs again then.
+//! 4. After any other failure the engine is closed and nothing in line becomes visible: what waits
+//!    for that fails, and so does what wants to line up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ids::Sequence;
+
+/// Commits in line, from one refusal to the next.
+pub(crate) struct Line {
+    /// What has a greater Sequence was refused.
+    refused_above: AtomicU64,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line { refused_above: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl Line {
+    /// Marks that all of it above `last` is refused; before any of it is taken back.
+    pub fn refuse_above(&self, last: Sequence) {
+        self.refused_above.store(last.0, Ordering::SeqCst);
+    }
+}
+
+/// How far a snapshot shows what is in line.
+#[derive(Clone)]
+pub(crate) struct Ahead {
+    /// The last Sequence that it shows.
+    pub sequence: Sequence,
+    /// What that was in.
+    pub line: Arc<Line>,
+}
+
+impl Ahead {
+    /// Whether some of what it shows was refused; to be asked after reading.
+    pub fn is_refused(&self) -> bool {
+        self.line.refused_above.load(Ordering::Acquire) < self.sequence.0
+    }
+}
