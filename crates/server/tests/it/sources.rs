@@ -88,7 +88,8 @@ fn views_are_read_as_documents() {
             r#"{"_id": "a.w", "viewOn": "c", "pipeline": []}"#,
         ],
     );
-    let second = r#"{"find": "system.views", "filter": {"pipeline": []}, "projection": {"_id": 1}}"#;
+    let second =
+        r#"{"find": "system.views", "filter": {"pipeline": []}, "projection": {"_id": 1}}"#;
     client.check_documents("a", second, &[r#"{"_id": "a.w"}"#]);
     client.check("a", r#"{"count": "system.views"}"#, r#"{"n": 2, "ok": 1.0}"#);
     let counted = r#"{"count": "system.views", "query": {"_id": "a.v"}}"#;
