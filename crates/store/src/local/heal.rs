@@ -26,7 +26,7 @@ use super::find::Found;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::damage::{Damage, FrameDamage, Hole, HoleOrigin};
 use crate::error::StoreError;
-use crate::index::Index;
+use crate::index::{Index, Known};
 use crate::location::{FrameOffset, Location, PackedChunk};
 use crate::pack::Pack;
 use crate::pack::format::Frame;
@@ -233,14 +233,34 @@ impl LocalStore {
 
     /// Why the chunk named `hash` can't be read, which isn't stored.
     pub(super) fn absent(&self, hash: ChunkHash) -> StoreError {
-        self.index(|index| match (index.damage(hash), index.holes()) {
-            (Some(damage), _) => damage.of(hash).error(),
+        let known = self.index(|index| match (index.damage(hash), index.holes()) {
+            (Some(damage), _) => Some(damage.of(hash).error()),
             (None, [Hole { damage, .. }, ..]) => {
                 let what =
                     format!("chunk {hash} isn't found, and may have lain here: {}", damage.what);
-                StoreError::damaged(&damage.file, damage.offset, &what)
+                Some(StoreError::damaged(&damage.file, damage.offset, &what))
             }
-            (None, []) => StoreError::Missing(hash),
+            (None, []) => None,
+        });
+        let known = known.or_else(|| self.damaged_index_of(hash));
+        known.unwrap_or(StoreError::Missing(hash))
+    }
+
+    /// What is wrong with the index of a pack that may hold `hash`. A search that meets a damaged
+    /// page scans the pack's frames instead; one that is damaged, too, doesn't tell its name.
+    pub(super) fn damaged_index_of(&self, hash: ChunkHash) -> Option<StoreError> {
+        let Known::Perhaps(packs) = self.index(|index| index.look(hash)) else { return None };
+        packs.into_iter().find_map(|pack| {
+            let bytes = pack.table.get()?.pack_bytes;
+            match read_index(&pack, bytes) {
+                Err(StoreError::Damaged { file, offset, what }) => {
+                    let what = format!("chunk {hash} isn't found, and may have lain here: {what}");
+                    let error = || StoreError::damaged(&file, offset, &what);
+                    self.note_file_finding(error());
+                    Some(error())
+                }
+                _ => None,
+            }
         })
     }
 

@@ -268,7 +268,11 @@ impl<'a> Marks<'a> {
                 }
                 match absent {
                     Absent::Refused => return Err(self.store.absent(*hash).into()),
-                    Absent::PassedOver => {}
+                    // What it refers to is needed, and isn't known.
+                    Absent::PassedOver => match self.store.damaged_index_of(*hash) {
+                        Some(error) => return Err(error.into()),
+                        None => {}
+                    },
                     Absent::Noted => self.missing.push(*hash),
                 }
                 continue;

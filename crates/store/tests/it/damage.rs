@@ -98,6 +98,23 @@ fn a_bit_that_changes_while_the_store_is_open_is_never_returned() {
 }
 
 #[test]
+fn what_a_damaged_index_named_is_damaged_and_never_missing() {
+    for_seeds(300, |mut random| {
+        let (disk, chunks) = sample(&mut random);
+        let store = open(&disk).unwrap();
+        let packs = packs(&disk);
+        let name = random.choose(&packs);
+        let bits = disk.contents(name).unwrap().len() * 8;
+        (0..12).for_each(|_| disk.flip_bit(name, random.below(bits) as u64));
+        if some_refused(&*store, &chunks, name) {
+            assert!(store.take_findings().iter().any(|finding| finding.file == *name));
+        }
+        store.put_many(&chunks).unwrap();
+        assert_stored(&*store, &chunks);
+    });
+}
+
+#[test]
 fn damage_in_the_open_pack_is_not_cut_off() {
     for_seeds(100, |mut random| {
         let disk = SimDisk::new(random.next());
