@@ -110,7 +110,7 @@ struct State {
     lines: VecDeque<String>,
     shown: Vec<String>,
     written: i64,
-    output: Output,
+    output: Sink,
 }
 
 /// Where lines go, beside memory.
@@ -127,7 +127,7 @@ pub enum LogOutput {
     File(PathBuf),
 }
 
-enum Output {
+enum Sink {
     Memory,
     StandardError,
     StandardOutput,
@@ -146,7 +146,7 @@ impl Log {
     /// A log in memory; `now_millis` tells the time, in milliseconds since 1970.
     pub fn new(now_millis: impl Fn() -> i64 + Send + Sync + 'static) -> Log {
         let state =
-            State { lines: VecDeque::new(), shown: Vec::new(), written: 0, output: Output::Memory };
+            State { lines: VecDeque::new(), shown: Vec::new(), written: 0, output: Sink::Memory };
         Log {
             now_millis: Box::new(now_millis),
             slow_millis: AtomicI64::new(SLOW_MILLIS),
@@ -160,10 +160,10 @@ impl Log {
     /// If a file can't be opened.
     pub fn write_to(&self, output: &LogOutput) -> io::Result<()> {
         let output = match output {
-            LogOutput::Memory => Output::Memory,
-            LogOutput::StandardError => Output::StandardError,
-            LogOutput::StandardOutput => Output::StandardOutput,
-            LogOutput::File(path) => Output::File(LogFile::open(path)?),
+            LogOutput::Memory => Sink::Memory,
+            LogOutput::StandardError => Sink::StandardError,
+            LogOutput::StandardOutput => Sink::StandardOutput,
+            LogOutput::File(path) => Sink::File(LogFile::open(path)?),
         };
         self.state().output = output;
         Ok(())
@@ -176,7 +176,7 @@ impl Log {
     /// If it can't be renamed, or no other made: lines go where they went.
     pub fn rotate(&self) -> io::Result<bool> {
         let mut state = self.state();
-        let Output::File(file) = &mut state.output else { return Ok(false) };
+        let Sink::File(file) = &mut state.output else { return Ok(false) };
         file.rotate((self.now_millis)())
     }
 
@@ -224,10 +224,10 @@ impl Log {
         let mut state = self.state();
         // Who can't be told of what is wrong can't be told of that either.
         let _ = match &mut state.output {
-            Output::Memory => Ok(()),
-            Output::StandardError => writeln!(io::stderr(), "{text}"),
-            Output::StandardOutput => writeln!(io::stdout(), "{text}"),
-            Output::File(file) => file.append(&text),
+            Sink::Memory => Ok(()),
+            Sink::StandardError => writeln!(io::stderr(), "{text}"),
+            Sink::StandardOutput => writeln!(io::stdout(), "{text}"),
+            Sink::File(file) => file.append(&text),
         };
         truncate(&mut text, LINE_BYTES_MAX);
         if is_shown {

@@ -268,11 +268,12 @@ impl<'a> Marks<'a> {
                 }
                 match absent {
                     Absent::Refused => return Err(self.store.absent(*hash).into()),
-                    // What it refers to is needed, and isn't known.
-                    Absent::PassedOver => match self.store.damaged_index_of(*hash) {
-                        Some(error) => return Err(error.into()),
-                        None => {}
-                    },
+                    Absent::PassedOver => {
+                        // What it refers to is needed, and isn't known.
+                        if let Some(error) = self.store.damaged_index_of(*hash) {
+                            return Err(error.into());
+                        }
+                    }
                     Absent::Noted => self.missing.push(*hash),
                 }
                 continue;

@@ -21,9 +21,13 @@ impl Range<'_> {
             Some(right) => (right, true),
             None => (right, false),
         };
-        let or_head = |side| if side == "" { history::HEAD } else { side };
         Some(Range { left: or_head(left), right: or_head(right), is_from_base })
     }
+}
+
+/// A side of a range; one that is left out is HEAD.
+fn or_head(side: &str) -> &str {
+    if side.is_empty() { history::HEAD } else { side }
 }
 
 #[cfg(test)]

@@ -17,12 +17,13 @@ fn leftovers(disk: &dyn Disk) -> Vec<String> {
 
 #[test]
 fn a_write_that_fails_leaves_nothing() {
-    let checks: [(&str, &dyn Fn(&SimDisk)); 5] = [
-        ("full", &|disk| disk.limit_to(Some(1_000))),
-        ("full after a part", &|disk| disk.fill_after(100)),
-        ("a write fails", &|disk| disk.fail_write_after(0)),
-        ("a sync fails", &|disk| disk.fail_sync_after(0)),
-        ("the rename fails", &|disk| disk.fail_name_change_after(1)),
+    type Fault = (&'static str, fn(&SimDisk));
+    let checks: [Fault; 5] = [
+        ("full", |disk| disk.limit_to(Some(1_000))),
+        ("full after a part", |disk| disk.fill_after(100)),
+        ("a write fails", |disk| disk.fail_write_after(0)),
+        ("a sync fails", |disk| disk.fail_sync_after(0)),
+        ("the rename fails", |disk| disk.fail_name_change_after(1)),
     ];
     for (what, fail) in checks {
         let disk = SimDisk::new(1);
