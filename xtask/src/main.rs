@@ -163,6 +163,7 @@ fn long(root: &Path, minutes: &str) -> Result<(), String> {
     on_server(&["conformance/faults.py", "--minutes", minutes, "--seed", &SEED])?;
     on_server(&["conformance/power.py", "--rounds", "300", "--seed", &SEED])?;
     on_server(&["conformance/round_trips.py", "--long", "--seed", &SEED])?;
+    on_server(&["conformance/any_plan.py", "--seconds", "1800"])?;
     on_server(&["conformance/hostile.py", "--grace", "5"])?;
     on_server(&["conformance/memory.py", "--memory", "600", "--seconds", "600", "--seed", &SEED])?;
     fuzz::fuzz(root, ["all", FUZZ_SECONDS].into_iter().map(str::to_owned))

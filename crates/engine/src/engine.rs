@@ -154,8 +154,8 @@ impl Engine {
     /// them, and its commit may share their sync.
     ///
     /// What it reads must leave the process only when [`Transaction::commit`] or
-    /// [`Transaction::end`] has returned; what these answer counts then, whatever was read. So it is
-    /// for transactions of a single statement.
+    /// [`Transaction::end`] has returned; what these answer counts then, whatever was read. So it
+    /// is for transactions of a single statement.
     pub fn begin_ahead(&self) -> Transaction {
         Transaction::begin_ahead(Arc::clone(&self.shared))
     }

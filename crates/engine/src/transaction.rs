@@ -678,16 +678,14 @@ impl Transaction {
     /// Makes all writes visible and, if `durability` says so, durable. A transaction without
     /// writes returns its snapshot's Sequence, once what it could read is as durable as asked.
     ///
-    /// # Errors
-    /// [`EngineError::Conflict`] if another transaction that wrote one of these keys committed
-    /// since the snapshot, and this one has read something; or if another has claimed one; or if a
-    /// tree that it writes to was replaced or dropped since: nothing was written.
+    /// # Errors [`EngineError::Conflict`] if another transaction that wrote one of these keys
+    /// committed since the snapshot, and this one has read something; or if another has claimed
+    /// one; or if a tree that it writes to was replaced or dropped since: nothing was written.
     /// [`EngineError::Store`] if the disk is full: nothing was written either.
     /// [`EngineError::Closed`] if a write or sync failed before: nothing was written.
     /// [`EngineError::Unknown`] if one failed now: only opening the directory again tells whether
-    /// this transaction was kept.
-    /// [`EngineError::Withdrawn`] if it was begun ahead, and what it could read was refused: nothing
-    /// was written.
+    /// this transaction was kept. [`EngineError::Withdrawn`] if it was begun ahead, and what it
+    /// could read was refused: nothing was written.
     pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
         if let Err(error) = self.check_size() {
             // What it read may have made it large.

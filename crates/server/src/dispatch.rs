@@ -600,7 +600,7 @@ fn check_sequences(command: &Command, sequences: &[DocumentSequence]) -> Result<
 }
 
 fn command_not_found(name: &str) -> Error {
-    let hint = suggestion::did_you_mean(name);
+    let hint = suggestion::did_you_mean(name, commands::names());
     Error::invalid(Code::CommandNotFound, format!("no such command: '{name}'{hint}"))
 }
 

@@ -81,7 +81,7 @@ fn the_doctor_tells_of_a_clock_that_is_doubted() {
     let is_told = |line: &str| {
         let ran = frond(&directory, line);
         assert_eq!(ran.code, 1, "{ran:?}");
-        assert!(ran.out.contains("18250 days behind"), "{ran:?}");
+        assert!(ran.out.contains(" days behind"), "{ran:?}");
         assert!(ran.out.contains("frond doctor --accept-clock"), "{ran:?}");
     };
     is_told("doctor");

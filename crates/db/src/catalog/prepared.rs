@@ -5,9 +5,10 @@
 //! 2. *Rounds*: each brings the indexes from the last round's snapshot to one of now. Which
 //!    documents were written in between the memtables tell; if part of it was flushed, both moments
 //!    are folded and compared. What changes of an index lies beside its tree, and goes into it when
-//!    there is much of it. Of many documents the entries that go are taken away first, part by part,
-//!    then those that come are brought: so memory is bounded, and a key may pass from one to another. A round has to do what was written during the one before, so they become
-//!    shorter, until [`WRITES_LEFT`] are left.
+//!    there is much of it. Of many documents the entries that go are taken away first, part by
+//!    part, then those that come are brought: so memory is bounded, and a key may pass from one to
+//!    another. A round has to do what was written during the one before, so they become shorter,
+//!    until [`WRITES_LEFT`] are left.
 //! 3. Where a round isn't half of the one before, writers come faster than rounds: they are slowed
 //!    ([`Throttle`]), twice as much each time.
 //! 4. *The last round* is made by the transaction that publishes, with the collection's latch

@@ -149,7 +149,7 @@ fn explain_names_the_stages() {
     check(hinted, "FETCH IXSCAN", [1, 1, 1]);
     let told = text(&explain(&request("{'b': 3}")));
     let stage =
-        "'isCached':false,'stage':'EXPRESS_IXSCAN','keyPattern':'{ b: -1 }','indexName':'b_-1'";
+        "'isCached':false,'stage':'EXPRESS_IXSCAN','keyPattern':'{ b:-1 }','indexName':'b_-1'";
     let counted = format!("{{{stage},'keysExamined':1,'docsExamined':1,'nReturned':1}}");
     assert!(told.contains(&format!("'winningPlan':{{{stage}}},'rejectedPlans':[]")), "{told}");
     assert!(told.contains(&format!("'executionStages':{counted}")), "{told}");

@@ -11,8 +11,8 @@
 //!    which stands for the tree at one moment F ([`crate::state::base`]). The log has everything
 //!    above F, and is replayed in order. If F is below S, the replay finds the key as it was just
 //!    before S. If it isn't, no reader ever asks for what the key had at S.
-//! 3. What is refused for a full disk was never visible. A transaction that read it ahead of that is
-//!    behind it in the log, and so refused with it, or finds out when it lines up
+//! 3. What is refused for a full disk was never visible. A transaction that read it ahead of that
+//!    is behind it in the log, and so refused with it, or finds out when it lines up
 //!    ([`crate::queue::line`]): so nothing differs from that.
 //!
 //! *Chunks*, of large values, are made of chunks of the old value, and these must be there whatever

@@ -86,7 +86,8 @@ pub fn run(request: &Request<'_>) -> Answer {
         section.command.eq_ignore_ascii_case(asked) || bare.eq_ignore_ascii_case(asked)
     };
     let section = sections().find(is_asked).ok_or_else(|| {
-        let hint = suggestion::did_you_mean(asked);
+        let names: Vec<String> = sections().map(|section| section.command).collect();
+        let hint = suggestion::did_you_mean(asked, names.iter().map(String::as_str));
         let message = format!("'{asked}' is none of Frond's own commands{hint}");
         Error::invalid(Code::CommandNotFound, message)
     })?;

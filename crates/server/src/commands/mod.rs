@@ -323,6 +323,12 @@ pub static COMMANDS: &[Command] = &[
     Command::new("whatsmyuri", Nothing, handshake::whatsmyuri),
 ];
 
+/// The names of the commands that are there.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let is_there = |command: &&Command| matches!(command.run, Run::Handler(_));
+    COMMANDS.iter().filter(is_there).map(|command| command.name)
+}
+
 /// The command that a client calls `name`.
 pub fn find(name: &str) -> Option<&'static Command> {
     static BY_NAME: OnceLock<HashMap<&'static str, &'static Command>> = OnceLock::new();

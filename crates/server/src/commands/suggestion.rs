@@ -1,36 +1,34 @@
 //! What a client may have meant by a command that isn't there.
 
-use crate::commands::{COMMANDS, Run};
-
 /// What begins the names of Frond's own commands.
 const OWN: &str = "frond";
 /// Longer words aren't compared: no command's name is.
 const LETTERS_MAX: usize = 40;
 
-/// `; did you mean 'frondCommit'?`, or nothing if no command is called nearly so.
-pub fn did_you_mean(word: &str) -> String {
-    match nearest(word) {
+/// `; did you mean 'frondCommit'?`, or nothing if none of `names` is nearly so.
+pub fn did_you_mean<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> String {
+    match nearest(word, names) {
         Some(name) => format!("; did you mean '{name}'?"),
         None => String::new(),
     }
 }
 
-/// The command whose name is nearest: as it is but for upper and lower case, without `frond`, or
+/// The name that is nearest: as it is but for upper and lower case, without `frond`, or
 /// with a letter in three at most that is wrong, missing, too much, or changed places.
-fn nearest(word: &str) -> Option<&'static str> {
+fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let letters = word.chars().count();
     if LETTERS_MAX < letters {
         return None;
     }
-    let mut best: Option<(usize, &'static str)> = None;
-    for command in COMMANDS.iter().filter(|command| matches!(command.run, Run::Handler(_))) {
-        let name = command.name.to_lowercase();
-        let bare = name.strip_prefix(OWN).unwrap_or(&name);
-        let distance = distance(&word, &name).min(distance(&word, bare));
+    let mut best: Option<(usize, &str)> = None;
+    for name in names {
+        let lower = name.to_lowercase();
+        let bare = lower.strip_prefix(OWN).unwrap_or(&lower);
+        let distance = distance(&word, &lower).min(distance(&word, bare));
         let is_near = distance <= letters / 3 && best.is_none_or(|(least, _)| distance < least);
         if is_near {
-            best = Some((distance, command.name));
+            best = Some((distance, name));
         }
     }
     best.map(|(_, name)| name)
@@ -80,6 +78,10 @@ mod tests {
         }
     }
 
+    fn of_the_table(word: &str) -> Option<&'static str> {
+        nearest(word, crate::commands::names())
+    }
+
     #[test]
     fn what_was_meant() {
         for (word, expected) in [
@@ -94,8 +96,8 @@ mod tests {
             ("atlasVersion", None),
             ("getFreeMonitoringStatus", None),
         ] {
-            assert_eq!(nearest(word), expected, "{word}");
+            assert_eq!(of_the_table(word), expected, "{word}");
         }
-        assert_eq!(nearest(&"insert".repeat(1_000)), None);
+        assert_eq!(of_the_table(&"insert".repeat(1_000)), None);
     }
 }

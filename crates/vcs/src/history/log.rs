@@ -1,8 +1,9 @@
 //! The log: commits, newest first, those that a request asks for.
 //!
-//! `walk` orders them and leaves out what a range (`a..b`, `a...b`) doesn't want;
-//! `path_filter` tells which of them changed a collection or a document. What is left is filtered by who and when. Nothing is
-//! read beyond the limit, and nothing older than `since`: no commit is older than its parents.
+//! `walk` orders them and leaves out what a range (`a..b`, `a...b`) doesn't want; `path_filter`
+//! tells which of them changed a collection or a document. What is left is filtered by who and
+//! when. Nothing is read beyond the limit, and nothing older than `since`: no commit is older than
+//! its parents.
 //!
 //! *Paging*: a page ends with a commit; the next one is asked for with `after` that commit. The
 //! order depends on the history alone, so pages fit together while new commits come on top. A page

@@ -2,10 +2,11 @@
 //! (mongodb-memory-server, test suites of drivers and applications). A link to the program that is
 //! called `mongod` does the same.
 //!
-//! 1. Each of mongod's options becomes the one of `frond serve`, or nothing where it says what is the
-//!    case anyway.
+//! 1. Each of mongod's options becomes the one of `frond serve`, or nothing where it says what is
+//!    the case anyway.
 //! 2. All others are refused: what isn't enforced isn't accepted.
-//! 3. The log goes to standard output, as mongod's does, with the lines that such programs wait for.
+//! 3. The log goes to standard output, as mongod's does, with the lines that such programs wait
+//!    for.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
