@@ -114,7 +114,7 @@ pub static REPL_SET_GET_STATUS: Table =
     Table::of("replSetGetStatus", &[field("initialSync", Kind::Any).idle()]).lenient();
 pub static REPL_SET_INITIATE: Table = bare("replSetInitiate").lenient();
 pub static REPL_SET_RECONFIG: Table =
-    Table::of("replSetReconfig", &[field("force", Kind::Any).idle()]).taking(OBJECT);
+    Table::of("replSetReconfig", &[field("force", Kind::Any).idle()]);
 
 pub static ROTATE_CERTIFICATES: Table = Table::of("rotateCertificates", &[field("message", TEXT)]);
 
