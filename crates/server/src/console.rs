@@ -2,7 +2,7 @@
 //! its own.
 //!
 //! 1. A connection is a client like others: it takes a place among `connections_max`, and its
-//!    commands run on the [`Workers`](crate::workers), by [`dispatch::run_kept`]: the same table,
+//!    commands run on the [`Workers`](crate::workers), by `dispatch::run_kept`: the same table,
 //!    rights, limits and audit log as over the wire. One that hangs up has its command stopped.
 //! 2. [`guard`] refuses requests that don't come from the console's own page.
 //! 3. With `--auth`, [`logins`] holds who has logged in from where, by a cookie; [`api`] checks

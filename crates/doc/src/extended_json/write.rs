@@ -35,7 +35,7 @@ fn as_text(out: &mut String, append: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// As [`write`], for text that is handed on as bytes: twice as fast.
+/// As [`write()`], for text that is handed on as bytes: twice as fast.
 pub fn append(document: Document<'_>, form: Form, out: &mut Vec<u8>) {
     append_fields(document.elements(), form, out);
 }
