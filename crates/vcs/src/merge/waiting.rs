@@ -6,6 +6,8 @@
 //! changed the same field as the merge it is *set aside*: told, and remembered with the rest. Where
 //! a conflict was resolved, the base must not be what was there before, or the resolution would
 //! seem to be a client's: so it is done twice, with what ours has there and with what theirs has.
+//! A document that is just what theirs has there has that as its base the first time, too: one that
+//! no client changed comes back as it was, to the order of its fields.
 //!
 //! *Remembered*: the reflog's record of an abort, a skip, a hard reset or a deletion holds the
 //! working state, the merge's record and a tree of its conflicts, so that undoing it lets the merge
@@ -13,18 +15,20 @@
 
 use crate::repository::Repository;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use frond_engine::{Engine, Transaction};
-use frond_store::{ChunkHash, Lifetime, PutFor};
-use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat, Value};
+use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
+use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
 
 use crate::conflict::{self, MergeState, StoredConflict};
 use crate::diff::changed_collections;
 use crate::merge::catalogs::CatalogMerge;
 use crate::refs::reflog::RememberedMerge;
-use crate::state::BranchState;
+use crate::state::{BranchState, catalog_entry, with_entry};
 use frond_db::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
-use frond_db::inside::{Error, ErrorKind, Reader};
+use frond_db::inside::{CatalogEntry, Error, ErrorKind, Reader};
 
 /// A working state without a merge.
 pub(crate) struct Without {
@@ -60,9 +64,13 @@ impl Repository {
             by_rules: false,
         };
         let (mut catalog, mut set_aside) = (now, BTreeSet::new());
-        let mut is_possible = !merge.merged.is_empty();
-        for root in &merge.merged {
-            let base = Tree { root: *root, format: now.format };
+        let tree = |root: &ChunkHash| Tree { root: *root, format: now.format };
+        let mut bases: Vec<Tree> = merge.merged.iter().map(tree).collect();
+        if let [ours, theirs] = &mut bases[..] {
+            *ours = as_resolved(self.frond().engine().store(), ours, theirs, &now)?;
+        }
+        let mut is_possible = !bases.is_empty();
+        for base in bases {
             match carry.merge([&base, &catalog, &onto]) {
                 Ok(merged) => {
                     let conflicts = merged.conflicts.into_iter();
@@ -81,6 +89,36 @@ impl Repository {
         }
         Ok(Without { catalog, set_aside: set_aside.into_iter().collect() })
     }
+}
+
+/// The catalog `ours`, with what `theirs` has for each document that is so `now`.
+fn as_resolved(
+    store: &Arc<dyn ChunkStore>,
+    ours: &Tree,
+    theirs: &Tree,
+    now: &Tree,
+) -> Result<Tree, Error> {
+    let mut resolved = *ours;
+    for changed in changed_collections(store, ours, theirs)? {
+        let name = &changed.name;
+        let now = catalog_entry(store, now, name)?;
+        let (Some(ours), Some(theirs), Some(now)) = (changed.from, changed.to, now) else {
+            continue; // One side dropped it, or a client did.
+        };
+        let [ours_tree, theirs, now] =
+            [&ours, &theirs, &now].map(|entry| entry.documents_tree(changed.format));
+        let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
+        for change in ours_tree.diff(store, &theirs) {
+            let change = change?;
+            if now.get(&**store, &change.key)? == change.to {
+                edits.push(Ok((change.key, change.to.map_or(Edit::Delete, Edit::Put))));
+            }
+        }
+        let documents = ours_tree.apply(&**store, &mut edits.into_iter())?.root;
+        let entry = CatalogEntry { documents, ..ours };
+        resolved = with_entry(&**store, &resolved, name, Some(&entry))?;
+    }
+    Ok(resolved)
 }
 
 /// The merge that waits on a branch, as the reflog keeps it.

@@ -99,6 +99,34 @@ fn an_abort_takes_back_what_the_merge_did_and_nothing_else() {
     }
 }
 
+/// The merge takes `n` away, which ours had moved behind `s`.
+#[test]
+fn an_abort_brings_the_order_of_fields_back() {
+    for resolution in [Resolution::Ours, Resolution::Theirs] {
+        let frond = new();
+        let main = shop(&frond, "");
+        let (zero, one, two) = (0_i32, 1_i32, 2_i32);
+        let base = document! { "_id": 1_i32, "n": zero, "s": zero, "z": zero };
+        let ours = document! { "_id": 1_i32, "c": one, "s": zero, "n": zero, "z": zero };
+        let theirs = document! { "_id": 1_i32, "c": two, "s": zero, "z": zero };
+        insert(&main, "things", &[base]);
+        main.commit("first", "").unwrap();
+        main.create_branch("side", None).unwrap();
+        let side = shop(&frond, "side");
+        put(&side, "things", &theirs).unwrap();
+        side.commit("side", "").unwrap();
+        put(&main, "things", &ours).unwrap();
+        main.commit("main", "").unwrap();
+        merge(&main, "side").unwrap();
+        let conflict = main.conflicts(None).unwrap().remove(0);
+        assert_eq!(conflict.paths, ["c"]);
+        main.resolve_conflict(&conflict.id, &resolution).unwrap();
+        assert!(main.merge_abort().unwrap().is_empty());
+        assert_eq!(all(&main, "things"), [ours]);
+        assert!(main.status().unwrap().collections.is_empty());
+    }
+}
+
 #[test]
 fn what_changed_the_same_as_the_merge_is_set_aside_and_told() {
     let (_frond, main, _side) = branches();

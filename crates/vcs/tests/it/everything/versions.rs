@@ -7,7 +7,7 @@ use frond_db::{Durability, Error, ErrorKind, Frond};
 use frond_vcs::Repository;
 use frond_vcs::{ConflictKind, ConflictSelection, MergeOutcome, MergeRequest, Resolution};
 
-use super::state::{Branch, Model, Tried};
+use super::state::{Branch, Model, Tried, check_branch};
 use super::{REPOSITORIES, World};
 use crate::model::model_conflict;
 use crate::model::naive::{ModelConflicts, OURS, THEIRS, Whole, merge_document, merge_wholes};
@@ -244,7 +244,8 @@ impl World {
         (changed.is_merging, changed.replaced) = (false, self.log.len());
         self.act(after, Durability::Synced, |frond| {
             Repository::open(frond, branch)?.merge_abort().map(drop)
-        })
+        })?;
+        check_branch(&Repository::open(&self.frond, branch)?, &self.branch(branch).working)
     }
 
     /// Decides what was dropped on one side and changed on the other; then the rest is merged.
@@ -293,6 +294,7 @@ impl World {
                 database.resolve_conflict(&conflict.id, &resolution).map(drop)
             })?;
             self.seen.resolved += 1;
+            check_branch(&database, &self.branch(branch).working)?;
         }
         let merged = (*self.branch(branch).working).clone();
         self.finish(merge, merged, |database| database.merge_continue(None, None))
