@@ -225,10 +225,19 @@ pub enum Purpose {
     Distinct,
     /// It gives them to the stages of a pipeline.
     Stages,
+    /// It tells the stages of a pipeline how many there are.
+    CountedStages,
     /// It changes them.
     Update,
     /// It removes them.
     Delete,
+}
+
+impl Purpose {
+    /// Whether it asks nothing of documents but how many there are.
+    pub(crate) fn counts(self) -> bool {
+        matches!(self, Purpose::Count | Purpose::CountedStages)
+    }
 }
 
 /// An `aggregate`.

@@ -142,6 +142,16 @@ impl Accumulator {
         }
     }
 
+    /// The result over `count` documents, if nothing else of them matters: of `$count`, and of
+    /// `$sum` of a constant that any number of times adds up to exactly.
+    pub(crate) fn of_count(&self, count: u64) -> Option<Evaluated<'static>> {
+        match (self.kind, &self.input) {
+            (Kind::Count, Input::Nothing) => Some(numbers::Count::of(count)),
+            (Kind::Sum, Input::One(summed)) => numbers::Total::times(summed.constant()?, count),
+            _ => None,
+        }
+    }
+
     /// The paths of what the documents are sorted by.
     pub(crate) fn sort_paths(&self) -> impl Iterator<Item = String> {
         let fields = match &self.input {

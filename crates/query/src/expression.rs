@@ -136,6 +136,16 @@ impl Expression {
         Ok(evaluated.into_buf())
     }
 
+    /// The value, if the expression is nothing but a constant.
+    pub(crate) fn constant(&self) -> Option<Value<'_>> {
+        self.0.constant()
+    }
+
+    /// Whether it is the same for all documents, as far as that can be seen.
+    pub(crate) fn is_constant(&self) -> bool {
+        self.0.is_constant()
+    }
+
     /// The path's parts, if the expression is nothing but a field's path.
     pub(crate) fn field(&self) -> Option<&[String]> {
         self.0.field()

@@ -73,7 +73,7 @@ use crate::filter::Filter;
 use crate::large::{Asked, Depth, Large};
 use crate::metadata::{self, Metadata, MetadataKind};
 use crate::sort::SortPattern;
-use stage::{Context, Rows, Stage};
+use stage::{Context, Counter, Rows, Stage};
 
 pub use geo_near::GeoNear;
 
@@ -319,6 +319,20 @@ impl Pipeline {
         }
     }
 
+    /// Whether all that the pipeline asks of documents is how many there are.
+    pub fn counts_only(&self) -> bool {
+        self.counter().is_some()
+    }
+
+    /// The first stage that does more than choose, if it only counts, and how many are before it.
+    fn counter(&self) -> Option<(usize, &dyn Counter)> {
+        let only_chooses = |stage: &&Arc<dyn Stage>| {
+            stage.order().is_some() || matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_))
+        };
+        let place = self.stages.iter().take_while(only_chooses).count();
+        Some((place, self.stages.get(place)?.counter()?))
+    }
+
     /// The paths of what the pipeline needs of documents; `None`: it needs them whole.
     pub fn needs(&self) -> Option<Vec<String>> {
         let mut needs = Vec::new();
@@ -452,7 +466,14 @@ impl Pipeline {
             context.variables = context.variables.with_metadata();
         }
         let carries = context.variables.carries_metadata();
-        for (position, stage) in self.stages.iter().enumerate() {
+        let mut done = 0;
+        if let Input::Rows(rows) = &mut input
+            && !carries
+            && let Some((counted, made)) = self.count_first(&mut **rows, &context.variables)?
+        {
+            (done, input) = (counted, Input::Documents(Box::new(made.into_iter().map(Ok))));
+        }
+        for (position, stage) in self.stages.iter().enumerate().skip(done) {
             let wanted = wanted(&self.stages[position + 1..]);
             let context = Context { wanted, ..context.clone() };
             input = input.with(stage.asked(), context.variables.large());
@@ -468,6 +489,28 @@ impl Pipeline {
         }
         let made = input.into_documents();
         Ok(if carries { Box::new(made.map(|made| Ok(metadata::strip(made?)))) } else { made })
+    }
+}
+
+impl Pipeline {
+    /// What the first stages make of rows of which they ask only how many there are, if the rows
+    /// can tell; and how many stages these are.
+    fn count_first(
+        &self,
+        rows: &mut dyn LentRows,
+        variables: &Variables,
+    ) -> Result<Option<(usize, Option<DocumentBuf>)>, QueryError> {
+        let Some((place, counter)) = self.counter() else { return Ok(None) };
+        let enough = wanted(&self.stages[..place]).map_or(u64::MAX, |wanted| wanted as u64);
+        let Some(mut count) = rows.remaining(enough)? else { return Ok(None) };
+        for stage in &self.stages[..place] {
+            count = match stage.rows() {
+                Rows::Skip(skipped) => count.saturating_sub(skipped as u64),
+                Rows::Limit(limit) => count.min(limit as u64),
+                Rows::Same | Rows::Other => count,
+            };
+        }
+        Ok(Some((place + 1, counter.of_count(count, variables)?)))
     }
 }
 

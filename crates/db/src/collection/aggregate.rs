@@ -214,6 +214,7 @@ impl Database {
         context: &Stages,
     ) -> Result<(Input<'static>, bool), Error> {
         let (filter, order) = (search.filter.clone(), search.order.clone());
+        let asks_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
         let reads_all = search.limit.is_none() || order.pattern().is_some();
         if let Some(view) = self.view(reader, collection)? {
             return Ok((self.stream_view(reader, &view, &filter, context)?.into(), false));
@@ -223,6 +224,7 @@ impl Database {
             return Ok((Input::Documents(Box::new(std::iter::empty())), false));
         };
         let gives_order = access.gives_order && order.pattern().is_some();
+        let counts = asks_nothing && access.is_exact && filter.metadata().is_empty();
         let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
         let ending = Ending::of(self, name, &collection, &access);
         let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
@@ -231,6 +233,9 @@ impl Database {
         let is_own = self.repository_name() == context.database.repository_name();
         if let Some(lazily) = lazily.filter(|_| is_own && context.large.is_met()) {
             scan = scan.lazily(lazily);
+        }
+        if counts {
+            scan = scan.counting();
         }
         // Of a few the scores are computed faster than all are read.
         if reads_all {
@@ -367,6 +372,11 @@ impl LentRows for ScannedRows {
             Ok(row) => Ok(row.map(Row::into_asked)),
             Err(error) => Err(self.put_aside.keep(error)),
         }
+    }
+
+    fn remaining(&mut self, enough: u64) -> Result<Option<u64>, QueryError> {
+        let counted = if self.count == 0 { self.scan.remaining(enough) } else { Ok(None) };
+        counted.map_err(|error| self.put_aside.keep(error))
     }
 }
 

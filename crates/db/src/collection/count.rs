@@ -9,17 +9,11 @@ use frond_doc::DocumentBuf;
 use crate::collection::FindRequest;
 use crate::collection::find::{Search, collation_of};
 use crate::collection::handles::{Lazily, handles};
-use crate::collection::plan::{AccessPath, Order};
+use crate::collection::plan::Order;
 use crate::collection::put_aside::PutAside;
 use crate::collection::scan::Scan;
 use crate::database::Database;
 use crate::error::Error;
-use crate::interrupt::Interrupt;
-use crate::reader::Reader;
-use crate::schema::Collection;
-
-/// Whether to stop is asked once for so many ranges.
-const CHECK_COUNT: usize = 64;
 
 impl Database {
     /// Counts what a `find` would give. Of all documents, without a hint, the tree knows.
@@ -55,24 +49,18 @@ impl Database {
         let Some((collection, access)) = self.access(&reader, found, search)? else {
             return Ok(0);
         };
-        let is_counted = access.is_exact;
-        // The tree doesn't know what a transaction has written itself.
-        if let [path] = &access.paths[..]
-            && is_counted
-            && path.is_counted_by_ranges()
-            && self.transaction().is_none()
-        {
-            let count = count_ranges(&reader, &collection, path, &request.interrupt)?;
-            return Ok(count.saturating_sub(skip).min(limit));
-        }
-        let mut count = 0;
+        let is_exact = access.is_exact;
         let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
             .interrupted_by(&request.interrupt);
-        if is_counted {
+        if is_exact {
             scan = scan.counting();
         } else if large.is_met() {
             scan = scan.lazily(Lazily::new(&large, true).only(&[]));
         }
+        if let Some(count) = scan.remaining(enough)? {
+            return Ok(count.min(enough).saturating_sub(skip));
+        }
+        let mut count = 0;
         scan.visit_asked(&mut |_| {
             count += 1;
             Ok(count < enough)
@@ -80,22 +68,4 @@ impl Database {
         .map_err(|error| put_aside.restore(error))?;
         Ok(count.min(enough).saturating_sub(skip))
     }
-}
-
-/// How many keys lie within the ranges of a path, of which a filter may make thousands.
-pub(crate) fn count_ranges(
-    reader: &Reader<'_>,
-    collection: &Collection,
-    path: &AccessPath,
-    interrupt: &Interrupt,
-) -> Result<u64, Error> {
-    let tree = path.tree(collection);
-    let mut count = 0u64;
-    for (position, range) in path.ranges.iter().enumerate() {
-        if position.is_multiple_of(CHECK_COUNT) {
-            interrupt.check()?;
-        }
-        count = count.saturating_add(reader.count_range(tree, range)?);
-    }
-    Ok(count)
 }

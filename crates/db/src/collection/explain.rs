@@ -22,7 +22,6 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::index::{FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
-use crate::collection::count::count_ranges;
 use crate::collection::covered::Cover;
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
 use crate::collection::find::{Detail, Query};
@@ -110,16 +109,13 @@ impl Database {
             let nothing = Done::default();
             return Ok(answer(&namespace, filter, (&plan, &[]), effort, nothing, 0));
         };
-        let counts = purpose == Purpose::Count && access.is_exact;
+        let counts = purpose.counts() && access.is_exact;
         let distinct = match purpose {
             Purpose::Distinct => distinct_part(collection, access, request),
             _ => None,
         };
         let mut done = vec![Done::default(); access.paths.len()];
         if effort == Effort::Run {
-            let is_counted_at_once =
-                counts && access.paths.iter().all(AccessPath::is_counted_by_ranges);
-            let own = self.transaction().is_some();
             if let Some(place) = distinct {
                 let mut values = Values::new(self, query.filter.collation().clone());
                 let walks = scan_keys(
@@ -131,10 +127,6 @@ impl Database {
                     &mut values,
                 )?;
                 done = walks.iter().map(of_walk).collect();
-            } else if is_counted_at_once && !own {
-                for (path, done) in access.paths.iter().zip(&mut done) {
-                    done.returned = count_ranges(reader, collection, path, &request.interrupt)?;
-                }
             } else if let Some(nearest) = self.explained_nearest(reader, query, request)? {
                 let Nearest { keys, documents, found } = nearest;
                 done = vec![Done { keys, documents, returned: found.len() as u64 }];
@@ -145,18 +137,22 @@ impl Database {
                 if counts {
                     scan = scan.counting();
                 }
+                let counted = if counts { scan.remaining(u64::MAX)? } else { None };
                 let enough = match order {
                     Order::By(_) if !access.gives_order => None,
                     Order::Near(_) => None,
                     _ => request.limit.map(|limit| request.skip.saturating_add(limit)),
                 };
                 let mut returned = 0;
-                while enough.is_none_or(|enough| returned < enough) {
+                while counted.is_none() && enough.is_none_or(|enough| returned < enough) {
                     let Some(found) = scan.next() else { break };
                     found?;
                     returned += 1;
                 }
                 done = scan.walks().iter().map(of_walk).collect();
+                if let (Some(counted), [done]) = (counted, &mut done[..]) {
+                    done.returned = counted;
+                }
             }
         }
         let millis = self.frond().steady_millis().saturating_sub(began);
@@ -220,7 +216,7 @@ fn purposed(plan: Stage, purpose: Purpose) -> Stage {
     let found = plan.returned();
     let over = |name| Stage::over(name, DocumentBuf::empty(), plan.clone()).returning(0);
     match purpose {
-        Purpose::Find | Purpose::Distinct | Purpose::Stages => plan,
+        Purpose::Find | Purpose::Distinct | Purpose::Stages | Purpose::CountedStages => plan,
         Purpose::Count => over("COUNT").counting("nCounted", found).counting("nSkipped", 0),
         Purpose::Update => over("UPDATE")
             .counting("nMatched", found)
@@ -324,7 +320,7 @@ fn access_stage(
 ) -> Stage {
     let filter = request.filter.as_ref().filter(|filter| !filter.view().is_empty());
     let filter = filter.filter(|_| !access.is_exact);
-    let counts = purpose == Purpose::Count && access.is_exact;
+    let counts = purpose.counts() && access.is_exact;
     let path_stage = |(path, done): (&AccessPath, &Done)| {
         if let Some(stage) = text::stage(collection, access, path, request, *done) {
             return stage;

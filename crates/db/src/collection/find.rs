@@ -298,7 +298,7 @@ impl Database {
             false => filter,
         };
         let needs = match purpose {
-            Purpose::Count => Some(Vec::new()),
+            Purpose::Count | Purpose::CountedStages => Some(Vec::new()),
             Purpose::Find | Purpose::Distinct if request.tells_key || request.gives_keys => None,
             Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
             Purpose::Update | Purpose::Delete | Purpose::Stages => None,

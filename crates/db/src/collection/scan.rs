@@ -201,6 +201,51 @@ impl<'a> Scan<'a> {
         self
     }
 
+    /// How many documents come out, if that can be told without reading them: by the counts of a
+    /// tree, or where nothing but their number is asked ([`Scan::counting`]) by the keys alone, of
+    /// which no more are read than `enough` need. Nothing comes out afterwards.
+    ///
+    /// # Errors
+    /// As the scan's own steps.
+    pub fn remaining(&mut self, enough: u64) -> Result<Option<u64>, Error> {
+        self.check_ending()?;
+        let fetch = &self.fetch;
+        // The trees don't know what a transaction has written itself.
+        let is_exact = !fetch.may_fail && !fetch.reader.may_change();
+        if let [walk] = &self.walks[..]
+            && is_exact
+            && self.seen.is_none()
+            && let Some(count) = walk.count(&fetch.reader, &fetch.interrupt)?
+        {
+            self.current = 1;
+            return Ok(Some(count));
+        }
+        let tells = self.walks.iter().all(Walk::tells_by_keys) && self.merge.is_none();
+        if !tells || !fetch.counts_only {
+            return Ok(None);
+        }
+        let mut count = 0;
+        while self.current < self.walks.len() && count < enough {
+            let walk = &mut self.walks[self.current];
+            let (index, seen) = (walk.index.clone(), &mut self.seen);
+            walk.visit_keys(&fetch.reader, &mut |key| {
+                fetch.step()?;
+                if let Some(seen) = seen {
+                    let mut id_key = key;
+                    if let Some(index) = &index {
+                        index.skip_key(&mut id_key)?;
+                    }
+                    count += u64::from(seen.insert(id_key)?);
+                } else {
+                    count += 1;
+                }
+                Ok(count < enough)
+            })?;
+            self.current += 1;
+        }
+        Ok(Some(count))
+    }
+
     /// Gives out large documents with references for what the caller doesn't ask for.
     pub fn lazily(mut self, lazily: Lazily) -> Scan<'a> {
         let lazily = match &self.merge {

@@ -14,8 +14,12 @@ use frond_tree::{Bounds, Direction, Entry};
 use crate::collection::covered::Cover;
 use crate::collection::plan::{AccessPath, Source};
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::reader::{Entries, Reader};
 use crate::schema::{Collection, Index, TreeRef};
+
+/// Whether to stop is asked once for so many ranges, of which a filter may make thousands.
+const CHECK_COUNT: usize = 64;
 
 /// Reading on is cheaper than a new cursor for so many entries.
 const MISSES_MAX: usize = 8;
@@ -92,6 +96,26 @@ impl Walk {
         }
     }
 
+    /// How many entries the walk, which hasn't begun, will give, if the tree counts them: O(log n) a
+    /// range, and what the overlay holds in the ranges.
+    ///
+    /// # Errors
+    /// As [`Reader::count_range`]; what `interrupt` fails with.
+    pub fn count(&self, reader: &Reader<'_>, interrupt: &Interrupt) -> Result<Option<u64>, Error> {
+        // The place of an erased document has an entry.
+        if !self.checks.is_empty() || self.is_natural || self.current.is_some() {
+            return Ok(None);
+        }
+        let mut count = 0_u64;
+        for (position, range) in self.ranges.iter().enumerate() {
+            if position.is_multiple_of(CHECK_COUNT) {
+                interrupt.check()?;
+            }
+            count = count.saturating_add(reader.count_range(self.tree, range)?);
+        }
+        Ok(Some(count))
+    }
+
     /// Whether entries come in the order of their keys.
     pub fn is_ascending(&self) -> bool {
         self.direction == Direction::Ascending
@@ -111,6 +135,54 @@ impl Walk {
             }
         }
         Ok(None)
+    }
+
+    /// Shows the keys of the entries that are left, where none is checked, until `visit` answers
+    /// false: a third of what entries of their own cost.
+    ///
+    /// # Errors
+    /// What `visit` fails with; as [`Walk::next`].
+    pub fn visit_keys(
+        &mut self,
+        reader: &Reader<'_>,
+        visit: &mut dyn FnMut(&[u8]) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        debug_assert!(self.checks.is_empty());
+        let counted = u64::from(self.index.is_some());
+        loop {
+            if let Some((_, entries)) = &mut self.current {
+                while entries.step()? {
+                    let Some(entry) = entries.entry_ref() else { break };
+                    self.keys_examined += counted;
+                    if !visit(entry.key)? {
+                        return Ok(());
+                    }
+                }
+            }
+            self.current = None;
+            let Some(range) = self.ranges.pop_front() else { return Ok(()) };
+            match self.as_point(&range) {
+                Some(key) => {
+                    if reader.get(self.tree, &key)?.is_some() {
+                        self.keys_examined += counted;
+                        if !visit(&key)? {
+                            return Ok(());
+                        }
+                    }
+                }
+                None => {
+                    let entries = reader.range(self.tree, range.clone(), self.direction)?;
+                    self.current = Some((range, entries));
+                }
+            }
+        }
+    }
+
+    /// Whether the entries' keys tell which documents they are of, whatever they hold, and all of
+    /// them are to be given.
+    pub fn tells_by_keys(&self) -> bool {
+        let is_unique = self.index.as_ref().is_some_and(|index| index.spec.unique);
+        !is_unique && !self.is_natural && self.checks.is_empty()
     }
 
     /// What is left of the range of documents that is read, if nothing but the filter decides about

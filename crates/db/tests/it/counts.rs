@@ -53,5 +53,77 @@ fn ranges_are_counted_without_being_read() {
         let counted = stage.and_then(|stage| stage.get("nCounted")?.as_integer());
         assert_eq!(counted, Some(expected), "{filter}");
         assert_eq!(stage.and_then(|stage| stage.get("stage")), Some(Value::String("COUNT")));
+        // The same asked of stages.
+        for (stages, answer) in worded(filter, expected) {
+            let before = chunks(&shop);
+            let found = aggregate(&shop, Some("things"), &stages).expect("right");
+            assert_eq!(texts(&found), answer, "{stages}");
+            let read = chunks(&shop) - before;
+            assert!(read < 400, "{stages} read {read} chunks");
+        }
     }
+}
+
+/// The wordings of stages that ask how many documents pass `filter`, and their answers where
+/// `expected` do.
+fn worded(filter: &str, expected: i64) -> Vec<(String, String)> {
+    let left = expected - 100;
+    [
+        ("{'$count': 'n'}", format!("[{{'n':{expected}}}]")),
+        ("{'$group': {'_id': 1, 'n': {'$sum': 1}}}", format!("[{{'_id':1,'n':{expected}}}]")),
+        (
+            "{'$group': {'_id': {'k': [null]}, 'n': {'$count': {}}, 'm': {'$sum': 'a'}}}",
+            format!("[{{'_id':{{'k':[null]}},'n':{expected},'m':0}}]"),
+        ),
+        (
+            "{'$group': {'_id': null, 'n': {'$sum': -2.0}, 'm': {'$sum': {'$literal': 3}}}}",
+            format!("[{{'_id':null,'n':{}.0,'m':{}}}]", -2 * expected, 3 * expected),
+        ),
+        (
+            "{'$sort': {'pad': 1, 'a': -1}}, {'$skip': 100}, {'$count': 'n'}",
+            if 0 < left { format!("[{{'n':{left}}}]") } else { "[]".to_owned() },
+        ),
+        (
+            "{'$limit': 30}, {'$group': {'_id': null, 'n': {'$sum': 1}}}, {'$set': {'m': 1}}",
+            format!("[{{'_id':null,'n':{},'m':1}}]", expected.min(30)),
+        ),
+    ]
+    .map(|(stages, answer)| (format!("[{{'$match': {filter}}}, {stages}]"), answer))
+    .into()
+}
+
+#[test]
+fn what_is_not_counted_is_read() {
+    let shop = shop();
+    insert(&shop, "things", "[{'_id': 1, 'a': [1, 2]}, {'_id': 2, 'a': 2}, {'_id': 3, 'a': []}]");
+    let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
+    shop.create_indexes("things", &[spec]).expect("made");
+    for (filter, expected) in [("{'a': {'$gte': 1}}", 2), ("{'a': 2}", 2), ("{'a': {'$ne': 2}}", 1)]
+    {
+        for (stages, answer) in worded(filter, expected) {
+            let found = aggregate(&shop, Some("things"), &stages).expect("right");
+            assert_eq!(texts(&found), answer, "{stages}");
+        }
+    }
+    // An expression that fails over a document fails, though it is a count that is asked for.
+    let failing = "[{'$set': {'b': {'$divide': [1, {'$size': '$a'}]}}}, {'$count': 'n'}]";
+    assert!(aggregate(&shop, Some("things"), failing).is_err());
+    // Sums that depend on how they are added up: a thousandth thrice, and decimals.
+    let sums =
+        "[{'$group': {'_id': 1, 'n': {'$sum': 0.001}, 'd': {'$sum': {'$numberDecimal': '0.1'}}}}]";
+    let found = aggregate(&shop, Some("things"), sums).expect("right");
+    assert_eq!(texts(&found), "[{'_id':1,'n':0.003,'d':{'$numberDecimal':'0.3'}}]");
+    assert_eq!(texts(&aggregate(&shop, Some("none"), "[{'$count': 'n'}]").expect("right")), "[]");
+    // What a transaction has written itself counts.
+    let transaction = shop.frond().begin();
+    let inside = transaction.database("shop").expect("opens");
+    insert(&inside, "things", "[{'_id': 4, 'a': 7}, {'_id': 5, 'a': 7}]");
+    assert_eq!(delete(&inside, "things", "{'_id': 2}"), 1);
+    for (filter, expected) in [("{}", 4), ("{'a': {'$gte': 1}}", 3), ("{'_id': {'$gt': 1}}", 3)] {
+        for (stages, answer) in worded(filter, expected) {
+            let found = aggregate(&inside, Some("things"), &stages).expect("right");
+            assert_eq!(texts(&found), answer, "{stages}");
+        }
+    }
+    transaction.abort();
 }

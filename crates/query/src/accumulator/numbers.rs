@@ -1,5 +1,7 @@
 //! `$sum`, `$avg`, `$count`: what is no number doesn't count in the first two.
 
+use frond_doc::Value;
+
 use super::{State, Window};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
@@ -12,6 +14,18 @@ fn number(value: &Evaluated<'_>) -> Option<Number> {
 /// `$sum`
 #[derive(Default)]
 pub(super) struct Total(Sum);
+
+impl Total {
+    /// The sum of `count` times `value`, if it doesn't depend on how it is added up.
+    pub(super) fn times(value: Value<'_>, count: u64) -> Option<Evaluated<'static>> {
+        let mut sum = Sum::default();
+        let is_exact = match Number::of(value) {
+            Some(number) => sum.add_times(number, count),
+            None => true,
+        };
+        is_exact.then(|| sum.total().into())
+    }
+}
 
 impl State for Total {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
@@ -71,6 +85,14 @@ impl Window for Avg {
 #[derive(Default)]
 pub(super) struct Count(i64);
 
+impl Count {
+    /// The result over `count` documents.
+    pub(super) fn of(count: u64) -> Evaluated<'static> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        i32::try_from(count).map_or_else(|_| count.into(), Evaluated::from)
+    }
+}
+
 impl State for Count {
     fn add(&mut self, _: Evaluated<'_>) -> Result<usize, QueryError> {
         self.0 += 1;
@@ -88,6 +110,6 @@ impl Window for Count {
     }
 
     fn current(&self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(i32::try_from(self.0).map_or_else(|_| self.0.into(), Evaluated::from))
+        Ok(Count::of(self.0.unsigned_abs()))
     }
 }

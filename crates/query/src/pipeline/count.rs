@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use super::Documents;
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
-use super::stage::{Context, Stage, lazily};
+use super::stage::{Context, Counter, Stage, lazily};
 use crate::error::QueryError;
-use crate::expression::failure;
+use crate::expression::{Variables, failure};
 use crate::large::Asked;
 
 /// `$count`, with the field that tells the count.
@@ -40,6 +40,16 @@ impl Stage for Count {
     fn needs(&self) -> Option<Vec<String>> {
         Some(Vec::new())
     }
+
+    fn counter(&self) -> Option<&dyn Counter> {
+        Some(self)
+    }
+}
+
+impl Counter for Count {
+    fn of_count(&self, count: u64, _: &Variables) -> Result<Option<DocumentBuf>, QueryError> {
+        Ok(self.document(i64::try_from(count).unwrap_or(i64::MAX)))
+    }
 }
 
 impl Count {
@@ -50,13 +60,17 @@ impl Count {
                 count += 1;
                 Ok(true)
             })?;
-            if count == 0 {
-                return Ok(Box::new(std::iter::empty()));
-            }
-            let mut builder = DocumentBuilder::new();
-            builder.append(&self.0, i32::try_from(count).map_or(Value::Int64(count), Value::Int32));
-            Ok(Box::new(std::iter::once(Ok(builder.build()))))
+            Ok(Box::new(self.document(count).into_iter().map(Ok)))
         })
+    }
+
+    fn document(&self, count: i64) -> Option<DocumentBuf> {
+        if count == 0 {
+            return None;
+        }
+        let mut builder = DocumentBuilder::new();
+        builder.append(&self.0, i32::try_from(count).map_or(Value::Int64(count), Value::Int32));
+        Some(builder.build())
     }
 }
 

@@ -24,7 +24,7 @@ use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{RESTING_BYTES_MIN, Sorted, Sorter};
 use super::spill::Resources;
-use super::stage::{Context, Stage, lazily};
+use super::stage::{Context, Counter, Stage, lazily};
 use super::{Documents, MEMORY_BYTES_MAX};
 use crate::accumulator::{self, Accumulator, Place, State};
 use crate::code::Code;
@@ -102,6 +102,32 @@ impl Stage for Group {
 
     fn needs(&self) -> Option<Vec<String>> {
         self.needs.clone()
+    }
+
+    fn counter(&self) -> Option<&dyn Counter> {
+        let counts = |field: &Field| field.accumulator.of_count(0).is_some();
+        let is_counter = self.id.is_constant() && self.fields.iter().all(counts);
+        is_counter.then_some(self)
+    }
+}
+
+impl Counter for Group {
+    fn of_count(
+        &self,
+        count: u64,
+        variables: &Variables,
+    ) -> Result<Option<DocumentBuf>, QueryError> {
+        if count == 0 {
+            return Ok(None);
+        }
+        let scope = Scope::new(Document::empty(), variables);
+        let mut builder = DocumentBuilder::new();
+        builder.append("_id", self.id.evaluate_in(&scope)?.or_null());
+        for field in &self.fields {
+            let total = field.accumulator.of_count(count);
+            builder.append(&field.name, total.as_ref().map_or(Value::Null, Evaluated::or_null));
+        }
+        Ok(Some(builder.build()))
     }
 }
 

@@ -28,6 +28,15 @@ pub trait Rows: Send {
     /// # Errors
     /// What reading failed with.
     fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError>;
+
+    /// How many documents are left, if that can be told without reading them; where there are more
+    /// than `enough`, any number from there on. None comes afterwards.
+    ///
+    /// # Errors
+    /// What counting failed with.
+    fn remaining(&mut self, _enough: u64) -> Result<Option<u64>, QueryError> {
+        Ok(None)
+    }
 }
 
 /// What a stage reads.
@@ -102,6 +111,10 @@ impl Rows for Opened<'_> {
     fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
         let document = self.rows.next()?;
         document.map(|document| self.large.open_document(&self.asked, document)).transpose()
+    }
+
+    fn remaining(&mut self, enough: u64) -> Result<Option<u64>, QueryError> {
+        self.rows.remaining(enough)
     }
 }
 

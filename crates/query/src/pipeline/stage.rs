@@ -129,6 +129,21 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     fn rows(&self) -> Rows {
         Rows::Other
     }
+
+    /// The stage itself, if all that it asks of documents is how many there are.
+    fn counter(&self) -> Option<&dyn Counter> {
+        None
+    }
+}
+
+/// A stage that only counts.
+pub(super) trait Counter {
+    /// What it makes of `count` documents.
+    fn of_count(
+        &self,
+        count: u64,
+        variables: &Variables,
+    ) -> Result<Option<DocumentBuf>, QueryError>;
 }
 
 /// Documents that are made when the first of them is asked for.

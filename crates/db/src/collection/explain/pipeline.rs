@@ -66,7 +66,7 @@ impl Database {
             split(explained(stages, &collation)?, request, order.pattern().is_some());
         let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
         let query = Query { collection: access, filter, order, projection: None, rejected };
-        let purpose = Purpose::Stages;
+        let purpose = if pipeline.counts_only() { Purpose::CountedStages } else { Purpose::Stages };
         let told = self.explain_query(&reader, collection, &asked, &query, purpose, effort)?;
         Ok((told, rest))
     }

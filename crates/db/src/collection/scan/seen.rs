@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use foldhash::fast::RandomState;
 use frond_query::{Code, QueryError};
 use frond_store::budget::Reservation;
 
@@ -21,8 +22,8 @@ const KEY_BYTES: usize = 16;
 /// A set of documents.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    short: HashSet<u128>,
-    long: HashSet<Box<[u8]>>,
+    short: HashSet<u128, RandomState>,
+    long: HashSet<Box<[u8]>, RandomState>,
     /// Of the long keys.
     bytes: usize,
     reservation: Reservation,
@@ -31,7 +32,9 @@ pub(crate) struct Seen {
 impl Seen {
     /// No documents; as many as `reservation` allows may be added.
     pub fn new(reservation: Reservation) -> Seen {
-        Seen { short: HashSet::new(), long: HashSet::new(), bytes: 0, reservation }
+        // Seeded for each scan, and three times as fast as the standard library's.
+        let (short, long) = (HashSet::default(), HashSet::default());
+        Seen { short, long, bytes: 0, reservation }
     }
 
     /// Whether a document is in.
@@ -47,25 +50,27 @@ impl Seen {
     /// # Errors
     /// `ExceededMemoryLimit`.
     pub fn insert(&mut self, id_key: &[u8]) -> Result<bool, Error> {
-        if self.contains(id_key) {
-            return Ok(false);
-        }
         match short(id_key) {
             Some(key) => {
                 if self.short.len() == self.short.capacity() {
+                    if self.short.contains(&key) {
+                        return Ok(false);
+                    }
                     self.hold(self.short.capacity() * 2 + 4, self.long.capacity())?;
                 }
-                self.short.insert(key);
+                Ok(self.short.insert(key))
             }
             None => {
+                if self.long.contains(id_key) {
+                    return Ok(false);
+                }
                 self.bytes += id_key.len() + KEY_BYTES;
                 let is_full = self.long.len() == self.long.capacity();
                 let more = if is_full { self.long.capacity() + 4 } else { 0 };
                 self.hold(self.short.capacity(), self.long.capacity() + more)?;
-                self.long.insert(id_key.into());
+                Ok(self.long.insert(id_key.into()))
             }
         }
-        Ok(true)
     }
 
     /// Says how many places there are to be.

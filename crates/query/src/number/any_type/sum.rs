@@ -82,6 +82,30 @@ impl Sum {
         }
     }
 
+    /// Adds a number `count` times, if one product is exactly what so many additions come to:
+    /// false, and nothing is added, if it may not be.
+    pub(crate) fn add_times(&mut self, number: Number, count: u64) -> bool {
+        match number {
+            Number::Int(number) => self.integers += i128::from(number) * i128::from(count),
+            Number::Long(number) => {
+                self.long_count += count;
+                self.integers += i128::from(number) * i128::from(count);
+            }
+            Number::Double(number) => {
+                let product = number * count as f64;
+                // Below 2^53 each partial sum of whole numbers is exact.
+                if number.fract() != 0.0 || (1_u64 << 53) as f64 <= product.abs() {
+                    return false;
+                }
+                self.double_count += count;
+                self.doubles.add(product);
+            }
+            Number::Decimal(_) => return false,
+        }
+        self.count += count;
+        true
+    }
+
     /// Takes back a number that was added.
     pub(crate) fn remove(&mut self, number: Number) {
         self.count -= 1;
