@@ -38,7 +38,9 @@ pub use edit::{Edited, Element, Splice};
 pub use input::read_bson;
 pub use item::Item;
 pub use read::{Found, Part};
-pub use shallow::{has_deepened, has_references, open, whole, whole_bytes};
+pub use shallow::{
+    element_count, elements, has_deepened, has_references, open, whole, whole_bytes,
+};
 pub use writer::Writer;
 
 use crate::error::DocError;

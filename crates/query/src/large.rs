@@ -11,6 +11,7 @@
 //! *Invariant*: what is opened, and when, changes no answer: only how much is read.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use frond_doc::builder::position_name;
@@ -34,6 +35,20 @@ pub trait Pieces: Send + Sync {
     /// # Errors
     /// What reading failed with.
     fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError>;
+
+    /// How many elements an array has.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    fn element_count(&self, array: Reference<'_>) -> Result<u64, QueryError>;
+
+    /// An array of those elements of an array that stand at these positions; they may be references
+    /// in turn.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    fn elements(&self, array: Reference<'_>, positions: Range<u64>)
+    -> Result<ValueBuf, QueryError>;
 
     /// The document without references.
     ///
@@ -166,6 +181,20 @@ impl Large {
     /// One level of what a reference stands for.
     pub(crate) fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError> {
         self.pieces()?.open(reference)
+    }
+
+    /// How many elements an array has.
+    pub(crate) fn element_count(&self, array: Reference<'_>) -> Result<u64, QueryError> {
+        self.pieces()?.element_count(array)
+    }
+
+    /// An array of those elements of an array that stand at these positions.
+    pub(crate) fn elements_at(
+        &self,
+        array: Reference<'_>,
+        positions: Range<u64>,
+    ) -> Result<ValueBuf, QueryError> {
+        self.pieces()?.elements(array, positions)
     }
 
     /// The document without references; `None` if it has none.

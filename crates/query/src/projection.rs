@@ -190,9 +190,14 @@ impl Tree {
         for (name, node) in &self.fields {
             let field = asked.field(name);
             match node {
-                Node::Include | Node::Exclude | Node::Computed(_) => {}
-                Node::Slice(_) | Node::Positional => field.look(Depth::Level),
-                Node::ElementMatch(_) => field.look(Depth::Whole),
+                // Of an array that lies elsewhere the elements are read that stay, or as far as
+                // one passes.
+                Node::Include
+                | Node::Exclude
+                | Node::Computed(_)
+                | Node::Slice(_)
+                | Node::ElementMatch(_) => {}
+                Node::Positional => field.look(Depth::Level),
                 Node::Inner(tree) => {
                     field.look(Depth::Level);
                     tree.ask(field);

@@ -1,6 +1,7 @@
 //! What reads the references in documents that a request met ([`frond_query::large`]): by the
 //! reader that they came from, which keeps what they name from being collected.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,6 +48,20 @@ impl Pieces for Handles {
         opened.map_err(|error| self.put_aside.keep(error))
     }
 
+    fn element_count(&self, array: Reference<'_>) -> Result<u64, QueryError> {
+        let count = self.reader.read_pieces(|store| pieces::element_count(store, array));
+        count.map_err(|error| self.put_aside.keep(error))
+    }
+
+    fn elements(
+        &self,
+        array: Reference<'_>,
+        positions: Range<u64>,
+    ) -> Result<ValueBuf, QueryError> {
+        let found = self.reader.read_pieces(|store| pieces::elements(store, array, positions));
+        found.map_err(|error| self.put_aside.keep(error))
+    }
+
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {
         let whole = self.reader.read_pieces(|store| pieces::whole(store, document));
         whole.map_err(|error| self.put_aside.keep(error))
@@ -70,6 +85,19 @@ impl Pieces for Stored {
 
     fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError> {
         pieces::open(&*self.0, reference).map_err(|error| unreadable(error).as_query())
+    }
+
+    fn element_count(&self, array: Reference<'_>) -> Result<u64, QueryError> {
+        pieces::element_count(&*self.0, array).map_err(|error| unreadable(error).as_query())
+    }
+
+    fn elements(
+        &self,
+        array: Reference<'_>,
+        positions: Range<u64>,
+    ) -> Result<ValueBuf, QueryError> {
+        let found = pieces::elements(&*self.0, array, positions);
+        found.map_err(|error| unreadable(error).as_query())
     }
 
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {

@@ -175,7 +175,23 @@ const EXPRESSIONS: &[&str] = &[
     "{'$let': {'vars': {'m': '$meta'}, 'in': ['$$m', '$$m.a', '$level']}}",
     "{'$slice': ['$rows', 2]}",
     "{'$slice': ['$rows', -3, 2]}",
+    "{'$slice': ['$rows', 3, 1000000]}",
+    "{'$slice': ['$rows', 1000000, 2]}",
+    "{'$slice': ['$rows', -1000000, 2]}",
+    "{'$slice': ['$rows', 0]}",
+    "{'$slice': ['$named', 1, 1]}",
+    "{'$slice': ['$text', 1]}",
+    "{'$last': {'$slice': ['$rows', -5, 3]}}",
+    "{'$size': {'$slice': ['$mixed', 2]}}",
     "{'$arrayElemAt': ['$rows', -1]}",
+    "{'$arrayElemAt': ['$rows', -1000000]}",
+    "{'$arrayElemAt': ['$rows', 1000000]}",
+    "{'$arrayElemAt': ['$rows', '$level']}",
+    "{'$arrayElemAt': ['$named', 1]}",
+    "{'$arrayElemAt': ['$meta', 1]}",
+    "{'$first': '$named'}",
+    "{'$last': '$rows'}",
+    "{'$isArray': '$text'}",
     "{'$arrayElemAt': ['$mixed', 2]}",
     "{'$first': '$rows'}",
     "{'$last': '$mixed'}",
@@ -287,11 +303,49 @@ const STAGES: &[&str] = &[
     "{'$setWindowFields': {'sortBy': {'level': 1, '_id': 1}, 'output': {'p': {'$push': '$meta', 'window': {'documents': [-1, 0]}}}}}",
     "{'$redact': {'$cond': [{'$eq': ['$n', 1]}, '$$PRUNE', '$$DESCEND']}}",
     "{'$fill': {'sortBy': {'_id': 1}, 'output': {'n': {'method': 'locf'}}}}",
+    "{'$redact': {'$cond': [{'$isNumber': '$v'}, '$$PRUNE', {'$cond': [{'$eq': ['$n', 5]}, '$$KEEP', '$$DESCEND']}]}}",
+    "{'$redact': {'$cond': [{'$eq': ['$level', 2]}, '$$PRUNE', '$$KEEP']}}, {'$project': {'n': 1}}",
+    "{'$bucketAuto': {'groupBy': '$level', 'buckets': 3, 'output': {'r': {'$push': {'$first': '$rows'}}, 'm': {'$max': '$meta'}}}}",
+    "{'$setWindowFields': {'partitionBy': '$meta.a.b', 'sortBy': {'level': 1, '_id': 1}, 'output': {'meta.w': {'$sum': '$level', 'window': {'range': [-1, 1]}}, 'before': {'$shift': {'output': '$text', 'by': -1}}}}}",
+    "{'$setWindowFields': {'sortBy': {'meta.x': -1}, 'output': {'t': {'$top': {'sortBy': {'rows.at': -1}, 'output': '$_id'}}, 'rows': {'$rank': {}}}}}",
+    "{'$graphLookup': {'from': 'docs', 'startWith': '$meta.x', 'connectFromField': 'level', 'connectToField': 'meta.x', 'depthField': 'meta.depth', 'as': 'meta.it', 'restrictSearchWithMatch': {'rows.n': 4}}}",
+    "{'$densify': {'field': 'meta.x', 'partitionByFields': ['n'], 'range': {'step': 2, 'bounds': 'partition'}}}",
     "{'$densify': {'field': 'level', 'range': {'step': 1, 'bounds': 'full'}}}",
     "{'$project': {'x': ['$meta', '$rows'], 'y': {'z': '$$ROOT'}}}, {'$project': {'q': '$y.z.meta.a.b', 'r': {'$size': {'$arrayElemAt': ['$x', 1]}}}}",
     "{'$set': {'keep': '$meta'}}, {'$unset': 'meta'}, {'$match': {'keep.a.b': {'$gte': 1}}}, {'$sort': {'keep.x': -1}}, {'$project': {'keep': 1}}",
     "{'$set': {'big': ['$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT', '$$ROOT']}}, {'$match': {'_id': 5}}",
 ];
+
+/// Projections of `find`.
+const PROJECTIONS: &[&str] = &[
+    "{'rows': {'$slice': 2}}",
+    "{'rows': {'$slice': -2}}",
+    "{'rows': {'$slice': [-1000000, 3]}}",
+    "{'rows': {'$slice': [2, 1000000]}, 'text': 0}",
+    "{'named': {'$slice': 1}, 'mixed': {'$slice': [1, 2]}, 'meta': {'$slice': 1}}",
+    "{'meta.a': 1, 'rows': {'$slice': [7, 1]}}",
+    "{'rows': {'$elemMatch': {'n': 4, 'in.v': 3}}}",
+    "{'rows': {'$elemMatch': {'at': {'$gt': 700}}}, 'level': 1}",
+    "{'rows': {'$elemMatch': {'n': 77}}}",
+    "{'mixed': {'$elemMatch': {'long': {'$exists': true}}}, 'named': {'$elemMatch': {'n': 1}}}",
+    "{'meta': {'$elemMatch': {'x': 1}}, 'text': {'$elemMatch': {'$eq': 1}}, 'n': 1}",
+    "{'size': {'$size': '$rows'}, 'last': {'$last': '$rows.at'}}",
+];
+
+#[test]
+fn projections_equal_those_over_whole_documents() {
+    let shop = filled();
+    let transaction = shop.frond().begin();
+    let inside = transaction.database("shop").expect("opens");
+    for projection in PROJECTIONS {
+        let mut request = request("{}");
+        request.projection = Some(json(projection));
+        let found = run(&shop, "docs", &request).expect("found");
+        let expected = run(&inside, "docs", &request).expect("found");
+        assert_eq!(found.len(), SIZES.len());
+        assert!(found == expected, "{projection}");
+    }
+}
 
 fn unquoted(stages: &str) -> String {
     stages.replace("/1/", "{'$regex': '1'}")
@@ -502,6 +556,15 @@ fn what_names_a_few_fields_reads_a_few_chunks() {
         "{'$facet': {'a': [{'$match': {'n': 1}}, {'$count': 'c'}], 'b': [{'$project': {'n': 1}}]}}",
         "{'$set': {'level': 5}}, {'$project': {'level': 1}}",
         "{'$count': 'c'}",
+        "{'$project': {'n': {'$size': '$rows'}, 'a': {'$isArray': '$rows'}}}",
+        "{'$project': {'f': {'$first': '$rows'}, 'l': {'$last': '$rows'}, 's': {'$slice': ['$rows', -3, 2]}}}",
+        "{'$match': {'$expr': {'$gt': [{'$size': '$rows'}, 9]}}}, {'$project': {'x': {'$arrayElemAt': ['$rows', 700]}}}",
+        "{'$bucketAuto': {'groupBy': '$level', 'buckets': 2}}",
+        "{'$setWindowFields': {'sortBy': {'n': 1}, 'output': {'s': {'$sum': '$n'}}}}, {'$project': {'s': 1}}",
+        "{'$graphLookup': {'from': 'docs', 'startWith': '$level', 'connectFromField': 'n', 'connectToField': 'level', 'as': 'g'}}, {'$project': {'g._id': 1}}",
+        "{'$redact': {'$cond': [{'$gt': ['$n', 1000]}, '$$PRUNE', '$$KEEP']}}, {'$project': {'n': 1}}",
+        "{'$densify': {'field': 'level', 'range': {'step': 1, 'bounds': 'full'}}}, {'$project': {'n': 1}}",
+        "{'$fill': {'sortBy': {'level': 1}, 'output': {'n': {'method': 'locf'}}}}, {'$project': {'n': 1}}",
         "{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'level': 3}]}}, {'$project': {'level': 1, 'n': 1}}",
         "{'$set': {'all': '$$ROOT'}}, {'$project': {'x': '$all.meta.x', 't': {'$type': '$all.rows'}}}",
         "{'$unionWith': 'docs'}, {'$group': {'_id': '$level', 'c': {'$count': {}}}}",
@@ -527,6 +590,9 @@ fn what_names_a_few_fields_reads_a_few_chunks() {
         ("{'meta.a.b': 1}", "{'meta.a.b': 1}"),
         ("{'$expr': {'$eq': ['$meta.a.b', 1]}}", "{'level': 1}"),
         ("{}", "{'v': {'$getField': 'level'}}"),
+        ("{}", "{'rows': {'$slice': 2}, 'named': 0, 'mixed': 0, 'text': 0, 'middle': 0}"),
+        ("{}", "{'level': 1, 'rows': {'$slice': [-5, 2]}}"),
+        ("{}", "{'rows': {'$elemMatch': {'at': 3}}}"),
     ] {
         let mut request = request(filter);
         request.projection = Some(json(projection));

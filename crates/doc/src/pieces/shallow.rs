@@ -6,6 +6,8 @@
 //!    item already. So a document that differs from another in one field is read and written as its
 //!    outermost container alone.
 
+use std::ops::Range;
+
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Sequence, TreeFormat};
 
@@ -61,6 +63,70 @@ pub fn open(store: &dyn ChunkStore, reference: Reference<'_>) -> Result<ValueBuf
         }
         None => append_referred(store, reference, &mut bytes)?,
     }
+    close(&mut bytes, 0)?;
+    Ok(ValueBuf::from_only_field(DocumentBuf::from_validated(bytes.into())))
+}
+
+/// How many elements an array has that a reference stands for: O(1).
+///
+/// # Errors
+/// As [`LargeDocument::read`].
+pub fn element_count(store: &dyn ChunkStore, array: Reference<'_>) -> Result<u64, PiecesError> {
+    match container(array)? {
+        Some(container) => Ok(container.sequence.count(store)?),
+        None => {
+            Ok(open(store, array)?.as_value().as_array().map_or(0, |array| array.iter().count())
+                as u64)
+        }
+    }
+}
+
+/// Those elements of an array that a reference stands for which lie at `positions`, as an array,
+/// with references for what lies elsewhere in turn. Others aren't read.
+///
+/// # Errors
+/// As [`LargeDocument::read`].
+pub fn elements(
+    store: &dyn ChunkStore,
+    array: Reference<'_>,
+    positions: Range<u64>,
+) -> Result<ValueBuf, PiecesError> {
+    let mut bytes = vec![0; size_of::<i32>()];
+    bytes.extend_from_slice(&[ElementType::Array as u8, 0]);
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0; size_of::<i32>()]);
+    let mut digits = [0; 20];
+    match container(array)? {
+        Some(container) => {
+            let mut failure = None;
+            container.sequence.visit(store, positions.start, &mut |position, item| {
+                if positions.end <= position {
+                    return true;
+                }
+                let name = position_name((position - positions.start) as usize, &mut digits);
+                match ItemRef::decode(item, container.layout) {
+                    Ok(item) => append_item(&mut bytes, name.as_bytes(), item, array.depth()),
+                    Err(error) => failure = Some(error),
+                }
+                failure.is_some()
+            })?;
+            failure.map_or(Ok(()), Err)?;
+        }
+        None => {
+            let opened = open(store, array)?;
+            let skipped = usize::try_from(positions.start).unwrap_or(usize::MAX);
+            let count = positions.end.saturating_sub(positions.start);
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            let elements = opened.as_value().as_array().into_iter().flat_map(|it| it.elements());
+            for (position, element) in elements.skip(skipped).take(count).enumerate() {
+                bytes.push(element.kind as u8);
+                bytes.extend_from_slice(position_name(position, &mut digits).as_bytes());
+                bytes.push(0);
+                bytes.extend_from_slice(element.value);
+            }
+        }
+    }
+    close(&mut bytes, start)?;
     close(&mut bytes, 0)?;
     Ok(ValueBuf::from_only_field(DocumentBuf::from_validated(bytes.into())))
 }

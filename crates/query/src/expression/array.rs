@@ -1,6 +1,6 @@
 //! Arrays: sizes, positions, parts. What runs an expression for each element is in `iterate`.
 
-use frond_doc::{Array, Value};
+use frond_doc::{Array, ElementType, Reference, Value};
 
 use super::evaluated::{Elements, Evaluated, check_bytes, elements};
 use super::failure;
@@ -26,25 +26,63 @@ fn integer(
         .ok_or_else(|| failure(code_range, format!("{words_range} {}", value.text())))
 }
 
+/// An array that an operator looks at in part.
+enum Parted<'v> {
+    Here(Array<'v>),
+    /// In the store.
+    Elsewhere(Reference<'v>),
+}
+
+impl<'v> Parted<'v> {
+    /// The array that `value` is, or the error that `describe` makes of another type.
+    fn of(
+        value: &'v Evaluated<'_>,
+        code: i32,
+        describe: impl FnOnce(&'static str) -> String,
+    ) -> Result<Parted<'v>, QueryError> {
+        match value.value() {
+            Some(Value::Reference(reference)) if reference.kind() == ElementType::Array => {
+                Ok(Parted::Elsewhere(reference))
+            }
+            _ => elements(value, code, describe).map(Parted::Here),
+        }
+    }
+
+    fn count(&self, variables: &Variables) -> Result<usize, QueryError> {
+        match self {
+            Parted::Here(array) => Ok(array.elements().count()),
+            Parted::Elsewhere(reference) => {
+                let count = variables.large().element_count(*reference)?;
+                Ok(usize::try_from(count).unwrap_or(usize::MAX))
+            }
+        }
+    }
+}
+
 /// `$size`
-pub(super) fn size(argument: Evaluated<'_>) -> Answer<'_> {
-    let array = elements(&argument, 17124, |name| {
+pub(super) fn size<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
+    let array = Parted::of(&argument, 17124, |name| {
         format!("The argument to $size must be an array, but was of type: {name}")
     })?;
-    Ok(i32::try_from(array.elements().count()).unwrap_or(i32::MAX).into())
+    Ok(i32::try_from(array.count(variables)?).unwrap_or(i32::MAX).into())
 }
 
 /// `$isArray`
 pub(super) fn is_array(argument: Evaluated<'_>) -> Answer<'_> {
-    Ok(matches!(argument.value(), Some(Value::Array(_))).into())
+    let is_array = |value: Value<'_>| value.element_type() == ElementType::Array;
+    Ok(argument.value().is_some_and(is_array).into())
 }
 
 /// `$arrayElemAt`
-pub(super) fn element_at<'a>(array: Evaluated<'a>, position: Evaluated<'a>) -> Answer<'a> {
+pub(super) fn element_at<'a>(
+    array: Evaluated<'a>,
+    position: Evaluated<'a>,
+    variables: &Variables,
+) -> Answer<'a> {
     if array.is_nullish() || position.is_nullish() {
         return Ok(Evaluated::NULL);
     }
-    elements(&array, 28689, |name| {
+    Parted::of(&array, 28689, |name| {
         format!("$arrayElemAt's first argument must be an array, but is {name}")
     })?;
     let position = integer(
@@ -55,38 +93,47 @@ pub(super) fn element_at<'a>(array: Evaluated<'a>, position: Evaluated<'a>) -> A
             "$arrayElemAt's second argument must be representable as a 32-bit integer:",
         ),
     )?;
-    array.part(|value| at(value.as_array()?, position))
+    at(array, position, variables)
 }
 
-/// The element at a position, counted from the end where negative.
-fn at(array: Array<'_>, position: i32) -> Option<Value<'_>> {
-    match usize::try_from(position) {
-        Ok(position) => array.get(position),
-        Err(_) => {
-            let count = array.elements().count();
-            array.get(count.checked_sub(position.unsigned_abs() as usize)?)
-        }
+/// The element of an array at a position, counted from the end where negative.
+fn at<'a>(array: Evaluated<'a>, position: i32, variables: &Variables) -> Answer<'a> {
+    let parted = Parted::of(&array, 28689, |name| format!("no array, but {name}"))?;
+    let place = match usize::try_from(position) {
+        Ok(position) => Some(position),
+        Err(_) => parted.count(variables)?.checked_sub(position.unsigned_abs() as usize),
+    };
+    let Some(place) = place else { return Ok(Evaluated::Missing) };
+    if let Parted::Elsewhere(reference) = parted {
+        let found = variables.large().elements_at(reference, place as u64..place as u64 + 1)?;
+        return variables.charged(found)?.part(|value| value.as_array()?.get(0));
     }
+    array.part(|value| value.as_array()?.get(place))
 }
 
 /// `$first`
-pub(super) fn first(argument: Evaluated<'_>) -> Answer<'_> {
-    end("$first", argument, 0)
+pub(super) fn first<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
+    end("$first", argument, 0, variables)
 }
 
 /// `$last`
-pub(super) fn last(argument: Evaluated<'_>) -> Answer<'_> {
-    end("$last", argument, -1)
+pub(super) fn last<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
+    end("$last", argument, -1, variables)
 }
 
-fn end<'a>(operator: &str, argument: Evaluated<'a>, position: i32) -> Answer<'a> {
+fn end<'a>(
+    operator: &str,
+    argument: Evaluated<'a>,
+    position: i32,
+    variables: &Variables,
+) -> Answer<'a> {
     if argument.is_nullish() {
         return Ok(Evaluated::NULL);
     }
-    elements(&argument, 28689, |name| {
+    Parted::of(&argument, 28689, |name| {
         format!("{operator}'s argument must be an array, but is {name}")
     })?;
-    argument.part(|value| at(value.as_array()?, position))
+    at(argument, position, variables)
 }
 
 /// `$slice`
@@ -96,7 +143,7 @@ pub(super) fn slice<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) ->
     }
     let mut arguments = arguments.iter();
     let missing = Evaluated::Missing;
-    let array = elements(arguments.next().unwrap_or(&missing), 28724, |name| {
+    let array = Parted::of(arguments.next().unwrap_or(&missing), 28724, |name| {
         format!("First argument to $slice must be an array, but is of type: {name}")
     })?;
     let second = integer(
@@ -107,7 +154,7 @@ pub(super) fn slice<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) ->
             "Second argument to $slice can't be represented as a 32-bit integer:",
         ),
     )?;
-    let size = array.elements().count();
+    let size = array.count(variables)?;
     let from_end = |position: i32| size.saturating_sub(position.unsigned_abs() as usize);
     let (start, count) = match arguments.next() {
         None if second < 0 => (from_end(second), size),
@@ -129,7 +176,16 @@ pub(super) fn slice<'a>(arguments: Vec<Evaluated<'a>>, variables: &Variables) ->
             (if second < 0 { from_end(second) } else { second as usize }, third as usize)
         }
     };
-    Elements::collect(array.iter().skip(start).take(count), variables.memory())
+    match array {
+        Parted::Here(array) => {
+            Elements::collect(array.iter().skip(start).take(count), variables.memory())
+        }
+        Parted::Elsewhere(reference) => {
+            let end = start.saturating_add(count).min(size);
+            let found = variables.large().elements_at(reference, start as u64..end as u64)?;
+            variables.charged(found)
+        }
+    }
 }
 
 /// `$concatArrays`

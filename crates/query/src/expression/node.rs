@@ -84,7 +84,7 @@ pub(crate) enum Node {
 /// How much of its arguments an operator looks at that hands on what it is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Look {
-    /// At their type.
+    /// At their type; they may be references.
     Type,
     /// At which elements they have.
     Level,
@@ -167,6 +167,9 @@ impl Node {
             Node::OneIn(function, node) => Node::OneIn(function, Box::new(given(*node))),
             Node::Two(function, nodes) => {
                 Node::Two(function, Box::new((given(nodes.0), given(nodes.1))))
+            }
+            Node::TwoIn(function, nodes) => {
+                Node::TwoIn(function, Box::new((given(nodes.0), given(nodes.1))))
             }
             Node::Many(function, nodes) => Node::Many(function, all(nodes)),
             Node::ManyIn(function, nodes) => Node::ManyIn(function, all(nodes)),

@@ -50,9 +50,10 @@ pub(super) fn find(name: &str) -> Option<&'static Operator> {
 /// that reads them. (Operators with rules of their own know it themselves.)
 pub(super) fn look(name: &str) -> Option<Look> {
     Some(match name {
-        "$isNumber" | "$type" => Look::Type,
-        "$arrayElemAt" | "$concatArrays" | "$first" | "$isArray" | "$last" | "$objectToArray"
-        | "$reverseArray" | "$size" | "$slice" => Look::Level,
+        "$isArray" | "$isNumber" | "$type" => Look::Type,
+        // These read what they want of an array that lies elsewhere.
+        "$arrayElemAt" | "$first" | "$last" | "$size" | "$slice" => Look::Type,
+        "$concatArrays" | "$objectToArray" | "$reverseArray" => Look::Level,
         "$mergeObjects" => Look::Elements,
         _ => return None,
     })
@@ -78,7 +79,7 @@ static OPERATORS: &[Operator] = &[
     row("$allElementsTrue", O(set::all_elements_true)),
     row("$and", S(comparison::and)),
     row("$anyElementTrue", O(set::any_element_true)),
-    row("$arrayElemAt", T(array::element_at)),
+    row("$arrayElemAt", TI(array::element_at)),
     row("$arrayToObject", OI(pairs::array_to_object)),
     row("$asin", OI(trigonometry::asin)),
     row("$asinh", OI(trigonometry::asinh)),
@@ -118,7 +119,7 @@ static OPERATORS: &[Operator] = &[
     row("$exp", OI(arithmetic::exp)),
     row("$expr", S(variable::parentheses)),
     row("$filter", S(iterate::filter)),
-    row("$first", O(array::first)),
+    row("$first", OI(array::first)),
     row("$firstN", S(several::first)),
     row("$floor", O(rounding::floor)),
     row("$function", R),
@@ -136,7 +137,7 @@ static OPERATORS: &[Operator] = &[
     row("$isoDayOfWeek", S(date::part)),
     row("$isoWeek", S(date::part)),
     row("$isoWeekYear", S(date::part)),
-    row("$last", O(array::last)),
+    row("$last", OI(array::last)),
     row("$lastN", S(several::last)),
     row("$let", S(variable::let_in)),
     row("$literal", S(variable::literal)),
@@ -186,7 +187,7 @@ static OPERATORS: &[Operator] = &[
     row("$setUnion", MI(0, ANY, set::union)),
     row("$sin", OI(trigonometry::sin)),
     row("$sinh", OI(trigonometry::sinh)),
-    row("$size", O(array::size)),
+    row("$size", OI(array::size)),
     row("$slice", MI(2, 3, array::slice)),
     row("$sortArray", S(iterate::sort_array)),
     row("$split", TI(string::split)),

@@ -19,6 +19,7 @@ use super::{Documents, MEMORY_BYTES_MAX};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Scope, Variables, failure};
+use crate::large::Asked;
 use crate::number::any_type::Number;
 
 /// `$bucketAuto`
@@ -62,6 +63,14 @@ impl Stage for BucketAuto {
             };
             Ok(Box::new(std::iter::from_fn(move || cutter.next().transpose())))
         }))
+    }
+
+    fn asked(&self) -> Asked {
+        self.group.asked()
+    }
+
+    fn needs(&self) -> Option<Vec<String>> {
+        self.group.needs()
     }
 }
 

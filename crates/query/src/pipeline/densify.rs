@@ -27,6 +27,7 @@ use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
+use crate::large::{Asked, Depth};
 use crate::number::any_type::Number;
 
 /// More documents than these aren't made: MongoDB's limit.
@@ -123,6 +124,14 @@ impl Stage for Densify {
                 next
             })))
         }))
+    }
+
+    fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        for path in std::iter::once(&self.field).chain(&self.partition) {
+            asked.add(&path.join("."), Depth::Whole);
+        }
+        asked
     }
 }
 

@@ -15,13 +15,13 @@ use frond_store::budget::Reservation;
 
 use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
-use super::set_path::set_path;
+use super::set_path::{ask_on_way, set_path};
 use super::stage::{Context, Rows, Stage};
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Expression, Scope, check_depth, failure, parse_path};
 use crate::filter::Filter;
-use crate::large::Asked;
+use crate::large::{Asked, Depth};
 use crate::memory::bytes_of;
 
 /// `$graphLookup`
@@ -127,6 +127,12 @@ impl Stage for GraphLookup {
         Ok(Box::new(input.map(move |document| self.apply(&document?, &context))))
     }
 
+    fn asked(&self) -> Asked {
+        let mut asked = Asked::default();
+        ask_on_way(&mut asked, self.target.iter().map(String::as_str));
+        asked
+    }
+
     fn rows(&self) -> Rows {
         Rows::Same
     }
@@ -174,7 +180,12 @@ impl GraphLookup {
     ) -> Result<(), QueryError> {
         context.resources.check()?;
         let filter = self.filter(batch)?.with_variables(context.variables.clone());
-        for foreign in context.find(None, &self.collection, &filter, Asked::all())? {
+        let mut asked = Asked::default();
+        asked.add("_id", Depth::Whole);
+        asked.add(&self.from.parts().join("."), Depth::Whole);
+        let depth_path = self.depth_path.iter().flatten();
+        ask_on_way(&mut asked, depth_path.map(String::as_str));
+        for foreign in context.find(None, &self.collection, &filter, asked)? {
             let foreign = foreign?;
             let id = foreign.get("_id").map_or_else(Bytes::new, key::of_value);
             if !search.meet(id)? {

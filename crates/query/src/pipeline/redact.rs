@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 
 use super::Documents;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Stage};
 use crate::error::QueryError;
 use crate::expression::{Binding, Evaluated, Expression, Scope, Variables, failure};
+use crate::large::Asked;
 
 /// The values of the variables that decide.
 const DECISIONS: [(&str, &str); 3] = [("DESCEND", "descend"), ("KEEP", "keep"), ("PRUNE", "prune")];
@@ -38,6 +39,10 @@ impl Stage for Redact {
         Ok(Box::new(input.filter_map(move |document| {
             document.and_then(|document| self.redacted(&document, &variables)).transpose()
         })))
+    }
+
+    fn asked(&self) -> Asked {
+        Asked::default()
     }
 }
 
@@ -68,7 +73,8 @@ impl Redact {
             }),
             Decision::Descend => {
                 for (name, value) in level.iter() {
-                    match value {
+                    let opened = opened(value, variables)?;
+                    match opened.as_ref().map_or(value, ValueBuf::as_value) {
                         Value::Document(inner) => {
                             let mut made = DocumentBuilder::new();
                             if self.level(&mut made, inner, root, variables)? {
@@ -98,7 +104,8 @@ impl Redact {
         variables: &Variables,
     ) -> Result<(), QueryError> {
         for element in array.iter() {
-            match element {
+            let opened = opened(element, variables)?;
+            match opened.as_ref().map_or(element, ValueBuf::as_value) {
                 Value::Document(inner) => {
                     let mut made = DocumentBuilder::new();
                     if self.level(&mut made, inner, root, variables)? {
@@ -141,6 +148,18 @@ impl Redact {
                 Err(failure(17053, message))
             }
         }
+    }
+}
+
+/// One level of a document or array that lies elsewhere.
+fn opened(value: Value<'_>, variables: &Variables) -> Result<Option<ValueBuf>, QueryError> {
+    match value {
+        Value::Reference(reference)
+            if matches!(reference.kind(), ElementType::Document | ElementType::Array) =>
+        {
+            variables.large().open(reference).map(Some)
+        }
+        _ => Ok(None),
     }
 }
 

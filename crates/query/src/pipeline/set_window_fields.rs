@@ -16,7 +16,7 @@ use frond_doc::{Document, DocumentBuf, Value, key};
 use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::rows::{Input, Rows};
-use super::set_path::set_path;
+use super::set_path::{ask_on_way, set_path};
 use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::spool::Spool;
@@ -26,6 +26,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, check_bytes, check_depth};
 use crate::expression::{failure, parse_path};
+use crate::large::{Asked, Depth};
 use crate::sort::SortPattern;
 use frond_store::budget::{Exceeded, Reservation};
 
@@ -58,6 +59,15 @@ impl Stage for SetWindowFields {
         context: &Context,
     ) -> Result<Input<'a>, QueryError> {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
+    }
+
+    fn asked(&self) -> Asked {
+        let mut asked = self.sort.as_ref().map(SortPattern::asked).unwrap_or_default();
+        for (path, function) in &self.output {
+            ask_on_way(&mut asked, path.iter().map(String::as_str));
+            function.sort_paths().for_each(|path| asked.add(&path, Depth::Whole));
+        }
+        asked
     }
 }
 

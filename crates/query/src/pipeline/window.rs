@@ -134,6 +134,15 @@ pub(crate) fn features() -> impl Iterator<Item = Feature> {
 }
 
 impl WindowFunction {
+    /// The paths of what an accumulator sorts documents by.
+    pub(super) fn sort_paths(&self) -> impl Iterator<Item = String> {
+        let accumulator = match &self.kind {
+            Kind::Accumulator(accumulator) => Some(accumulator),
+            _ => None,
+        };
+        accumulator.into_iter().flat_map(Accumulator::sort_paths)
+    }
+
     /// Parses `{$sum: "$x", window: {documents: [-1, 0]}}`.
     pub(super) fn parse(
         specification: Document<'_>,

@@ -1,12 +1,18 @@
 //! Copying a document as a projection asks. Recursion follows the projection's tree, and arrays in
 //! arrays, both bounded by validation.
 
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{
+    Array, Document, DocumentBuf, DocumentBuilder, ElementType, Reference, Value, ValueBuf,
+};
 
 use super::{Computed, Kind, Node, Projection, Slice, Tree};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::filter::Filter;
+use crate::large::Large;
+
+/// How many elements are read first of an array that is searched for one that passes.
+const FIRST_ELEMENTS_READ: u64 = 64;
 
 /// What stays the same for one document.
 #[derive(Clone, Copy)]
@@ -63,8 +69,16 @@ fn fields(
         match node {
             Node::Computed(computed) => compute(out, name, computed, scope)?,
             Node::ElementMatch(filter) => {
-                if let Some(Value::Array(array)) = document.get(name) {
-                    first_match(out, name, array, filter);
+                let large = scope.projection.large();
+                let found = match document.get(name) {
+                    Some(Value::Array(array)) => first_match(array, filter, large)?,
+                    Some(Value::Reference(reference)) if is_array(reference) => {
+                        first_match_elsewhere(reference, filter, large)?
+                    }
+                    _ => None,
+                };
+                if let Some(found) = found {
+                    out.begin_array(name).push(found.as_value()).end();
                 }
             }
             Node::Inner(inner) if inner.makes_fields() && document.get(name).is_none() => {
@@ -95,6 +109,14 @@ fn named(
                 out.push(element);
             });
             out.end();
+        }
+        (Node::Slice(slice), Value::Reference(reference)) if is_array(reference) => {
+            let large = scope.projection.large();
+            let count = usize::try_from(large.element_count(reference)?).unwrap_or(usize::MAX);
+            let (skip, take) = slice.range(count);
+            let end = skip.saturating_add(take).min(count);
+            let stays = large.elements_at(reference, skip as u64..end as u64)?;
+            out.append(name, stays.as_value());
         }
         (Node::Positional, Value::Array(array)) if !scope.is_placed => {
             let element = positional_element(array.iter(), scope)?;
@@ -193,16 +215,47 @@ fn compute(
     Ok(())
 }
 
-/// Writes the first element that passes, in an array of its own.
-fn first_match(out: &mut DocumentBuilder, name: &str, array: Array<'_>, filter: &Filter) {
+/// The first element that passes.
+fn first_match(
+    array: Array<'_>,
+    filter: &Filter,
+    large: &Large,
+) -> Result<Option<ValueBuf>, QueryError> {
     for element in array.iter() {
+        let whole = large.whole_value(element)?;
+        let element = whole.as_ref().map_or(element, ValueBuf::as_value);
         let mut alone = DocumentBuilder::new();
         alone.begin_array("").push(element).end();
         if filter.matches(alone.build().view()) {
-            out.begin_array(name).push(element).end();
-            return;
+            return Ok(Some(element.to_buf()));
         }
     }
+    Ok(None)
+}
+
+/// The same of an array in the store: a few elements are read, then always twice as many.
+fn first_match_elsewhere(
+    array: Reference<'_>,
+    filter: &Filter,
+    large: &Large,
+) -> Result<Option<ValueBuf>, QueryError> {
+    let count = large.element_count(array)?;
+    let (mut start, mut step) = (0, FIRST_ELEMENTS_READ);
+    while start < count {
+        let end = start.saturating_add(step).min(count);
+        let part = large.elements_at(array, start..end)?;
+        if let Some(part) = part.as_value().as_array()
+            && let Some(found) = first_match(part, filter, large)?
+        {
+            return Ok(Some(found));
+        }
+        (start, step) = (end, step.saturating_mul(2));
+    }
+    Ok(None)
+}
+
+fn is_array(reference: Reference<'_>) -> bool {
+    reference.kind() == ElementType::Array
 }
 
 impl Slice {
