@@ -30,7 +30,11 @@ impl Family {
 
 /// What works otherwise than in MongoDB: family, name, how.
 const DIFFERS: &[(&str, &str, &str)] = &[
-    (FILTERS, "$regex", "Rust's syntax with look-around and back-references, not PCRE's"),
+    (
+        FILTERS,
+        "$regex",
+        "a pattern that exceeds its limits in a string is an error, where `find` takes it as no match",
+    ),
     (FILTERS, "$text", "letters by the Unicode of today, where MongoDB has 8.0"),
     (STAGES, "$densify", "gives one partition after the other"),
     (STAGES, "$geoNear", "not over views"),

@@ -1,8 +1,7 @@
 //! `$regexMatch`, `$regexFind`, `$regexFindAll`.
 //!
 //! A pattern that stands in the expression is compiled once; one that is computed, at each use. A
-//! pattern that backtracks beyond the engine's limit is an error, so that it can't hold a server
-//! up.
+//! pattern that exceeds its limit on some string is an error, so that it can't hold a server up.
 
 use std::sync::Arc;
 
@@ -15,11 +14,11 @@ use super::parse::{Parser, named};
 use super::scope::Scope;
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::memory::RequestMemory;
-use crate::regex::Compiled;
+use crate::memory::{RequestMemory, bytes_of};
+use crate::regex::{Compiled, Failure, Groups};
 
-/// As long as a pattern may be, as in filters.
-const PATTERN_BYTES_MAX: usize = 16_384;
+/// What `$regexFindAll` may find in all.
+const FOUND_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -74,32 +73,32 @@ impl Operation for Search {
 
 impl Search {
     fn search(&self, regex: &Compiled, text: &str, memory: &RequestMemory) -> Answer<'static> {
-        let search = || regex.to_search(text, memory);
-        let failed = |error: fancy_regex::Error| {
-            failure(51156, format!("error in executing regex in {}: {error}", self.operator))
+        let failed = |failure: Failure| match failure {
+            Failure::Request(error) => error,
+            Failure::Limit(reason) => failure_in(&self.operator, &reason),
         };
+        let mut points = CodePoints::new(text);
         match self.kind {
-            Kind::Match => Ok(search()?.is_match(text).map_err(failed)?.into()),
-            Kind::Find => match search()?.captures(text).map_err(failed)? {
+            Kind::Match => Ok(regex.is_match(text, memory).map_err(failed)?.into()),
+            Kind::Find => match regex.find(text, 0, memory).map_err(failed)? {
                 None => Ok(Evaluated::NULL),
-                Some(captures) => {
-                    let mut made = Fields::new(memory);
-                    append_match(&mut made, &captures, &mut CodePoints::new(text))?;
-                    made.finish()
-                }
+                Some(groups) => self.found(text, &groups, &mut points, memory),
             },
             Kind::FindAll => {
                 let mut all = Elements::new(memory);
-                let (mut points, mut from) = (CodePoints::new(text), 0);
-                while let Some(captures) = regex
-                    .to_search(text.get(from..).unwrap_or_default(), memory)?
-                    .captures_from_pos(text, from)
-                    .map_err(failed)?
-                {
-                    let mut made = Fields::new(memory);
-                    append_match(&mut made, &captures, &mut points)?;
-                    all.push_evaluated(&made.finish()?)?;
-                    from = captures.get(0).map_or(text.len(), |found| after(text, found));
+                let (mut from, mut bytes) = (0, 0);
+                while let Some(groups) = regex.find(text, from, memory).map_err(failed)? {
+                    let found = self.found(text, &groups, &mut points, memory)?;
+                    bytes += found.value().map_or(0, bytes_of);
+                    if FOUND_BYTES_MAX < bytes {
+                        let message = format!(
+                            "{}: the size of buffer to store output exceeded the 64MB limit",
+                            self.operator
+                        );
+                        return Err(failure(51151, message));
+                    }
+                    all.push_evaluated(&found)?;
+                    from = after(text, &groups);
                     // At the end of a text nothing more is found, not even an empty string.
                     if text.len() <= from {
                         break;
@@ -109,14 +108,49 @@ impl Search {
             }
         }
     }
+
+    /// `match`, `idx` and `captures`.
+    fn found(
+        &self,
+        text: &str,
+        groups: &Groups,
+        points: &mut CodePoints<'_>,
+        memory: &RequestMemory,
+    ) -> Answer<'static> {
+        // `\C` may have ended one within a letter.
+        let part = |(from, to): (usize, usize)| {
+            text.get(from..to).ok_or_else(|| failure_in(&self.operator, "bad offset value"))
+        };
+        let mut made = Fields::new(memory);
+        let whole = groups.first().copied().flatten().unwrap_or_default();
+        made.append("match", Value::String(part(whole)?))?;
+        made.append("idx", Value::Int32(points.up_to(whole.0)))?;
+        made.begin_array("captures");
+        for group in groups.iter().skip(1) {
+            made.push(match group {
+                Some(place) => Value::String(part(*place)?),
+                None => Value::Null,
+            })?;
+        }
+        made.end();
+        made.finish()
+    }
+}
+
+fn failure_in(operator: &str, reason: &str) -> QueryError {
+    let message = format!(
+        "Error occurred while executing the regular expression in {operator}. Result code: {reason}"
+    );
+    failure(51156, message)
 }
 
 /// Where the search goes on: behind what was found, and a letter on where that was empty.
-fn after(text: &str, found: fancy_regex::Match<'_>) -> usize {
-    let letter = text.get(found.start()..).and_then(|rest| rest.chars().next());
-    match found.range().is_empty() {
-        true => found.start() + letter.map_or(1, char::len_utf8),
-        false => found.end(),
+fn after(text: &str, groups: &Groups) -> usize {
+    let (from, to) = groups.first().copied().flatten().unwrap_or((text.len(), text.len()));
+    let letter = text.get(from..).and_then(|rest| rest.chars().next());
+    match to <= from {
+        true => from + letter.map_or(1, char::len_utf8),
+        false => to,
     }
 }
 
@@ -139,24 +173,6 @@ impl<'t> CodePoints<'t> {
         self.offset = offset;
         self.count
     }
-}
-
-/// Appends `match`, `idx` and `captures`.
-fn append_match(
-    made: &mut Fields,
-    captures: &fancy_regex::Captures<'_, str>,
-    points: &mut CodePoints<'_>,
-) -> Result<(), QueryError> {
-    let Some(whole) = captures.get(0) else { return Ok(()) };
-    made.append("match", Value::String(whole.as_str()))?;
-    made.append("idx", Value::Int32(points.up_to(whole.start())))?;
-    made.begin_array("captures");
-    for group in 1..captures.len() {
-        let part = captures.get(group);
-        made.push(part.map_or(Value::Null, |part| Value::String(part.as_str())))?;
-    }
-    made.end();
-    Ok(())
 }
 
 /// Compiles a pattern; `None` if it is null.
@@ -203,13 +219,7 @@ fn compile(
         return Err(failure(51108, message));
     }
     let invalid = |reason: &str| failure(51111, format!("Invalid Regex in {operator}: {reason}"));
-    if PATTERN_BYTES_MAX < pattern.len() {
-        return Err(invalid("regular expression is too large"));
-    }
-    // Strings are UTF-8 here anyway, so that `u` changes nothing.
-    let flags: String = flags.chars().filter(|flag| *flag != 'u').collect();
-    let source = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
-    crate::regex::compile(&source).map(Some).map_err(|reason| invalid(&reason))
+    crate::regex::compile(pattern, flags).map(Some).map_err(|reason| invalid(&reason))
 }
 
 fn parse(

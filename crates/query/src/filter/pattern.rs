@@ -1,11 +1,10 @@
 //! `$regex` with `$options`, and patterns in the place of values.
 //!
 //! Compiled and held from its first use on ([`crate::regex`]): some hundreds take seconds, which
-//! parsing couldn't end. The engine backtracks only where a pattern needs it (look-around,
-//! references), with a limit: a pattern that exceeds it on some string is an error, so that no
-//! pattern can hold a server up.
+//! parsing couldn't end. A pattern that exceeds its limit on some string is an error, so that no
+//! pattern can hold a server up. (MongoDB answers as if the string didn't match, and `$not` as if
+//! it did.)
 
-use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use frond_doc::Value;
@@ -16,10 +15,7 @@ use super::tree::{Condition, Test};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::memory::{Charge, RequestMemory};
-use crate::regex::{self, Compiled};
-
-/// Longer patterns are refused, as MongoDB does.
-const PATTERN_BYTES_MAX: usize = 16_384;
+use crate::regex::{self, Compiled, Failure};
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
@@ -55,27 +51,9 @@ impl Pattern {
             let message = "Regular expression cannot contain an embedded null byte";
             return Err(QueryError::new(Code::BadValue, message));
         }
-        if source.len() > PATTERN_BYTES_MAX {
-            return Err(invalid(source, "regular expression is too large"));
-        }
         let options: String = flags.into_iter().collect();
-        let pattern = Pattern { source: source.to_owned(), options, held: OnceLock::new() };
-        let with_options = pattern.with_options();
-        if !regex::is_plain(&with_options) {
-            // Not kept: of a thousand patterns each would take its part before any is charged.
-            regex::compile(&with_options).map_err(|reason| invalid(source, &reason))?;
-        }
-        Ok(pattern)
-    }
-
-    /// The pattern as it is compiled.
-    fn with_options(&self) -> Cow<'_, str> {
-        // Strings are UTF-8 here anyway, so that `u` changes nothing.
-        let inline: String = self.options.chars().filter(|flag| *flag != 'u').collect();
-        match inline.is_empty() {
-            true => Cow::Borrowed(&self.source),
-            false => Cow::Owned(format!("(?{inline}){}", self.source)),
-        }
+        regex::check(source, &options).map_err(|reason| invalid(&reason))?;
+        Ok(Pattern { source: source.to_owned(), options, held: OnceLock::new() })
     }
 
     /// The pattern, compiled when it is used first.
@@ -84,8 +62,8 @@ impl Pattern {
             return Ok(held);
         }
         memory.check()?;
-        let compiled = regex::compile(&self.with_options());
-        let regex = compiled.map_err(|reason| invalid(&self.source, &reason))?;
+        let compiled = regex::compile(&self.source, &self.options);
+        let regex = compiled.map_err(|reason| invalid(&reason))?;
         let held = Arc::new(Held { _charge: regex.charge(memory)?, regex });
         Ok(self.held.get_or_init(|| held))
     }
@@ -93,8 +71,8 @@ impl Pattern {
     /// Whether a string matches, or a value is this very pattern.
     ///
     /// # Errors
-    /// Code 51156 if the pattern backtracks beyond the engine's limit; `ExceededMemoryLimit`; what
-    /// the request is to fail with, if it is to stop.
+    /// Code 51156 if the pattern exceeds its limit; `ExceededMemoryLimit`; what the request is to
+    /// fail with, if it is to stop.
     pub(crate) fn matches(
         &self,
         value: Value<'_>,
@@ -102,11 +80,15 @@ impl Pattern {
     ) -> Result<bool, QueryError> {
         match value {
             Value::String(text) | Value::Symbol(text) => {
-                let regex = self.held(memory)?.regex.to_search(text, memory)?;
-                regex.is_match(text).map_err(|error| {
-                    let message =
-                        format!("Error occurred while executing regular expression: {error}");
-                    QueryError::new(Code::Location(51156), message)
+                self.held(memory)?.regex.is_match(text, memory).map_err(|failure| match failure {
+                    Failure::Request(error) => error,
+                    Failure::Limit(reason) => {
+                        let message = format!(
+                            "Error occurred while executing the regular expression. Result code: \
+                             {reason}"
+                        );
+                        QueryError::new(Code::Location(51156), message)
+                    }
                 })
             }
             Value::Regex(regex) => {
@@ -149,12 +131,8 @@ impl Pattern {
     }
 }
 
-fn invalid(source: &str, reason: &str) -> QueryError {
-    let shown: String = source.chars().take(100).collect();
-    QueryError::new(
-        Code::Location(51091),
-        format!("Regular expression is invalid: {reason} in /{shown}/"),
-    )
+fn invalid(reason: &str) -> QueryError {
+    QueryError::new(Code::Location(51091), format!("Regular expression is invalid: {reason}"))
 }
 
 /// `$regex`

@@ -21,6 +21,11 @@ pub(super) const TABLES: &[Table] = &[
             {"input": "a.b", "regex": {"$regularExpression": {"pattern": "B", "options": "i"}}}
                 => {"match": "b", "idx": 2, "captures": []}
             {"input": "", "regex": "x*"} => {"match": "", "idx": 0, "captures": []}
+            {"input": "éa\n", "regex": "(.)$"} => {"match": "a", "idx": 1, "captures": ["a"]}
+            {"input": "éab", "regex": "a\\Kb"} => {"match": "b", "idx": 2, "captures": []}
+            {"input": "éé", "regex": "(?<=é)(?<x>é)|(y)"} => {"match": "é", "idx": 1,
+                "captures": ["é", null]}
+            {"input": "é", "regex": "\\C"} => !51156
             {"regex": "a"} => !31022
             {"input": "a"} => !31023
             {"input": "a", "regex": "a", "x": 1} => !31024
