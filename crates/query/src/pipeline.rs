@@ -32,6 +32,7 @@ mod merge;
 mod nothing;
 mod out;
 mod parse;
+mod places;
 mod project;
 mod redact;
 mod replace_root;
@@ -55,6 +56,7 @@ mod unwind;
 mod window;
 
 pub use history::history_stages;
+pub(crate) use places::Places;
 pub(crate) use table::features;
 pub(crate) use window::features as window_features;
 
@@ -256,6 +258,11 @@ impl Pipeline {
         let made = made.next().unwrap_or_else(|| Ok(DocumentBuf::empty()))?;
         // It is compared.
         context.variables.large().open_document(&of_id(), made)
+    }
+
+    /// The places of fields that its stages take away and set again, if they only change fields.
+    pub(crate) fn places(&self) -> Option<Places> {
+        Places::of(self.stages.iter().map(|stage| stage.shape()))
     }
 
     /// Refuses unbound variables.

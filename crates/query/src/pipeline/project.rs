@@ -45,6 +45,10 @@ impl Stage for Project {
         self.0.asked()
     }
 
+    fn shape(&self) -> Option<&Shape> {
+        Some(&self.0)
+    }
+
     fn rows(&self) -> Rows {
         Rows::Same
     }

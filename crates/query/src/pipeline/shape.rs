@@ -119,6 +119,11 @@ impl Shape {
         asked
     }
 
+    /// Gives each path that the rules set or remove to `visit`.
+    pub(super) fn visit_leaves<'s>(&'s self, visit: &mut dyn FnMut(&[&'s str], Leaf)) {
+        visit_leaves(&self.root, &mut Vec::new(), visit);
+    }
+
     /// Makes the document.
     pub(super) fn apply(
         &self,
@@ -137,6 +142,31 @@ impl Shape {
         let made = writer.builder.build();
         check_depth(Value::Document(made.view()), 1)?;
         Ok(made)
+    }
+}
+
+/// What becomes of the field at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaf {
+    Removed,
+    Set,
+}
+
+/// The recursion is as deep as the rules.
+fn visit_leaves<'s>(
+    tree: &'s Tree,
+    path: &mut Vec<&'s str>,
+    visit: &mut dyn FnMut(&[&'s str], Leaf),
+) {
+    for (name, rule) in &tree.rules {
+        path.push(name);
+        match rule {
+            Rule::Include => {}
+            Rule::Exclude => visit(path, Leaf::Removed),
+            Rule::Compute(_) => visit(path, Leaf::Set),
+            Rule::Nested(inner) => visit_leaves(inner, path, visit),
+        }
+        path.pop();
     }
 }
 

@@ -7,6 +7,7 @@ use frond_doc::DocumentBuf;
 
 use super::geo_near::GeoNear;
 use super::rows::{Input, Rows as Lent};
+use super::shape::Shape;
 use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
@@ -93,6 +94,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// expressions open what they want.
     fn asked(&self) -> Asked {
         Asked::all()
+    }
+
+    /// What it makes of each document's fields, if it does nothing else.
+    fn shape(&self) -> Option<&Shape> {
+        None
     }
 
     /// The stage itself, if it is a `$geoNear`.

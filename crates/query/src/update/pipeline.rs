@@ -9,12 +9,13 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::large::Large;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, Places};
 
 /// A pipeline and the variables that its expressions see.
 #[derive(Clone, Debug)]
 pub(super) struct PipelineUpdate {
     pipeline: Pipeline,
+    places: Option<Places>,
     variables: Variables,
 }
 
@@ -29,7 +30,8 @@ impl PipelineUpdate {
             return Err(QueryError::new(Code::FailedToParse, message));
         }
         let pipeline = Pipeline::parse_update(stages)?;
-        Ok(PipelineUpdate { pipeline, variables: Variables::default() })
+        let places = pipeline.places();
+        Ok(PipelineUpdate { pipeline, places, variables: Variables::default() })
     }
 
     /// Gives expressions their variables, and `constants`, which hide those of the same names.
@@ -56,7 +58,11 @@ impl PipelineUpdate {
 
     /// Makes the new document; its `_id` is the caller's to check.
     pub(super) fn apply(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {
-        self.pipeline.transform(document, &self.variables)
+        let made = self.pipeline.transform(document, &self.variables)?;
+        Ok(match &self.places {
+            Some(places) => places.restore(document, made.view()),
+            None => made,
+        })
     }
 }
 
@@ -132,6 +138,46 @@ mod tests {
         check(before, r#"[{"$set": {"_id": 5}}]"#, "66");
         check(before, r#"[{"$replaceWith": "$a"}]"#, "40228");
         check(before, r#"[{"$set": {"a": {"$add": ["$b", 1]}}}]"#, "14");
+    }
+
+    #[test]
+    fn what_is_unset_and_set_again_keeps_its_place() {
+        let before =
+            r#"{"_id": 1, "a": 2, "b": {"x": 1, "y": 2}, "c": [{"x": 1, "y": 2}], "d": 3}"#;
+        for (stages, after) in [
+            (
+                r#"[{"$unset": ["a", "d"]}, {"$set": {"e": 1, "d": 4, "a": 5}}]"#,
+                r#"{"_id": 1, "a": 5, "b": {"x": 1, "y": 2}, "c": [{"x": 1, "y": 2}], "d": 4, "e": 1}"#,
+            ),
+            (
+                r#"[{"$project": {"a": 0}}, {"$unset": "d"}, {"$set": {"f": 1}}, {"$set": {"a": 5}}]"#,
+                r#"{"_id": 1, "a": 5, "b": {"x": 1, "y": 2}, "c": [{"x": 1, "y": 2}], "f": 1}"#,
+            ),
+            (
+                r#"[{"$unset": ["b.x", "c.x"]}, {"$set": {"b.z": 1, "b.x": 2, "c.x": 3}}]"#,
+                r#"{"_id": 1, "a": 2, "b": {"x": 2, "y": 2, "z": 1}, "c": [{"x": 3, "y": 2}], "d": 3}"#,
+            ),
+            (
+                r#"[{"$unset": "b"}, {"$set": {"b.x": 2}}]"#,
+                r#"{"_id": 1, "a": 2, "b": {"x": 2}, "c": [{"x": 1, "y": 2}], "d": 3}"#,
+            ),
+            // A new value has its own order.
+            (
+                r#"[{"$unset": "b.x"}, {"$set": {"b": {"$literal": {"y": 1, "x": 2}}}}]"#,
+                r#"{"_id": 1, "a": 2, "b": {"y": 1, "x": 2}, "c": [{"x": 1, "y": 2}], "d": 3}"#,
+            ),
+            (
+                r#"[{"$set": {"a": "$$REMOVE"}}, {"$set": {"e": 1, "a": 5}}]"#,
+                r#"{"_id": 1, "a": 5, "b": {"x": 1, "y": 2}, "c": [{"x": 1, "y": 2}], "d": 3, "e": 1}"#,
+            ),
+            // So does a new document.
+            (
+                r#"[{"$replaceWith": {"d": "$d", "a": 2}}, {"$unset": "a"}, {"$set": {"a": 1}}]"#,
+                r#"{"_id": 1, "d": 3, "a": 1}"#,
+            ),
+        ] {
+            check(before, stages, after);
+        }
     }
 
     #[test]
