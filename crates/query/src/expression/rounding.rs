@@ -72,10 +72,11 @@ fn at_places<'a>(operator: &str, arguments: Vec<Evaluated<'a>>, rounding: Roundi
         integer if places >= 0 => integer.into(),
         Number::Int(number) => {
             let rounded = round_integer(i128::from(number), places, rounding);
-            match (i32::try_from(rounded), i64::try_from(rounded)) {
-                (Ok(rounded), _) => rounded.into(),
-                (_, Ok(rounded)) => rounded.into(),
-                _ => return Err(too_large(operator)),
+            // What is too large for an int is a long; what is too small is cut to one.
+            match i64::try_from(rounded) {
+                Ok(rounded) if i64::from(i32::MAX) < rounded => rounded.into(),
+                Ok(rounded) => (rounded as i32).into(),
+                Err(_) => return Err(too_large(operator)),
             }
         }
         Number::Long(number) => {
