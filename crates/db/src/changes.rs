@@ -10,12 +10,13 @@
 //!    change is passed over.
 
 mod document;
+mod places;
 pub mod token;
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
 use frond_doc::{Array, Document, DocumentBuf, Timestamp, Value, ValueBuf};
-use frond_engine::{Changes, ChangesError, Sequence, ToldRecord};
+use frond_engine::{Changes, ChangesError, Sequence};
 use frond_query::Code;
 use frond_query::collation::Collation;
 use frond_query::expression::Variables;
@@ -31,6 +32,10 @@ use crate::name::{DatabaseName, VersionName};
 use crate::reader::Reader;
 use crate::refs;
 use crate::system;
+use crate::tail::record::Record;
+use crate::tail::{Next, TailError, TailReader};
+
+pub use places::{ToldPlaces, TouchedPlace};
 
 use document::Told;
 use token::{Place, Step};
@@ -94,15 +99,29 @@ pub struct ChangeStreamRequest {
 pub struct ChangeStream {
     watched: Watched,
     frond: Frond,
-    changes: Changes,
+    tail: TailReader,
+    /// Everything up to here was read.
+    after: Sequence,
+    /// Reads the log where the tail has it no more.
+    changes: Option<Changes>,
     looks_up: bool,
     /// The stages; none: events are told as they are.
     stages: Option<(Pipeline, Variables)>,
     /// Everything up to here was told, or didn't concern the stream.
     place: Place,
     era: [u8; token::ERA_BYTES],
-    waiting: VecDeque<(Place, Told)>,
+    /// The record that is being told.
+    current: Option<Current>,
     is_over: bool,
+}
+
+/// A record of which some is yet to be told.
+struct Current {
+    record: Arc<Record>,
+    /// The next event.
+    next: usize,
+    /// Behind which event the stream ends, and when that was.
+    end: Option<(Place, i64)>,
 }
 
 impl Frond {
@@ -119,7 +138,7 @@ impl Frond {
     ) -> Result<ChangeStream, Error> {
         if !self.engine().tells() {
             let message = "change streams need the log to be kept for a while, and here it isn't: \
-                           start frond serve with --changes-bytes 2GB";
+                           frond serve keeps it unless it is told --changes-bytes 0";
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
         let stages = match request.stages.as_ref().and_then(|stages| stages.as_value().as_array()) {
@@ -135,17 +154,19 @@ impl Frond {
             StreamStart::Resume(given) => self.resumed(given, era, false)?,
             StreamStart::After(given) => self.resumed(given, era, true)?,
         };
-        let changes = self.engine().changes(place.read_after());
-        changes.check().map_err(lost)?;
+        let after = place.read_after();
+        self.engine().changes(after).check().map_err(lost)?;
         Ok(ChangeStream {
             watched,
             frond: self.clone(),
-            changes,
+            tail: self.tail().reader(),
+            after,
+            changes: None,
             looks_up: request.looks_up,
             stages,
             place,
             era,
-            waiting: VecDeque::new(),
+            current: None,
             is_over: false,
         })
     }
@@ -232,33 +253,63 @@ impl ChangeStream {
 
     fn find_next(&mut self, interrupt: &Interrupt) -> Result<Option<DocumentBuf>, Error> {
         for _ in 0..RECORDS_MAX {
-            while let Some((place, told)) = self.waiting.pop_front() {
-                self.is_over |= place.step == Step::Invalidate;
-                let event = self.tell(place, told)?;
-                self.place = place;
-                if let Some(event) = event {
-                    return Ok(Some(event));
+            if let Some(mut current) = self.current.take() {
+                while let Some(told) = self.tell_next(&mut current)? {
+                    if let Some(event) = told {
+                        self.current = Some(current);
+                        return Ok(Some(event));
+                    }
+                }
+                if !self.is_over {
+                    self.place = self.place.max(Place::after(current.record.sequence));
                 }
             }
             interrupt.check()?;
             if self.is_over {
                 return Ok(None);
             }
-            let Some(record) = self.changes.next_record().map_err(lost)? else {
-                self.place = self.place.max(Place::after(self.changes.position()));
+            let Some(record) = self.next_record()? else {
+                self.place = self.place.max(Place::after(self.after));
                 return Ok(None);
             };
-            self.take(&record)?;
-            if self.waiting.is_empty() {
-                self.place = self.place.max(Place::after(record.sequence));
-            }
+            self.current = Some(Current { record, next: 0, end: None });
         }
         Ok(None)
     }
 
+    /// What the next transaction told, if there is one by now.
+    fn next_record(&mut self) -> Result<Option<Arc<Record>>, Error> {
+        let next =
+            self.tail.next(self.frond.engine(), self.after).map_err(|error| match error {
+                TailError::Log(error) => lost(error),
+                TailError::Record(error) => error,
+            })?;
+        let (after, record) = match next {
+            Next::Record(record) => (record.sequence, Some(record)),
+            Next::Nothing(after) => (after, None),
+            Next::Behind => return self.next_by_itself(),
+        };
+        (self.after, self.changes) = (after, None);
+        Ok(record)
+    }
+
+    /// The same, read for this stream alone.
+    fn next_by_itself(&mut self) -> Result<Option<Arc<Record>>, Error> {
+        let engine = self.frond.engine();
+        let changes = self.changes.get_or_insert_with(|| engine.changes(self.after));
+        let told = changes.next_record().map_err(lost)?;
+        self.after = changes.position();
+        told.map(|told| Ok(Arc::new(Record::decode(&told)?))).transpose()
+    }
+
+    /// Whether anything was written since it last looked.
+    pub fn has_news(&self) -> bool {
+        self.after < self.frond.engine().horizon()
+    }
+
     /// Whether nothing will come any more.
     pub fn is_over(&self) -> bool {
-        self.is_over && self.waiting.is_empty()
+        self.is_over
     }
 
     /// The token from which a stream goes on with what this one didn't give yet.
@@ -268,50 +319,52 @@ impl ChangeStream {
 
     /// Waits until something was written since, for so long at most; tells whether it was.
     pub fn wait(&self, at_most: std::time::Duration) -> bool {
-        self.frond.engine().await_horizon(self.changes.position(), at_most)
+        self.frond.engine().await_horizon(self.after, at_most)
     }
 
-    /// Takes the events of a record that concern what is watched, from the place on.
-    fn take(&mut self, record: &ToldRecord) -> Result<(), Error> {
-        let mut transaction = None;
-        let mut events = Vec::with_capacity(record.events.len());
-        for told in &record.events {
-            let event = Event::decode(told)?;
-            match event.kind {
-                EventKind::InTransaction => transaction = Some(event.facts),
-                _ => events.push(event),
-            }
+    /// Goes on to the next event of a record that concerns what is watched; `None`: there is none.
+    /// What the stages leave out is `Some(None)`.
+    fn tell_next(&mut self, current: &mut Current) -> Result<Option<Option<DocumentBuf>>, Error> {
+        let record = Arc::clone(&current.record);
+        if let Some((place, wall_millis)) = current.end.take() {
+            (current.next, self.is_over) = (record.events.len(), true);
+            let id = token::encode(place, self.era);
+            let event = document::of_invalidation(place.sequence, &id, wall_millis);
+            let shown = self.shown(event, &id)?;
+            self.place = place;
+            return Ok(Some(shown));
         }
-        let last = events.len().saturating_sub(1);
-        for (position, event) in events.into_iter().enumerate() {
-            let step = if position == last { Step::LastEvent } else { Step::Event };
-            let position = u32::try_from(position).unwrap_or(u32::MAX);
+        while let Some(event) = record.events.get(current.next) {
+            let is_last = current.next + 1 == record.events.len();
+            let step = if is_last { Step::LastEvent } else { Step::Event };
+            let position = u32::try_from(current.next).unwrap_or(u32::MAX);
             let place = Place { sequence: record.sequence, position, step };
-            let Some(database) = self.concerned(&event)? else { continue };
+            current.next += 1;
+            let Some(database) = self.concerned(event)? else { continue };
             if event.kind == EventKind::Rewritten && self.place < place {
-                return Err(rewritten(&event));
+                return Err(rewritten(event));
             }
-            let ends = self.is_ended_by(&event);
-            let wall_millis = event.wall_millis;
-            let transaction = transaction.clone();
-            let told = Told { database, event: Some(event), transaction, wall_millis };
+            let end = Place { step: Step::Invalidate, ..place };
+            if self.is_ended_by(event) && self.place < end {
+                current.end = Some((end, event.scope.wall_millis));
+            }
             if self.place < place {
-                self.waiting.push_back((place, told));
+                let told = self.tell(place, &database, (&record, event))?;
+                self.place = place;
+                return Ok(Some(told));
             }
-            let place = Place { step: Step::Invalidate, ..place };
-            if ends && self.place < place {
-                self.waiting.push_back((place, Told::invalidation(wall_millis)));
-                break;
+            if current.end.is_some() {
+                return self.tell_next(current);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The name of the event's database, if the event concerns the stream.
     fn concerned(&self, event: &Event) -> Result<Option<String>, Error> {
         let of = |database: &Database| {
-            let is_of = database.repository_name() == event.database
-                && database.branch() == Some(&event.branch);
+            let is_of = database.repository_name() == event.scope.database
+                && database.branch() == Some(&event.scope.branch);
             is_of.then(|| database.name().to_string())
         };
         match &self.watched {
@@ -320,18 +373,19 @@ impl ChangeStream {
                     Some(Value::String(to)) if event.facts.get("dropTarget").is_some() => Some(to),
                     _ => None,
                 };
-                let is_of = event.collection == *name
+                let is_of = event.scope.collection == *name
                     || target == Some(name)
                     || event.kind == EventKind::DropDatabase
-                    || event.kind == EventKind::Rewritten && event.collection.is_empty();
+                    || event.kind == EventKind::Rewritten && event.scope.collection.is_empty();
                 Ok(of(database).filter(|_| is_of))
             }
             Watched::Database(database) => Ok(of(database)),
             Watched::Deployment(frond) => {
-                let repository = refs::repository(&Reader::now(frond.engine()), &event.database)?;
+                let name = &event.scope.database;
+                let repository = refs::repository(&Reader::now(frond.engine()), name)?;
                 let default = repository.map(|repository| repository.default_branch);
                 let default = default.as_deref().unwrap_or(system::DEFAULT_BRANCH);
-                Ok((event.branch == default).then(|| event.database.clone()))
+                Ok((event.scope.branch == default).then(|| name.clone()))
             }
         }
     }
@@ -347,21 +401,32 @@ impl ChangeStream {
     }
 
     /// What the client is told of an event, unless the stages leave it out.
-    fn tell(&self, place: Place, told: Told) -> Result<Option<DocumentBuf>, Error> {
+    fn tell(
+        &self,
+        place: Place,
+        database: &str,
+        (record, event): (&Record, &Event),
+    ) -> Result<Option<DocumentBuf>, Error> {
         // Who watches a collection is told of its end, and of the database's by that alone.
-        if let (Watched::Collection(..), Some(event)) = (&self.watched, &told.event)
+        if let Watched::Collection(..) = &self.watched
             && event.kind == EventKind::DropDatabase
         {
             return Ok(None);
         }
-        let looked_up = match &told.event {
-            Some(event) if self.looks_up && event.kind == EventKind::Update => {
-                Some(self.look_up(event)?)
-            }
-            _ => None,
+        let looked_up = match event.kind == EventKind::Update && self.looks_up {
+            true => Some(self.look_up(event)?),
+            false => None,
         };
+        let document = record.document(&**self.frond.engine().store(), event)?;
+        let transaction = record.transaction.as_ref();
+        let told = Told { database, event, transaction, document, looked_up };
         let id = token::encode(place, self.era);
-        let document = document::of(&told, place.sequence, &id, looked_up)?;
+        let document = document::of(&told, place.sequence, &id)?;
+        self.shown(document, &id)
+    }
+
+    /// What the stages make of an event.
+    fn shown(&self, document: DocumentBuf, id: &DocumentBuf) -> Result<Option<DocumentBuf>, Error> {
         let Some((pipeline, variables)) = &self.stages else { return Ok(Some(document)) };
         let input = Box::new(std::iter::once(Ok(document)));
         let mut output = pipeline.clone().run_alone(input, variables.clone())?;
@@ -379,8 +444,8 @@ impl ChangeStream {
     /// The document of an event as it is now.
     fn look_up(&self, event: &Event) -> Result<Option<DocumentBuf>, Error> {
         let name = DatabaseName {
-            name: event.database.clone(),
-            version: VersionName::Named(event.branch.clone()),
+            name: event.scope.database.clone(),
+            version: VersionName::Named(event.scope.branch.clone()),
         };
         let database = match Database::resolve(&self.frond, name, Context::Alone) {
             Ok(database) => database,
@@ -395,7 +460,7 @@ impl ChangeStream {
             collation: Some(Collation::SIMPLE),
             ..FindRequest::default()
         };
-        match database.find(&event.collection, &request) {
+        match database.find(&event.scope.collection, &request) {
             // It is a view by now.
             Err(error) if error.code == Code::CommandNotSupportedOnView => Ok(None),
             found => found?.next().transpose(),
@@ -412,9 +477,10 @@ fn by_id(key: Document<'_>) -> DocumentBuf {
 }
 
 fn rewritten(event: &Event) -> Error {
-    let what = match event.collection.is_empty() {
-        true => event.database.clone(),
-        false => format!("{}.{}", event.database, event.collection),
+    let scope = &event.scope;
+    let what = match scope.collection.is_empty() {
+        true => scope.database.clone(),
+        false => format!("{}.{}", scope.database, scope.collection),
     };
     let message = format!(
         "the documents of {what} were replaced all at once, by a merge, a reset, $out or another \

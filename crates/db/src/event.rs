@@ -9,9 +9,11 @@
 
 pub(crate) mod difference;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
-use frond_engine::{Engine, Told, ToldContent, ToldEvent, Transaction};
+use frond_engine::{Engine, Told, ToldBytes, ToldContent, ToldEvent, Transaction};
 
 use crate::error::Error;
 use crate::session::RetryKey;
@@ -57,21 +59,28 @@ const KINDS: &[EventKind] = &[
     EventKind::InTransaction,
 ];
 
-/// An event, as it is read back.
-#[derive(Clone, Debug)]
-pub struct Event {
-    /// What happened.
-    pub kind: EventKind,
+/// Where and when something happened: what many events in a row have in common.
+#[derive(Clone, Debug, Default)]
+pub struct EventScope {
     /// The database, its branch, and the collection; empty where it concerns all.
     pub database: String,
     pub branch: String,
     pub collection: String,
     /// Milliseconds since 1970.
     pub wall_millis: i64,
+}
+
+/// An event, as it is read back.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// Where and when.
+    pub scope: Arc<EventScope>,
     /// What the head says: `key`, `description`, `to` and others by kind.
     pub facts: DocumentBuf,
     /// The document.
-    pub document: Option<DocumentBuf>,
+    pub content: ToldBytes,
 }
 
 /// Tells of one collection, or of a whole branch.
@@ -134,20 +143,9 @@ pub(crate) fn tell_transaction(transaction: &mut Transaction, key: RetryKey) {
     transaction.tell(Told { scope, head: head.into(), content: ToldContent::None });
 }
 
-impl Event {
-    /// Reads what was told.
-    ///
-    /// # Errors
-    /// `Damaged` if it isn't what this module tells.
-    pub fn decode(told: &ToldEvent) -> Result<Event, Error> {
-        let damaged = || Error::damaged("what a transaction told can't be read");
-        let scope = DocumentBuf::validated(told.scope.clone()).map_err(|_| damaged())?;
-        let (kind, facts) = told.head.split_first().ok_or_else(damaged)?;
-        let kind = KINDS.iter().find(|known| **known as u8 == *kind).ok_or_else(damaged)?;
-        let facts = match facts.is_empty() {
-            true => DocumentBuf::empty(),
-            false => DocumentBuf::validated(told.head.slice(1..)).map_err(|_| damaged())?,
-        };
+impl EventScope {
+    fn decode(scope: &Bytes) -> Result<EventScope, Error> {
+        let scope = DocumentBuf::validated(scope.clone()).map_err(|_| damaged())?;
         let text = |name: &str| match scope.get(name) {
             Some(Value::String(text)) => text.to_owned(),
             _ => String::new(),
@@ -156,15 +154,44 @@ impl Event {
             Some(Value::DateTime(millis)) => millis,
             _ => 0,
         };
-        let document = told.content.clone().map(DocumentBuf::validated).transpose();
-        Ok(Event {
-            kind: *kind,
+        Ok(EventScope {
             database: text("d"),
             branch: text("b"),
             collection: text("c"),
             wall_millis,
-            facts,
-            document: document.map_err(|_| damaged())?,
         })
     }
+}
+
+impl Event {
+    /// Reads what one transaction told.
+    ///
+    /// # Errors
+    /// `Damaged` if it isn't what this module tells.
+    pub fn decode_all(told: &[ToldEvent]) -> Result<Vec<Event>, Error> {
+        let mut last: Option<(&Bytes, Arc<EventScope>)> = None;
+        let events = told.iter().map(|told| {
+            let scope = match &last {
+                Some((bytes, scope)) if **bytes == told.scope => Arc::clone(scope),
+                _ => Arc::new(EventScope::decode(&told.scope)?),
+            };
+            last = Some((&told.scope, Arc::clone(&scope)));
+            Event::decode(told, scope)
+        });
+        events.collect()
+    }
+
+    fn decode(told: &ToldEvent, scope: Arc<EventScope>) -> Result<Event, Error> {
+        let (kind, facts) = told.head.split_first().ok_or_else(damaged)?;
+        let kind = KINDS.iter().find(|known| **known as u8 == *kind).ok_or_else(damaged)?;
+        let facts = match facts.is_empty() {
+            true => DocumentBuf::empty(),
+            false => DocumentBuf::validated(told.head.slice(1..)).map_err(|_| damaged())?,
+        };
+        Ok(Event { kind: *kind, scope, facts, content: told.content.clone() })
+    }
+}
+
+fn damaged() -> Error {
+    Error::damaged("what a transaction told can't be read")
 }

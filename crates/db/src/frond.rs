@@ -19,6 +19,7 @@ use crate::contention::Contention;
 use crate::error::Error;
 use crate::schema::{Builds, CatalogCache, IndexBuild, IndexUsage};
 use crate::spill::SpillSpace;
+use crate::tail::{TAIL_BYTES, Tail};
 use crate::written::Written;
 
 /// Settings of a data directory.
@@ -136,6 +137,8 @@ struct Inner {
     /// How often a collection or an index went, or got another name.
     definitions_changed: AtomicU64,
     written: Written,
+    /// What transactions told last.
+    tail: Arc<Tail>,
     /// The layer of versions: see [`crate::hook`].
     layer: Arc<dyn Any + Send + Sync>,
     spill: Arc<SpillSpace>,
@@ -191,6 +194,7 @@ impl Frond {
                 usage: IndexUsage::default(),
                 definitions_changed: AtomicU64::new(0),
                 written: Written::default(),
+                tail: Tail::new(documents_bytes.min(TAIL_BYTES)),
                 layer,
                 spill: Arc::new(spill),
                 notices: OnceLock::new(),
@@ -302,6 +306,11 @@ impl Frond {
     /// memory stays there, and in the log.
     pub fn flush(&self) -> Result<(), Error> {
         Ok(self.inner.engine.flush()?)
+    }
+
+    /// What transactions told last.
+    pub(crate) fn tail(&self) -> &Arc<Tail> {
+        &self.inner.tail
     }
 
     pub(crate) fn clock(&self) -> &BelievedClock {

@@ -40,6 +40,7 @@ pub mod retry;
 mod rewritten;
 mod schema;
 mod session;
+mod tail;
 mod time;
 mod transact;
 pub mod transaction;
@@ -54,7 +55,9 @@ pub(crate) mod spill;
 pub(crate) mod system;
 
 pub use access::{AccessChange, AccessKind};
-pub use changes::{ChangeStream, ChangeStreamRequest, StreamStart, Watched};
+pub use changes::{
+    ChangeStream, ChangeStreamRequest, StreamStart, ToldPlaces, TouchedPlace, Watched,
+};
 pub use collection::stream::StoredDocument;
 pub use collection::{
     AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, FindAndModify,

@@ -13,7 +13,7 @@
 //!    document's length.
 //!
 //! Reading order: [`item`](self) (an item's bytes), `build` (from BSON), `read` (back to BSON, some
-//! fields, one path), `edit` (elements in and out); `writer` and `input`, `output`: documents that
+//! fields, one path), `difference` (of two versions), `edit` (elements in and out); `writer` and `input`, `output`: documents that
 //! are never whole in memory.
 //!
 //! *Invariants*: 1. The same document has the same head, however it was made. 2. Reading what was
@@ -22,6 +22,7 @@
 mod build;
 pub mod cache;
 mod cut;
+mod difference;
 mod edit;
 mod input;
 mod item;
@@ -34,6 +35,7 @@ use frond_store::ChunkHash;
 use frond_tree::{Content, Sequence, TreeError, TreeFormat, Value};
 
 pub use build::{build, build_referring};
+pub use difference::{Differing, Hunk, Versions};
 pub use edit::{Edited, Element, Splice};
 pub use input::read_bson;
 pub use item::Item;

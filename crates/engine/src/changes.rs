@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use frond_store::StoreError;
+use frond_store::{Chunk, StoreError};
 
 use crate::error::EngineError;
 use crate::ids::Sequence;
@@ -30,6 +30,10 @@ pub struct ToldRecord {
     pub sequence: Sequence,
     /// What it told, in order; nothing for most transactions that no client follows.
     pub events: Vec<ToldEvent>,
+    /// The chunks to which that leads, and others that the transaction brought.
+    pub chunks: Vec<Chunk>,
+    /// How much memory they hold together: all of the transaction's record.
+    pub bytes: u64,
 }
 
 /// Why the log can't be followed.
@@ -117,11 +121,13 @@ impl Changes {
             if sequence <= self.after {
                 continue;
             }
-            let events = decode::told(&payload);
-            let events = events.map_err(|what| damaged(follower.segment(), LogOffset(0), what))?;
+            let told = decode::told(&payload);
+            let (events, chunks) =
+                told.map_err(|what| damaged(follower.segment(), LogOffset(0), what))?;
             self.after = sequence;
             self.follower = Some(follower);
-            return Ok(Some(ToldRecord { sequence, events }));
+            let bytes = payload.len() as u64;
+            return Ok(Some(ToldRecord { sequence, events, chunks, bytes }));
         }
     }
 }

@@ -417,10 +417,11 @@ impl Shared {
         }
         if queue.closed.is_none() && is_synced {
             queue.durable = queue.written;
-            let (segment, offset) = writer.end();
-            self.horizon.move_to(DurableEnd { sequence: queue.durable, segment, offset });
             queue.visible = queue.visible.max(queue.written);
             self.make_visible(queue.visible);
+            // Who is told of it looks for what it made.
+            let (segment, offset) = writer.end();
+            self.horizon.move_to(DurableEnd { sequence: queue.durable, segment, offset });
         } else {
             outcome = Outcome::Look;
         }

@@ -363,6 +363,11 @@ impl Engine {
         self.shared.horizon.wait(after, at_most)
     }
 
+    /// Ends all waits of [`Engine::await_horizon`].
+    pub fn end_horizon_waits(&self) {
+        self.shared.horizon.end_waits();
+    }
+
     /// Removes what is kept of the log for its followers, after all that a restart needs of it has
     /// been written elsewhere: no follower reads again what was told before now.
     ///

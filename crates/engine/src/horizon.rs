@@ -35,13 +35,15 @@ pub(crate) struct Horizon {
 struct State {
     end: DurableEnd,
     waiting: usize,
+    /// How often all waits were ended.
+    ended: u64,
     /// Nothing will move any more.
     is_closed: bool,
 }
 
 impl Horizon {
     pub fn new(end: DurableEnd) -> Horizon {
-        let state = State { end, waiting: 0, is_closed: false };
+        let state = State { end, waiting: 0, ended: 0, is_closed: false };
         Horizon { state: Mutex::new(state), moved: Condvar::new() }
     }
 
@@ -67,16 +69,23 @@ impl Horizon {
         self.moved.notify_all();
     }
 
+    /// Ends the waits of now: for what they waited for is not wanted any more.
+    pub fn end_waits(&self) {
+        self.state().ended += 1;
+        self.moved.notify_all();
+    }
+
     /// Waits until it lies behind `after`, for so long at most; tells whether it does.
     pub fn wait(&self, after: Sequence, at_most: Duration) -> bool {
         let until: Instant = steady_now() + at_most;
         let mut state = self.state();
+        let ended = state.ended;
         loop {
             if after < state.end.sequence {
                 return true;
             }
             let left = until.saturating_duration_since(steady_now());
-            if left.is_zero() || state.is_closed {
+            if left.is_zero() || state.is_closed || state.ended != ended {
                 return false;
             }
             state.waiting += 1;

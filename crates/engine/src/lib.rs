@@ -65,6 +65,6 @@ pub use snapshot::Snapshot;
 pub use snapshot::cursor::EntryCursor;
 pub use space::{DiskRoom, Reserve};
 pub use statistics::Histogram;
-pub use told::{Told, ToldContent, ToldEvent};
+pub use told::{Told, ToldBytes, ToldContent, ToldEvent};
 pub use transaction::held_locks::{LockMode, Wait};
 pub use transaction::{Durability, Savepoint, Statement, Transaction};

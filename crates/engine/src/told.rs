@@ -4,6 +4,8 @@
 //! transaction writes anyway. The bytes are docs/format/log.md's "event".
 
 use bytes::Bytes;
+use frond_store::ChunkHash;
+use frond_store::chunk::HASH_BYTES;
 
 use crate::ids::TreeId;
 
@@ -35,6 +37,14 @@ pub enum ToldContent {
         /// The value's content.
         content: Bytes,
     },
+    /// What this chunk leads to. The transaction has brought all of it
+    /// ([`Transaction::put_chunks`](crate::Transaction::put_chunks)), and the log has it whole.
+    Chunks {
+        /// The chunk.
+        root: ChunkHash,
+        /// How long that is, as the layer above counts.
+        bytes: u64,
+    },
 }
 
 /// What was told, as it is read back.
@@ -44,14 +54,31 @@ pub struct ToldEvent {
     pub scope: Bytes,
     /// As [`Told::head`].
     pub head: Bytes,
-    /// The bytes that belong to it.
-    pub content: Option<Bytes>,
+    /// What belongs to it.
+    pub content: ToldBytes,
+}
+
+/// What belongs to something that was told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ToldBytes {
+    /// Nothing.
+    None,
+    /// These bytes.
+    Whole(Bytes),
+    /// What a chunk leads to: its record has all of it.
+    Chunks {
+        /// The chunk.
+        root: ChunkHash,
+        /// How long that is, as the layer above counts.
+        bytes: u64,
+    },
 }
 
 /// Stored: never renumber.
 const CONTENT_NONE: u8 = 0;
 const CONTENT_WHOLE: u8 = 1;
 const CONTENT_WRITTEN: u8 = 2;
+const CONTENT_CHUNKS: u8 = 3;
 const CONTENT_MASK: u8 = 3;
 /// Stored: the scope is that of the one before.
 const SAME_SCOPE: u8 = 4;
@@ -60,7 +87,7 @@ impl Told {
     /// About how much memory, and how much of the log, it takes.
     pub(crate) fn bytes(&self) -> u64 {
         let content = match &self.content {
-            ToldContent::None | ToldContent::Written { .. } => 0,
+            ToldContent::None | ToldContent::Written { .. } | ToldContent::Chunks { .. } => 0,
             ToldContent::Whole(content) => content.len(),
         };
         (self.head.len() + content + 16) as u64
@@ -76,6 +103,7 @@ pub(crate) fn encode(told: &[Told], position_of: impl Fn(usize) -> Option<u32>) 
         let position = position_of(number);
         let content = match (&one.content, position) {
             (ToldContent::None, _) => CONTENT_NONE,
+            (ToldContent::Chunks { .. }, _) => CONTENT_CHUNKS,
             (ToldContent::Written { .. }, Some(_)) => CONTENT_WRITTEN,
             (ToldContent::Written { .. } | ToldContent::Whole(_), _) => CONTENT_WHOLE,
         };
@@ -88,6 +116,10 @@ pub(crate) fn encode(told: &[Told], position_of: impl Fn(usize) -> Option<u32>) 
         put(&mut out, &one.head);
         match (&one.content, position) {
             (ToldContent::None, _) => {}
+            (ToldContent::Chunks { root, bytes }, _) => {
+                out.extend_from_slice(&root.0);
+                out.extend_from_slice(&bytes.to_le_bytes());
+            }
             (ToldContent::Written { .. }, Some(position)) => {
                 out.extend_from_slice(&position.to_le_bytes());
             }
@@ -127,12 +159,18 @@ pub(crate) fn decode(
         let scope = scope.clone().ok_or("what is told has no scope")?;
         let head = take(&mut rest)?;
         let content = match tag & CONTENT_MASK {
-            CONTENT_NONE => None,
-            CONTENT_WHOLE => Some(take(&mut rest)?),
+            CONTENT_NONE => ToldBytes::None,
+            CONTENT_WHOLE => ToldBytes::Whole(take(&mut rest)?),
             CONTENT_WRITTEN => {
                 let position = take_u32(&mut rest)? as usize;
                 let value = values.get(position).and_then(Option::as_ref);
-                Some(value.ok_or("what is told names no value of the record")?.clone())
+                let value = value.ok_or("what is told names no value of the record")?;
+                ToldBytes::Whole(value.clone())
+            }
+            CONTENT_CHUNKS => {
+                let root = ChunkHash(take_array::<HASH_BYTES>(&mut rest)?);
+                let bytes = u64::from_le_bytes(take_array(&mut rest)?);
+                ToldBytes::Chunks { root, bytes }
             }
             _ => return Err("an unknown tag of what is told"),
         };
@@ -141,13 +179,14 @@ pub(crate) fn decode(
     Ok(told)
 }
 
+fn take_array<const BYTES: usize>(rest: &mut Bytes) -> Result<[u8; BYTES], &'static str> {
+    let bytes = *rest.first_chunk().ok_or("what is told is cut off")?;
+    *rest = rest.slice(BYTES..);
+    Ok(bytes)
+}
+
 fn take_u32(rest: &mut Bytes) -> Result<u32, &'static str> {
-    if rest.len() < size_of::<u32>() {
-        return Err("what is told is cut off");
-    }
-    let mut bytes = [0; size_of::<u32>()];
-    bytes.copy_from_slice(&rest.split_to(size_of::<u32>()));
-    Ok(u32::from_le_bytes(bytes))
+    Ok(u32::from_le_bytes(take_array(rest)?))
 }
 
 fn take(rest: &mut Bytes) -> Result<Bytes, &'static str> {
@@ -165,22 +204,29 @@ mod tests {
     #[test]
     fn what_is_told_is_read_back_and_nothing_shorter_is() {
         let bytes = |text: &'static str| Bytes::from(text);
+        let root = ChunkHash([5; HASH_BYTES]);
         let written = |content| ToldContent::Written { tree: TreeId(2), key: bytes("k"), content };
         let told = [
             (bytes("s"), bytes("a"), ToldContent::None),
             (bytes("s"), bytes("b"), ToldContent::Whole(bytes("whole"))),
             (bytes("t"), bytes("c"), written(bytes("once"))),
             (bytes("t"), bytes("d"), written(bytes("gone"))),
+            (bytes("t"), bytes("e"), ToldContent::Chunks { root, bytes: 7 }),
         ]
         .map(|(scope, head, content)| Told { scope, head, content });
         let event = encode(&told, |number| (number == 2).then_some(1));
         let values = [None, Some(bytes("once"))];
         let read = decode(&event, &values).unwrap();
-        let contents: Vec<_> = read.iter().map(|one| one.content.as_deref()).collect();
-        assert_eq!(contents, [None, Some(&b"whole"[..]), Some(b"once"), Some(b"gone")]);
+        let contents: Vec<_> = read.iter().map(|one| one.content.clone()).collect();
+        let whole = |text| ToldBytes::Whole(bytes(text));
+        let chunks = ToldBytes::Chunks { root, bytes: 7 };
+        assert_eq!(
+            contents,
+            [ToldBytes::None, whole("whole"), whole("once"), whole("gone"), chunks]
+        );
         assert!(told.iter().zip(&read).all(|(l, r)| l.scope == r.scope && l.head == r.head));
         let whole = (0..event.len()).filter(|end| decode(&event.slice(..*end), &values).is_ok());
-        assert_eq!(whole.count(), 4, "only where one ends");
+        assert_eq!(whole.count(), 5, "only where one ends");
         assert!(decode(&event, &[None]).is_err());
     }
 }

@@ -133,6 +133,7 @@ codes! {
     FailPointSetFailed = 191,
     ExceededTimeLimit = 262,
     PreparedTransactionInProgress = 267,
+    CursorKilled = 237,
     ChangeStreamFatalError = 280,
     ChangeStreamHistoryLost = 286,
     InvalidResumeToken = 260,

@@ -25,5 +25,5 @@ pub use map::{
     Bounds, CachedLevels, Change, Cursor, Diff, Direction, Edit, Edits, Entry, EntryRef,
     MergeConflict, MergeNote, Summary, Tree,
 };
-pub use sequence::{GrowingSequence, Refers, Replacement, Sequence};
+pub use sequence::{GrowingSequence, Hunk, Refers, Replacement, Sequence};
 pub use value::{Content, ContentRef, OWN_LENGTH_FLAG, Value};

@@ -16,6 +16,7 @@
 //! them.
 
 mod check;
+mod differing;
 mod entry;
 mod exchange;
 mod neighbours;
@@ -32,6 +33,7 @@ use crate::error::TreeError;
 use crate::format::TreeFormat;
 use writer::SequenceBuilder;
 
+pub use differing::Hunk;
 pub use read::Items;
 pub(crate) use read::read_all;
 pub use splice::Replacement;

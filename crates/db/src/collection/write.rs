@@ -23,7 +23,7 @@ use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
 use frond_engine::{Engine, Savepoint, Transaction, TreeId};
 use frond_query::{Code, Collation, Filter};
-use frond_tree::{Bounds, Direction, Value};
+use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::catalog::index_entry::{checked_key, entries, is_of_document};
 use crate::catalog::{adopt, duplicate};
@@ -41,6 +41,7 @@ use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, Index, TreeRef};
 pub use damaged::Met;
 pub use told::Becoming;
+use told::Telling;
 
 /// MongoDB's code of an update whose result is too large.
 const RESULT_TOO_LARGE: Code = Code::Location(17419);
@@ -397,9 +398,10 @@ impl<'t> CollectionWriter<'t> {
             if writer.transaction.get(documents, &id_key)?.is_some() {
                 return Err(duplicate::of_id(&writer.namespace, document.view()));
             }
-            let value = writer.store_document(document, None)?;
-            writer.transaction.put(documents, id_key.clone(), value)?;
-            writer.tell_inserted(&id_key, document);
+            let is_told = writer.tells_whole(document);
+            let value = writer.store_document(document, None, is_told)?;
+            writer.transaction.put(documents, id_key.clone(), value.clone())?;
+            writer.tell_inserted(&id_key, document, &value);
             writer.note_inserted(&id_key, document.as_bytes().len() as u64)?;
             writer.change_indexes(&id_key, None, Some(document.view()))
         })?;
@@ -424,11 +426,20 @@ impl<'t> CollectionWriter<'t> {
         assert!(found.id_key == id_key, "an update keeps the key of its document");
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
-            let value = writer.store_document(after, found.large.as_ref())?;
-            writer.transaction.put_changed(documents, found.id_key.clone(), value)?;
-            writer.note_replaced(&found.id_key, after.as_bytes().len() as u64)?;
             let before = found.document.view();
-            writer.tell_replaced(&found.id_key, before, after, becoming);
+            let telling = writer.telling(before, after, becoming);
+            let is_told = matches!(telling, Telling::Whole) && writer.tells_whole(after);
+            let value = writer.store_document(after, found.large.as_ref(), is_told)?;
+            let (id_key, told) = (found.id_key.clone(), value.clone());
+            match (is_told, &value.content) {
+                // All of it travels: nothing is made of what was there before.
+                (true, Content::Chunk { .. }) => {
+                    writer.transaction.put(documents, id_key, value)?
+                }
+                _ => writer.transaction.put_changed(documents, id_key, value)?,
+            }
+            writer.note_replaced(&found.id_key, after.as_bytes().len() as u64)?;
+            writer.tell_replaced(&found.id_key, after, &told, telling);
             writer.change_indexes(&found.id_key, Some(before), Some(after.view()))
         })
     }

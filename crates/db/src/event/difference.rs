@@ -9,10 +9,15 @@
 //! *Applying*: remove what was removed; cut arrays; set each path in order, a field that isn't
 //! there at the end of its document.
 
+mod large;
+
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use frond_doc::raw::RawElement;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, ElementType, Value};
+
+pub use large::describe_large;
 
 /// Deeper than this, what differs is described as a whole.
 const DEPTH_MAX: usize = 100;
@@ -20,10 +25,23 @@ const DEPTH_MAX: usize = 100;
 /// What an update changed.
 #[derive(Default)]
 struct Difference<'a> {
-    updated: Vec<(String, RawElement<'a>)>,
+    updated: Vec<Updated<'a>>,
     removed: Vec<String>,
     /// An array's path, and how many elements are left.
     truncated: Vec<(String, usize)>,
+}
+
+/// What a path has now.
+struct Updated<'a> {
+    path: String,
+    kind: ElementType,
+    value: Cow<'a, [u8]>,
+}
+
+impl<'a> Updated<'a> {
+    fn new(path: String, element: &RawElement<'a>) -> Updated<'a> {
+        Updated { path, kind: element.kind, value: Cow::Borrowed(element.value) }
+    }
 }
 
 /// How much of each there is, to take back what turned out not to be describable.
@@ -104,7 +122,7 @@ impl<'a> Difference<'a> {
         }
         for element in added {
             let Some(path) = joined(path, element.name) else { return false };
-            self.updated.push((path, element));
+            self.updated.push(Updated::new(path, &element));
         }
         true
     }
@@ -123,7 +141,7 @@ impl<'a> Difference<'a> {
             };
         if !is_described {
             self.go_back(mark);
-            self.updated.push((path, new));
+            self.updated.push(Updated::new(path, &new));
         }
     }
 
@@ -154,7 +172,7 @@ impl<'a> Difference<'a> {
                     if !is_position(new.name, position) {
                         return false;
                     }
-                    self.updated.push((format!("{path}.{position}"), new));
+                    self.updated.push(Updated::new(format!("{path}.{position}"), &new));
                 }
             }
         }
@@ -164,9 +182,8 @@ impl<'a> Difference<'a> {
     fn build(self) -> DocumentBuf {
         let mut out = DocumentBuilder::new();
         out.begin_document("updatedFields");
-        for (path, element) in &self.updated {
-            let RawElement { kind, value, .. } = *element;
-            out.append_element(&RawElement { kind, name: path.as_bytes(), value });
+        for Updated { path, kind, value } in &self.updated {
+            out.append_element(&RawElement { kind: *kind, name: path.as_bytes(), value });
         }
         out.end().begin_array("removedFields");
         for path in &self.removed {

@@ -3,13 +3,13 @@
 use frond_db::catalog::IndexSpec;
 use frond_db::{
     ChangeRetention, ChangeStream, ChangeStreamRequest, Database, Frond, FrondOptions, Interrupt,
-    Watched,
+    ReclaimOptions, UpdateStatement, Watched,
 };
-use frond_doc::{Value, document};
-use frond_testkit::SimDisk;
+use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, document};
+use frond_testkit::{Random, SimDisk};
 use frond_vcs::Repository;
 
-use crate::support::{insert, json, statement, try_insert, update};
+use crate::support::{delete, insert, json, statement, try_insert, update};
 
 fn open() -> Frond {
     let mut options = FrondOptions::default();
@@ -77,4 +77,114 @@ fn where_nothing_is_kept_streams_are_refused_and_writes_tell_nothing() {
     let watched = Watched::Database((*shop).clone());
     let refused = frond.watch(watched, &ChangeStreamRequest::default()).err().expect("refused");
     assert_eq!(refused.code.number(), 20);
+}
+
+/// A document of `bytes` that nothing compresses, with an array; `seed` says which.
+fn large(seed: u64, bytes: usize) -> DocumentBuf {
+    let mut random = Random::new(seed);
+    let mut document = DocumentBuilder::new();
+    document.append("_id", Value::Int32(1));
+    let binary = random.bytes(bytes / 2);
+    document.append("binary", Value::Binary(Binary { subtype: 0, bytes: &binary }));
+    document.begin_array("list");
+    for number in 0..bytes / 2 / 40 {
+        let text = format!("{number:010} {:016x}", random.next());
+        document.push_begin_document().append("text", Value::String(&text)).end();
+    }
+    document.end();
+    document.build()
+}
+
+fn replace(database: &Database, document: &DocumentBuf) {
+    let whole = Value::Document(document.view()).to_buf();
+    update(database, "things", UpdateStatement::new(document! { "_id": 1 }, whole));
+}
+
+#[test]
+fn large_documents_are_told_by_the_log_alone_whatever_became_of_them() {
+    let frond = open();
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let mut stream = watch(&shop, "things");
+    let (first, other) = (large(1, 200_000), large(2, 100_000));
+    // Much of it is as it was.
+    let mut like = DocumentBuilder::new();
+    first.iter().for_each(|(name, value)| {
+        like.append(name, value);
+    });
+    let like = like.append("more", Value::Int32(7)).clone().build();
+    try_insert(&shop, "things", &[first.clone()]);
+    for document in [&like, &other] {
+        frond.flush().expect("the disk works");
+        replace(&shop, document);
+    }
+    frond.flush().expect("the disk works");
+    let count = other.get("list").and_then(|list| list.as_array()).expect("it has one");
+    let count = count.iter().count();
+    update(&shop, "things", statement("{'_id': 1}", "{'$push': {'list': 5}, '$set': {'a.b': 1}}"));
+    update(&shop, "things", statement("{'_id': 1}", "{'$set': {'list.3.text': 'z'}}"));
+    delete(&shop, "things", "{}");
+    frond.flush().expect("the disk works");
+    frond.engine().reclaim(ReclaimOptions::default()).expect("what is gone is collected");
+    let mut whole = Vec::new();
+    let mut rest = Vec::new();
+    while let Some(event) = stream.next(&Interrupt::default()).expect("it is kept") {
+        match event.get("fullDocument").and_then(|document| document.as_document()) {
+            Some(document) => whole.push(document.to_buf()),
+            None => {
+                let told = event.get("updateDescription").and_then(|it| it.as_document());
+                let updated = told.and_then(|told| told.get("updatedFields"));
+                rest.push(updated.and_then(|it| it.as_document()).map(|it| it.to_buf()));
+            }
+        }
+    }
+    assert!(whole == [first, like, other]);
+    let pushed = format!("list.{count}");
+    let expected = format!("{{'{pushed}': 5, 'a': {{'b': 1}}}}");
+    assert_eq!(rest, [Some(json(&expected)), Some(json("{'list.3.text': 'z'}")), None]);
+}
+
+/// The log's bytes for what `write` does to a document of 4 MB, or to a small one.
+fn logged(tells: bool, document: &DocumentBuf, write: impl Fn(&Database, u32)) -> u64 {
+    let frond = if tells { open() } else { crate::support::open() };
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    try_insert(&shop, "others", &[document! { "_id": 1 }]);
+    let bytes = || frond.counters().0.log_record_bytes;
+    let mut before = 0;
+    for round in 0..3 {
+        if round == 1 {
+            frond.flush().expect("the disk works");
+            before = bytes();
+        }
+        if round == 0 {
+            try_insert(&shop, "things", &[document.clone()]);
+        }
+        write(&shop, round);
+    }
+    frond.flush().expect("the disk works");
+    bytes() - before
+}
+
+#[test]
+fn what_is_told_of_large_documents_makes_the_log_hardly_longer() {
+    let large = large(1, 4 << 20);
+    let push = |shop: &Database, round: u32| {
+        let push = format!("{{'$push': {{'list': {round}}}}}");
+        update(shop, "things", statement("{'_id': 1}", &push));
+    };
+    let insert = |shop: &Database, round: u32| {
+        let mut other = DocumentBuilder::new();
+        other.append("_id", Value::Int32(10 + round as i32));
+        let big = self::large(u64::from(10 + round), 1 << 20);
+        other.append("in", Value::Document(big.view()));
+        try_insert(shop, "things", &[other.build()]);
+    };
+    let renew =
+        |shop: &Database, round: u32| replace(shop, &self::large(u64::from(round), 1 << 20));
+    let (more, less) = (logged(true, &large, push), logged(false, &large, push));
+    assert!(more < less + 1_000, "two updates of an array of 4 MB: {more} and {less}");
+    let share = logged(true, &large, insert) as f64 / logged(false, &large, insert) as f64;
+    assert!(share < 1.01, "an insertion of 1 MB: {share}");
+    // Without streams it would get what differs, where that is less.
+    let bytes = logged(true, &large, renew);
+    assert!(bytes < (2 << 20) * 23 / 20, "two replacements by 1 MB each: {bytes}");
 }

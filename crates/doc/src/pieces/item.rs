@@ -83,7 +83,7 @@ pub(super) enum BodyRef<'a> {
 }
 
 /// Where a value is.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Body {
     /// Here, as in BSON.
     Here(Bytes),
@@ -185,6 +185,11 @@ impl Item {
             }
         }
         item.into()
+    }
+
+    /// Whether it has the same value, of the same type.
+    pub fn is_equal(&self, other: &Item) -> bool {
+        self.kind == other.kind && self.body == other.body
     }
 
     /// Whether it surely has that value: it is short, and the same.

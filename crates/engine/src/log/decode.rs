@@ -17,7 +17,7 @@ use super::record::{
 use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::TRANSACTION_BYTES_MAX;
-use crate::told::{self, ToldEvent};
+use crate::told::{self, ToldBytes, ToldEvent};
 
 /// What was there before the transaction of a record.
 pub(crate) trait Before {
@@ -146,11 +146,11 @@ pub(crate) fn patched_keys(
     Ok(())
 }
 
-/// What a payload tells: [`crate::told`].
+/// What a payload tells ([`crate::told`]), and the whole chunks that it has if that leads to some.
 ///
 /// # Errors
 /// Says what of the bytes is no record.
-pub(crate) fn told(payload: &Bytes) -> Result<Vec<ToldEvent>, &'static str> {
+pub(crate) fn told(payload: &Bytes) -> Result<(Vec<ToldEvent>, Vec<Chunk>), &'static str> {
     let mut reader = Reader::new(payload.clone());
     reader.u64()?;
     reader.bases()?;
@@ -171,9 +171,10 @@ pub(crate) fn told(payload: &Bytes) -> Result<Vec<ToldEvent>, &'static str> {
             });
         }
     }
+    let mut chunks: Vec<Bytes> = Vec::new();
     for _ in 0..reader.u32()? {
         match reader.u8()? {
-            TAG_WHOLE_CHUNK => drop(reader.bytes()?),
+            TAG_WHOLE_CHUNK => chunks.push(reader.bytes()?),
             TAG_PATCHED_CHUNK => {
                 reader.take(2 * size_of::<ChunkHash>())?;
                 reader.patch()?;
@@ -181,11 +182,17 @@ pub(crate) fn told(payload: &Bytes) -> Result<Vec<ToldEvent>, &'static str> {
             _ => return Err("an unknown tag of a chunk"),
         }
     }
-    match reader.u8()? {
-        TAG_NO_EVENT => Ok(Vec::new()),
-        TAG_EVENT => told::decode(&reader.bytes()?, &values),
-        _ => Err("an unknown tag of an event"),
+    let told = match reader.u8()? {
+        TAG_NO_EVENT => Vec::new(),
+        TAG_EVENT => told::decode(&reader.bytes()?, &values)?,
+        _ => return Err("an unknown tag of an event"),
+    };
+    let leads = |one: &ToldEvent| matches!(one.content, ToldBytes::Chunks { .. });
+    if !told.iter().any(leads) {
+        return Ok((told, Vec::new()));
     }
+    let chunks = chunks.into_iter().map(chunk_of).collect::<Result<_, _>>()?;
+    Ok((told, chunks))
 }
 
 fn inline(value: Value) -> Option<Bytes> {

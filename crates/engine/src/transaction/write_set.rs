@@ -348,6 +348,7 @@ impl WriteSet {
             record.writes.push((tree, entries));
         }
         record.find_repeats();
+        whole_where_told(&mut record, &told);
         if !told.is_empty() {
             record.event = Some(told::encode(&told, |number| wanted.position_of(number)));
         }
@@ -368,6 +369,26 @@ impl WriteSet {
             }
         }
         wanted
+    }
+}
+
+/// Has the log get all chunks whole to which what is told leads.
+fn whole_where_told(record: &mut Record, told: &[Told]) {
+    if record.patches.chunks.is_empty() {
+        return;
+    }
+    let roots = told.iter().filter_map(|one| match one.content {
+        ToldContent::Chunks { root, .. } => Some(root),
+        _ => None,
+    });
+    let (mut open, mut known): (Vec<ChunkHash>, _) = (roots.collect(), BTreeSet::new());
+    while let Some(hash) = open.pop() {
+        if known.insert(hash)
+            && let Ok(place) = record.chunks.binary_search_by_key(&hash, Chunk::hash)
+        {
+            open.extend(record.chunks[place].references());
+            record.patches.chunks.remove(&hash);
+        }
     }
 }
 

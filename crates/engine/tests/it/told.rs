@@ -10,13 +10,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use frond_engine::{
     ChangeRetention, Changes, ChangesError, Durability, Engine, EngineOptions, Sequence, Told,
-    ToldContent, ToldEvent, Transaction, TreeId,
+    ToldBytes, ToldContent, ToldEvent, Transaction, TreeId,
 };
 use frond_store::io::Disk;
+use frond_store::{Chunk, ChunkKind};
 use frond_testkit::machine::machine;
 use frond_testkit::random::for_seeds;
 use frond_testkit::{SimClock, SimDisk};
-use frond_tree::Value;
+use frond_tree::{Content, Value};
 
 use crate::rig::{churning, make_trees, open, quiet};
 
@@ -36,7 +37,10 @@ fn put_told(transaction: &mut Transaction, tree: TreeId, key: &str, content: &st
 }
 
 fn text(event: &ToldEvent) -> String {
-    String::from_utf8(event.content.as_ref().map_or(Vec::new(), |it| it.to_vec())).unwrap()
+    match &event.content {
+        ToldBytes::Whole(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        _ => String::new(),
+    }
 }
 
 /// Commits numbers from `first` on, until one fails; returns the last that was acknowledged.
@@ -129,6 +133,58 @@ fn a_transaction_tells_what_it_did_and_not_what_it_undid() {
         told.extend(record.events.iter().map(text));
     }
     assert_eq!(told, ["first", "second", "third"]);
+}
+
+/// Gives the key the value that `chunks`, the first of which is its root, make.
+fn put_chunks_told(transaction: &mut Transaction, tree: TreeId, chunks: &[Chunk]) {
+    let (root, bytes) = (chunks[0].hash(), 9);
+    let content = Content::Chunk { hash: root, bytes };
+    transaction.put_chunks(chunks);
+    transaction.put_changed(tree, Bytes::from("key"), Value { flags: 1, content }).unwrap();
+    let (scope, head) = (Bytes::from("scope"), Bytes::from("put"));
+    let content = ToldContent::Chunks { root, bytes };
+    transaction.tell(Told { scope, head, content });
+}
+
+#[test]
+fn what_chunks_make_is_told_by_its_own_record_alone() {
+    for is_flushed in [false, true] {
+        let disk = SimDisk::new(7);
+        let engine = open(&disk, telling(quiet())).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        let shared = Chunk::new(ChunkKind::Blob, &[], &[1; 4000]);
+        let versions: Vec<Vec<Chunk>> = (2..6)
+            .map(|byte| {
+                // Much like the one before: the log would get patches.
+                let mut bytes = [7; 4000];
+                bytes[9] = byte;
+                let names = [shared.hash()];
+                vec![Chunk::new(ChunkKind::Blob, &names, &bytes), shared.clone()]
+            })
+            .collect();
+        for chunks in &versions {
+            let mut transaction = engine.begin();
+            put_chunks_told(&mut transaction, tree, chunks);
+            transaction.commit(Durability::Synced).unwrap();
+            if is_flushed {
+                engine.flush().unwrap();
+            }
+        }
+        // What isn't the value any more is nowhere but in the log.
+        let mut gone = engine.begin();
+        gone.delete(tree, Bytes::from("key")).unwrap();
+        gone.commit(Durability::Synced).unwrap();
+        let mut changes = engine.changes(Sequence(0));
+        let mut told = Vec::new();
+        while let Some(record) = changes.next_record().unwrap() {
+            for event in &record.events {
+                let ToldBytes::Chunks { root, bytes: 9 } = event.content else { panic!() };
+                let find = |hash| record.chunks.iter().find(|it| it.hash() == hash).unwrap();
+                told.push(vec![find(root).clone(), find(shared.hash()).clone()]);
+            }
+        }
+        assert_eq!(told, versions);
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub fn complete(stages: &mut Vec<Feature>) {
         }
         "$planCacheStats" => Standing::Differs("plans aren't cached: it gives nothing"),
         CHANGE_STREAM => Standing::Differs(
-            "with `frond serve --changes-bytes`; no pre- and post-images, no `showExpandedEvents`; see docs/change-streams.md",
+            "no pre- and post-images, no `showExpandedEvents`; see docs/change-streams.md",
         ),
         _ => Standing::Works,
     };

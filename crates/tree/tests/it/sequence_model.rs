@@ -9,7 +9,7 @@ use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
-use frond_tree::{Replacement, Sequence, TreeError, TreeFormat, Value};
+use frond_tree::{Hunk, Replacement, Sequence, TreeError, TreeFormat, Value};
 
 fn build(store: &dyn ChunkStore, format: TreeFormat, items: &[Bytes]) -> Sequence {
     Sequence::build(store, format, &mut items.iter().cloned().map(Ok)).unwrap()
@@ -182,5 +182,80 @@ fn long_values_are_canonical_and_share_chunks() {
             })
             .sum();
         assert!(again <= 8 * 6, "{again} chunks for 8 changes");
+    });
+}
+
+/// Hunks laid over the items before give those after; what lies between two is in both.
+fn follow(before: &[Bytes], hunks: &[Hunk]) -> Vec<Bytes> {
+    let (mut after, mut place) = (Vec::new(), 0);
+    for hunk in hunks {
+        let from = hunk.before_at as usize;
+        assert!(place <= from, "they ascend, and are apart");
+        assert!(!(hunk.before.is_empty() && hunk.after.is_empty()));
+        assert_ne!(hunk.before.first(), hunk.after.first());
+        assert_ne!(hunk.before.last(), hunk.after.last());
+        after.extend_from_slice(&before[place..from]);
+        assert_eq!(hunk.after_at, after.len() as u64);
+        place = from + hunk.before.len();
+        assert_eq!(hunk.before, &before[from..place]);
+        after.extend_from_slice(&hunk.after);
+    }
+    after.extend_from_slice(&before[place..]);
+    after
+}
+
+/// What differs, laid over the one sequence, gives the other, whatever came between.
+#[test]
+fn what_differs_makes_the_one_of_the_other() {
+    for_seeds(60, |mut random| {
+        let store: Arc<dyn ChunkStore> = MemoryStore::new();
+        let chunk_bytes_target = *random.choose(&[256, 512]);
+        let format = TreeFormat { chunk_bytes_target, inline_bytes_max: 128, salt: random.next() };
+        let kind = random.below(KINDS);
+        let count = *random.choose(&[0, 5, 3000]);
+        let items: Vec<Bytes> =
+            (0..count).map(|position| random_item(&mut random, kind, position)).collect();
+        let sequence = build(&*store, format, &items);
+        let (mut changed, mut model) = (sequence, items.clone());
+        for _ in 0..10 {
+            let position = random.below(model.len() + 1);
+            let many = if random.one_in(10) { model.len() } else { 3 };
+            let removed = random.below((model.len() - position).min(many) + 1);
+            let many = if random.one_in(10) { 3000 } else { 3 };
+            let inserted = random.below(many);
+            let new: Vec<Bytes> =
+                (0..inserted).map(|position| random_item(&mut random, kind, position)).collect();
+            changed = changed.splice(&*store, position as u64, removed as u64, &new).unwrap();
+            model.splice(position..position + removed, new);
+            let hunks = sequence.differing(&*store, &changed).unwrap();
+            assert_eq!(follow(&items, &hunks), model);
+            let back = changed.differing(&*store, &sequence).unwrap();
+            assert_eq!(follow(&model, &back), items);
+        }
+    });
+}
+
+/// Of items that differ from each other those are told that were changed, and no others.
+#[test]
+fn what_differs_is_no_more_than_what_was_changed() {
+    for_seeds(40, |mut random| {
+        let store: Arc<dyn ChunkStore> = MemoryStore::new();
+        let format =
+            TreeFormat { chunk_bytes_target: 256, inline_bytes_max: 128, salt: random.next() };
+        let items: Vec<Bytes> =
+            (0..3000).map(|number| Bytes::from(format!("item {number}"))).collect();
+        let sequence = build(&*store, format, &items);
+        let places = [0, 1000, 2000].map(|from| from + random.below(900));
+        let mut changed = sequence;
+        for place in places {
+            let new = [Bytes::from_static(b"another")];
+            changed = changed.splice(&*store, place as u64, 1, &new).unwrap();
+        }
+        let hunks = sequence.differing(&*store, &changed).unwrap();
+        let told: Vec<_> = hunks
+            .iter()
+            .map(|it| (it.before_at as usize, it.before.len(), it.after.len()))
+            .collect();
+        assert_eq!(told, places.map(|place| (place, 1, 1)));
     });
 }

@@ -155,9 +155,11 @@ impl CollectionWriter<'_> {
         self.undoing(|writer| {
             writer.remove_entries_of(id_key)?;
             let documents = writer.live()?.documents;
-            let value = writer.store_document(&after, None)?;
-            writer.transaction.put(documents, id_key.clone(), value)?;
-            writer.tell_replaced(id_key, before.view(), &after, Becoming::Replaced);
+            let telling = writer.telling(before.view(), &after, Becoming::Replaced);
+            let is_told = writer.tells_whole(&after);
+            let value = writer.store_document(&after, None, is_told)?;
+            writer.transaction.put(documents, id_key.clone(), value.clone())?;
+            writer.tell_replaced(id_key, &after, &value, telling);
             writer.note_replaced(id_key, after.as_bytes().len() as u64)?;
             writer.change_indexes(id_key, None, Some(after.view()))
         })

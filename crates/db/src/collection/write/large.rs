@@ -27,11 +27,13 @@ const STORED_BYTES_MIN: usize = 256 << 10;
 
 impl CollectionWriter<'_> {
     /// The value that stands for a document, its pieces taken along. `before` is the large document
-    /// in whose place it comes: what that has isn't taken again.
+    /// in whose place it comes: what that has isn't taken again. If all of it `is_told` all pieces
+    /// are taken along, so that the log has them.
     pub(super) fn store_document(
         &mut self,
         document: &DocumentBuf,
         before: Option<&LargeDocument>,
+        is_told: bool,
     ) -> Result<Value, Error> {
         if document.as_bytes().len() < frond_doc::pieces::LARGE_DOCUMENT_BYTES {
             return Ok(Value::inline(document.clone().into_bytes()));
@@ -42,7 +44,7 @@ impl CollectionWriter<'_> {
             adopt::ensure_repository(self.transaction, self.database, self.branch)?.format();
         let (value, chunks) = {
             let store = self.transaction.store();
-            let known = match before {
+            let known = match before.filter(|_| !is_told) {
                 Some(before) => all_chunks(&store, before.hash())?,
                 None => HashSet::new(),
             };
@@ -52,7 +54,7 @@ impl CollectionWriter<'_> {
                 Content::Chunk { hash, .. } => recorder.into_reached(*hash, &known),
                 _ => Vec::new(),
             };
-            (value, without_stored(&store, chunks)?)
+            (value, if is_told { chunks } else { without_stored(&store, chunks)? })
         };
         self.transaction.put_chunks(&chunks);
         Ok(value)
@@ -77,7 +79,7 @@ impl CollectionWriter<'_> {
                 return Err(duplicate::of_id(&writer.namespace, id));
             }
             writer.transaction.put(documents, id_key.clone(), large.value())?;
-            writer.tell_inserted_large(&id_key, large)?;
+            writer.tell_inserted_large(large)?;
             writer.note_inserted(&id_key, large.bytes())?;
             let indexed = writer.indexed(large)?;
             writer.change_indexes(&id_key, None, Some(indexed.view()))
@@ -124,7 +126,7 @@ impl CollectionWriter<'_> {
             let documents = writer.live()?.documents;
             writer.transaction.put_chunks(&chunks);
             writer.transaction.put_changed(documents, found.id_key.clone(), after.value())?;
-            writer.tell_changed_large(&found.id_key, &before, &after)?;
+            writer.tell_changed_large(&before, &after)?;
             writer.note_replaced(&found.id_key, after.bytes())?;
             changed = Some(true);
             if writer.live()?.collection.indexes.is_empty() {

@@ -1,14 +1,16 @@
 //! What a writer tells of the documents that it writes: see [`crate::event`].
 //!
-//! An event is told on the savepoint of its write. A document of 32 KB or more is told by value,
-//! since its chunks may be gone when it is read; one that no event can hold is told without it, and
-//! who follows is told so.
+//! An event is told on the savepoint of its write. The log has a document once: where all of one
+//! of 32 KB or more is told, all its chunks travel with the transaction, whole, and the event names
+//! the first. So the record alone tells it, whatever became of the chunks since. A document that no
+//! event can hold is told without it, and who follows is told so.
 
 use bytes::Bytes;
 use frond_doc::document::DOCUMENT_BYTES_MAX;
-use frond_doc::pieces::{LARGE_DOCUMENT_BYTES, LargeDocument};
+use frond_doc::pieces::LargeDocument;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value as BsonValue};
 use frond_engine::ToldContent;
+use frond_tree::{Content, Value};
 
 use super::CollectionWriter;
 use crate::error::Error;
@@ -24,7 +26,22 @@ pub enum Becoming {
     Replaced,
 }
 
+/// How a document that comes in the place of another is told.
+pub(super) enum Telling {
+    /// Not at all.
+    Nothing,
+    /// By what changed: the facts of the event.
+    Described(DocumentBuf),
+    /// Whole.
+    Whole,
+}
+
 impl CollectionWriter<'_> {
+    /// Whether all of a document that is written is told, if it isn't told by what changed.
+    pub(super) fn tells_whole(&mut self, document: &DocumentBuf) -> bool {
+        document.as_bytes().len() <= DOCUMENT_BYTES_MAX && self.teller().is_some()
+    }
+
     /// Tells of this collection; `None` if nothing is to be told.
     fn teller(&mut self) -> Option<Teller> {
         if self.is_silent {
@@ -37,99 +54,121 @@ impl CollectionWriter<'_> {
         self.teller.clone().flatten()
     }
 
-    pub(super) fn tell_inserted(&mut self, id_key: &Bytes, document: &DocumentBuf) {
-        self.tell_document(EventKind::Insert, id_key, document);
+    /// Tells of a document that was inserted as `value`.
+    pub(super) fn tell_inserted(&mut self, id_key: &Bytes, document: &DocumentBuf, value: &Value) {
+        self.tell_document(EventKind::Insert, id_key, document, value);
     }
 
     /// Tells of a large document that was inserted.
-    pub(super) fn tell_inserted_large(
-        &mut self,
-        id_key: &Bytes,
-        large: &LargeDocument,
-    ) -> Result<(), Error> {
+    pub(super) fn tell_inserted_large(&mut self, large: &LargeDocument) -> Result<(), Error> {
         let Some(teller) = self.teller() else { return Ok(()) };
         if large.bytes() <= DOCUMENT_BYTES_MAX as u64 {
-            self.make_room(2 * large.bytes())?;
-            let document = large::read(&self.transaction.store(), large)?;
-            self.tell_document(EventKind::Insert, id_key, &document);
-            return Ok(());
+            return self.tell_content(EventKind::Insert, large);
         }
         let key = self.fields_of(large, &[b"_id"])?;
         teller.tell(self.transaction, EventKind::Insert, keyed(key.view(), None).view());
         Ok(())
     }
 
-    /// Tells of a document whose whole content is known.
-    fn tell_document(&mut self, kind: EventKind, id_key: &Bytes, document: &DocumentBuf) {
+    /// Tells of a document whose whole content is known, written as `value`; its chunks, if it has
+    /// any, all travel.
+    fn tell_document(
+        &mut self,
+        kind: EventKind,
+        id_key: &Bytes,
+        document: &DocumentBuf,
+        value: &Value,
+    ) {
         let Some(teller) = self.teller() else { return };
-        let bytes = document.as_bytes().len();
-        let content = document.clone().into_bytes();
         let none = Document::empty();
-        if bytes < LARGE_DOCUMENT_BYTES {
-            let tree = self.live.as_ref().expect("it was written").documents;
-            let content = ToldContent::Written { tree, key: id_key.clone(), content };
-            teller.tell_with(self.transaction, kind, none, content);
-        } else if bytes <= DOCUMENT_BYTES_MAX {
-            teller.tell_with(self.transaction, kind, none, ToldContent::Whole(content));
-        } else {
-            teller.tell(self.transaction, kind, keyed(document.view(), None).view());
-        }
+        let content = match &value.content {
+            Content::Inline(content) => {
+                let tree = self.live.as_ref().expect("it was written").documents;
+                ToldContent::Written { tree, key: id_key.clone(), content: content.clone() }
+            }
+            Content::Chunk { hash, bytes } if *bytes <= DOCUMENT_BYTES_MAX as u64 => {
+                ToldContent::Chunks { root: *hash, bytes: *bytes }
+            }
+            Content::Chunk { .. } | Content::Sequence { .. } => {
+                teller.tell(self.transaction, kind, keyed(document.view(), None).view());
+                return;
+            }
+        };
+        teller.tell_with(self.transaction, kind, none, content);
     }
 
-    pub(super) fn tell_replaced(
+    /// Tells of a large document whose chunks don't all travel, by its content.
+    fn tell_content(&mut self, kind: EventKind, large: &LargeDocument) -> Result<(), Error> {
+        let Some(teller) = self.teller() else { return Ok(()) };
+        self.make_room(2 * large.bytes())?;
+        let document = large::read(&self.transaction.store(), large)?;
+        let content = ToldContent::Whole(document.into_bytes());
+        teller.tell_with(self.transaction, kind, Document::empty(), content);
+        Ok(())
+    }
+
+    /// How it is told that `after` comes in the place of `before`.
+    pub(super) fn telling(
         &mut self,
-        id_key: &Bytes,
         before: Document<'_>,
         after: &DocumentBuf,
         becoming: Becoming,
-    ) {
-        let Some(teller) = self.teller() else { return };
-        if becoming == Becoming::Changed
-            && let Some(description) = difference::describe(before, after.view())
-        {
-            let facts = keyed(after.view(), Some(description.view()));
-            teller.tell(self.transaction, EventKind::Update, facts.view());
-            return;
+    ) -> Telling {
+        if self.teller().is_none() {
+            return Telling::Nothing;
         }
-        self.tell_document(EventKind::Replace, id_key, after);
+        let described = match becoming {
+            Becoming::Changed => difference::describe(before, after.view()),
+            Becoming::Replaced => None,
+        };
+        match described {
+            Some(description) => Telling::Described(keyed(after.view(), Some(description.view()))),
+            None => Telling::Whole,
+        }
     }
 
-    /// Tells of a large document that was changed piece by piece: of its outermost fields only
-    /// those are read that differ.
-    pub(super) fn tell_changed_large(
+    /// Tells so of a document that was written as `value`.
+    pub(super) fn tell_replaced(
         &mut self,
         id_key: &Bytes,
+        after: &DocumentBuf,
+        value: &Value,
+        telling: Telling,
+    ) {
+        match (telling, self.teller()) {
+            (Telling::Described(facts), Some(teller)) => {
+                teller.tell(self.transaction, EventKind::Update, facts.view());
+            }
+            (Telling::Whole, _) => self.tell_document(EventKind::Replace, id_key, after, value),
+            (Telling::Nothing | Telling::Described(_), _) => {}
+        }
+    }
+
+    /// Tells of a large document that was changed piece by piece: what both versions share isn't
+    /// read.
+    pub(super) fn tell_changed_large(
+        &mut self,
         before: &LargeDocument,
         after: &LargeDocument,
     ) -> Result<(), Error> {
         let Some(teller) = self.teller() else { return Ok(()) };
-        if (DOCUMENT_BYTES_MAX as u64) < before.bytes().max(after.bytes()) {
-            let key = self.fields_of(after, &[b"_id"])?;
-            teller.tell(self.transaction, EventKind::Update, keyed(key.view(), None).view());
-            return Ok(());
-        }
-        let described = {
-            let store = self.transaction.store();
-            let failed = |error| Error::from(damaged(&after.value(), error));
-            let old = before.shallow(&store, None).map_err(failed)?;
-            let new = after.shallow(&store, None).map_err(failed)?;
-            let names = differing(old.view(), new.view());
-            let opened = |large: &LargeDocument, shallow: &DocumentBuf| {
-                let whole = large.project(&store, &names).map_err(failed)?;
-                Ok::<_, Error>(with_fields(shallow.view(), whole.view()))
-            };
-            let (old, new) = (opened(before, &old)?, opened(after, &new)?);
-            let description = difference::describe(old.view(), new.view());
-            description.map(|description| keyed(new.view(), Some(description.view())))
-        };
-        match described {
-            Some(facts) => teller.tell(self.transaction, EventKind::Update, facts.view()),
-            None => {
-                self.make_room(2 * after.bytes())?;
-                let document = large::read(&self.transaction.store(), after)?;
-                self.tell_document(EventKind::Replace, id_key, &document);
+        let description = match before.bytes().max(after.bytes()) <= DOCUMENT_BYTES_MAX as u64 {
+            true => {
+                let store = self.transaction.store();
+                let described = difference::describe_large(&store, before, after);
+                let described = described.map_err(|error| damaged(&after.value(), error))?;
+                if described.is_none() {
+                    drop(store);
+                    return self.tell_content(EventKind::Replace, after);
+                }
+                described
             }
-        }
+            // No event can hold it.
+            false => None,
+        };
+        let key = self.fields_of(after, &[b"_id"])?;
+        let facts = keyed(key.view(), description.as_ref().map(DocumentBuf::view));
+        teller.tell(self.transaction, EventKind::Update, facts.view());
         Ok(())
     }
 
@@ -150,28 +189,4 @@ fn keyed(document: Document<'_>, description: Option<Document<'_>>) -> DocumentB
         facts.append("description", BsonValue::Document(description));
     }
     facts.build()
-}
-
-/// The names of outermost fields that one has otherwise than the other.
-fn differing<'a>(old: Document<'a>, new: Document<'a>) -> Vec<&'a [u8]> {
-    let differs = |here: Document<'a>, there: Document<'a>| {
-        let is_there = move |element: &frond_doc::raw::RawElement<'a>| {
-            let other = there.field(element.name);
-            other.is_some_and(|it| it.kind == element.kind && it.value == element.value)
-        };
-        here.elements().filter(move |it| !is_there(it)).map(|it| it.name)
-    };
-    let mut names: Vec<&[u8]> = differs(old, new).chain(differs(new, old)).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
-/// A document with some of its fields as `whole` has them.
-fn with_fields(document: Document<'_>, whole: Document<'_>) -> DocumentBuf {
-    let mut out = DocumentBuilder::new();
-    for element in document.elements() {
-        out.append_element(&whole.field(element.name).unwrap_or(element));
-    }
-    out.build()
 }

@@ -214,3 +214,114 @@ fn descriptions_are_as_mongodb_has_them() {
         assert_eq!(updated, expected, "{before:?} {after:?}");
     }
 }
+
+/// A document of pieces, and the store that has them.
+mod pieces {
+    use frond_doc::pieces::{LargeDocument, build};
+    use frond_store::ChunkStore;
+    use frond_store::memory::MemoryStore;
+    use frond_tree::TreeFormat;
+
+    use super::super::describe_large;
+    use super::*;
+
+    fn built_large(store: &dyn ChunkStore, document: &DocumentBuf) -> LargeDocument {
+        build(store, TreeFormat::new(1), document.view()).unwrap().expect("it is large")
+    }
+
+    fn text(random: &mut Random) -> Node {
+        let bytes = *random.choose(&[5, 5, 300, 3000]);
+        let bytes = "x".repeat(random.below(bytes));
+        Node::Leaf(Value::String(&format!("{bytes}{}", random.below(1000))).to_buf())
+    }
+
+    fn items(random: &mut Random, count: usize) -> Node {
+        let item = |random: &mut Random, number: usize| match random.below(3) {
+            0 => text(random),
+            1 => Node::Leaf(Value::Int32(number as i32).to_buf()),
+            _ => Node::Fields(vec![("n".to_owned(), text(random)), ("m".to_owned(), text(random))]),
+        };
+        Node::Items((0..count).map(|number| item(random, number)).collect())
+    }
+
+    fn fields_of(random: &mut Random, count: usize) -> Node {
+        let name = |number: usize| format!("field{number}");
+        Node::Fields((0..count).map(|number| (name(number), text(random))).collect())
+    }
+
+    fn large(random: &mut Random) -> Node {
+        let mut fields = vec![("_id".to_owned(), Node::Leaf(Value::Int32(1).to_buf()))];
+        fields.push(("long".to_owned(), Node::Leaf(Value::String(&"y".repeat(33_000)).to_buf())));
+        for name in NAMES.iter().take(5) {
+            let node = match random.below(5) {
+                0 => text(random),
+                1 => random_node(random, 0),
+                2 => {
+                    let count = random.below(1500);
+                    items(random, count)
+                }
+                3 => {
+                    let count = random.below(300);
+                    fields_of(random, count)
+                }
+                _ => Node::Fields(vec![("deep".to_owned(), items(random, 300))]),
+            };
+            fields.push(((*name).to_owned(), node));
+        }
+        Node::Fields(fields)
+    }
+
+    /// As `change`, but deep in what is long it changes ends and middles.
+    fn change_large(node: &mut Node, random: &mut Random) {
+        match node {
+            Node::Items(items) if !items.is_empty() && random.one_in(2) => {
+                let at = *random.choose(&[0, items.len() / 2, items.len() - 1]);
+                match random.below(3) {
+                    0 => drop(items.remove(at)),
+                    1 => items.insert(at, text(random)),
+                    _ => items.push(text(random)),
+                }
+            }
+            Node::Fields(fields) if !fields.is_empty() && !random.one_in(4) => {
+                let at = random.below(fields.len());
+                change_large(&mut fields[at].1, random);
+            }
+            other => change(other, random, 1),
+        }
+    }
+
+    #[test]
+    fn a_description_by_pieces_gives_the_new_document() {
+        let mut described = 0;
+        for_seeds(300, |mut random| {
+            let store = MemoryStore::new();
+            let mut node = large(&mut random);
+            let before = document_of(&node);
+            for _ in 0..1 + random.below(3) {
+                let Node::Fields(fields) = &mut node else { unreachable!() };
+                // Its key stays.
+                let at = 1 + random.below(fields.len() - 1);
+                match random.below(8) {
+                    0 if 4 < fields.len() => drop(fields.remove(at)),
+                    _ => change_large(&mut fields[at].1, &mut random),
+                }
+            }
+            let after = document_of(&node);
+            let is_large =
+                |it: &DocumentBuf| frond_doc::pieces::LARGE_DOCUMENT_BYTES < it.as_bytes().len();
+            if !is_large(&before) || !is_large(&after) {
+                return;
+            }
+            let (old, new) = (built_large(&*store, &before), built_large(&*store, &after));
+            let by_pieces = describe_large(&*store, &old, &new).unwrap();
+            let whole = describe(before.view(), after.view());
+            if let Some(description) = &by_pieces {
+                assert_eq!(apply(&before, description), fields(&after), "{description:?}");
+                described += 1;
+            }
+            // Where elements moved more may be told, never less than is there.
+            assert!(by_pieces.is_some() || whole.is_none_or(|it| 1000 < it.as_bytes().len()));
+        });
+        assert!(described > 150, "{described}");
+    }
+}

@@ -1,0 +1,162 @@
+//! What transactions told last, decoded once for all streams that read at the log's end.
+//!
+//! 1. The *tail* has everything that was told in a row of Sequences, `from` to `to`. A stream in it
+//!    takes its next record from here; one behind it reads the log by itself until it has caught
+//!    up; one ahead of it, where no stream has read for a while, begins a new tail.
+//! 2. The stream that comes to its end first reads on, for all.
+//! 3. It takes so many bytes at most, and none where there is no stream.
+//!
+//! *Thread safety*: one lock, held while the log is read: the others need the same record.
+
+pub(crate) mod record;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use frond_engine::{Changes, ChangesError, Engine, Sequence};
+
+use crate::error::Error;
+use record::Record;
+
+/// After so many transactions that told nothing a caller may have to look at something else.
+const SILENT_MAX: usize = 1_000;
+
+/// What it takes unless there is less memory.
+pub(crate) const TAIL_BYTES: u64 = 32 << 20;
+
+/// See the module.
+pub(crate) struct Tail {
+    bytes_max: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    from: Sequence,
+    to: Sequence,
+    records: VecDeque<Arc<Record>>,
+    bytes: u64,
+    /// Reads on behind `to`; `None`: nothing was read yet.
+    changes: Option<Changes>,
+    readers: usize,
+}
+
+/// What comes behind a Sequence.
+pub(crate) enum Next {
+    /// What a transaction told.
+    Record(Arc<Record>),
+    /// Nothing, up to this Sequence.
+    Nothing(Sequence),
+    /// It isn't here any more: the log may have it.
+    Behind,
+}
+
+/// Why the log can't be read.
+pub(crate) enum TailError {
+    /// What comes next isn't kept any more.
+    Log(ChangesError),
+    /// It can't be decoded.
+    Record(Error),
+}
+
+impl From<ChangesError> for TailError {
+    fn from(error: ChangesError) -> TailError {
+        TailError::Log(error)
+    }
+}
+
+/// A stream that may read the tail, until it is dropped.
+pub(crate) struct TailReader(Arc<Tail>);
+
+impl Tail {
+    /// An empty one, of at most so many bytes.
+    pub fn new(bytes_max: u64) -> Arc<Tail> {
+        Arc::new(Tail { bytes_max, state: Mutex::default() })
+    }
+
+    /// For one more stream.
+    pub fn reader(self: &Arc<Tail>) -> TailReader {
+        self.state().readers += 1;
+        TailReader(Arc::clone(self))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic while a record is decoded leaves the tail as it was before.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TailReader {
+    /// What comes behind `after`.
+    ///
+    /// # Errors
+    /// What the log can't be read for.
+    pub fn next(&self, engine: &Engine, after: Sequence) -> Result<Next, TailError> {
+        // What was erased, or given up for the disk, isn't told from memory either.
+        engine.changes(after).check()?;
+        let mut state = self.0.state();
+        if state.changes.is_none() || state.to < after {
+            state.begin(engine.changes(after), after);
+        }
+        if after < state.from {
+            return Ok(Next::Behind);
+        }
+        let place = state.records.partition_point(|record| record.sequence <= after);
+        if let Some(record) = state.records.get(place) {
+            return Ok(Next::Record(Arc::clone(record)));
+        }
+        let read = state.read_on(self.0.bytes_max);
+        if read.is_err() {
+            state.clear();
+        }
+        read
+    }
+}
+
+impl Drop for TailReader {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.readers -= 1;
+        if state.readers == 0 {
+            state.clear();
+        }
+    }
+}
+
+impl State {
+    fn begin(&mut self, changes: Changes, after: Sequence) {
+        self.clear();
+        (self.from, self.to, self.changes) = (after, after, Some(changes));
+    }
+
+    fn clear(&mut self) {
+        self.records = VecDeque::new();
+        (self.bytes, self.changes) = (0, None);
+    }
+
+    /// Reads the next record behind the end.
+    fn read_on(&mut self, bytes_max: u64) -> Result<Next, TailError> {
+        let Some(changes) = &mut self.changes else { return Ok(Next::Nothing(self.to)) };
+        for _ in 0..SILENT_MAX {
+            let Some(told) = changes.next_record()? else {
+                self.to = changes.position();
+                break;
+            };
+            self.to = told.sequence;
+            if told.events.is_empty() {
+                continue;
+            }
+            let record = Arc::new(Record::decode(&told).map_err(TailError::Record)?);
+            self.records.push_back(Arc::clone(&record));
+            self.bytes += record.bytes;
+            while bytes_max < self.bytes
+                && let Some(oldest) = self.records.pop_front()
+            {
+                self.bytes -= oldest.bytes;
+                self.from = oldest.sequence;
+            }
+            return Ok(Next::Record(record));
+        }
+        Ok(Next::Nothing(self.to))
+    }
+}

@@ -1,0 +1,88 @@
+//! What one transaction told, decoded: for all streams that read it.
+
+use std::collections::HashMap;
+
+use frond_doc::{DocumentBuf, Value as BsonValue};
+use frond_engine::{Sequence, ToldBytes, ToldRecord};
+use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
+use frond_tree::{Content, Value};
+
+use crate::error::Error;
+use crate::event::{Event, EventKind};
+use crate::large;
+
+/// See the module.
+pub struct Record {
+    /// The transaction's place.
+    pub sequence: Sequence,
+    /// What it told, in order.
+    pub events: Vec<Event>,
+    /// The client's transaction that it was.
+    pub transaction: Option<DocumentBuf>,
+    /// Those of documents of 32 KB and more.
+    chunks: HashMap<ChunkHash, Chunk>,
+    /// About how much memory it takes.
+    pub bytes: u64,
+}
+
+impl Record {
+    /// Decodes what was read.
+    ///
+    /// # Errors
+    /// `Damaged` if it can't be.
+    pub fn decode(told: &ToldRecord) -> Result<Record, Error> {
+        let mut events = Event::decode_all(&told.events)?;
+        let is_fact = |event: &mut Event| event.kind == EventKind::InTransaction;
+        let transaction = events.extract_if(.., is_fact).last().map(|event| event.facts);
+        let chunks = told.chunks.iter().map(|chunk| (chunk.hash(), chunk.clone())).collect();
+        let bytes = told.bytes + (events.len() * size_of::<Event>()) as u64;
+        Ok(Record { sequence: told.sequence, events, transaction, chunks, bytes })
+    }
+
+    /// The document of an event of this record, if it has one.
+    ///
+    /// # Errors
+    /// `Damaged` if it can't be read.
+    pub fn document(
+        &self,
+        store: &dyn ChunkStore,
+        event: &Event,
+    ) -> Result<Option<DocumentBuf>, Error> {
+        match &event.content {
+            ToldBytes::None => Ok(None),
+            ToldBytes::Whole(bytes) => {
+                let document = DocumentBuf::validated(bytes.clone());
+                let damaged = |_| Error::damaged("a document that was told can't be read");
+                document.map(Some).map_err(damaged)
+            }
+            ToldBytes::Chunks { root, bytes } => {
+                let content = Content::Chunk { hash: *root, bytes: *bytes };
+                let head = Value { flags: frond_doc::pieces::HEAD_FLAG, content };
+                let chunks = WithChunks { store, chunks: &self.chunks };
+                Ok(Some(large::read_document(&chunks, &head)?))
+            }
+        }
+    }
+}
+
+/// The `_id` of an event's document.
+pub fn key<'a>(event: &'a Event, document: Option<&'a DocumentBuf>) -> Option<BsonValue<'a>> {
+    let of_document = document.and_then(|document| document.get("_id"));
+    of_document.or_else(|| event.facts.get("key").and_then(|key| key.as_document()?.get("_id")))
+}
+
+/// A store, with the chunks of a record, which it may not have any more.
+struct WithChunks<'a> {
+    store: &'a dyn ChunkStore,
+    chunks: &'a HashMap<ChunkHash, Chunk>,
+}
+
+impl StoreLayer for WithChunks<'_> {
+    fn inner(&self) -> &dyn ChunkStore {
+        self.store
+    }
+
+    fn own(&self, hash: ChunkHash) -> Option<Chunk> {
+        self.chunks.get(&hash).cloned()
+    }
+}
