@@ -112,7 +112,7 @@ fn large_documents_are_told_by_the_log_alone_whatever_became_of_them() {
         like.append(name, value);
     });
     let like = like.append("more", Value::Int32(7)).clone().build();
-    try_insert(&shop, "things", &[first.clone()]);
+    try_insert(&shop, "things", std::slice::from_ref(&first));
     for document in [&like, &other] {
         frond.flush().expect("the disk works");
         replace(&shop, document);
@@ -156,7 +156,7 @@ fn logged(tells: bool, document: &DocumentBuf, write: impl Fn(&Database, u32)) -
             before = bytes();
         }
         if round == 0 {
-            try_insert(&shop, "things", &[document.clone()]);
+            try_insert(&shop, "things", std::slice::from_ref(document));
         }
         write(&shop, round);
     }

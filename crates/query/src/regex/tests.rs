@@ -128,12 +128,12 @@ fn what_is_found_is_what_pcre2_finds() {
                 }
                 2 if 0 < depth => {
                     source.push(')');
-                    source.push_str(*random.choose(REPEATS));
+                    source.push_str(random.choose::<&str>(REPEATS));
                     depth -= 1;
                 }
                 _ => {
-                    source.push_str(*random.choose(ATOMS));
-                    source.push_str(*random.choose(REPEATS));
+                    source.push_str(random.choose::<&str>(ATOMS));
+                    source.push_str(random.choose::<&str>(REPEATS));
                 }
             }
         }

@@ -158,8 +158,8 @@ fn gaps(before: Children, after: Children) -> Vec<(Children, Children)> {
         (old_from, new_from) = (old_to + met, new_to + met);
     };
     let mut least = front;
-    for place in front..old_end {
-        let found = places.get(&old[place].hash).copied().flatten();
+    for (place, child) in old.iter().enumerate().take(old_end).skip(front) {
+        let found = places.get(&child.hash).copied().flatten();
         if let Some(found) = found.filter(|found| least <= *found) {
             close(place, found, 1);
             least = found + 1;
