@@ -1,11 +1,13 @@
 """Opening a directory: here, again, from other processes, and after the process was killed."""
 
 import os
+import pathlib
 import signal
 import stat
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -85,6 +87,102 @@ def test_a_child_that_was_forked_reaches_them_too(tmp_path):
                 os._exit(status)
         assert os.waitpid(child, 0)[1] == 0
         assert client["shop"]["items"].count_documents({}) == 2
+
+
+@pytest.mark.parametrize("way", ["close", "exit", "open"])
+def test_a_child_that_was_forked_leaves_the_parents_server_alone(tmp_path, way):
+    program = """
+        import os, sys, fronddb
+        way, directory = sys.argv[1:]
+        with fronddb.open(directory) as client:
+            client["shop"]["items"].insert_one({"_id": 1})
+            child = os.fork()
+            if child == 0:
+                if way == "close":
+                    client.close()
+                if way == "open":
+                    fronddb.open(directory).close()
+                sys.exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            assert os.path.exists(os.path.join(directory, "SOCKET"))
+            # By a connection of its own.
+            with fronddb.open(directory, serverSelectionTimeoutMS=5000) as again:
+                assert again["shop"]["items"].count_documents({}) == 1
+    """
+    run(program, way, tmp_path / "data")
+
+
+def test_a_child_that_is_forked_while_a_directory_is_opened_can_open(tmp_path, monkeypatch):
+    """The parent's other thread has the lock at that moment, and no thread of the child gives it back."""
+    from fronddb import local_server
+
+    opening, go_on = threading.Event(), threading.Event()
+    start = local_server._start
+
+    def slow_start(directory, options):
+        opening.set()
+        assert go_on.wait(60)
+        return start(directory, options)
+
+    monkeypatch.setattr(local_server, "_start", slow_start)
+    clients = []
+    thread = threading.Thread(target=lambda: clients.append(fronddb.open(tmp_path / "parent")))
+    thread.start()
+    assert opening.wait(60)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(30)
+            local_server._start = start
+            own = fronddb.open(tmp_path / "child")
+            own["shop"]["items"].insert_one({"_id": 1})
+            own.close()
+            status = 0
+        finally:
+            os._exit(status)
+    go_on.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    clients[0].close()
+
+
+def test_many_that_open_at_once_after_a_kill(tmp_path):
+    """One of them has the directory; what the killed process wrote down leads nowhere."""
+    killed = """
+        import os, signal, sys, fronddb
+        fronddb.open(sys.argv[1])
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    run(killed, tmp_path / "data", check=False)
+    left = pathlib.Path((tmp_path / "data" / "SOCKET").read_text().strip())
+    assert left.exists()
+    program = """
+        import sys, fronddb
+        client = fronddb.open(sys.argv[1], serverSelectionTimeoutMS=5000)
+        client["shop"]["items"].insert_one({})
+        print("open", flush=True)
+        sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "data")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    opened = [subprocess.Popen(command, **pipes) for _ in range(6)]
+    assert [process.stdout.readline() for process in opened] == [b"open\n"] * 6
+    for process in opened:
+        process.communicate()
+    assert not left.parent.exists()
+
+
+def test_a_directory_that_a_server_of_another_kind_has_is_in_use(tmp_path, monkeypatch):
+    from fronddb import local_server
+
+    monkeypatch.setattr(local_server, "PATIENCE_SECONDS", 0)
+    with fronddb.open(tmp_path / "data"):
+        (tmp_path / "data" / "SOCKET").unlink()
+        monkeypatch.setattr(local_server, "_running", {})
+        with pytest.raises(fronddb.DirectoryInUse):
+            fronddb.open(tmp_path / "data")
+        monkeypatch.undo()
 
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path):
