@@ -106,6 +106,24 @@ impl DatabaseName {
         }
         Ok(DatabaseName { name, version: VersionName::Named(version) })
     }
+
+    /// Checks the name of the database that a command is sent to, whatever the command: as
+    /// [`DatabaseName::parse`], but that `$` may stand in it (`$external`), as in MongoDB. Commands
+    /// that look for such a database refuse it themselves.
+    ///
+    /// # Errors
+    /// `InvalidNamespace` (73).
+    pub fn check_sent(text: &str) -> Result<(), Error> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        if (1..=DATABASE_NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_plain) {
+            return Ok(());
+        }
+        match DatabaseName::parse(&text.replace('$', "_")) {
+            Ok(_) => Ok(()),
+            // That of the name as it was sent.
+            Err(_) => DatabaseName::parse(text).map(|_| ()),
+        }
+    }
 }
 
 /// Checks a collection's name by MongoDB's rules.
@@ -188,6 +206,18 @@ mod tests {
         }
         check(&"x".repeat(64), None);
         check(&format!("a@{}", "x".repeat(256)), None);
+    }
+
+    #[test]
+    fn names_that_commands_are_sent_to() {
+        for right in ["shop", "shop@main~2", "$external", "a$b", "Größe", &"x".repeat(63)] {
+            assert!(DatabaseName::check_sent(right).is_ok(), "{right}");
+        }
+        for wrong in ["", "a.b", "a b", "a/b", "$a.b", "a\0", "@main", "shop@", &"x".repeat(64)] {
+            let error = DatabaseName::check_sent(wrong).unwrap_err();
+            assert_eq!(error.code, Code::InvalidNamespace, "{wrong}");
+            assert!(error.message.contains(&format!("'{wrong}'")), "{}", error.message);
+        }
     }
 
     #[test]

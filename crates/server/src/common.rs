@@ -6,6 +6,7 @@
 //! promises, is told in [`crate::concerns`].
 
 mod part;
+mod read_preference;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -183,6 +184,9 @@ impl Common {
             match name {
                 "lsid" => common.session = Some(read_session(value)?),
                 "maxTimeMS" => common.time_max = read_time_max(value),
+                "$readPreference" => {
+                    read_preference::check(value.as_document().unwrap_or(Document::empty()))?;
+                }
                 "writeConcern" => common.read_write_concern(value)?,
                 "readConcern" => common.read_read_concern(value)?,
                 "apiVersion" | "apiStrict" | "apiDeprecationErrors" => {

@@ -9,15 +9,16 @@
 //!    passwords by the same conversation as drivers do, so that failures count together.
 //! 4. [`pages`] has the files, which are built into the program.
 //!
-//! *Bounds*: bodies, and answers while they are written as text, share [`TEXT_KILOBYTES`]. A client
-//! that takes nothing of an answer for [`TAKE_TIME_MAX`] is hung up on, so that none keeps that for
-//! itself.
+//! *Bounds*: bodies, and answers while they are written as text, share a [`TextMemory`]. A client
+//! that takes nothing of an answer for [`TAKE_TIME_MAX`], or sends nothing of its body, is hung up
+//! on, so that none keeps that for itself.
 
 mod api;
 mod guard;
 mod logins;
 mod pages;
 mod taking;
+mod text_memory;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -34,7 +35,6 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::limits::HANDSHAKE_MAX;
@@ -45,15 +45,14 @@ use self::guard::Guard;
 use self::logins::Logins;
 use self::pages::Pages;
 use self::taking::Taking;
+use self::text_memory::TextMemory;
 
 /// How long the head of a request may take, and a connection be silent.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
-/// How long a client may take nothing of its answer.
+/// How long a client may take nothing of its answer, or send nothing of its body.
 const TAKE_TIME_MAX: Duration = Duration::from_secs(20);
 /// How soon it is tried again to accept connections.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// What bodies and answers may hold together, in KB: two of the largest answers as text.
-const TEXT_KILOBYTES: u32 = 384 << 10;
 
 /// What every answer says: nothing comes from elsewhere or is shown elsewhere, nothing is a
 /// script or a style but the console's own files.
@@ -89,8 +88,8 @@ struct Console {
     logins: Logins,
     pages: Pages,
     read_only: bool,
-    /// In KB.
-    text: Arc<Semaphore>,
+    /// Of bodies and answers.
+    text: TextMemory,
 }
 
 /// What is answered.
@@ -104,7 +103,7 @@ pub async fn serve(listener: TcpListener, server: Arc<Shared>, options: ConsoleO
         logins: Logins::new(address.port(), server.tls.is_some()),
         pages: Pages::default(),
         read_only: options.read_only,
-        text: Arc::new(Semaphore::new(TEXT_KILOBYTES as usize)),
+        text: TextMemory::new(),
         server,
     });
     loop {

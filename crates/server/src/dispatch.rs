@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_db::memory_queue::MemoryShare;
-use frond_db::{Error, ErrorKind};
+use frond_db::{DatabaseName, Error, ErrorKind};
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Code;
 use frond_query::pipeline::NO_SEARCH_INDEXES;
@@ -374,6 +374,7 @@ fn try_run(
     tables::check(table, body, sequences)?;
     let mut common = Common::read(body)?;
     common.own(peer.digest())?;
+    DatabaseName::check_sent(database_name)?;
     check_allowed(command, database_name)?;
     common.api.check(command.name, body, server.require_api_version.get())?;
     concerns::check(command, body, &common)?;

@@ -16,29 +16,29 @@
 mod read_only;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use frond_doc::extended_json::{self, Form};
 use frond_doc::{Binary, DocumentBuf, Value, document};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Request, Response, StatusCode};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
-use super::{Answer, Console, TEXT_KILOBYTES, text};
+use super::logins::Proved;
+use super::text_memory::{TextShare, Unread};
+use super::{Answer, Console, text};
 use crate::access::UserName;
 use crate::dispatch;
 use crate::peer::{Login, Peer};
-use crate::scram::{self, Mechanism};
+use crate::scram::{self, Credentials, Mechanism};
 
 /// The largest body of a command: text has more bytes than the message that it stands for.
 const COMMAND_BYTES_MAX: usize = 96 << 20;
 /// The largest body of who needn't have logged in.
 const LOGIN_BYTES_MAX: usize = 8 << 10;
-/// How long a body may take to come.
-const BODY_TIME_MAX: Duration = Duration::from_secs(120);
 /// An answer as text has at most so many times its bytes, near enough.
 const TEXT_FACTOR: usize = 4;
 /// Commands that are about a connection's own login, which here is the cookie's.
@@ -55,9 +55,9 @@ pub(super) async fn answer(
         return text(StatusCode::NOT_FOUND, "there is no such request");
     }
     let (parts, body) = request.into_parts();
-    let found = console.logins.find(&parts.headers, Instant::now());
     let is_command = path == "/api/command";
-    if is_command && console.server.accounts.is_enforced() && found.is_none() {
+    let needs_login = is_command && console.server.accounts.is_enforced();
+    if needs_login && find(console, &parts.headers).is_none() {
         return text(StatusCode::UNAUTHORIZED, "log in first");
     }
     let bytes_max = if is_command { COMMAND_BYTES_MAX } else { LOGIN_BYTES_MAX };
@@ -65,6 +65,11 @@ pub(super) async fn answer(
         Ok(read) => read,
         Err((status, why)) => return text(status, why),
     };
+    // A body may take its time, and the login be over by now.
+    let found = find(console, &parts.headers);
+    if needs_login && found.is_none() {
+        return text(StatusCode::UNAUTHORIZED, "log in again");
+    }
     match path.as_str() {
         "/api/login" => log_in(console, peer, &parts.headers, &body).await,
         "/api/logout" => {
@@ -77,8 +82,20 @@ pub(super) async fn answer(
     }
 }
 
+/// Who has logged in, if that still holds: the user is there, with the password that was proved.
+fn find(console: &Console, headers: &HeaderMap) -> Option<Arc<Login>> {
+    let is_valid = |proved: &Proved| {
+        let directory = console.server.accounts.directory(&console.server.frond);
+        let users = directory.as_ref().map(|directory| &directory.users);
+        users.ok().and_then(|users| users.get(&proved.login.user)).is_some_and(|user| {
+            user.id == proved.login.id && user.credentials == proved.credentials
+        })
+    };
+    console.logins.find(headers, Instant::now(), is_valid)
+}
+
 /// Text, and what it holds of what there may be of it.
-type Held = (DocumentBuf, OwnedSemaphorePermit);
+type Held = (DocumentBuf, TextShare);
 
 /// Reads a request's body.
 async fn read(
@@ -93,11 +110,12 @@ async fn read(
     if bytes > bytes_max {
         return Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"));
     }
-    let held = hold(console, bytes).await;
-    let body = Limited::new(body, bytes_max).collect();
-    let body = match tokio::time::timeout(BODY_TIME_MAX, body).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        _ => return Err((StatusCode::REQUEST_TIMEOUT, "the body didn't come")),
+    let (body, held) = match console.text.read(body, bytes).await {
+        Ok(read) => read,
+        Err(Unread::Stopped) => return Err((StatusCode::REQUEST_TIMEOUT, "the body didn't come")),
+        Err(Unread::TooLarge) => {
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"));
+        }
     };
     let no_text = (StatusCode::BAD_REQUEST, "the body is no JSON object");
     let body = std::str::from_utf8(&body).map_err(|_| no_text)?;
@@ -105,13 +123,6 @@ async fn read(
         Ok(document) => Ok((document, held)),
         Err(_) => Err(no_text),
     }
-}
-
-/// Waits until there may be so much more text.
-async fn hold(console: &Console, bytes: usize) -> OwnedSemaphorePermit {
-    let kilobytes = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX).min(TEXT_KILOBYTES);
-    let held = Arc::clone(&console.text).acquire_many_owned(kilobytes).await;
-    held.expect("the semaphore is never closed")
 }
 
 /// What there is to know before a command: also whether to ask for a login.
@@ -147,23 +158,26 @@ async fn log_in(
     let (shared, own) = (Arc::clone(console), Arc::clone(peer));
     let proved = on_worker(console, peer, move || {
         let database = if database.is_empty() { "admin" } else { &database };
+        // Before the proof: a password that changes meanwhile ends the login at once.
+        let credentials = credentials_of(&shared, database, &user);
         // As a driver that was told which mechanisms the user has.
-        let mechanism = match has_credentials(&shared, database, &user, Mechanism::Sha256) {
+        let is_known = |mechanism| credentials.iter().any(|(known, _)| *known == mechanism);
+        let mechanism = match credentials.is_empty() || is_known(Mechanism::Sha256) {
             true => Mechanism::Sha256,
             false => Mechanism::Sha1,
         };
         let is_proved = prove(&shared, &own, mechanism, (database, &user, &password)).is_some();
-        (is_proved, own.take_delay())
+        (is_proved.then_some(credentials), own.take_delay())
     });
-    let Some((is_proved, delay)) = proved.await else {
+    let Some((credentials, delay)) = proved.await else {
         return text(StatusCode::SERVICE_UNAVAILABLE, "the server has no thread for it");
     };
     tokio::time::sleep(delay).await;
-    let login = peer.login().filter(|_| is_proved);
-    let Some(login) = login else {
+    let (Some(login), Some(credentials)) = (peer.login(), credentials) else {
         return text(StatusCode::UNAUTHORIZED, "Authentication failed.");
     };
-    match console.logins.enter(Arc::clone(&login), Instant::now()) {
+    let proved = Proved { login: Arc::clone(&login), credentials };
+    match console.logins.enter(proved, Instant::now()) {
         Ok(cookie) => with_cookie(session(console, Some(&login)), &cookie),
         Err(error) => text(StatusCode::SERVICE_UNAVAILABLE, &error.message),
     }
@@ -198,14 +212,12 @@ fn prove(
     (payload == proof.expected.as_bytes()).then_some(())
 }
 
-/// Whether a login by this mechanism could have been right: also of users that there aren't.
-fn has_credentials(console: &Console, database: &str, user: &str, mechanism: Mechanism) -> bool {
-    let Ok(directory) = console.server.accounts.directory(&console.server.frond) else {
-        return true;
-    };
+/// What the server knows of a user's password; nothing of a user that there isn't.
+fn credentials_of(console: &Console, database: &str, user: &str) -> Vec<(Mechanism, Credentials)> {
     let name = UserName { database: database.to_owned(), user: user.to_owned() };
-    let known = directory.users.get(&name);
-    known.is_none_or(|known| known.credentials_of(mechanism).is_some())
+    let directory = console.server.accounts.directory(&console.server.frond);
+    let known = directory.ok().and_then(|it| it.users.get(&name).map(|it| it.credentials.clone()));
+    known.unwrap_or_default()
 }
 
 /// Runs a command for who has logged in.
@@ -248,7 +260,7 @@ async fn command(
         return with_cookie(text(StatusCode::UNAUTHORIZED, "log in again"), &forgotten);
     }
     let bytes = answer.as_bytes().len();
-    let held = hold(console, bytes * TEXT_FACTOR).await;
+    let held = console.text.hold(bytes * TEXT_FACTOR).await;
     let mut text = String::with_capacity(bytes * 2);
     extended_json::write(answer.view(), Form::Canonical, &mut text);
     drop((answer, share));
@@ -258,7 +270,7 @@ async fn command(
 /// An answer as text, until it is sent.
 struct HeldText {
     text: String,
-    _held: OwnedSemaphorePermit,
+    _held: TextShare,
 }
 
 impl AsRef<[u8]> for HeldText {

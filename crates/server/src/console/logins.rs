@@ -7,7 +7,9 @@
 //! *Invariants*
 //! 1. A login ends [`IDLE_MAX`] after its last request and [`AGE_MAX`] after it began, and with the
 //!    server.
-//! 2. There are [`LOGINS_MAX`] at most: one more ends the one that was used the longest ago.
+//! 2. None is found whose user is gone, or has another password than the one that was proved:
+//!    the caller of [`Logins::find`] judges that.
+//! 3. There are [`LOGINS_MAX`] at most: one more ends the one that was used the longest ago.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +22,7 @@ use hyper::header::COOKIE;
 use ring::digest;
 
 use crate::peer::Login;
-use crate::scram::random_bytes;
+use crate::scram::{Credentials, Mechanism, random_bytes};
 
 const TOKEN_BYTES: usize = 32;
 /// Without a request for so long, a login ends.
@@ -39,8 +41,17 @@ pub(super) struct Logins {
     known: Mutex<HashMap<Token, Entry>>,
 }
 
+/// A user who has proved to know its password, and by what that was checked.
+pub(super) struct Proved {
+    /// The user.
+    pub login: Arc<Login>,
+    /// What the server knew of the password before it was proved: another password has others,
+    /// and the same one that was set again, too.
+    pub credentials: Vec<(Mechanism, Credentials)>,
+}
+
 struct Entry {
-    login: Arc<Login>,
+    proved: Proved,
     begun: Instant,
     used: Instant,
 }
@@ -60,7 +71,7 @@ impl Logins {
     ///
     /// # Errors
     /// As [`random_bytes`].
-    pub fn enter(&self, login: Arc<Login>, now: Instant) -> Result<String, Error> {
+    pub fn enter(&self, proved: Proved, now: Instant) -> Result<String, Error> {
         let bytes = random_bytes(TOKEN_BYTES)?;
         let mut known = self.lock();
         known.retain(|_, entry| !entry.is_over(now));
@@ -68,21 +79,26 @@ impl Logins {
             let oldest = known.iter().min_by_key(|(_, entry)| entry.used).map(|(token, _)| *token);
             oldest.and_then(|token| known.remove(&token));
         }
-        known.insert(hash(&bytes), Entry { login, begun: now, used: now });
+        known.insert(hash(&bytes), Entry { proved, begun: now, used: now });
         Ok(format!("{}={}; {}", self.cookie, BASE64URL_NOPAD.encode(&bytes), self.attributes))
     }
 
-    /// Whose cookie a request has.
-    pub fn find(&self, headers: &HeaderMap, now: Instant) -> Option<Arc<Login>> {
+    /// Whose cookie a request has; a login that `is_valid` refuses ends.
+    pub fn find(
+        &self,
+        headers: &HeaderMap,
+        now: Instant,
+        is_valid: impl FnOnce(&Proved) -> bool,
+    ) -> Option<Arc<Login>> {
         let token = self.token(headers)?;
         let mut known = self.lock();
         let entry = known.get_mut(&token)?;
-        if entry.is_over(now) {
+        if entry.is_over(now) || !is_valid(&entry.proved) {
             known.remove(&token);
             return None;
         }
         entry.used = now;
-        Some(Arc::clone(&entry.login))
+        Some(Arc::clone(&entry.proved.login))
     }
 
     /// Ends a login; returns the value of `set-cookie` that has the browser forget it.
@@ -127,9 +143,14 @@ mod tests {
     use crate::access::UserName;
     use crate::common::UserDigest;
 
-    fn login(name: &str) -> Arc<Login> {
+    fn login(name: &str) -> Proved {
         let user = UserName { database: "admin".to_owned(), user: name.to_owned() };
-        Arc::new(Login { digest: UserDigest::of(name), user, id: [1; 16] })
+        let login = Arc::new(Login { digest: UserDigest::of(name), user, id: [1; 16] });
+        Proved { login, credentials: Vec::new() }
+    }
+
+    fn find(logins: &Logins, headers: &HeaderMap, now: Instant) -> Option<Arc<Login>> {
+        logins.find(headers, now, |_| true)
     }
 
     fn with_cookie(set: &str) -> HeaderMap {
@@ -149,15 +170,18 @@ mod tests {
         let mut now = start;
         while now + IDLE_MAX / 2 < start + AGE_MAX {
             now += IDLE_MAX / 2;
-            let found = logins.find(&cookie, now).expect("it is used");
+            let found = find(&logins, &cookie, now).expect("it is used");
             assert_eq!(found.user.user, "ann");
         }
-        assert!(logins.find(&cookie, start + AGE_MAX).is_none());
+        assert!(find(&logins, &cookie, start + AGE_MAX).is_none());
         let set = logins.enter(login("ann"), start).expect("random bytes");
-        assert!(logins.find(&with_cookie(&set), start + IDLE_MAX).is_none());
+        assert!(find(&logins, &with_cookie(&set), start + IDLE_MAX).is_none());
         let set = logins.enter(login("ann"), start).expect("random bytes");
         assert!(logins.leave(&with_cookie(&set)).contains("Max-Age=0"));
-        assert!(logins.find(&with_cookie(&set), start).is_none());
+        assert!(find(&logins, &with_cookie(&set), start).is_none());
+        let set = logins.enter(login("ann"), start).expect("random bytes");
+        assert!(logins.find(&with_cookie(&set), start, |_| false).is_none());
+        assert!(find(&logins, &with_cookie(&set), start).is_none(), "it has ended");
     }
 
     #[test]
@@ -166,11 +190,11 @@ mod tests {
         let set = logins.enter(login("ann"), now).expect("random bytes");
         assert!(set.ends_with("; Secure"), "{set}");
         let of_port = set.replace("frond_console_1", "frond_console_2");
-        assert!(logins.find(&with_cookie(&of_port), now).is_none());
+        assert!(find(&logins, &with_cookie(&of_port), now).is_none());
         for wrong in ["frond_console_1=", "frond_console_1=AAAA", "frond_console_1=%", "x"] {
-            assert!(logins.find(&with_cookie(wrong), now).is_none(), "{wrong}");
+            assert!(find(&logins, &with_cookie(wrong), now).is_none(), "{wrong}");
         }
-        assert!(logins.find(&HeaderMap::new(), now).is_none());
+        assert!(find(&logins, &HeaderMap::new(), now).is_none());
     }
 
     #[test]
@@ -183,6 +207,6 @@ mod tests {
         }
         assert_eq!(logins.lock().len(), LOGINS_MAX);
         let first = first.expect("there were some");
-        assert!(logins.find(&with_cookie(&first), start).is_none());
+        assert!(find(&logins, &with_cookie(&first), start).is_none());
     }
 }

@@ -29,7 +29,7 @@ pub static EVERY: &[Field] = &[
     internal("$db"),
     internal("$oplogQueryData"),
     internal("$queryOptions"),
-    field("$readPreference", OBJECT).idle(),
+    field("$readPreference", OBJECT).differs("checked; there is one member to read from"),
     internal("$replData"),
     internal("$topologyTime"),
     field("apiDeprecationErrors", BOOL).called(API).idle(),

@@ -6,8 +6,15 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use frond_server::{ConsoleOptions, LogOutput, Server, ServerError, ServerOptions, Stopper};
+use std::time::Duration;
+
+use frond_server::commands::COMMANDS;
+use frond_server::{
+    Client, ConsoleOptions, LogOutput, Server, ServerError, ServerOptions, Stopper,
+};
 use frond_testkit::SimDisk;
+
+use crate::auth_matrix;
 
 /// A server with a console.
 struct Served {
@@ -173,7 +180,7 @@ fn other_pages_and_names_are_refused() {
 #[test]
 fn who_has_logged_in_may_do_what_roles_allow() {
     let served = Served::start(true, false);
-    let mut first = frond_server::Client::connect(&served.wire).expect("it listens");
+    let mut first = Client::connect(&served.wire).expect("it listens");
     let roles = frond_doc::extended_json::parse(
         r#"{"createUser": "root", "pwd": "secret", "roles": ["root"]}"#,
     );
@@ -208,6 +215,97 @@ fn who_has_logged_in_may_do_what_roles_allow() {
     assert_eq!(served.post("/api/command", &root, ping).0, 401, "who has logged out");
 }
 
+/// A login holds while its user has the password that was proved, and no longer: for commands as
+/// for what tells who has logged in.
+#[test]
+fn a_login_ends_with_its_password_and_with_its_user() {
+    let served = Served::start(true, false);
+    let mut first = Client::connect(&served.wire).expect("it listens");
+    let create = |user: &str, password: &str| {
+        format!(r#"{{"createUser": "{user}", "pwd": "{password}", "roles": ["root"]}}"#)
+    };
+    let parse = |text: &str| frond_doc::extended_json::parse(text).expect("JSON");
+    first.command("admin", parse(&create("root", "secret")).view()).expect("the first user");
+    let root = served.log_in("root", "secret").expect("it is right");
+    served.run(&root, "admin", &create("ann", "one"));
+    let ping = r#"{"db": "shop", "command": {"ping": 1}}"#;
+    let stands = |cookie: &str| {
+        let (status, _, _) = served.post("/api/command", cookie, ping);
+        let (_, _, session) = served.post("/api/session", cookie, "{}");
+        let (is_known, is_told) = (status == 200, !session.contains(r#""user":null"#));
+        assert_eq!(is_known, is_told, "{status}: {session}");
+        is_known
+    };
+    let set_again = r#"{"updateUser": "ann", "pwd": "one"}"#;
+    let dropped = r#"{"dropUser": "ann"}"#;
+    let all = r#"{"dropAllUsersFromDatabase": 1}"#;
+    let made_again = create("ann", "one");
+    for (changes, password) in [
+        (&[r#"{"updateUser": "ann", "pwd": "two"}"#][..], "two"),
+        (&[r#"{"updateUser": "ann", "pwd": "one"}"#], "one"),
+        (&[set_again], "one"),
+        (&[dropped, &made_again], "one"),
+        (&[r#"{"updateUser": "ann", "mechanisms": ["SCRAM-SHA-1"]}"#], "one"),
+    ] {
+        let before = served.log_in("ann", "one").or_else(|| served.log_in("ann", "two"));
+        let before = before.expect("one of them is right");
+        let also = served.log_in("ann", "one").or_else(|| served.log_in("ann", "two"));
+        assert!(stands(&before) && stands(&also.clone().expect("right")));
+        served.run(&root, "admin", r#"{"updateUser": "ann", "customData": {"a": 1}}"#);
+        assert!(stands(&before), "nothing of the password has changed");
+        for change in changes {
+            let answer = served.run(&root, "admin", change);
+            assert!(answer.contains(r#""ok":{"$numberDouble":"1.0"}"#), "{change}: {answer}");
+        }
+        assert!(!stands(&before) && !stands(&also.expect("right")), "{changes:?}");
+        assert!(stands(&root), "another user");
+        let after = served.log_in("ann", password).expect("it is the password now");
+        assert!(stands(&after) && !stands(&before), "{changes:?}");
+    }
+    let ann = served.log_in("ann", "one").expect("it is right");
+    served.run(&root, "admin", all);
+    assert!(!stands(&ann) && !stands(&root), "there is no user left");
+}
+
+/// What is announced and doesn't come costs other clients nothing.
+#[test]
+fn a_body_that_does_not_come_keeps_no_client_waiting() {
+    let served = Served::start(false, false);
+    let address = &served.address;
+    let head = |length: usize| {
+        format!(
+            "POST /api/command HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n\
+             X-Frond-Console: 1\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n"
+        )
+    };
+    let mut silent = Vec::new();
+    for _ in 0..8 {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.write_all(head(90 << 20).as_bytes()).expect("it reads");
+        stream.write_all(&[b' '; 100_000]).expect("it reads");
+        silent.push(stream);
+    }
+    // So that these come behind them; how long that takes matters to nothing.
+    for bytes in [100, 1 << 20] {
+        let text = "x".repeat(bytes);
+        let command = format!(r#"{{"insert": "c", "documents": [{{"text": "{text}"}}]}}"#);
+        let body = format!(r#"{{"db": "shop", "command": {command}}}"#);
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        // Far longer than it takes, and shorter than silence is borne with.
+        stream.set_read_timeout(Some(Duration::from_secs(15))).expect("a time");
+        stream.write_all(head(body.len()).as_bytes()).expect("it reads");
+        stream.write_all(body.as_bytes()).expect("it reads");
+        let mut answer = [0; 15];
+        stream.read_exact(&mut answer).expect("it answers though others are silent");
+        assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    }
+    let mut answer = String::new();
+    let mut first = silent.swap_remove(0);
+    first.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+}
+
 #[test]
 fn one_that_only_reads_changes_nothing() {
     let served = Served::start(false, true);
@@ -215,6 +313,95 @@ fn one_that_only_reads_changes_nothing() {
     assert!(refused.contains("only reads"), "{refused}");
     let found = served.run("", "shop", r#"{"count": "c"}"#);
     assert!(found.contains(r#""n":{"$numberInt":"0"}"#), "{found}");
+}
+
+/// What a command might change, as a client of the wire sees it.
+fn state(client: &mut Client) -> String {
+    let mut told = String::new();
+    for (database, command) in [
+        ("shop", r#"{"dbHash": 1}"#),
+        ("shop", r#"{"listCollections": 1}"#),
+        ("shop", r#"{"frondStatus": 1}"#),
+        ("shop", r#"{"frondBranch": 1}"#),
+        ("shop", r#"{"frondTag": 1}"#),
+        ("shop", r#"{"frondReflog": 1, "all": true}"#),
+        ("shop", r#"{"frondPolicy": 1}"#),
+        ("shop", r#"{"listIndexes": "things"}"#),
+        ("admin", r#"{"usersInfo": {"forAllDBs": true}}"#),
+        ("admin", r#"{"listDatabases": 1, "nameOnly": true}"#),
+        ("admin", r#"{"getParameter": "*"}"#),
+        ("admin", r#"{"profile": -1}"#),
+        (
+            "config",
+            r#"{"aggregate": "system.sessions", "pipeline": [{"$listSessions": {}}], "cursor": {}}"#,
+        ),
+        ("admin", r#"{"aggregate": 1, "pipeline": [{"$listLocalSessions": {}}], "cursor": {}}"#),
+        ("admin", r#"{"serverStatus": 1}"#),
+    ] {
+        let command = frond_doc::extended_json::parse(command).expect("JSON");
+        let answer = client.command(database, command.view());
+        let answer = answer.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        for (name, value) in answer.iter() {
+            let is_of_server = answer.get("uptime").is_some();
+            let is_time = ["$clusterTime", "operationTime", "timeMillis"].contains(&name);
+            let is_told =
+                !is_of_server || ["transactions", "logicalSessionRecordCache"].contains(&name);
+            if is_told && !is_time {
+                told.push_str(&format!("{name}: {value:?}\n"));
+            }
+        }
+    }
+    told
+}
+
+/// Of every command that there is, those run that only read; whatever else stands in them, neither
+/// data nor the server's state change, and nothing is kept from others.
+#[test]
+fn every_command_of_one_that_only_reads() {
+    let served = Served::start(false, true);
+    let mut client = Client::connect(&served.wire).expect("it listens");
+    let parse = |text: &str| frond_doc::extended_json::parse(text).expect("JSON");
+    for command in [
+        r#"{"insert": "things", "documents": [{"_id": 0, "a": 1}, {"_id": 1, "a": 2}]}"#,
+        r#"{"frondCommit": 1, "message": "first"}"#,
+        r#"{"insert": "things", "documents": [{"_id": 2, "a": 1}]}"#,
+    ] {
+        client.command("shop", parse(command).view()).expect("it runs");
+    }
+    let before = state(&mut client);
+    let session = r#""lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}}"#;
+    let number = r#""txnNumber": {"$numberLong": "1"}"#;
+    let mut run = Vec::new();
+    // Those of logins have requests of their own.
+    let of_logins = ["authenticate", "logout", "saslContinue", "saslStart", "shutdown"];
+    for command in COMMANDS.iter().filter(|command| !of_logins.contains(&command.name)) {
+        for name in std::iter::once(&command.name).chain(command.aliases) {
+            let body = auth_matrix::body(command.name).replacen(command.name, name, 1);
+            let database = if command.admin_only { "admin" } else { "shop" };
+            let is_refused =
+                |body: &str| served.run("", database, body).contains("this console only reads");
+            let with = |fields: &str| format!("{}, {fields}}}", &body[..body.len() - 1]);
+            for fields in [
+                session.to_owned(),
+                format!(r#"{session}, {number}, "autocommit": false, "startTransaction": true"#),
+                format!(r#"{session}, {number}, "autocommit": false"#),
+                format!("{session}, {number}"),
+                r#""noCursorTimeout": true"#.to_owned(),
+            ] {
+                assert!(is_refused(&with(&fields)), "{}", with(&fields));
+            }
+            if !is_refused(&body) {
+                run.push(*name);
+            }
+        }
+    }
+    assert_eq!(state(&mut client), before);
+    let reading = "aggregate buildInfo collStats connectionStatus count currentOp dbStats distinct \
+                   explain find frondBlame frondConflicts frondDiff frondHelp frondHistory \
+                   frondLog frondReflog frondRemote frondShow frondStatus getLog getMore hello \
+                   hostInfo killCursors listCollections listCommands listDatabases listIndexes \
+                   ping rolesInfo serverStatus top usersInfo";
+    assert_eq!(run.join(" "), reading);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use frond_doc::Value;
 use frond_server::ClientError;
+use frond_server::commands::COMMANDS;
 
+use crate::auth_matrix;
 use crate::running::{Running, json};
 
 #[test]
@@ -316,4 +318,48 @@ fn names_that_are_kept() {
     client.ok("admin", r#"{"create": "c", "validator": {}}"#);
     let change = r#"{"collMod": "c", "validator": {"a": 1}}"#;
     assert_eq!(client.code("admin", change), 72);
+}
+
+/// Whether a command is there, and `auth_matrix::body` has all that it needs.
+fn is_whole(name: &str) -> bool {
+    name != "configureFailPoint" && !name.starts_with("sasl")
+}
+
+/// The name of the database is judged before anything that the command is about, whichever it is.
+#[test]
+fn names_of_databases_are_checked_for_every_command() {
+    let server = Running::start();
+    let mut client = server.client();
+    let there = COMMANDS.iter().filter(|command| is_whole(command.name));
+    for command in there {
+        for name in ["a.b", "", "a b", "a/b", "shop@"] {
+            let (code, message) = client.error(name, &auth_matrix::body(command.name));
+            assert_eq!(code, 73, "{} on {name:?}: {message}", command.name);
+            assert!(message.contains(&format!("Invalid database name: '{name}'")), "{message}");
+        }
+    }
+    for name in ["$external", "shop@main", "local"] {
+        client.ok(name, r#"{"ping": 1}"#);
+    }
+}
+
+/// There is one member to read from, so a read preference has no effect; but it has to be one.
+#[test]
+fn read_preferences_are_checked_for_every_command() {
+    let server = Running::start();
+    let mut client = server.client();
+    let there = COMMANDS.iter().filter(|command| is_whole(command.name));
+    for command in there {
+        let body = auth_matrix::body(command.name);
+        let body = format!(r#"{}, "$readPreference": {{"mode": "x"}}}}"#, &body[..body.len() - 1]);
+        let database = if command.admin_only { "admin" } else { "test" };
+        let (code, message) = client.error(database, &body);
+        let expected =
+            "Enumeration value 'x' for field 'readPreference.mode' is not a valid value.";
+        assert_eq!((code, message.as_str()), (2, expected), "{}", command.name);
+    }
+    for mode in ["primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"] {
+        let ping = format!(r#"{{"ping": 1, "$readPreference": {{"mode": "{mode}"}}}}"#);
+        client.ok("test", &ping);
+    }
 }

@@ -1,9 +1,13 @@
 //! Which commands a console runs that only reads (`--console-read-only`): those that are listed
 //! here, and nothing else, whatever is added elsewhere.
+//!
+//! They change nothing that lasts, keep nothing from others, and leave nothing behind in the server
+//! but a cursor that ends when it isn't used: so they belong to no session, begin no transaction,
+//! and none of their cursors stays for good.
 
 use frond_db::Error;
-use frond_doc::Document;
 use frond_doc::extended_json::{self, Form};
+use frond_doc::{Document, Value};
 use frond_query::Code;
 
 use crate::errors::error_document;
@@ -44,10 +48,19 @@ const READING: &[&str] = &[
 /// Commands that only list where they have no field of their own.
 const LISTING: &[&str] = &["frondBranch", "frondPolicy", "frondReflog", "frondRemote", "frondTag"];
 
+/// Fields that no command may have: a session is remembered, a transaction keeps others waiting.
+const OF_SESSIONS: &[&str] = &["autocommit", "lsid", "startTransaction", "txnNumber"];
+
 /// Whether a command changes nothing.
 pub(super) fn allows(command: Document<'_>) -> bool {
     let mut fields = command.iter();
     let Some((name, value)) = fields.next() else { return true };
+    let is_refused = |(field, value): (&str, Value<'_>)| {
+        OF_SESSIONS.contains(&field) || field == "noCursorTimeout" && value.is_truthy()
+    };
+    if command.iter().any(is_refused) {
+        return false;
+    }
     match name {
         "aggregate" => {
             let stages = command.get("pipeline").and_then(|stages| stages.as_array());
@@ -68,7 +81,7 @@ pub(super) fn allows(command: Document<'_>) -> bool {
 /// What is answered instead.
 pub(super) fn refusal(name: &str) -> String {
     let message =
-        format!("{name} changes something: this console only reads (--console-read-only)");
+        format!("{name} may change something: this console only reads (--console-read-only)");
     let answer = error_document(&Error::invalid(Code::IllegalOperation, message));
     let mut text = String::new();
     extended_json::write(answer.view(), Form::Canonical, &mut text);
