@@ -17,9 +17,10 @@ const LESS: (&str, &str) = ("LESS", "FRX");
 /// The exit code of a process that Ctrl-C ended, as shells have it.
 const INTERRUPTED: i32 = 130;
 
-/// A pager that may not have begun yet.
+/// A pager that may not have begun yet, or is over: it begins once.
 pub struct Pager {
     command: String,
+    has_begun: bool,
     running: Option<Running>,
 }
 
@@ -39,7 +40,7 @@ impl Pager {
 
     /// The shell's command `command`, fed when something is written.
     fn new(command: String) -> Pager {
-        Pager { command, running: None }
+        Pager { command, has_begun: false, running: None }
     }
 
     fn begin(&self) -> io::Result<Running> {
@@ -66,7 +67,9 @@ impl Pager {
 
 impl Write for Pager {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.running.is_none() {
+        // What is left in a buffer when its reader has gone must not open another pager.
+        if !self.has_begun {
+            self.has_begun = true;
             self.running = Some(self.begin()?);
         }
         match self.running.as_mut().and_then(|running| running.input.as_mut()) {
@@ -78,6 +81,7 @@ impl Write for Pager {
     fn flush(&mut self) -> io::Result<()> {
         match self.running.as_mut().and_then(|running| running.input.as_mut()) {
             Some(input) => input.flush(),
+            // Nothing was written, or what was is out.
             None => Ok(()),
         }
     }
@@ -137,5 +141,22 @@ mod tests {
         let long = [b'x'; 1 << 20];
         let error = (0..16).find_map(|_| pager.write_all(&long).err()).expect("nothing reads it");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    /// A buffer tries again what it couldn't write, once when it is asked to and once when it is
+    /// dropped.
+    #[test]
+    fn a_pager_that_was_left_is_not_opened_again() {
+        let file = std::env::temp_dir().join(format!("frond-pagers-{}", std::process::id()));
+        let pager = Pager::new(format!("echo begun >> '{}'", file.display()));
+        let mut buffered = io::BufWriter::new(pager);
+        let error = (0..1 << 20).find_map(|_| buffered.write_all(b"a line\n").err());
+        assert_eq!(error.expect("nothing reads it").kind(), io::ErrorKind::BrokenPipe);
+        buffered.get_mut().end();
+        assert!(buffered.flush().is_err());
+        drop(buffered);
+        let begun = std::fs::read_to_string(&file).expect("it was begun");
+        std::fs::remove_file(&file).expect("it is there");
+        assert_eq!(begun, "begun\n");
     }
 }

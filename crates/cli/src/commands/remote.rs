@@ -333,10 +333,14 @@ impl Push {
         let mut mended = 0;
         if self.all {
             let database = open_database(&opened, &self.database)?;
-            for branch in database.list_branches().map_err(failure)? {
-                if branch.head.is_none() {
-                    continue;
-                }
+            database.check_exists().map_err(failure)?;
+            let mut branches = database.list_branches().map_err(failure)?;
+            branches.retain(|branch| branch.head.is_some());
+            if branches.is_empty() {
+                let name = &database.name().name;
+                return Err(Failure::failed(format!("no branch of {name} has a commit to push")));
+            }
+            for branch in branches {
                 let name = format!("{}@{}", database.name().name, branch.name.replace('%', "%25"));
                 match self.push(terminal, &opened, &name) {
                     Ok(count) => mended += count,

@@ -8,8 +8,12 @@
 //!   `infinity` stay text.
 //! - A line with fewer cells than the header lacks the last fields; cells beyond the header are
 //!   named `field<position>`.
+//! - A line is held in memory, so one of more than [`LINE_BYTES_MAX`] ends the input: mostly a quote
+//!   is missing, or this is no text with lines.
 
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use csv::{ReaderBuilder, StringRecord, StringRecordsIntoIter};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
@@ -17,6 +21,8 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use crate::failure::Failure;
 use crate::input::{Parsed, Record};
 
+/// The longest line: far longer than the text of the largest document that is taken.
+const LINE_BYTES_MAX: usize = 64 << 20;
 /// How deep a dotted name may nest documents.
 const HEADER_DEPTH_MAX: usize = 50;
 
@@ -45,9 +51,31 @@ enum Node {
     Nested(Vec<(String, Node)>),
 }
 
+/// A reader that ends with an error once too much was read for one line.
+struct Bounded<R> {
+    reader: R,
+    /// What was read since the last line that was whole.
+    bytes: Arc<AtomicUsize>,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.bytes.load(Ordering::Relaxed) > LINE_BYTES_MAX {
+            let megabytes = LINE_BYTES_MAX >> 20;
+            let what = format!("a line of more than {megabytes} MB: is a quote missing?");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let count = self.reader.read(buffer)?;
+        self.bytes.fetch_add(count, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
 /// Documents of a CSV file.
 pub struct CsvSource<R> {
-    records: StringRecordsIntoIter<R>,
+    records: StringRecordsIntoIter<Bounded<R>>,
+    /// What was read since the last line that was whole.
+    bytes: Arc<AtomicUsize>,
     fields: Vec<(String, Node)>,
     column_count: usize,
     blanks: Blanks,
@@ -63,6 +91,8 @@ impl<R: Read> CsvSource<R> {
         if cells == Cells::Tsv {
             builder.delimiter(b'\t').quoting(false);
         }
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let reader = Bounded { reader, bytes: Arc::clone(&bytes) };
         let mut reader = builder.flexible(true).from_reader(reader);
         let header = reader.headers().map_err(|error| Failure::failed(told(&error)))?.clone();
         let mut fields = Vec::new();
@@ -77,7 +107,8 @@ impl<R: Read> CsvSource<R> {
             insert(&mut fields, &path, column)
                 .map_err(|()| wrong_header(column, name, "clashes with another column"))?;
         }
-        Ok(CsvSource { records: reader.into_records(), fields, column_count: header.len(), blanks })
+        let (records, column_count) = (reader.into_records(), header.len());
+        Ok(CsvSource { records, bytes, fields, column_count, blanks })
     }
 
     fn document(&self, record: &StringRecord) -> DocumentBuf {
@@ -130,7 +161,9 @@ impl<R: Read> Iterator for CsvSource<R> {
     type Item = Result<Record, Failure>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let record = match self.records.next()? {
+        let record = self.records.next()?;
+        self.bytes.store(0, Ordering::Relaxed);
+        let record = match record {
             Ok(record) => {
                 let line = record.position().map_or(0, csv::Position::line);
                 Ok(Record { line, document: Ok(Parsed::Whole(self.document(&record))) })
@@ -250,6 +283,26 @@ mod tests {
         let Ok(Parsed::Whole(document)) = &found[0].document else { panic!("a document") };
         assert_eq!(format!("{document:?}"), r#"{"a": String("\"x"), "b": String("1,5")}"#);
         assert_eq!(found.len(), 1);
+    }
+
+    /// A file that never ends a line, as what a decompressor makes of a small one.
+    #[test]
+    fn a_line_without_an_end_is_not_read_to_it() {
+        let long = || io::repeat(b'x').take(10 * LINE_BYTES_MAX as u64);
+        for cells in [Cells::Csv, Cells::Tsv] {
+            let failed = CsvSource::open(long(), cells, Blanks::Kept).err().expect("refused");
+            assert!(failed.to_string().contains("a line of more than 64 MB"), "{failed}");
+        }
+        let text = "a,b\n1,2\n\"".as_bytes().chain(long());
+        let mut source = CsvSource::open(text, Cells::Csv, Blanks::Kept).expect("a header");
+        assert!(matches!(source.next(), Some(Ok(_))));
+        let failed = source.next().expect("more").err().expect("refused");
+        assert!(failed.to_string().contains("a line of more than 64 MB"), "{failed}");
+        // Many lines are no long one.
+        let line = format!("{}\n", "x".repeat(1 << 20));
+        let lines = line.repeat((LINE_BYTES_MAX >> 20) + 2);
+        let source = CsvSource::open(lines.as_bytes(), Cells::Csv, Blanks::Kept).expect("a header");
+        assert_eq!(source.filter(Result::is_ok).count(), (LINE_BYTES_MAX >> 20) + 1);
     }
 
     #[test]

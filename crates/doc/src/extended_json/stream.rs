@@ -2,8 +2,10 @@
 //!
 //! An object whose first name is a wrapper's (`$oid`, ...) is read as a document of its own and
 //! converted, as [`parse`](super::parse) does; anything else goes to the writer as it comes. So a
-//! document of any size needs the memory of its largest single value. Recursion is bounded by the
-//! writer.
+//! document of any size needs the memory of its largest single value, whose text is [`bounded`].
+//! Recursion is bounded by the writer.
+
+mod bounded;
 
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -11,6 +13,7 @@ use std::io::{BufReader, Read};
 use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
+use self::bounded::Bounded;
 use super::visit::{Element, Name};
 use super::wrapper;
 use crate::builder::{DocumentBuilder, position_name};
@@ -30,7 +33,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub fn read_json(input: &mut dyn Read, writer: &mut Writer<'_>) -> Result<(), PiecesError> {
     let mut failure = None;
     // It takes byte by byte.
-    let input = BufReader::with_capacity(BUFFER_BYTES, input);
+    let input = BufReader::with_capacity(BUFFER_BYTES, Bounded::new(input));
     let mut deserializer = serde_json::Deserializer::from_reader(input);
     deserializer.disable_recursion_limit();
     let read = deserializer
