@@ -128,6 +128,7 @@ fn ci(root: &Path) -> Result<(), String> {
         ("python3", &["conformance/mongod.py", "--frond", CHECKED]),
         (PYTHON, &["conformance/kill.py", "--frond", CHECKED, "--rounds", "100"]),
         (PYTHON, &["conformance/change_streams.py", "--frond", CHECKED, "--seed", &SEED]),
+        (PYTHON, &["conformance/waiting_streams.py", "--frond", CHECKED]),
         (PYTHON, &["conformance/faults.py", "--frond", CHECKED, "--rounds", "30", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--forgetful"]),

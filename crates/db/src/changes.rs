@@ -317,11 +317,6 @@ impl ChangeStream {
         token::encode(self.place, self.era)
     }
 
-    /// Waits until something was written since, for so long at most; tells whether it was.
-    pub fn wait(&self, at_most: std::time::Duration) -> bool {
-        self.frond.engine().await_horizon(self.after, at_most)
-    }
-
     /// Goes on to the next event of a record that concerns what is watched; `None`: there is none.
     /// What the stages leave out is `Some(None)`.
     fn tell_next(&mut self, current: &mut Current) -> Result<Option<Option<DocumentBuf>>, Error> {

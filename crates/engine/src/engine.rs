@@ -360,10 +360,21 @@ impl Engine {
 
     /// Waits until that lies behind `after`, for so long at most; tells whether it does.
     pub fn await_horizon(&self, after: Sequence, at_most: Duration) -> bool {
-        self.shared.horizon.wait(after, at_most)
+        self.await_horizon_unless(after, at_most, self.horizon_waits_ended())
     }
 
-    /// Ends all waits of [`Engine::await_horizon`].
+    /// The same, until waits were ended more often than `ended` says.
+    pub fn await_horizon_unless(&self, after: Sequence, at_most: Duration, ended: u64) -> bool {
+        self.shared.horizon.wait(after, at_most, ended)
+    }
+
+    /// How often [`Engine::end_horizon_waits`] was called.
+    pub fn horizon_waits_ended(&self) -> u64 {
+        self.shared.horizon.waits_ended()
+    }
+
+    /// Ends the waits for the horizon, and those that are about to begin: who waits asks before it
+    /// looks for a reason not to ([`Engine::await_horizon_unless`]).
     pub fn end_horizon_waits(&self) {
         self.shared.horizon.end_waits();
     }

@@ -69,17 +69,22 @@ impl Horizon {
         self.moved.notify_all();
     }
 
-    /// Ends the waits of now: for what they waited for is not wanted any more.
+    /// Ends the waits of those who have asked how often that was before.
     pub fn end_waits(&self) {
         self.state().ended += 1;
         self.moved.notify_all();
     }
 
-    /// Waits until it lies behind `after`, for so long at most; tells whether it does.
-    pub fn wait(&self, after: Sequence, at_most: Duration) -> bool {
+    /// How often waits were ended.
+    pub fn waits_ended(&self) -> u64 {
+        self.state().ended
+    }
+
+    /// Waits until it lies behind `after`, for so long at most, and until waits were ended more
+    /// often than `ended` says; tells whether it does.
+    pub fn wait(&self, after: Sequence, at_most: Duration, ended: u64) -> bool {
         let until: Instant = steady_now() + at_most;
         let mut state = self.state();
-        let ended = state.ended;
         loop {
             if after < state.end.sequence {
                 return true;

@@ -37,6 +37,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
 use crate::limits::{GONE_STEP, QUIET, QUIET_CROWDED, STALL_MAX, STALL_STEP};
+use crate::operations::Operation;
 use crate::peer::Peer;
 use crate::shared::Shared;
 
@@ -72,6 +73,13 @@ pub async fn serve(
                 _ = stop.wait_for(|stop| *stop) => return,
                 () = sleep(delay) => Interest::WRITABLE,
             },
+            Pause::Parked(operation, until) => {
+                let waiting = (&*operation, until, conversation.has_more());
+                if !parked(&shared, &socket, waiting, &mut stop).await {
+                    return;
+                }
+                Interest::WRITABLE
+            }
             Pause::Closed => return,
             Pause::Hello { wait, request_id } => {
                 let hello = LateHello { shared: &shared, peer: &peer, wait, request_id };
@@ -113,6 +121,34 @@ async fn wait(
         }
     }
     false
+}
+
+/// Waits until a command that waits for something to be written is to go on; tells whether its
+/// client is still there. `has_more`: the client has said more already.
+async fn parked(
+    shared: &Shared,
+    socket: &IdleSocket,
+    (operation, until, mut has_more): (&Operation, Instant, bool),
+    stop: &mut watch::Receiver<bool>,
+) -> bool {
+    let mut topology = shared.topology.subscribe();
+    let mut late = pin!(sleep(until.saturating_duration_since(Instant::now())));
+    // A drain is news of the topology, and ends what waits.
+    while !shared.drain.is_begun() {
+        let mut byte = [0];
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return false,
+            () = operation.woken() => break,
+            () = &mut late => break,
+            _ = topology.changed() => {}
+            peeked = socket.peek(&mut byte), if !has_more => match peeked {
+                Ok(1..) => has_more = true,
+                _ => return false,
+            },
+        }
+    }
+    true
 }
 
 /// Lends the connection to a thread until there is a pause.

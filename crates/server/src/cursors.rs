@@ -10,6 +10,7 @@
 //! 3. Ids are never 0 (which says "no cursor") and can't be guessed from other ids.
 
 mod batch;
+mod parked;
 mod stream;
 
 use std::collections::hash_map::{Entry, RandomState};
@@ -25,9 +26,11 @@ use frond_query::Code;
 use crate::access::Granted;
 use crate::common::{SessionId, UserDigest};
 use crate::limits::{CURSOR_IDLE_MAX, CURSORS_MAX, CURSORS_OF_CLIENT_MAX};
+use crate::operations::Operation;
 use crate::stable_api::ApiParameters;
 
 pub use self::batch::{BatchSize, Documents, OpenCursor};
+pub use self::parked::{Parked, Parking};
 pub use self::stream::OpenStream;
 
 /// What a cursor is, besides its documents.
@@ -68,11 +71,27 @@ pub enum Following {
 }
 
 enum Slot {
-    Idle { cursor: Box<OpenCursor>, used: Instant },
-    CheckedOut { facts: Box<CursorFacts>, is_killed: bool },
+    Idle {
+        cursor: Box<OpenCursor>,
+        used: Instant,
+    },
+    CheckedOut {
+        facts: Box<CursorFacts>,
+        is_killed: bool,
+        /// The `getMore` that waits with it for something to come.
+        waits: Option<Arc<Operation>>,
+    },
 }
 
 impl Slot {
+    /// Marks one that is in use: it is closed when it comes back, which is soon.
+    fn mark_killed(&mut self) {
+        if let Slot::CheckedOut { is_killed, waits, .. } = self {
+            *is_killed = true;
+            waits.iter().for_each(|operation| operation.wake());
+        }
+    }
+
     fn facts(&self) -> &CursorFacts {
         match self {
             Slot::Idle { cursor, .. } => &cursor.facts,
@@ -216,7 +235,7 @@ impl Cursors {
         check_owner(id, slot.facts(), namespace, session)?;
         check_transaction(id, slot.facts(), transaction)?;
         let facts = Box::new(slot.facts().clone());
-        match std::mem::replace(slot, Slot::CheckedOut { facts, is_killed: false }) {
+        match std::mem::replace(slot, Slot::CheckedOut { facts, is_killed: false, waits: None }) {
             Slot::Idle { cursor, .. } => Ok(CheckedOut { cursors: self, id, cursor: Some(cursor) }),
             in_use @ Slot::CheckedOut { .. } => {
                 *slot = in_use;
@@ -224,6 +243,14 @@ impl Cursors {
                 Err(Error::invalid(Code::Location(12051), message))
             }
         }
+    }
+
+    /// Goes on with a cursor that waited ([`CheckedOut::park`]).
+    pub fn resume(&self, id: i64, cursor: Box<OpenCursor>) -> CheckedOut<'_> {
+        if let Some(Slot::CheckedOut { waits, .. }) = self.lock().slots.get_mut(&id) {
+            *waits = None;
+        }
+        CheckedOut { cursors: self, id, cursor: Some(cursor) }
     }
 
     /// Whose a cursor is.
@@ -239,8 +266,8 @@ impl Cursors {
             return false;
         }
         let killed = match slot {
-            Slot::CheckedOut { is_killed, .. } => {
-                *is_killed = true;
+            Slot::CheckedOut { .. } => {
+                slot.mark_killed();
                 None
             }
             Slot::Idle { .. } => table.remove(id),
@@ -309,7 +336,7 @@ impl Cursors {
             }
             match slot {
                 Slot::Idle { .. } => idle.push(*id),
-                Slot::CheckedOut { is_killed, .. } => *is_killed = true,
+                Slot::CheckedOut { .. } => slot.mark_killed(),
             }
         }
         idle.into_iter().filter_map(|id| table.remove(id)).collect()
@@ -325,6 +352,31 @@ impl CheckedOut<'_> {
     /// The cursor.
     pub fn cursor(&mut self) -> &mut OpenCursor {
         self.cursor.as_mut().expect("a cursor that is checked out was not checked in yet")
+    }
+
+    /// Takes the cursor out of here while `operation` waits for something to come: it stays in use.
+    ///
+    /// # Errors
+    /// `CursorKilled` (237).
+    pub fn park(mut self, operation: &Arc<Operation>) -> Result<Box<OpenCursor>, Error> {
+        self.check_killed()?;
+        if let Some(Slot::CheckedOut { waits, .. }) = self.cursors.lock().slots.get_mut(&self.id) {
+            *waits = Some(Arc::clone(operation));
+        }
+        // One that was killed in between isn't woken.
+        self.check_killed()?;
+        Ok(self.cursor.take().expect("a cursor that is checked out was not checked in yet"))
+    }
+
+    /// Fails if it was killed while it was out.
+    ///
+    /// # Errors
+    /// `CursorKilled` (237).
+    pub fn check_killed(&self) -> Result<(), Error> {
+        match self.cursors.lock().slots.get(&self.id) {
+            Some(Slot::CheckedOut { is_killed: false, .. }) => Ok(()),
+            _ => Err(Error::invalid(Code::CursorKilled, "operation was interrupted")),
+        }
     }
 
     /// Gives the cursor back, for the next batch. It is closed if it was killed meanwhile.

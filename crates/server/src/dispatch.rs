@@ -25,6 +25,7 @@ use crate::authorization;
 use crate::commands::{self, CONFIGURE_FAIL_POINT, Command, Run, handshake, suggestion};
 use crate::common::{Common, Level, Part};
 use crate::concerns;
+use crate::cursors::{Parked, Parking};
 use crate::errors::{error_builder, error_document};
 use crate::fields::refuse_duplicates;
 use crate::limits::{COMMAND_BYTES_MARGIN, FREE_BYTES, REPLY_BYTES_MAX};
@@ -52,10 +53,13 @@ pub struct Outcome {
     pub wait: Option<Wait>,
     /// What is answered next, without being asked again.
     pub repeat: Option<Repeat>,
+    /// What is answered once there is something to tell, or its time is over.
+    pub parked: Option<(Repeat, Parked)>,
 }
 
-/// A `getMore` that is answered again, since the client takes several answers and there are more:
-/// its header names the answer before as what the next one answers.
+/// A message that is answered later: a `getMore` that waits; or that is answered again, since the
+/// client takes several answers and there are more: its header names the answer before as what the
+/// next one answers.
 #[derive(Clone, Debug)]
 pub struct Repeat {
     /// The header.
@@ -81,7 +85,7 @@ pub struct Wait {
 
 impl Outcome {
     fn reply(reply: Option<Outgoing>, close: bool) -> Outcome {
-        Outcome { reply, close, wait: None, repeat: None }
+        Outcome { reply, close, wait: None, repeat: None, parked: None }
     }
 
     /// Closes the connection.
@@ -90,10 +94,15 @@ impl Outcome {
     }
 }
 
-/// Answers one message, given whole.
-pub fn answer(server: &Shared, peer: &Arc<Peer>, header: Header, message: Bytes) -> Outcome {
+/// Answers one message, given whole. What has waited goes on as `resumed`.
+pub fn answer(
+    server: &Shared,
+    peer: &Arc<Peer>,
+    (header, message): (Header, Bytes),
+    resumed: Option<Parked>,
+) -> Outcome {
     match header.operation {
-        OperationCode::Message => answer_message(server, peer, header, message),
+        OperationCode::Message => answer_message(server, peer, (header, message), resumed),
         OperationCode::Query => answer_query(server, peer, header, message),
         // The connection has taken out what was inside.
         OperationCode::Compressed | OperationCode::Reply => Outcome::closing(),
@@ -107,10 +116,19 @@ pub fn refuse(server: &Shared, header: Header, error: &WireError) -> Outcome {
     Outcome::reply(Some(reply), !error.is_content())
 }
 
-fn answer_message(server: &Shared, peer: &Arc<Peer>, header: Header, message: Bytes) -> Outcome {
+fn answer_message(
+    server: &Shared,
+    peer: &Arc<Peer>,
+    (header, message): (Header, Bytes),
+    resumed: Option<Parked>,
+) -> Outcome {
     let mut flags = Message::peek_flags(&message);
     let has_checksum = Message::has_checksum(&message);
-    let repeatable = repeatable(flags, &message);
+    let later = answered_later(flags, &message);
+    let parking = match later {
+        Some(_) => Parking::new(resumed),
+        None => Parking::default(),
+    };
     let share = RefCell::new(None);
     let (body, close) = match Message::decode(message) {
         Ok(message) => {
@@ -123,18 +141,28 @@ fn answer_message(server: &Shared, peer: &Arc<Peer>, header: Header, message: By
                 return Outcome { wait: Some(wait), ..Outcome::reply(None, false) };
             }
             let body = message.body.view();
-            let work = || try_run(server, peer, body, &message.sequences, None, &share);
+            let sequences = &message.sequences;
+            let work = || try_run(server, peer, (body, sequences), None, (&share, &parking));
             (guarded(server, work), false)
         }
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
     };
+    // What failed before it went on goes no further.
+    parking.take_resumed().into_iter().for_each(|left| abandon(server, left));
+    let parked = parking.take_parked();
     if peer.is_hung_up() {
+        parked.into_iter().for_each(|left| abandon(server, left));
         return Outcome::closing();
+    }
+    if let (Some(parked), Some(message)) = (parked, &later) {
+        let repeat = Repeat { header, message: message.clone() };
+        return Outcome { parked: Some((repeat, parked)), ..Outcome::reply(None, false) };
     }
     if flags.more_to_come {
         return Outcome::reply(None, close);
     }
-    let message = repeatable.filter(|_| has_open_cursor(body.view()));
+    let may_repeat = flags.exhaust_allowed && has_open_cursor(body.view());
+    let message = later.filter(|_| may_repeat);
     let flags = Flags { more_to_come: message.is_some(), ..Flags::default() };
     let (id, bytes) = (server.next_reply_id(), body.as_bytes().len());
     let head = answer_head(flags, bytes, id, header.request_id);
@@ -144,13 +172,18 @@ fn answer_message(server: &Shared, peer: &Arc<Peer>, header: Header, message: By
     Outcome { repeat, ..Outcome::reply(Some(reply), close) }
 }
 
-/// The message, if it is one that may be answered several times. A large one isn't kept for that.
-fn repeatable(flags: Flags, message: &Bytes) -> Option<Bytes> {
-    let may_repeat = flags.exhaust_allowed
-        && !flags.more_to_come
+/// The message, if it is one that may be answered late, or several times. A large one isn't kept
+/// for that.
+fn answered_later(flags: Flags, message: &Bytes) -> Option<Bytes> {
+    let may_be_kept = !flags.more_to_come
         && message.len() <= FREE_BYTES
         && Message::peek_command(message) == Some("getMore");
-    may_repeat.then(|| message.clone())
+    may_be_kept.then(|| message.clone())
+}
+
+/// Ends what waits for something to be written.
+pub fn abandon(server: &Shared, parked: Parked) {
+    parked.abandon(&server.waiting, &server.operations, &server.cursors);
 }
 
 /// Whether an answer tells of a cursor that has more.
@@ -235,7 +268,8 @@ pub(crate) fn run(
     database: Option<&str>,
 ) -> DocumentBuf {
     let share = RefCell::new(None);
-    guarded(server, || try_run(server, peer, body, sequences, database, &share))
+    let aside = (&share, &Parking::default());
+    guarded(server, || try_run(server, peer, (body, sequences), database, aside))
 }
 
 /// As [`run`], on a database; also what the answer holds of the memory for answers, until it is
@@ -247,7 +281,8 @@ pub(crate) fn run_kept(
     database: &str,
 ) -> (DocumentBuf, Option<MemoryShare>) {
     let share = RefCell::new(None);
-    let answer = guarded(server, || try_run(server, peer, body, &[], Some(database), &share));
+    let aside = (&share, &Parking::default());
+    let answer = guarded(server, || try_run(server, peer, (body, &[]), Some(database), aside));
     (answer, share.into_inner())
 }
 
@@ -345,11 +380,11 @@ fn append_time(answer: &mut DocumentBuilder, server: &Shared) {
 fn try_run(
     server: &Shared,
     peer: &Arc<Peer>,
-    body: Document<'_>,
-    sequences: &[DocumentSequence],
+    (body, sequences): (Document<'_>, &[DocumentSequence]),
     database: Option<&str>,
-    share: &RefCell<Option<MemoryShare>>,
+    (share, parking): (&RefCell<Option<MemoryShare>>, &Parking),
 ) -> Result<DocumentBuilder, Failure> {
+    let resumed = parking.resumed();
     let Some((sent_name, _)) = body.iter().next() else {
         return Err(command_not_found("").into());
     };
@@ -365,10 +400,12 @@ fn try_run(
     };
     check_size(server, body)?;
     let part = || Common::read(body).ok().and_then(|common| common.part);
-    server.drain.check().map_err(|error| {
-        let labels = labels(command, part(), &error);
-        Failure::new(error, &labels)
-    })?;
+    if resumed.is_none() {
+        server.drain.check().map_err(|error| {
+            let labels = labels(command, part(), &error);
+            Failure::new(error, &labels)
+        })?;
+    }
     check_sequences(command, sequences)?;
     let table = tables::find(command.name).unwrap_or(&tables::UNSUPPORTED);
     tables::check(table, body, sequences)?;
@@ -389,14 +426,20 @@ fn try_run(
             return Err(error.into());
         }
     };
-    let running = server.operations.begin(peer, command.name, database_name, &common);
+    let running = match &resumed {
+        None => server.operations.begin(peer, command.name, database_name, &common),
+        Some((operation, since)) => server.operations.resume(operation, *since),
+    };
     if let Some(session) = common.session {
         server.sessions.touch(session, running.operation.started())?;
     }
     let part = common.part;
     let concern_error = common.concern_failure.as_ref().map(concern_error);
     let fault_asked = faults::Asked { server, peer, command, body, part };
-    let fault = faults::before(&fault_asked, &running.operation)?;
+    let fault = match resumed {
+        None => faults::before(&fault_asked, &running.operation)?,
+        Some(_) => Default::default(),
+    };
     let request = Request {
         server,
         peer,
@@ -413,11 +456,16 @@ fn try_run(
         moment: None,
         has_write_errors: std::cell::Cell::new(false),
         share,
+        parking,
     };
     if command.counter == Counter::Command {
         server.count(Counter::Command, 1);
     }
     let done = run_part(command, request);
+    if parking.is_parked() {
+        running.keep();
+        return Ok(DocumentBuilder::new());
+    }
     if let Some(watched) = watched {
         watched.end(done.as_ref().err());
     }
@@ -469,7 +517,7 @@ fn collection_of(command: Document<'_>) -> Option<&str> {
 fn count_use(server: &Shared, operation: &Operation, command: Document<'_>) {
     let class = Class::of(operation.command);
     let collection = collection_of(command).filter(|_| class.is_of_collection);
-    server.usage.count_command(class, &operation.database, collection, operation.elapsed());
+    server.usage.count_command(class, &operation.database, collection, operation.worked());
 }
 
 /// Has the log told of an operation that took long.
@@ -480,7 +528,7 @@ fn log_if_slow(
     command: Document<'_>,
     error: Option<&Error>,
 ) {
-    let time = operation.elapsed();
+    let time = operation.worked();
     let slow_millis = u128::try_from(server.log.slow_millis()).unwrap_or(0);
     if time.as_millis() < slow_millis {
         return;

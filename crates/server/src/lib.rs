@@ -57,8 +57,9 @@ pub mod tls;
 pub mod transactions;
 pub mod unix_socket;
 pub mod usage;
+pub mod waiting;
 pub mod wire;
-pub mod workers;
+mod workers;
 
 /// What gives mongosh methods for versions (`db.commit()`, `db.diff()`): `frond shell` runs it.
 pub const MONGOSH_SCRIPT: &str = include_str!("../data/frond.mongosh.js");

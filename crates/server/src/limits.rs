@@ -97,13 +97,8 @@ pub const STOP_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Open cursors, of all clients.
 pub const CURSORS_MAX: usize = 10_000;
-/// How long a `getMore` of an awaiting cursor waits, if it doesn't say, as in MongoDB; and at most,
-/// since it holds a thread.
+/// How long a `getMore` of an awaiting cursor waits, if it doesn't say, as in MongoDB.
 pub const AWAIT_DEFAULT: Duration = Duration::from_secs(1);
-/// As [`AWAIT_DEFAULT`].
-pub const AWAIT_MAX: Duration = Duration::from_secs(5);
-/// It looks so often whether anything was committed.
-pub const AWAIT_STEP: Duration = Duration::from_millis(2);
 
 /// Open cursors of one session, and of those that one connection opened: a client that forgets to
 /// close its own leaves the others theirs.

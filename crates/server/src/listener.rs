@@ -366,6 +366,10 @@ impl Server {
         let Server { runtime, serving } = self;
         let shared = Arc::clone(&serving.shared);
         let mut governor = None;
+        let followed = Arc::clone(&shared);
+        let follow = move || followed.waiting.run();
+        let follower = std::thread::Builder::new().name("frond-follow".to_owned()).spawn(follow);
+        let follower = follower.map_err(ServerError::Runtime)?;
         let result = runtime.block_on(async {
             if on_signals {
                 stop_on_signals(stopper, Arc::clone(&shared)).map_err(ServerError::Runtime)?;
@@ -382,6 +386,9 @@ impl Server {
             // It only measures: how it ended is nothing to anybody.
             let _ = governor.join();
         }
+        shared.waiting.close(&shared.frond);
+        // A panic in it was told; nothing waits any more.
+        let _ = follower.join();
         shared.workers.stop(STOP_WAIT_MAX);
         // A command that hangs must not keep the process from ending: the log is what keeps
         // writes, and a close that cuts such a command off loses nothing acknowledged.

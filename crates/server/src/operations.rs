@@ -1,11 +1,12 @@
 //! Commands that run now: what `currentOp` lists and `killOp` stops.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use frond_db::{Error, Interrupt};
 use frond_query::Code;
+use tokio::sync::Notify;
 
 use crate::common::Common;
 use crate::peer::Peer;
@@ -28,6 +29,10 @@ pub struct Operation {
     is_killed: AtomicBool,
     is_stopped: AtomicBool,
     progress: Mutex<Option<Progress>>,
+    /// Whether something has happened that it waits for.
+    wake: Notify,
+    /// For how long it waited without a thread, in microseconds.
+    waited_micros: AtomicU64,
 }
 
 /// How far a long command is.
@@ -50,6 +55,22 @@ impl Operation {
     /// How long it runs.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// How long it has worked: without what it waited for something to be written.
+    pub fn worked(&self) -> Duration {
+        let waited = Duration::from_micros(self.waited_micros.load(Ordering::Relaxed));
+        self.elapsed().saturating_sub(waited)
+    }
+
+    /// Has it look again, if it waits or is going to.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits for that.
+    pub async fn woken(&self) {
+        self.wake.notified().await;
     }
 
     /// Whether it must stop, however long it runs.
@@ -137,7 +158,8 @@ pub struct Operations {
 
 /// A command's entry, removed when dropped.
 pub struct Running<'a> {
-    operations: &'a Operations,
+    /// `None`: it stays.
+    operations: Option<&'a Operations>,
     /// The command.
     pub operation: Arc<Operation>,
 }
@@ -163,15 +185,25 @@ impl Operations {
             is_killed: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             progress: Mutex::new(None),
+            wake: Notify::new(),
+            waited_micros: AtomicU64::new(0),
         });
         self.list_of(operation.id).push(Arc::clone(&operation));
-        Running { operations: self, operation }
+        Running { operations: Some(self), operation }
+    }
+
+    /// Goes on with a command that has waited since `since`.
+    pub fn resume(&self, operation: &Arc<Operation>, since: Instant) -> Running<'_> {
+        let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        operation.waited_micros.fetch_add(micros, Ordering::Relaxed);
+        Running { operations: Some(self), operation: Arc::clone(operation) }
     }
 
     /// Tells a command to stop at its next check.
     pub fn kill(&self, id: i32) {
         for operation in self.list_of(id).iter().filter(|operation| operation.id == id) {
             operation.is_killed.store(true, Ordering::Relaxed);
+            operation.wake();
         }
     }
 
@@ -190,6 +222,7 @@ impl Operations {
     pub fn stop_all(&self) {
         for operation in self.list() {
             operation.is_stopped.store(true, Ordering::Relaxed);
+            operation.wake();
         }
     }
 
@@ -218,9 +251,17 @@ fn lock(list: &Mutex<Vec<Arc<Operation>>>) -> MutexGuard<'_, Vec<Arc<Operation>>
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Running<'_> {
+    /// Leaves it entered: it waits, and goes on later.
+    pub fn keep(mut self) {
+        self.operations = None;
+    }
+}
+
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        let mut list = self.operations.list_of(self.operation.id);
+        let Some(operations) = self.operations else { return };
+        let mut list = operations.list_of(self.operation.id);
         if let Some(place) = list.iter().position(|other| Arc::ptr_eq(other, &self.operation)) {
             list.swap_remove(place);
         }

@@ -15,6 +15,7 @@ pub use crate::authorization::split_namespace;
 use crate::authorization::{Asked, Needs};
 use crate::common::Common;
 use crate::common::Part;
+use crate::cursors::Parking;
 use crate::fields::Fields;
 use crate::limits::WRITE_BATCH_MAX;
 use crate::operations::Operation;
@@ -58,6 +59,8 @@ pub struct Request<'a> {
     pub has_write_errors: Cell<bool>,
     /// The memory that a large answer holds.
     pub share: &'a RefCell<Option<MemoryShare>>,
+    /// How it may wait without a thread.
+    pub parking: &'a Parking,
 }
 
 impl<'a> Request<'a> {

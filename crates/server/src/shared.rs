@@ -26,6 +26,7 @@ use crate::snapshot_window::SnapshotWindow;
 use crate::stable_api::RequireApiVersion;
 use crate::tls::Tls;
 use crate::usage::Usage;
+use crate::waiting::Waiting;
 use crate::wire::Compressor;
 use crate::workers::Workers;
 
@@ -66,6 +67,8 @@ pub struct Shared {
     pub cursors: Cursors,
     /// The commands that run.
     pub operations: Operations,
+    /// What wakes those of them that wait for something to be written.
+    pub waiting: Waiting,
     /// The threads that talk to clients.
     pub workers: Workers,
     /// What large messages hold until they are answered.
@@ -165,6 +168,7 @@ impl Shared {
             connections_max,
             cursors: Cursors::default(),
             operations: Operations::default(),
+            waiting: Waiting::default(),
             workers: Workers::new(connections_max),
             messages: MessageMemory::new(MESSAGES_BYTES_MAX),
             answers: MemoryQueue::new(ANSWERS_BYTES_MAX),

@@ -40,9 +40,15 @@ impl Frond {
 }
 
 impl ToldPlaces {
-    /// Waits until something was written since, for so long at most; tells whether it was.
-    pub fn wait(&self, at_most: Duration) -> bool {
-        self.frond.engine().await_horizon(self.after, at_most)
+    /// What is given to [`ToldPlaces::wait`]: to be asked before it is looked whether to wait.
+    pub fn mark(&self) -> u64 {
+        self.frond.engine().horizon_waits_ended()
+    }
+
+    /// Waits until something was written since, for so long at most, and until waits are ended;
+    /// tells whether it was.
+    pub fn wait(&self, at_most: Duration, mark: u64) -> bool {
+        self.frond.engine().await_horizon_unless(self.after, at_most, mark)
     }
 
     /// Has `touch` told of each place that what was told since concerns; `None`: of all, since that

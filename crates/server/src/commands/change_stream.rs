@@ -1,7 +1,6 @@
 //! `$changeStream`, the first stage of an `aggregate`: a cursor that stays open.
 //!
-//! Its `getMore` waits on the engine's horizon, on the thread of its client, without polling
-//! ([`crate::commands::cursor`]).
+//! Its `getMore` waits without a thread ([`crate::commands::cursor`]).
 
 use frond_db::{ChangeStreamRequest, Error, StreamStart, Watched};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
@@ -16,7 +15,7 @@ use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
 /// Databases of whose changes no client is told.
-const SILENT: &[&str] = &["admin", "config", "local"];
+pub const SILENT: &[&str] = &["admin", "config", "local"];
 
 /// The options of a pipeline's `$changeStream`, and the stages behind it; `None` if there is none.
 ///

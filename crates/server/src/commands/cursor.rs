@@ -1,24 +1,26 @@
 //! `getMore` and `killCursors`.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use frond_db::Error;
+use frond_db::{Error, ToldPlaces};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::Action;
+use crate::commands::change_stream::SILENT;
 use crate::commands::reply;
-use crate::cursors::{BatchSize, CursorFacts, Following, OpenCursor, OpenStream};
-use crate::limits::{AWAIT_DEFAULT, AWAIT_MAX, AWAIT_STEP};
+use crate::cursors::{BatchSize, CheckedOut, CursorFacts, Following, OpenStream, Parked};
+use crate::limits::AWAIT_DEFAULT;
 use crate::request::{Answer, Request, collection_name};
 use crate::shared::Counter;
+use crate::waiting::Place;
 
-/// Who waits for an event notices so late that it is to end.
+/// Who waits with a thread notices so late that it is to end.
 const KILL_NOTICED: Duration = Duration::from_millis(100);
 
 /// Answers with a cursor's next batch.
 pub fn get_more(request: &Request<'_>) -> Answer {
-    request.server.count(Counter::GetMore, 1);
     let mut fields = request.fields()?;
     let id = match request.argument() {
         Value::Int64(id) => id,
@@ -35,6 +37,48 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     let is_timed = fields.value("maxTimeMS").is_some();
     fields.ignore(&["term", "lastKnownCommittedOpTime"]);
     fields.finish()?;
+    let mut checked_out = match request.parking.take_resumed() {
+        Some(parked) => {
+            request.server.waiting.leave(&parked.place, &parked.operation);
+            let checked_out = request.server.cursors.resume(id, parked.into_cursor());
+            checked_out.check_killed()?;
+            checked_out
+        }
+        None => check_out(request, id, collection, is_timed)?,
+    };
+    check_rights(request, &checked_out.cursor().facts)?;
+    let mut answer = reply::begin_batch("nextBatch");
+    let is_awaited = checked_out.cursor().following == Following::EndAwaited;
+    let size = BatchSize { documents_max: size, is_single: false, is_awaited };
+    let is_last = match is_awaited {
+        true => match await_batch(request, checked_out, &mut answer, (size, id, collection))? {
+            Some((is_last, back)) => {
+                checked_out = back;
+                is_last
+            }
+            None => return Ok(answer),
+        },
+        false => checked_out.cursor().next_batch(&mut answer, size, &request.room())?,
+    };
+    let facts = checked_out.cursor().facts.clone();
+    let next_id = if is_last {
+        drop(checked_out);
+        0
+    } else {
+        checked_out.check_in(Instant::now());
+        id
+    };
+    Ok(reply::end_batch(answer, next_id, &facts))
+}
+
+/// Takes a cursor to read from it.
+fn check_out<'a>(
+    request: &'a Request<'_>,
+    id: i64,
+    collection: &str,
+    is_timed: bool,
+) -> Result<CheckedOut<'a>, Error> {
+    request.server.count(Counter::GetMore, 1);
     let namespace = request.namespace(collection);
     let session = request.common.session;
     let transaction = request.current.as_ref().map(|current| current.slot.number);
@@ -45,7 +89,6 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         session,
         transaction,
     )?;
-    check_rights(request, &checked_out.cursor().facts)?;
     if is_timed && checked_out.cursor().following != Following::EndAwaited {
         checked_out.check_in(Instant::now());
         let message = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
@@ -59,23 +102,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     }
     request.server.fail_points.on_get_more()?;
     checked_out.cursor().current.set(&request.operation);
-    let mut answer = reply::begin_batch("nextBatch");
-    let cursor = checked_out.cursor();
-    let is_awaited = cursor.following == Following::EndAwaited;
-    let size = BatchSize { documents_max: size, is_single: false, is_awaited };
-    let is_last = match is_awaited {
-        true => await_batch(request, cursor, &mut answer, size)?,
-        false => cursor.next_batch(&mut answer, size, &request.room())?,
-    };
-    let facts = cursor.facts.clone();
-    let next_id = if is_last {
-        drop(checked_out);
-        0
-    } else {
-        checked_out.check_in(Instant::now());
-        id
-    };
-    Ok(reply::end_batch(answer, next_id, &facts))
+    Ok(checked_out)
 }
 
 /// Checks that who reads on may still do what opened the cursor.
@@ -89,50 +116,99 @@ fn check_rights(request: &Request<'_>, facts: &CursorFacts) -> Result<(), Error>
 }
 
 /// The next batch of a cursor that waits: as soon as there is something, or empty when the time is
-/// over. That time is `maxTimeMS` here.
-fn await_batch(
-    request: &Request<'_>,
-    cursor: &mut OpenCursor,
+/// over. That time is `maxTimeMS` here. `None`: it waits without a thread, and goes on later.
+fn await_batch<'a>(
+    request: &'a Request<'_>,
+    mut checked_out: CheckedOut<'a>,
     answer: &mut DocumentBuilder,
-    size: BatchSize,
-) -> Result<bool, Error> {
-    let time_max = request.common.time_max.unwrap_or(AWAIT_DEFAULT).min(AWAIT_MAX);
-    let until = request.operation.started() + time_max;
+    (size, id, collection): (BatchSize, i64, &str),
+) -> Result<Option<(bool, CheckedOut<'a>)>, Error> {
+    let server = request.server;
+    let until = request.operation.started() + request.common.time_max.unwrap_or(AWAIT_DEFAULT);
     let empty = answer.bytes();
+    let mut entered: Option<Entered<'_>> = None;
     loop {
-        // Told before the batch is read, so that what comes meanwhile is seen.
-        let time = request.server.operation_time();
+        // Before the batch is read, so that what comes meanwhile is seen.
+        let is_late = until <= Instant::now() || server.drain.is_begun();
+        let news = (!request.parking.may_park).then(|| server.frond.told_places());
+        let cursor = checked_out.cursor();
         let is_last = cursor.next_batch(answer, size, &request.room())?;
-        if is_last || answer.bytes() > empty {
-            return Ok(is_last);
+        if is_last || is_late || answer.bytes() > empty {
+            return Ok(Some((is_last, checked_out)));
         }
-        if let Some(stream) = &cursor.stream {
-            if !await_event(request, stream, until)? {
-                return Ok(false);
-            }
+        if let Some(news) = news {
+            await_news(request, &news, until)?;
             continue;
         }
-        while request.server.operation_time() == time {
-            request.operation.check_killed()?;
-            if Instant::now() >= until || request.server.drain.is_begun() {
-                return Ok(false);
-            }
-            std::thread::sleep(AWAIT_STEP);
+        let Some(ready) = entered.take() else {
+            // What comes before it is entered wakes nothing: so it looks once more.
+            let place = place_of(request, collection, cursor.stream.is_some());
+            entered = Some(Entered::new(request, place));
+            continue;
+        };
+        if cursor.stream.as_ref().is_some_and(OpenStream::has_news) {
+            entered = Some(ready);
+            continue;
+        }
+        let cursor = Mutex::new(checked_out.park(&request.operation)?);
+        let (operation, since) = (Arc::clone(&request.operation), Instant::now());
+        let place = ready.stay();
+        request.parking.park(Parked { operation, until, since, place, id, cursor });
+        return Ok(None);
+    }
+}
+
+/// Waits, with the thread, until something was written or the time is over.
+fn await_news(request: &Request<'_>, news: &ToldPlaces, until: Instant) -> Result<(), Error> {
+    loop {
+        request.operation.check_killed()?;
+        let left = until.saturating_duration_since(Instant::now());
+        let is_over = left.is_zero() || request.server.drain.is_begun();
+        if is_over || news.wait(left.min(KILL_NOTICED), news.mark()) {
+            return Ok(());
         }
     }
 }
 
-/// Waits until something was written behind what a change stream has read; false if the time is
-/// over before.
-fn await_event(request: &Request<'_>, stream: &OpenStream, until: Instant) -> Result<bool, Error> {
-    loop {
-        request.operation.check_killed()?;
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || request.server.drain.is_begun() {
-            return Ok(false);
-        }
-        if stream.wait(left.min(KILL_NOTICED)) {
-            return Ok(true);
+/// What wakes who waits for a cursor of that collection.
+fn place_of(request: &Request<'_>, collection: &str, is_stream: bool) -> Place {
+    if is_stream && request.database_name == "admin" {
+        return Place::All;
+    }
+    let Ok(database) = request.database() else { return Place::Untold };
+    let Some(branch) = database.branch() else { return Place::Untold };
+    let (name, branch) = (database.repository_name().to_owned(), branch.to_owned());
+    match collection {
+        _ if SILENT.contains(&&*name) || collection.starts_with("system.") => Place::Untold,
+        _ if collection.starts_with("$cmd") => Place::Branch(name, branch),
+        _ => Place::Collection(name, branch, collection.to_owned()),
+    }
+}
+
+/// An operation among those that wait, until it is dropped.
+struct Entered<'a> {
+    request: &'a Request<'a>,
+    /// `None`: it stays there.
+    place: Option<Place>,
+}
+
+impl<'a> Entered<'a> {
+    fn new(request: &'a Request<'_>, place: Place) -> Entered<'a> {
+        let server = request.server;
+        server.waiting.enter(&server.frond, &place, &request.operation);
+        Entered { request, place: Some(place) }
+    }
+
+    /// Leaves it there.
+    fn stay(mut self) -> Place {
+        self.place.take().expect("it is taken once")
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = &self.place {
+            self.request.server.waiting.leave(place, &self.request.operation);
         }
     }
 }

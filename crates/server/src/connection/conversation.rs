@@ -21,8 +21,10 @@ use crate::connection::compressed;
 use crate::connection::incoming::{Incoming, Received};
 use crate::connection::socket::Socket;
 use crate::connection::stream::{Session, Stream};
+use crate::cursors::Parked;
 use crate::dispatch::{self, Repeat, Wait};
 use crate::limits::{SCRATCH_BYTES, patience};
+use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
 use crate::shared::Shared;
@@ -44,8 +46,8 @@ pub struct Conversation {
     delayed_since: Option<Instant>,
 }
 
-/// A message that is answered again, and how the client compresses.
-type Next = (Repeat, Option<Compressor>);
+/// A message that is answered later or again, how the client compresses, and what has waited.
+type Next = (Repeat, Option<Compressor>, Option<Parked>);
 
 /// Why a conversation doesn't go on.
 #[derive(Debug)]
@@ -54,6 +56,8 @@ pub enum Pause {
     Silent,
     /// The client doesn't take its answer.
     Full,
+    /// A command waits for something to be written.
+    Parked(Arc<Operation>, Instant),
     /// A `hello` waits for news; `request_id` names it.
     Hello { wait: Wait, request_id: i32 },
     /// The answer is ready, and goes out only after this.
@@ -135,9 +139,9 @@ impl Conversation {
             false => Ok(()),
         };
         check()?;
-        if let Some((Repeat { header, message }, compressor)) = self.next.take() {
+        if let Some((Repeat { header, message }, compressor, parked)) = self.next.take() {
             let received = Received { header, message, hold: None };
-            return Ok(self.answer(received, compressor));
+            return Ok(self.answer(received, compressor, parked));
         }
         let intake = &self.shared.messages;
         let Some(received) = self.incoming.read(&mut stream, scratch, intake, check)? else {
@@ -167,18 +171,28 @@ impl Conversation {
                 (received, None)
             }
         };
-        Ok(self.answer(received, compressor))
+        Ok(self.answer(received, compressor, None))
     }
 
-    /// Answers a message, which came compressed so.
-    fn answer(&mut self, received: Received, compressor: Option<Compressor>) -> Option<Pause> {
+    /// Answers a message, which came compressed so; what has waited goes on.
+    fn answer(
+        &mut self,
+        received: Received,
+        compressor: Option<Compressor>,
+        resumed: Option<Parked>,
+    ) -> Option<Pause> {
         let Received { header, message, hold } = received;
         // By TLS nothing changes on the way.
         let has_checksum = self.session.is_none()
             && header.operation == OperationCode::Message
             && Message::has_checksum(&message);
-        let outcome = dispatch::answer(&self.shared, &self.peer, header, message);
+        let outcome = dispatch::answer(&self.shared, &self.peer, (header, message), resumed);
         drop(hold);
+        if let Some((repeat, parked)) = outcome.parked {
+            let pause = Pause::Parked(Arc::clone(&parked.operation), parked.until);
+            self.next = Some((repeat, compressor, Some(parked)));
+            return Some(pause);
+        }
         if let Some(wait) = outcome.wait {
             return Some(Pause::Hello { wait, request_id: header.request_id });
         }
@@ -195,7 +209,7 @@ impl Conversation {
         }
         self.outgoing = reply;
         self.closes = outcome.close;
-        self.next = outcome.repeat.map(|repeat| (repeat, compressor));
+        self.next = outcome.repeat.map(|repeat| (repeat, compressor, None));
         let delay = self.peer.take_delay();
         (delay > Duration::ZERO).then_some(Pause::Late(delay))
     }
@@ -236,6 +250,14 @@ impl Conversation {
                 && self.delayed_since.is_some_and(is_late)
         };
         self.incoming.is_too_slow(&self.shared.messages, now) || is_reader_too_slow()
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        if let Some((_, _, Some(parked))) = self.next.take() {
+            dispatch::abandon(&self.shared, parked);
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use frond_db::{ChangeStream, Error, Interrupt};
 use frond_doc::DocumentBuf;
@@ -27,9 +26,9 @@ impl OpenStream {
         self.lock().token()
     }
 
-    /// Waits until something was written, for so long at most; tells whether it was.
-    pub fn wait(&self, at_most: Duration) -> bool {
-        self.lock().wait(at_most)
+    /// Whether anything was written since it last looked.
+    pub fn has_news(&self) -> bool {
+        self.lock().has_news()
     }
 
     fn lock(&self) -> MutexGuard<'_, ChangeStream> {
