@@ -11,7 +11,9 @@ and arrays, replacements, deletes, transactions of several statements, some abor
 acknowledged before they are durable). Three streams are read meanwhile, of a collection, a database
 and the deployment; each keeps its last token. The server is killed, or stopped, and started again.
 At the end each copy must equal the collection, field order included. A stream that is not resumed
-would miss events; one that resumes too early would insert a document twice: both are told.
+would miss events; one that resumes too early would insert a document twice: both are told. The
+collection keeps what documents were: the first stream's events say what was there before and after,
+which must be what its copy has.
 """
 
 import argparse
@@ -77,6 +79,8 @@ class Follower(threading.Thread):
             client = connect(self.port)
             try:
                 start = {"resume_after": self.token} if self.token else {}
+                if self.what == "collection":
+                    start["full_document"] = start["full_document_before_change"] = "required"
                 with self.watched(client).watch(max_await_time_ms=200, **start) as stream:
                     self.resumed += 1
                     while not self.done.is_set():
@@ -98,6 +102,7 @@ class Follower(threading.Thread):
             self.wrong = f"{self.what}: an event behind its place: {event}"
         kind, key = event["operationType"], event["documentKey"]["_id"]
         self.token, self.count = event["_id"], self.count + 1
+        self.compare(event, "fullDocumentBeforeChange", self.copy.get(key))
         if kind == "insert":
             if key in self.copy:
                 self.wrong = f"{self.what}: inserted twice: {event}"
@@ -110,6 +115,11 @@ class Follower(threading.Thread):
             self.copy[key] = event["fullDocument"]
         else:
             describe(self.copy[key], event["updateDescription"])
+            self.compare(event, "fullDocument", self.copy[key])
+
+    def compare(self, event, image, known):
+        if image in event and pairs(event[image]) != pairs(known):
+            self.wrong = f"{self.what}: another {image} than {known}: {event}"
 
 
 def describe(document, description):
@@ -193,7 +203,8 @@ def main():
         port = listener.getsockname()[1]
     log = open(f"{directory}.log", "w")
     server = Server(options.frond, directory, port, log)
-    connect(port).shop.create_collection("things")
+    images = {"enabled": True}
+    connect(port).shop.create_collection("things", changeStreamPreAndPostImages=images)
     followers = [Follower(port, what) for what in ("collection", "database", "deployment")]
     for follower in followers:
         follower.start()

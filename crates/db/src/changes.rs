@@ -6,13 +6,18 @@
 //!    watched, in the order of the statements. Each has a token ([`token`]), by which a stream goes
 //!    on behind it, in another process too.
 //! 3. An event is run through the stages alone: none of those that are allowed looks at two.
-//! 4. What can't be told one by one, or isn't kept any more, ends the stream with an error: no
+//! 4. What a merge or a reset changed is read when it is told ([`expansion`]): each document is an
+//!    event, with a place of its own.
+//! 5. What can't be told one by one, or isn't kept any more, ends the stream with an error: no
 //!    change is passed over.
 
 mod document;
+mod expansion;
 mod places;
+mod split;
 pub mod token;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use frond_doc::{Array, Document, DocumentBuf, Timestamp, Value, ValueBuf};
@@ -25,7 +30,7 @@ use frond_query::pipeline::Pipeline;
 use crate::collection::FindRequest;
 use crate::database::{Context, Database};
 use crate::error::Error;
-use crate::event::{Event, EventKind};
+use crate::event::{Event, EventKind, difference};
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
 use crate::name::{DatabaseName, VersionName};
@@ -38,6 +43,7 @@ use crate::tail::{Next, TailError, TailReader};
 pub use places::{ToldPlaces, TouchedPlace};
 
 use document::Told;
+use expansion::Expansion;
 use token::{Place, Step};
 
 /// The stages that may stand behind `$changeStream`.
@@ -80,13 +86,44 @@ pub enum StreamStart {
     After(DocumentBuf),
 }
 
+/// Whether an event has a document as it was at a certain time, which is kept only where its
+/// collection says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Image {
+    /// It hasn't.
+    #[default]
+    Off,
+    /// It has, or `null`.
+    WhenAvailable,
+    /// It has, or the stream ends.
+    Required,
+}
+
+/// Which document an update has beside what changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FullDocument {
+    /// None.
+    #[default]
+    Default,
+    /// As it is when the event is read.
+    UpdateLookup,
+    /// As it was after the change, or `null`.
+    WhenAvailable,
+    /// As it was after the change, or the stream ends.
+    Required,
+}
+
 /// What is asked of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeStreamRequest {
     /// Where it begins.
     pub start: StreamStart,
-    /// Whether an update tells the document as it is now, too.
-    pub looks_up: bool,
+    /// Which document an update tells, too.
+    pub full_document: FullDocument,
+    /// Whether an update, a replacement and a deletion tell what the document was.
+    pub before_change: Image,
+    /// Whether collections and indexes that are made, dropped and changed are told too.
+    pub is_expanded: bool,
     /// The stages behind `$changeStream`: an array.
     pub stages: Option<ValueBuf>,
     /// How strings compare.
@@ -104,12 +141,18 @@ pub struct ChangeStream {
     after: Sequence,
     /// Reads the log where the tail has it no more.
     changes: Option<Changes>,
-    looks_up: bool,
+    full_document: FullDocument,
+    before_change: Image,
+    is_expanded: bool,
     /// The stages; none: events are told as they are.
     stages: Option<(Pipeline, Variables)>,
     /// Everything up to here was told, or didn't concern the stream.
     place: Place,
     era: [u8; token::ERA_BYTES],
+    /// Whether an event that is too large comes in fragments.
+    splits: bool,
+    /// What is left of one.
+    fragments: VecDeque<(Place, DocumentBuf)>,
     /// The record that is being told.
     current: Option<Current>,
     is_over: bool,
@@ -122,6 +165,8 @@ struct Current {
     next: usize,
     /// Behind which event the stream ends, and when that was.
     end: Option<(Place, i64)>,
+    /// What is left of an event that is many.
+    expansion: Option<(Place, Expansion)>,
 }
 
 impl Frond {
@@ -141,7 +186,12 @@ impl Frond {
                            frond serve keeps it unless it is told --changes-bytes 0";
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
-        let stages = match request.stages.as_ref().and_then(|stages| stages.as_value().as_array()) {
+        let given = request.stages.as_ref().and_then(|stages| stages.as_value().as_array());
+        let (given, splits) = match given.map(split::without_stage).transpose()? {
+            Some((stages, splits)) => (Some(stages), splits),
+            None => (None, false),
+        };
+        let stages = match given.as_ref().and_then(|stages| stages.as_value().as_array()) {
             Some(stages) if !stages.is_empty() => {
                 Some(self.parse_stages(&watched, stages, request)?)
             }
@@ -154,6 +204,11 @@ impl Frond {
             StreamStart::Resume(given) => self.resumed(given, era, false)?,
             StreamStart::After(given) => self.resumed(given, era, true)?,
         };
+        if place.fragment.is_some() && !splits {
+            let message = "To resume from a split event, the $changeStream pipeline must include a \
+                           $changeStreamSplitLargeEvent stage";
+            return Err(Error::invalid(Code::ChangeStreamFatalError, message));
+        }
         let after = place.read_after();
         self.engine().changes(after).check().map_err(lost)?;
         Ok(ChangeStream {
@@ -162,10 +217,14 @@ impl Frond {
             tail: self.tail().reader(),
             after,
             changes: None,
-            looks_up: request.looks_up,
+            full_document: request.full_document,
+            before_change: request.before_change,
+            is_expanded: request.is_expanded,
             stages,
             place,
             era,
+            splits,
+            fragments: VecDeque::new(),
             current: None,
             is_over: false,
         })
@@ -252,6 +311,10 @@ impl ChangeStream {
     }
 
     fn find_next(&mut self, interrupt: &Interrupt) -> Result<Option<DocumentBuf>, Error> {
+        if let Some((place, fragment)) = self.fragments.pop_front() {
+            self.place = place;
+            return Ok(Some(fragment));
+        }
         for _ in 0..RECORDS_MAX {
             if let Some(mut current) = self.current.take() {
                 while let Some(told) = self.tell_next(&mut current)? {
@@ -272,7 +335,7 @@ impl ChangeStream {
                 self.place = self.place.max(Place::after(self.after));
                 return Ok(None);
             };
-            self.current = Some(Current { record, next: 0, end: None });
+            self.current = Some(Current { record, next: 0, end: None, expansion: None });
         }
         Ok(None)
     }
@@ -321,6 +384,9 @@ impl ChangeStream {
     /// What the stages leave out is `Some(None)`.
     fn tell_next(&mut self, current: &mut Current) -> Result<Option<Option<DocumentBuf>>, Error> {
         let record = Arc::clone(&current.record);
+        if let Some(told) = self.tell_expanded(current, &record)? {
+            return Ok(Some(told));
+        }
         if let Some((place, wall_millis)) = current.end.take() {
             (current.next, self.is_over) = (record.events.len(), true);
             let id = token::encode(place, self.era);
@@ -333,20 +399,27 @@ impl ChangeStream {
             let is_last = current.next + 1 == record.events.len();
             let step = if is_last { Step::LastEvent } else { Step::Event };
             let position = u32::try_from(current.next).unwrap_or(u32::MAX);
-            let place = Place { sequence: record.sequence, position, step };
+            let sequence = record.sequence;
+            let place = Place { sequence, position, step, item: None, fragment: None };
             current.next += 1;
             let Some(database) = self.concerned(event)? else { continue };
-            if event.kind == EventKind::Rewritten && self.place < place {
-                return Err(rewritten(event));
+            let is_begun = self.place.of_event() == place && self.place != place;
+            if event.kind == EventKind::Rewritten && (self.place < place || is_begun) {
+                let told = match (is_begun, self.place.item, self.place.fragment) {
+                    (true, Some(item), None) => item.saturating_add(1),
+                    (true, Some(item), Some(_)) => item,
+                    _ => 0,
+                };
+                let expansion = Expansion::of(self.frond.engine(), event, told)?;
+                current.expansion = Some((place, expansion.ok_or_else(|| rewritten(event))?));
+                return self.tell_next(current);
             }
             let end = Place { step: Step::Invalidate, ..place };
             if self.is_ended_by(event) && self.place < end {
                 current.end = Some((end, event.scope.wall_millis));
             }
-            if self.place < place {
-                let told = self.tell(place, &database, (&record, event))?;
-                self.place = place;
-                return Ok(Some(told));
+            if self.place < place || self.is_within(place) {
+                return self.tell_at(place, &database, (&record, event)).map(Some);
             }
             if current.end.is_some() {
                 return self.tell_next(current);
@@ -355,8 +428,88 @@ impl ChangeStream {
         Ok(None)
     }
 
+    /// Goes on with an event that is many.
+    fn tell_expanded(
+        &mut self,
+        current: &mut Current,
+        record: &Record,
+    ) -> Result<Option<Option<DocumentBuf>>, Error> {
+        let Some((place, expansion)) = &mut current.expansion else { return Ok(None) };
+        let (place, whole) = (*place, &record.events[place.position as usize]);
+        let next = expansion.next(self.frond.engine(), whole)?;
+        let database = self.concerned(whole)?;
+        let (Some((number, event)), Some(database)) = (next, database) else {
+            current.expansion = None;
+            return Ok(None);
+        };
+        let place = Place { item: Some(number), ..place };
+        self.tell_at(place, &database, (record, &event)).map(Some)
+    }
+
+    /// Whether some of the fragments of the event at a place were told.
+    fn is_within(&self, place: Place) -> bool {
+        self.place.fragment.is_some() && self.place.of_item() == place
+    }
+
+    /// Tells an event, or what wasn't told yet of one that was split.
+    fn tell_at(
+        &mut self,
+        place: Place,
+        database: &str,
+        (record, event): (&Record, &Event),
+    ) -> Result<Option<DocumentBuf>, Error> {
+        match self.tell(place, database, (record, event))? {
+            Some(event) if self.is_within(place) || is_too_large(&event) => {
+                self.tell_split(place, &event)
+            }
+            told => {
+                self.place = place;
+                Ok(told)
+            }
+        }
+    }
+
+    /// The next fragment of an event that is too large; those behind it come later.
+    fn tell_split(
+        &mut self,
+        place: Place,
+        event: &DocumentBuf,
+    ) -> Result<Option<DocumentBuf>, Error> {
+        if !self.splits {
+            return Err(document::too_large());
+        }
+        let fatal = |message: &str| Err(Error::invalid(Code::ChangeStreamFatalError, message));
+        let skipped = match self.place.fragment {
+            Some(fragment) if self.is_within(place) => fragment as usize + 1,
+            _ => 0,
+        };
+        if 0 < skipped && !is_too_large(event) {
+            return fatal(
+                "Attempted to resume from a split event fragment, but the event in the resumed \
+                 stream was not large enough to be split",
+            );
+        }
+        let of = |number| Place { fragment: Some(number), ..place };
+        let era = self.era;
+        let fragments = split::fragments(event.view(), |number| token::encode(of(number), era))?;
+        if fragments.len() < skipped {
+            return fatal(
+                "Attempted to resume from a split event, but the resumed stream produced a \
+                 different split. Ensure that the pipeline used to resume is the same as the \
+                 original",
+            );
+        }
+        self.fragments = (0..).map(of).zip(fragments).skip(skipped).collect();
+        let next = self.fragments.pop_front();
+        self.place = next.as_ref().map_or(place, |(place, _)| *place);
+        Ok(next.map(|(_, fragment)| fragment))
+    }
+
     /// The name of the event's database, if the event concerns the stream.
     fn concerned(&self, event: &Event) -> Result<Option<String>, Error> {
+        if event.kind.is_expanded() && !self.is_expanded {
+            return Ok(None);
+        }
         let of = |database: &Database| {
             let is_of = database.repository_name() == event.scope.database
                 && database.branch() == Some(&event.scope.branch);
@@ -408,16 +561,40 @@ impl ChangeStream {
         {
             return Ok(None);
         }
-        let looked_up = match event.kind == EventKind::Update && self.looks_up {
-            true => Some(self.look_up(event)?),
-            false => None,
-        };
-        let document = record.document(&**self.frond.engine().store(), event)?;
+        let document = record.document(&**self.frond.engine().store(), &event.content)?;
+        let (before, looked_up) = self.images(record, event)?;
         let transaction = record.transaction.as_ref();
-        let told = Told { database, event, transaction, document, looked_up };
+        let is_expanded = self.is_expanded;
+        let told = Told { database, event, transaction, document, before, looked_up, is_expanded };
         let id = token::encode(place, self.era);
         let document = document::of(&told, place.sequence, &id)?;
         self.shown(document, &id)
+    }
+
+    /// What the document of an event was before it, and what that of an update is: each if it is
+    /// asked for, `None` if it isn't there.
+    fn images(&self, record: &Record, event: &Event) -> Result<Images, Error> {
+        let is_update = event.kind == EventKind::Update;
+        let is_change = is_update || matches!(event.kind, EventKind::Replace | EventKind::Delete);
+        let wants_before = is_change && self.before_change != Image::Off;
+        let is_made = is_update
+            && matches!(self.full_document, FullDocument::WhenAvailable | FullDocument::Required);
+        let before = match wants_before || is_made {
+            true => record.document(&**self.frond.engine().store(), &event.before)?,
+            false => None,
+        };
+        if wants_before && before.is_none() && self.before_change == Image::Required {
+            return Err(no_image("pre", "update, delete and replace", record, event));
+        }
+        let after = match self.full_document {
+            FullDocument::UpdateLookup if is_update => Some(self.look_up(event)?),
+            _ if is_made => Some(before.as_ref().and_then(|before| made_of(before, event))),
+            _ => None,
+        };
+        if is_made && matches!(after, Some(None)) && self.full_document == FullDocument::Required {
+            return Err(no_image("post", "update", record, event));
+        }
+        Ok((wants_before.then_some(before), after))
     }
 
     /// What the stages make of an event.
@@ -463,6 +640,34 @@ impl ChangeStream {
     }
 }
 
+fn is_too_large(event: &DocumentBuf) -> bool {
+    document::EVENT_BYTES_MAX < event.as_bytes().len()
+}
+
+/// The document before an event and after it; outermost `None`: it isn't asked for.
+type Images = (Option<Option<DocumentBuf>>, Option<Option<DocumentBuf>>);
+
+/// What an update made of the document.
+fn made_of(before: &DocumentBuf, event: &Event) -> Option<DocumentBuf> {
+    let description = event.facts.get("description")?.as_document()?;
+    difference::applied(before.view(), description)
+}
+
+fn no_image(which: &str, of: &str, record: &Record, event: &Event) -> Error {
+    let scope = &event.scope;
+    let message = format!(
+        "Change stream was configured to require a {which}-image for all {of} events, but the \
+         {which}-image was not found for event: {{operationType: \"{}\", ns: {{db: \"{}\", coll: \
+         \"{}\"}}, clusterTime: Timestamp({}, {})}}",
+        document::name(event.kind),
+        scope.database,
+        scope.collection,
+        record.sequence.0 >> 32,
+        record.sequence.0 as u32,
+    );
+    Error::invalid(Code::NoMatchingDocument, message)
+}
+
 /// A filter that finds the document of an `_id`, whatever that is.
 fn by_id(key: Document<'_>) -> DocumentBuf {
     let mut filter = frond_doc::DocumentBuilder::new();
@@ -478,9 +683,8 @@ fn rewritten(event: &Event) -> Error {
         false => format!("{}.{}", scope.database, scope.collection),
     };
     let message = format!(
-        "the documents of {what} were replaced all at once, by a merge, a reset, $out or another \
-         command of versions, and are too many to be told one by one: read the collection again and \
-         begin a new stream"
+        "the documents of {what} were replaced all at once, by $out, or as a whole database that came \
+         back, and what they were isn't kept: read the collection again and begin a new stream"
     );
     Error::invalid(Code::ChangeStreamHistoryLost, message)
 }

@@ -7,6 +7,7 @@
 
 pub(crate) mod capped;
 pub(crate) mod clustered;
+pub(crate) mod images;
 mod index;
 pub(crate) mod merge_rules;
 mod text;

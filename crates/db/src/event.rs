@@ -40,9 +40,19 @@ pub enum EventKind {
     Rename = b'M' as isize,
     /// A database, or a branch of it, was dropped.
     DropDatabase = b'X' as isize,
+    /// A collection, or a view, was made.
+    Create = b'c' as isize,
+    /// Indexes were made.
+    CreateIndexes = b'x' as isize,
+    /// Indexes were dropped.
+    DropIndexes = b'y' as isize,
+    /// Options of a collection, or of an index, were changed.
+    Modify = b'm' as isize,
     /// A collection's documents are others now, and which isn't told; without a collection's name,
     /// those of all.
     Rewritten = b'W' as isize,
+    /// What the document of the next event was before: the content.
+    PreImage = b'p' as isize,
     /// All of the record belongs to a client's transaction.
     InTransaction = b'T' as isize,
 }
@@ -55,7 +65,12 @@ const KINDS: &[EventKind] = &[
     EventKind::Drop,
     EventKind::Rename,
     EventKind::DropDatabase,
+    EventKind::Create,
+    EventKind::CreateIndexes,
+    EventKind::DropIndexes,
+    EventKind::Modify,
     EventKind::Rewritten,
+    EventKind::PreImage,
     EventKind::InTransaction,
 ];
 
@@ -68,6 +83,8 @@ pub struct EventScope {
     pub collection: String,
     /// Milliseconds since 1970.
     pub wall_millis: i64,
+    /// What names the collection, whatever it is called.
+    pub uuid: Option<[u8; 16]>,
 }
 
 /// An event, as it is read back.
@@ -81,6 +98,8 @@ pub struct Event {
     pub facts: DocumentBuf,
     /// The document.
     pub content: ToldBytes,
+    /// What the document was before, where its collection keeps that.
+    pub before: ToldBytes,
 }
 
 /// Tells of one collection, or of a whole branch.
@@ -91,9 +110,15 @@ pub struct Teller {
 
 impl Teller {
     /// For a collection of a branch (with no name: all of it), if anybody keeps what is told.
-    pub fn new(
+    pub fn new(engine: &Engine, scope: (&str, &str, &str)) -> Option<Teller> {
+        Teller::of_collection(engine, scope, None)
+    }
+
+    /// The same, of a collection that is named so.
+    pub fn of_collection(
         engine: &Engine,
         (database, branch, collection): (&str, &str, &str),
+        uuid: Option<&[u8; 16]>,
     ) -> Option<Teller> {
         let is_silent =
             SILENT_DATABASES.contains(&database) || collection.starts_with(SILENT_PREFIX);
@@ -105,6 +130,9 @@ impl Teller {
         scope
             .append("c", Value::String(collection))
             .append("w", Value::DateTime(engine.now_millis()));
+        if let Some(uuid) = uuid {
+            scope.append("u", Value::Binary(Binary { subtype: 4, bytes: uuid }));
+        }
         Some(Teller { scope: scope.build().into_bytes() })
     }
 
@@ -126,6 +154,19 @@ impl Teller {
             head.extend_from_slice(facts.as_bytes());
         }
         transaction.tell(Told { scope: self.scope.clone(), head: head.into(), content });
+    }
+}
+
+impl EventKind {
+    /// Whether it is told only to those who ask for expanded events.
+    pub fn is_expanded(self) -> bool {
+        matches!(
+            self,
+            EventKind::Create
+                | EventKind::CreateIndexes
+                | EventKind::DropIndexes
+                | EventKind::Modify
+        )
     }
 }
 
@@ -154,7 +195,12 @@ impl EventScope {
             Some(Value::DateTime(millis)) => millis,
             _ => 0,
         };
+        let uuid = match scope.get("u") {
+            Some(Value::Binary(uuid)) => uuid.bytes.first_chunk().copied(),
+            _ => None,
+        };
         Ok(EventScope {
+            uuid,
             database: text("d"),
             branch: text("b"),
             collection: text("c"),
@@ -188,7 +234,8 @@ impl Event {
             true => DocumentBuf::empty(),
             false => DocumentBuf::validated(told.head.slice(1..)).map_err(|_| damaged())?,
         };
-        Ok(Event { kind: *kind, scope, facts, content: told.content.clone() })
+        let (content, before) = (told.content.clone(), ToldBytes::None);
+        Ok(Event { kind: *kind, scope, facts, content, before })
     }
 }
 

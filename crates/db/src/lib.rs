@@ -56,7 +56,8 @@ pub(crate) mod system;
 
 pub use access::{AccessChange, AccessKind};
 pub use changes::{
-    ChangeStream, ChangeStreamRequest, StreamStart, ToldPlaces, TouchedPlace, Watched,
+    ChangeStream, ChangeStreamRequest, FullDocument, Image, StreamStart, ToldPlaces, TouchedPlace,
+    Watched,
 };
 pub use collection::stream::StoredDocument;
 pub use collection::{

@@ -1,11 +1,13 @@
 //! Telling of a collection that becomes another all at once: by a merge, a reset, `$out`.
 //!
-//! Where few documents differ they are told one by one, in the order of their keys; otherwise that
-//! it was rewritten, and a stream that meets that ends with an error: it passes over no change.
+//! Where few documents differ they are told one by one, in the order of their keys; otherwise the
+//! roots of both trees are, and a stream that meets them reads what differs
+//! ([`crate::changes`]): so a merge of a million documents takes the log no more than one of none.
 
-use frond_doc::{Document, DocumentBuilder, Value as BsonValue};
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value as BsonValue};
 use frond_engine::{Engine, ToldContent, Transaction};
-use frond_tree::{Tree, Value};
+use frond_store::ChunkHash;
+use frond_tree::{Change, Tree, TreeFormat, Value};
 
 use crate::error::Error;
 use crate::event::{EventKind, Teller, difference};
@@ -15,8 +17,8 @@ use crate::large;
 const DOCUMENTS_MAX: usize = 1_000;
 const BYTES_MAX: usize = 4 << 20;
 
-/// What one document's event says.
-type Change = (EventKind, frond_doc::DocumentBuf, ToldContent);
+/// What one document's event says: its kind, its facts, and the document where all of it is told.
+type ToldChange = (EventKind, DocumentBuf, Option<DocumentBuf>);
 
 /// Tells what differs between two trees of documents, of a collection of a branch.
 ///
@@ -34,11 +36,17 @@ pub fn tell_rewritten(
     };
     match changes(engine, before, after)? {
         Some(changes) => {
-            for (kind, facts, content) in changes {
+            for (kind, facts, document) in changes {
+                let content = document.map_or(ToldContent::None, |document| {
+                    ToldContent::Whole(document.into_bytes())
+                });
                 teller.tell_with(transaction, kind, facts.view(), content);
             }
         }
-        None => teller.tell(transaction, EventKind::Rewritten, Document::empty()),
+        None => {
+            let facts = facts_of(before, after);
+            teller.tell(transaction, EventKind::Rewritten, facts.view());
+        }
     }
     Ok(())
 }
@@ -48,15 +56,10 @@ fn changes(
     engine: &Engine,
     before: Option<Tree>,
     after: Option<Tree>,
-) -> Result<Option<Vec<Change>>, Error> {
-    let store = engine.store();
-    let Some(format) = before.or(after).map(|tree| tree.format) else {
-        return Ok(Some(Vec::new()));
-    };
-    let empty = Tree::empty(&**store, format)?;
-    let (before, after) = (before.unwrap_or(empty), after.unwrap_or(empty));
+) -> Result<Option<Vec<ToldChange>>, Error> {
+    let Some((before, after)) = both(engine, before, after)? else { return Ok(Some(Vec::new())) };
     let (mut changes, mut bytes) = (Vec::new(), 0);
-    for difference in before.diff(store, &after) {
+    for difference in before.diff(engine.store(), &after) {
         let difference = difference?;
         let is_few = |value: &Option<Value>| {
             value.as_ref().is_none_or(|value| value.bytes() <= BYTES_MAX as u64)
@@ -64,34 +67,91 @@ fn changes(
         if changes.len() == DOCUMENTS_MAX || !is_few(&difference.from) || !is_few(&difference.to) {
             return Ok(None);
         }
-        let read = |value: &Value| large::read_document(&**store, value);
-        let old = difference.from.as_ref().map(read).transpose()?;
-        let new = difference.to.as_ref().map(read).transpose()?;
-        bytes += new.as_ref().map_or(0, |new| new.as_bytes().len());
+        bytes += difference.to.as_ref().map_or(0, |new| new.bytes() as usize);
         if BYTES_MAX < bytes {
             return Ok(None);
         }
-        let whole =
-            |document: &frond_doc::DocumentBuf| ToldContent::Whole(document.clone().into_bytes());
-        let mut facts = DocumentBuilder::new();
-        changes.push(match (old, new) {
-            (None, Some(new)) => (EventKind::Insert, facts.build(), whole(&new)),
-            (Some(old), Some(new)) => match difference::describe(old.view(), new.view()) {
-                Some(description) => {
-                    key(&mut facts, new.view());
-                    facts.append("description", BsonValue::Document(description.view()));
-                    (EventKind::Update, facts.build(), ToldContent::None)
-                }
-                None => (EventKind::Replace, facts.build(), whole(&new)),
-            },
-            (Some(old), None) => {
-                key(&mut facts, old.view());
-                (EventKind::Delete, facts.build(), ToldContent::None)
-            }
-            (None, None) => continue,
-        });
+        changes.extend(change_of(engine, &difference)?);
     }
     Ok(Some(changes))
+}
+
+/// What the event of a document that differs says.
+///
+/// # Errors
+/// `Damaged` if it can't be read.
+pub fn change_of(engine: &Engine, difference: &Change) -> Result<Option<ToldChange>, Error> {
+    let read = |value: &Value| large::read_document(&**engine.store(), value);
+    let old = difference.from.as_ref().map(read).transpose()?;
+    let new = difference.to.as_ref().map(read).transpose()?;
+    let mut facts = DocumentBuilder::new();
+    Ok(match (old, new) {
+        (None, None) => None,
+        (None, Some(new)) => Some((EventKind::Insert, facts.build(), Some(new))),
+        (Some(old), None) => {
+            key(&mut facts, old.view());
+            Some((EventKind::Delete, facts.build(), None))
+        }
+        (Some(old), Some(new)) => match difference::describe(old.view(), new.view()) {
+            None => Some((EventKind::Replace, facts.build(), Some(new))),
+            Some(description) => {
+                key(&mut facts, new.view());
+                facts.append("description", BsonValue::Document(description.view()));
+                Some((EventKind::Update, facts.build(), None))
+            }
+        },
+    })
+}
+
+/// Both trees, an empty one for none; `None` if there is neither.
+fn both(
+    engine: &Engine,
+    before: Option<Tree>,
+    after: Option<Tree>,
+) -> Result<Option<(Tree, Tree)>, Error> {
+    let Some(format) = before.or(after).map(|tree| tree.format) else { return Ok(None) };
+    let empty = Tree::empty(&**engine.store(), format)?;
+    Ok(Some((before.unwrap_or(empty), after.unwrap_or(empty))))
+}
+
+/// The facts that say between which trees a change lies.
+fn facts_of(before: Option<Tree>, after: Option<Tree>) -> DocumentBuf {
+    let mut facts = DocumentBuilder::new();
+    let mut put = |name: &str, bytes: &[u8]| {
+        facts.append(name, BsonValue::Binary(Binary { subtype: 0, bytes }));
+    };
+    for (name, tree) in [("from", before), ("to", after)] {
+        tree.into_iter().for_each(|tree| put(name, &tree.root.0));
+    }
+    if let Some(format) = before.or(after).map(|tree| tree.format) {
+        put("target", &format.chunk_bytes_target.to_le_bytes());
+        put("inline", &format.inline_bytes_max.to_le_bytes());
+        put("salt", &format.salt.to_le_bytes());
+    }
+    facts.build()
+}
+
+/// The trees that such facts name; `None` if they name none.
+///
+/// # Errors
+/// As the store.
+pub fn trees(engine: &Engine, facts: Document<'_>) -> Result<Option<(Tree, Tree)>, Error> {
+    fn bytes<const BYTES: usize>(facts: Document<'_>, name: &str) -> Option<[u8; BYTES]> {
+        match facts.get(name) {
+            Some(BsonValue::Binary(binary)) => binary.bytes.try_into().ok(),
+            _ => None,
+        }
+    }
+    let format = || {
+        Some(TreeFormat {
+            chunk_bytes_target: u32::from_le_bytes(bytes(facts, "target")?),
+            inline_bytes_max: u32::from_le_bytes(bytes(facts, "inline")?),
+            salt: u64::from_le_bytes(bytes(facts, "salt")?),
+        })
+    };
+    let Some(format) = format() else { return Ok(None) };
+    let tree = |name| bytes(facts, name).map(|root| Tree { root: ChunkHash(root), format });
+    both(engine, tree("from"), tree("to"))
 }
 
 fn key(facts: &mut DocumentBuilder, document: Document<'_>) {

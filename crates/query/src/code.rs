@@ -67,6 +67,7 @@ codes! {
     CannotBackfillArray = 39,
     ConflictingUpdateOperators = 40,
     CursorNotFound = 43,
+    NoMatchingDocument = 47,
     NamespaceExists = 48,
     MaxTimeMSExpired = 50,
     DollarPrefixedFieldName = 52,

@@ -10,15 +10,16 @@
 
 use std::sync::Arc;
 
-use frond_doc::DocumentBuf;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue};
 use frond_engine::{Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Tree, Value};
 
 use crate::catalog::view::CatalogView;
 use crate::database::Database;
-use crate::definition::capped;
+use crate::definition::{capped, clustered};
 use crate::error::Error;
+use crate::event::EventKind;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, TreeRef};
 use crate::system::{self, BranchRef, LiveCollection, LiveIndex, RepositoryRecord, WorkingEntry};
@@ -157,6 +158,18 @@ pub(crate) fn create(
         order,
     };
     put_entry(transaction, database, branch, name, &WorkingEntry::Live(live.clone()))?;
+    let mut facts = DocumentBuilder::new();
+    facts.begin_document("what");
+    live.options.iter().for_each(|(option, value)| {
+        facts.append(option, value);
+    });
+    if live.options.get("viewOn").is_none() {
+        let id = clustered::id_index(live.options.view());
+        facts.append("idIndex", BsonValue::Document(id.view()));
+    }
+    facts.end();
+    let of = (branch, name, Some(&live.uuid));
+    database.tell_collection(transaction, of, EventKind::Create, facts.build().view());
     Ok(live)
 }
 

@@ -17,6 +17,7 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{ID_INDEX_NAME, IndexSpec};
 use crate::error::Error;
+use crate::event::EventKind;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::Index;
@@ -128,6 +129,14 @@ impl Database {
                 live.indexes[position].tree = built;
             }
             live.indexes[position].spec = after.clone();
+            let mut facts = DocumentBuilder::new();
+            facts
+                .begin_document("what")
+                .append("index", Value::Document(after.to_document().view()));
+            facts.end().begin_document("was");
+            facts.append("indexOptions", Value::Document(before.to_document().view())).end();
+            let of = (branch, collection, Some(&live.uuid));
+            self.tell_collection(transaction, of, EventKind::Modify, facts.build().view());
             adopt::put_entry(transaction, self, branch, collection, &WorkingEntry::Live(live))?;
             Ok(Outcome::Commit((before, after)))
         })

@@ -10,7 +10,7 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::validation::Validator;
 use crate::definition::view::View;
-use crate::definition::{self, capped, clustered, merge_rules};
+use crate::definition::{self, capped, clustered, images, merge_rules};
 use crate::error::Error;
 use crate::event::{EventKind, Teller};
 use crate::frond::Notice;
@@ -28,6 +28,7 @@ const KEPT_OPTIONS: &[&str] = &[
     "capped",
     clustered::OPTION,
     clustered::EXPIRE_OPTION,
+    images::OPTION,
     "max",
     "pipeline",
     "size",
@@ -67,6 +68,7 @@ impl Database {
         check_options(options)?;
         clustered::check(options)?;
         capped::check(options)?;
+        images::check(options)?;
         let options = &kept_options(options)?;
         let options = options.view();
         let view = View::of_options(options)?;
@@ -154,6 +156,7 @@ impl Database {
             let options = options.build();
             clustered::check(options.view())?;
             capped::check(options.view())?;
+            images::check(options.view())?;
             let was_view = found.options.get("viewOn").is_some();
             let view = View::of_options(options.view())?;
             if view.is_some() != was_view {
@@ -165,6 +168,17 @@ impl Database {
             }
             Validator::check_options(options.view())?;
             let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
+            let mut facts = DocumentBuilder::new();
+            facts.append("what", BsonValue::Document(changes));
+            facts.begin_document("was").begin_document("collectionOptions");
+            let uuid = Binary { subtype: 4, bytes: &live.uuid };
+            facts.append("uuid", BsonValue::Binary(uuid));
+            found.options.iter().for_each(|(option, value)| {
+                facts.append(option, value);
+            });
+            facts.end().end();
+            let of = (branch, name, Some(&live.uuid));
+            self.tell_collection(transaction, of, EventKind::Modify, facts.build().view());
             live.options = options;
             adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
             Ok(Outcome::Commit(()))
@@ -188,7 +202,8 @@ impl Database {
             self.unless_full(name, remembered)?;
             drop_trees(transaction, &found)?;
             self.remove_entry(transaction, branch, name)?;
-            self.tell_of(transaction, branch, name, EventKind::Drop, Document::empty());
+            let of = (branch, name, Some(&found.uuid));
+            self.tell_collection(transaction, of, EventKind::Drop, Document::empty());
             Ok(Outcome::Commit(true))
         });
         self.frond().note_definitions_changed();
@@ -247,7 +262,8 @@ impl Database {
                 let uuid = Binary { subtype: 4, bytes: uuid };
                 facts.append("dropTarget", BsonValue::Binary(uuid));
             }
-            self.tell_of(transaction, branch, from, EventKind::Rename, facts.build().view());
+            let of = (branch, from, Some(&found.uuid));
+            self.tell_collection(transaction, of, EventKind::Rename, facts.build().view());
             Ok(Outcome::Commit(()))
         });
         self.frond().note_definitions_changed();
@@ -361,8 +377,19 @@ impl Database {
         kind: EventKind,
         facts: Document<'_>,
     ) {
+        self.tell_collection(transaction, (branch, collection, None), kind, facts);
+    }
+
+    /// The same, of a collection that a UUID names.
+    pub(crate) fn tell_collection(
+        &self,
+        transaction: &mut Transaction,
+        (branch, collection, uuid): (&str, &str, Option<&[u8; 16]>),
+        kind: EventKind,
+        facts: Document<'_>,
+    ) {
         let scope = (self.repository_name(), branch, collection);
-        if let Some(teller) = Teller::new(self.frond().engine(), scope) {
+        if let Some(teller) = Teller::of_collection(self.frond().engine(), scope, uuid) {
             teller.tell(transaction, kind, facts);
         }
     }
@@ -460,6 +487,7 @@ pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> 
                 builder.append(option, BsonValue::Document(clustered::told(index).view()));
             }
             ("capped", value) if !value.is_truthy() => {}
+            (images::OPTION, _) if !images::are_kept(options) => {}
             // No number of documents is no limit, and isn't told.
             ("max", value) if value.as_integer() == Some(0) => {}
             ("size", value) => {

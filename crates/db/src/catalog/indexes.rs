@@ -14,7 +14,7 @@
 
 use std::time::{Duration, Instant};
 
-use frond_doc::{DocumentBuf, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::{Durability, Transaction};
 use frond_query::{Code, Collation, text};
 use frond_store::io::{pause, steady_now};
@@ -26,6 +26,7 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{ID_INDEX_NAME, IndexSpec, clustered, view};
 use crate::error::Error;
+use crate::event::EventKind;
 use crate::interrupt::Interrupt;
 use crate::name;
 use crate::schema::{Collection, Index, TreeRef};
@@ -174,6 +175,8 @@ impl Database {
         // A transaction that writes a document after this snapshot and before the commit doesn't
         // know the indexes.
         transaction.validate_tree(live.documents);
+        let of = (branch, name, &live.uuid);
+        self.tell_indexes(transaction, of, EventKind::CreateIndexes, wanted.iter());
         for spec in wanted {
             let growing = prepared.index(&spec).expect("all that is wanted was prepared");
             let id = self.frond().engine().reserve_tree_id();
@@ -210,7 +213,7 @@ impl Database {
             return Ok(Outcome::Discard(answer));
         }
         let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
-        self.add_empty(transaction, branch, &mut live, wanted)?;
+        self.add_empty(transaction, (branch, name), &mut live, wanted)?;
         adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
         Ok(Outcome::Commit(answer))
     }
@@ -228,7 +231,7 @@ impl Database {
         let wanted = missing_indexes(&[], &specs)?;
         let answer = created(0, wanted.len(), true);
         let mut live = adopt::create(transaction, self, branch, name, DocumentBuf::empty())?;
-        self.add_empty(transaction, branch, &mut live, wanted)?;
+        self.add_empty(transaction, (branch, name), &mut live, wanted)?;
         adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
         Ok(answer)
     }
@@ -237,13 +240,15 @@ impl Database {
     fn add_empty(
         &self,
         transaction: &mut Transaction,
-        branch: &str,
+        (branch, name): (&str, &str),
         live: &mut LiveCollection,
         specs: Vec<IndexSpec>,
     ) -> Result<(), Error> {
         let engine = self.frond().engine();
         let format = adopt::ensure_repository(transaction, self, branch)?.format();
         for spec in specs {
+            let (of, spec_alone) = ((branch, name, &live.uuid), std::iter::once(&spec));
+            self.tell_indexes(transaction, of, EventKind::CreateIndexes, spec_alone);
             let id = engine.reserve_tree_id();
             let format = spec.tree_format(format);
             transaction.set_base(id, Tree::empty(&**engine.store(), format)?)?;
@@ -281,6 +286,8 @@ impl Database {
             }
             for index in &gone {
                 transaction.drop_tree(index.tree)?;
+                let (of, spec) = ((branch, collection, &live.uuid), std::iter::once(&index.spec));
+                self.tell_indexes(transaction, of, EventKind::DropIndexes, spec);
             }
             let entry = WorkingEntry::Live(LiveCollection { indexes: kept, ..live });
             adopt::put_entry(transaction, self, branch, collection, &entry)?;
@@ -288,6 +295,24 @@ impl Database {
         });
         self.frond().note_definitions_changed();
         done
+    }
+
+    /// Tells of indexes that were made, or dropped, together.
+    fn tell_indexes<'s>(
+        &self,
+        transaction: &mut Transaction,
+        (branch, name, uuid): (&str, &str, &[u8; 16]),
+        kind: EventKind,
+        specs: impl Iterator<Item = &'s IndexSpec>,
+    ) {
+        let mut facts = DocumentBuilder::new();
+        facts.begin_document("what").begin_array("indexes");
+        specs.for_each(|spec| {
+            facts.push(Value::Document(spec.to_document().view()));
+        });
+        facts.end().end();
+        let of = (branch, name, Some(uuid));
+        self.tell_collection(transaction, of, kind, facts.build().view());
     }
 
     /// The indexes of a collection, `_id`'s first.

@@ -1,7 +1,7 @@
 //! A change event as clients get it.
 
 use frond_doc::document::DOCUMENT_BYTES_MAX;
-use frond_doc::{DocumentBuf, DocumentBuilder, Timestamp, Value};
+use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Timestamp, Value};
 use frond_engine::Sequence;
 use frond_query::Code;
 
@@ -10,7 +10,7 @@ use crate::event::{Event, EventKind};
 use crate::tail::record::key;
 
 /// An event may be this much larger than a stored document.
-const EVENT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
+pub const EVENT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 
 /// What is told of one change.
 pub struct Told<'a> {
@@ -22,8 +22,12 @@ pub struct Told<'a> {
     pub transaction: Option<&'a DocumentBuf>,
     /// The document that the event has.
     pub document: Option<DocumentBuf>,
-    /// What an update's document is now, if that is asked for.
+    /// What the document was before, if that is asked for.
+    pub before: Option<Option<DocumentBuf>>,
+    /// What an update's document is, if that is asked for.
     pub looked_up: Option<Option<DocumentBuf>>,
+    /// Whether it has the fields that only expanded events have.
+    pub is_expanded: bool,
 }
 
 /// The document that says that a stream ends.
@@ -46,6 +50,9 @@ pub fn of(told: &Told<'_>, sequence: Sequence, id: &DocumentBuf) -> Result<Docum
     out.append("_id", Value::Document(id.view()));
     out.append("operationType", Value::String(name(event.kind)));
     out.append("clusterTime", Value::Timestamp(Timestamp(sequence.0)));
+    if let Some(uuid) = event.scope.uuid.as_ref().filter(|_| told.is_expanded) {
+        out.append("collectionUUID", Value::Binary(Binary { subtype: 4, bytes: uuid }));
+    }
     out.append("wallTime", Value::DateTime(event.scope.wall_millis));
     if let Some(transaction) = told.transaction {
         out.append("txnNumber", transaction.get("n").unwrap_or(Value::Null));
@@ -55,15 +62,6 @@ pub fn of(told: &Told<'_>, sequence: Sequence, id: &DocumentBuf) -> Result<Docum
     if has_document {
         let document = told.document.as_ref().ok_or_else(too_large)?;
         out.append("fullDocument", Value::Document(document.view()));
-    }
-    match &told.looked_up {
-        Some(Some(document)) => {
-            out.append("fullDocument", Value::Document(document.view()));
-        }
-        Some(None) => {
-            out.append("fullDocument", Value::Null);
-        }
-        None => {}
     }
     out.begin_document("ns").append("db", Value::String(told.database));
     if !event.scope.collection.is_empty() {
@@ -79,16 +77,58 @@ pub fn of(told: &Told<'_>, sequence: Sequence, id: &DocumentBuf) -> Result<Docum
     }
     if event.kind == EventKind::Update {
         let description = event.facts.get("description").ok_or_else(too_large)?;
-        out.append("updateDescription", description);
+        let Value::Document(description) = description else { return Err(too_large()) };
+        out.begin_document("updateDescription");
+        description.elements().for_each(|field| {
+            out.append_element(&field);
+        });
+        if told.is_expanded {
+            // No path that is told may be read in two ways.
+            out.begin_document("disambiguatedPaths").end();
+        }
+        out.end();
     }
-    let out = out.build();
-    if EVENT_BYTES_MAX < out.as_bytes().len() {
-        return Err(too_large());
+    if told.is_expanded {
+        describe_operation(told, &mut out);
     }
-    Ok(out)
+    for (name, image) in
+        [("fullDocumentBeforeChange", &told.before), ("fullDocument", &told.looked_up)]
+    {
+        match image {
+            Some(Some(document)) => {
+                out.append(name, Value::Document(document.view()));
+            }
+            Some(None) => {
+                out.append(name, Value::Null);
+            }
+            None => {}
+        }
+    }
+    Ok(out.build())
 }
 
-fn name(kind: EventKind) -> &'static str {
+/// What an expanded event says of a command.
+fn describe_operation(told: &Told<'_>, out: &mut DocumentBuilder) {
+    let facts = &told.event.facts;
+    if let Some(Value::String(to)) = facts.get("to") {
+        out.begin_document("operationDescription");
+        out.begin_document("to").append("db", Value::String(told.database));
+        out.append("coll", Value::String(to)).end();
+        if let Some(target) = facts.get("dropTarget") {
+            out.append("dropTarget", target);
+        }
+        out.end();
+    }
+    if let Some(what) = facts.get("what") {
+        out.append("operationDescription", what);
+    }
+    if let Some(was) = facts.get("was") {
+        out.append("stateBeforeChange", was);
+    }
+}
+
+/// The `operationType`.
+pub fn name(kind: EventKind) -> &'static str {
     match kind {
         EventKind::Insert => "insert",
         EventKind::Replace => "replace",
@@ -97,11 +137,15 @@ fn name(kind: EventKind) -> &'static str {
         EventKind::Drop => "drop",
         EventKind::Rename => "rename",
         EventKind::DropDatabase => "dropDatabase",
-        EventKind::Rewritten | EventKind::InTransaction => "invalidate",
+        EventKind::Create => "create",
+        EventKind::CreateIndexes => "createIndexes",
+        EventKind::DropIndexes => "dropIndexes",
+        EventKind::Modify => "modify",
+        EventKind::Rewritten | EventKind::PreImage | EventKind::InTransaction => "invalidate",
     }
 }
 
-fn too_large() -> Error {
+pub fn too_large() -> Error {
     let message = "the change event is larger than a document can be (16 MB): the stream can't tell \
                    it; begin another behind it";
     Error::invalid(Code::BSONObjectTooLarge, message)

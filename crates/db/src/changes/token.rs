@@ -2,7 +2,9 @@
 //!
 //! `_data` is upper-case hex, whose text sorts as the places do: 82, the Sequence (8 bytes, which
 //! is the event's `clusterTime`), the event's position in its transaction (4), the step (1), and
-//! the era (4), which tells data directories apart.
+//! the era (4), which tells data directories apart. Of a fragment of an event follows its number
+//! (4); of an event that is one of many which a change of versions made, its number among them (4),
+//! and that of its fragment, counted from 1, or 0 (4).
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Sequence;
@@ -14,6 +16,7 @@ pub const ERA_BYTES: usize = 4;
 /// As MongoDB's tokens begin: a timestamp follows.
 const FIRST: u8 = 0x82;
 const BYTES: usize = 1 + 8 + 4 + 1 + ERA_BYTES;
+const PART_BYTES: usize = 4;
 
 /// What lies at a place. Stored by clients: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -34,19 +37,33 @@ pub struct Place {
     pub sequence: Sequence,
     pub position: u32,
     pub step: Step,
+    /// Of one of the many events that a change of versions made: its number among them.
+    pub item: Option<u32>,
+    /// Of an event that was split: the fragment, counted from 0.
+    pub fragment: Option<u32>,
 }
 
 impl Place {
     /// The place behind all that a transaction told.
     pub fn after(sequence: Sequence) -> Place {
-        Place { sequence, position: u32::MAX, step: Step::HighWater }
+        Place { sequence, position: u32::MAX, step: Step::HighWater, item: None, fragment: None }
+    }
+
+    /// The place of the event that was told, of which this may be a part's.
+    pub fn of_event(self) -> Place {
+        Place { item: None, fragment: None, ..self }
+    }
+
+    /// The place of the client's event, of which this may be a fragment's.
+    pub fn of_item(self) -> Place {
+        Place { fragment: None, ..self }
     }
 
     /// Behind which Sequence the log has to be read.
     pub fn read_after(self) -> Sequence {
         match self.step {
-            Step::HighWater | Step::LastEvent => self.sequence,
-            Step::Event | Step::Invalidate => Sequence(self.sequence.0.saturating_sub(1)),
+            Step::HighWater | Step::LastEvent if self == self.of_event() => self.sequence,
+            _ => Sequence(self.sequence.0.saturating_sub(1)),
         }
     }
 }
@@ -64,6 +81,14 @@ pub fn encode(place: Place, era: [u8; ERA_BYTES]) -> DocumentBuf {
     bytes.extend_from_slice(&place.position.to_be_bytes());
     bytes.push(place.step as u8);
     bytes.extend_from_slice(&era);
+    match (place.item, place.fragment) {
+        (None, fragment) => bytes.extend(fragment.into_iter().flat_map(u32::to_be_bytes)),
+        (Some(item), fragment) => {
+            bytes.extend_from_slice(&item.to_be_bytes());
+            let fragment = fragment.map_or(0, |fragment| fragment.saturating_add(1));
+            bytes.extend_from_slice(&fragment.to_be_bytes());
+        }
+    }
     let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
     let mut token = DocumentBuilder::new();
     token.append("_data", Value::String(&hex));
@@ -89,21 +114,29 @@ pub fn decode(token: Document<'_>) -> Result<(Place, [u8; ERA_BYTES]), Error> {
 }
 
 fn parse(data: &str) -> Option<(Place, [u8; ERA_BYTES])> {
-    if data.len() != 2 * BYTES || !data.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    let lengths = [BYTES, BYTES + PART_BYTES, BYTES + 2 * PART_BYTES];
+    let is_known = lengths.contains(&(data.len() / 2)) && data.len().is_multiple_of(2);
+    if !is_known || !data.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     let byte =
         |position: usize| u8::from_str_radix(data.get(2 * position..2 * position + 2)?, 16).ok();
-    let bytes: Vec<u8> = (0..BYTES).map(byte).collect::<Option<_>>()?;
+    let bytes: Vec<u8> = (0..data.len() / 2).map(byte).collect::<Option<_>>()?;
     let (first, rest) = bytes.split_first()?;
     let (sequence, rest) = rest.split_first_chunk::<8>()?;
     let (position, rest) = rest.split_first_chunk::<4>()?;
     let (step, rest) = rest.split_first()?;
-    let (era, _) = rest.split_first_chunk::<ERA_BYTES>()?;
+    let (era, rest) = rest.split_first_chunk::<ERA_BYTES>()?;
+    let number = |bytes: &[u8]| bytes.first_chunk().map(|number| u32::from_be_bytes(*number));
+    let (item, fragment) = match rest.len() {
+        0 => (None, None),
+        PART_BYTES => (None, number(rest)),
+        _ => (number(rest), number(&rest[PART_BYTES..])?.checked_sub(1)),
+    };
     let steps = [Step::Event, Step::LastEvent, Step::Invalidate, Step::HighWater];
     let step = steps.into_iter().find(|known| *known as u8 == *step)?;
     let sequence = Sequence(u64::from_be_bytes(*sequence));
-    let place = Place { sequence, position: u32::from_be_bytes(*position), step };
+    let place = Place { sequence, position: u32::from_be_bytes(*position), step, item, fragment };
     (*first == FIRST).then_some((place, *era))
 }
 
@@ -113,12 +146,21 @@ mod tests {
 
     #[test]
     fn tokens_sort_as_their_places_and_are_read_back() {
-        let place =
-            |sequence, position, step| Place { sequence: Sequence(sequence), position, step };
+        let place = |sequence, position, step| {
+            let sequence = Sequence(sequence);
+            Place { sequence, position, step, item: None, fragment: None }
+        };
         let places = [
             place(1, 0, Step::Event),
             place(1, 1, Step::LastEvent),
-            place(1, 1, Step::Invalidate),
+            Place { fragment: Some(0), ..place(1, 1, Step::LastEvent) },
+            Place { fragment: Some(256), ..place(1, 1, Step::LastEvent) },
+            place(1, 2, Step::Event),
+            Place { item: Some(0), ..place(1, 2, Step::Event) },
+            Place { item: Some(0), fragment: Some(0), ..place(1, 2, Step::Event) },
+            Place { item: Some(0), fragment: Some(7), ..place(1, 2, Step::Event) },
+            Place { item: Some(300), ..place(1, 2, Step::Event) },
+            place(1, 2, Step::Invalidate),
             Place::after(Sequence(1)),
             place(2, 0, Step::LastEvent),
             place(256, 0, Step::Event),
@@ -136,7 +178,11 @@ mod tests {
             assert_eq!(decode(token.view()).unwrap(), (*place, [1, 2, 3, 4]));
             let data = data(token);
             assert!(data.starts_with("82") && data.to_uppercase() == data);
-            for end in 0..data.len() {
+            let whole = |end: &usize| {
+                [BYTES, BYTES + PART_BYTES, BYTES + 2 * PART_BYTES].contains(&(end / 2))
+                    && end.is_multiple_of(2)
+            };
+            for end in (0..data.len()).filter(|end| !whole(end)) {
                 let mut cut = DocumentBuilder::new();
                 cut.append("_data", Value::String(&data[..end]));
                 assert_eq!(decode(cut.build().view()).unwrap_err().code.number(), 260);

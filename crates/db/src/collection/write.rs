@@ -32,6 +32,7 @@ use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
 use crate::collection::sort::{self, KeyOf};
 use crate::database::Database;
 use crate::definition::capped::{Limits, limits};
+use crate::definition::images;
 use crate::definition::validation::Validator;
 use crate::definition::view;
 use crate::error::Error;
@@ -74,6 +75,8 @@ pub struct CollectionWriter<'t> {
     teller: Option<Option<Teller>>,
     /// Nothing is told now.
     is_silent: bool,
+    /// What documents were before is told too.
+    keeps_images: bool,
 }
 
 struct LiveTrees {
@@ -152,6 +155,8 @@ impl<'t> CollectionWriter<'t> {
             }
             None => None,
         };
+        let keeps_images =
+            before.as_ref().is_some_and(|before| images::are_kept(before.options.view()));
         let indexes = before.as_ref().map_or(&[][..], |collection| &collection.indexes);
         let made_flags = |index: &Index| match (index.tree, database.transaction()) {
             (TreeRef::Live(tree), Some(transaction)) => transaction.made_flags(tree),
@@ -173,6 +178,7 @@ impl<'t> CollectionWriter<'t> {
             namespace: database.namespace(name),
             teller: None,
             is_silent: false,
+            keeps_images,
         })
     }
 
@@ -439,6 +445,7 @@ impl<'t> CollectionWriter<'t> {
                 _ => writer.transaction.put_changed(documents, id_key, value)?,
             }
             writer.note_replaced(&found.id_key, after.as_bytes().len() as u64)?;
+            writer.tell_image(before);
             writer.tell_replaced(&found.id_key, after, &told, telling);
             writer.change_indexes(&found.id_key, Some(before), Some(after.view()))
         })
@@ -459,21 +466,23 @@ impl<'t> CollectionWriter<'t> {
     /// As [`CollectionWriter::remove`]; `Damaged` if the document can't be read.
     pub fn remove_row(&mut self, row: Row) -> Result<(), Error> {
         match &row.large {
-            Some(large) => {
+            Some(large) if !self.tells_images() => {
                 self.ensure()?;
                 let indexed = self.indexed(large)?;
                 self.remove_under(&row.id_key, indexed.view())
             }
-            None => self.whole(row).and_then(|found| self.remove(&found)),
+            _ => self.whole(row).and_then(|found| self.remove(&found)),
         }
     }
 
-    /// Removes a document of which `indexed` has the fields that its entries in indexes depend on.
+    /// Removes a document of which `indexed` has the fields that its entries in indexes depend on,
+    /// or all where what it was is told.
     fn remove_under(&mut self, id_key: &Bytes, indexed: Document<'_>) -> Result<(), Error> {
         self.ensure()?;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             writer.transaction.delete(documents, id_key.clone())?;
+            writer.tell_image(indexed);
             writer.tell_removed(indexed);
             writer.note_removed(id_key)?;
             writer.change_indexes(id_key, Some(indexed), None)

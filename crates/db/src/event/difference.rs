@@ -9,6 +9,7 @@
 //! *Applying*: remove what was removed; cut arrays; set each path in order, a field that isn't
 //! there at the end of its document.
 
+mod apply;
 mod large;
 
 use std::borrow::Cow;
@@ -17,6 +18,7 @@ use std::collections::HashSet;
 use frond_doc::raw::RawElement;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, ElementType, Value};
 
+pub use apply::applied;
 pub use large::describe_large;
 
 /// Deeper than this, what differs is described as a whole.

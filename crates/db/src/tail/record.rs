@@ -31,24 +31,32 @@ impl Record {
     /// # Errors
     /// `Damaged` if it can't be.
     pub fn decode(told: &ToldRecord) -> Result<Record, Error> {
-        let mut events = Event::decode_all(&told.events)?;
-        let is_fact = |event: &mut Event| event.kind == EventKind::InTransaction;
-        let transaction = events.extract_if(.., is_fact).last().map(|event| event.facts);
+        let (mut events, mut transaction, mut before) = (Vec::new(), None, ToldBytes::None);
+        for mut event in Event::decode_all(&told.events)? {
+            match event.kind {
+                EventKind::InTransaction => transaction = Some(event.facts),
+                EventKind::PreImage => before = event.content,
+                _ => {
+                    event.before = std::mem::replace(&mut before, ToldBytes::None);
+                    events.push(event);
+                }
+            }
+        }
         let chunks = told.chunks.iter().map(|chunk| (chunk.hash(), chunk.clone())).collect();
         let bytes = told.bytes + (events.len() * size_of::<Event>()) as u64;
         Ok(Record { sequence: told.sequence, events, transaction, chunks, bytes })
     }
 
-    /// The document of an event of this record, if it has one.
+    /// The document of an event of this record, or what it was before, if the record has that.
     ///
     /// # Errors
     /// `Damaged` if it can't be read.
     pub fn document(
         &self,
         store: &dyn ChunkStore,
-        event: &Event,
+        content: &ToldBytes,
     ) -> Result<Option<DocumentBuf>, Error> {
-        match &event.content {
+        match content {
             ToldBytes::None => Ok(None),
             ToldBytes::Whole(bytes) => {
                 let document = DocumentBuf::validated(bytes.clone());

@@ -2,7 +2,7 @@
 //!
 //! Its `getMore` waits without a thread ([`crate::commands::cursor`]).
 
-use frond_db::{ChangeStreamRequest, Error, StreamStart, Watched};
+use frond_db::{ChangeStreamRequest, Error, FullDocument, Image, StreamStart, Watched};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 
@@ -61,7 +61,9 @@ pub fn run(
     let watched = watched(request, collection, asked.is_of_cluster)?;
     let wanted = ChangeStreamRequest {
         start: asked.start,
-        looks_up: asked.looks_up,
+        full_document: asked.full_document,
+        before_change: asked.before_change,
+        is_expanded: asked.is_expanded,
         stages: Some(stages),
         collation: command.request.collation,
         variables: command.request.variables,
@@ -140,7 +142,9 @@ fn watched(
 /// The stage's options.
 struct Options {
     start: StreamStart,
-    looks_up: bool,
+    full_document: FullDocument,
+    before_change: Image,
+    is_expanded: bool,
     is_of_cluster: bool,
 }
 
@@ -167,27 +171,23 @@ impl Options {
             (_, _, Some(time)) => StreamStart::At(time),
             (None, None, None) => StreamStart::Now,
         };
-        let looks_up = match fields.string("fullDocument")? {
-            None | Some("default") => false,
-            Some("updateLookup") => true,
-            Some(other @ ("whenAvailable" | "required")) => {
-                return Err(no_images(&format!("fullDocument: '{other}'")));
-            }
+        let full_document = match fields.string("fullDocument")? {
+            None | Some("default") => FullDocument::Default,
+            Some("updateLookup") => FullDocument::UpdateLookup,
+            Some("whenAvailable") => FullDocument::WhenAvailable,
+            Some("required") => FullDocument::Required,
             Some(other) => return Err(no_value("fullDocument", other)),
         };
-        match fields.string("fullDocumentBeforeChange")? {
-            None | Some("off") => {}
-            Some(other @ ("whenAvailable" | "required")) => {
-                return Err(no_images(&format!("fullDocumentBeforeChange: '{other}'")));
-            }
+        let before_change = match fields.string("fullDocumentBeforeChange")? {
+            None | Some("off") => Image::Off,
+            Some("whenAvailable") => Image::WhenAvailable,
+            Some("required") => Image::Required,
             Some(other) => return Err(no_value("fullDocumentBeforeChange", other)),
-        }
+        };
         let is_of_cluster = fields.boolean("allChangesForCluster")?;
-        if fields.boolean("showExpandedEvents")? {
-            return Err(unsupported("showExpandedEvents"));
-        }
+        let is_expanded = fields.boolean("showExpandedEvents")?;
         fields.finish()?;
-        Ok(Options { start, looks_up, is_of_cluster })
+        Ok(Options { start, full_document, before_change, is_expanded, is_of_cluster })
     }
 }
 
@@ -196,13 +196,4 @@ fn no_value(option: &str, value: &str) -> Error {
         "Enumeration value '{value}' for field '$changeStream.{option}' is not a valid value."
     );
     Error::invalid(Code::BadValue, message)
-}
-
-fn no_images(what: &str) -> Error {
-    unsupported(&format!("{what} (changeStreamPreAndPostImages)"))
-}
-
-fn unsupported(what: &str) -> Error {
-    let message = format!("$changeStream with {what} is not supported by Frond");
-    Error::invalid(Code::IllegalOperation, message)
 }

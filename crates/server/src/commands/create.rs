@@ -9,14 +9,11 @@ use crate::fields::Fields;
 use crate::request::{Answer, Request, check_collection_name, check_writable};
 
 /// What MongoDB can do with a collection and Frond can't yet.
-const REFUSED: &[&str] = &[
-    "changeStreamPreAndPostImages",
-    "encryptedFields",
-    "indexOptionDefaults",
-    "storageEngine",
-    "temp",
-    "timeseries",
-];
+const REFUSED: &[&str] =
+    &["encryptedFields", "indexOptionDefaults", "storageEngine", "temp", "timeseries"];
+
+/// Whether the log keeps what documents were before they were changed.
+const IMAGES: &str = "changeStreamPreAndPostImages";
 
 /// Runs a `create`.
 pub fn run(request: &Request<'_>) -> Answer {
@@ -105,7 +102,6 @@ pub fn modify(request: &Request<'_>) -> Answer {
     let is_dry = fields.boolean("dryRun")?;
     let expires = fields.value("expireAfterSeconds").map(read_expiry).transpose()?;
     let (size, max) = (fields.integer("cappedSize")?, fields.integer("cappedMax")?);
-    fields.refuse("changeStreamPreAndPostImages")?;
     let index = fields.document("index")?.map(read_index_change).transpose()?;
     let options = read_options(&mut fields)?.build();
     check_validator(request, collection, options.view())?;
@@ -232,6 +228,9 @@ fn read_options(fields: &mut Fields<'_>) -> Result<DocumentBuilder, Error> {
     let mut options = DocumentBuilder::new();
     if let Some(validator) = fields.document("validator")? {
         options.append("validator", Value::Document(validator));
+    }
+    if let Some(images) = fields.document(IMAGES)? {
+        options.append(IMAGES, Value::Document(images));
     }
     if let Some(versioned) = fields.optional_boolean("versioned")? {
         options.append("versioned", Value::Boolean(versioned));

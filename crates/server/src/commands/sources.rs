@@ -16,6 +16,8 @@ use crate::request::{Answer, Request};
 
 /// The stage that begins a change stream.
 pub const CHANGE_STREAM: &str = "$changeStream";
+/// Stands last in a stream.
+const SPLIT: &str = "$changeStreamSplitLargeEvent";
 
 /// Gives the documents of a stage: of a collection or of none, with the stage's options.
 type Source = fn(&Request<'_>, Option<&str>, Value<'_>) -> Result<Vec<DocumentBuf>, Error>;
@@ -40,14 +42,14 @@ pub fn complete(stages: &mut Vec<Feature>) {
             Standing::Differs("no `queryExecStats`, no `transactions` in `latencyStats`")
         }
         "$planCacheStats" => Standing::Differs("plans aren't cached: it gives nothing"),
-        CHANGE_STREAM => Standing::Differs(
-            "no pre- and post-images, no `showExpandedEvents`; see docs/change-streams.md",
-        ),
+        CHANGE_STREAM => {
+            Standing::Differs("branches, merges and resets: see docs/change-streams.md")
+        }
         _ => Standing::Works,
     };
     for stage in stages.iter_mut() {
         let is_here = SOURCES.iter().any(|(name, _)| *name == stage.name);
-        if is_here || stage.name == CHANGE_STREAM {
+        if is_here || [CHANGE_STREAM, SPLIT].contains(&stage.name) {
             stage.standing = standing(stage.name);
         }
     }

@@ -3,7 +3,7 @@
 use frond_doc::ElementType;
 
 use super::field::Field;
-use super::kind::{FLAG, Kind, NUMERIC, OBJECT, TEXT, Worded};
+use super::kind::{BOOL, FLAG, Kind, NUMERIC, OBJECT, TEXT, Worded};
 use super::reads::CURSOR_OPTIONS;
 use super::table::Table;
 
@@ -64,12 +64,14 @@ static INDEX_CHANGE: &[Field] = &[
     field("unique", FLAG).unstable(),
 ];
 
+const IMAGES: &[Field] = &[field("enabled", BOOL).required()];
+
 pub static COLL_MOD: Table = Table::of(
     "collMod",
     &[
         field("cappedMax", NUMERIC).unstable(),
         field("cappedSize", NUMERIC).unstable(),
-        field("changeStreamPreAndPostImages", OBJECT).refused(),
+        field("changeStreamPreAndPostImages", Kind::Part(IMAGES)),
         field("dryRun", FLAG).unstable(),
         EXPIRES,
         field("index", Kind::Part(INDEX_CHANGE)),
@@ -95,7 +97,7 @@ pub static CREATE: Table = Table::of(
     &[
         field("autoIndexId", FLAG).unstable(),
         field("capped", FLAG).unstable(),
-        field("changeStreamPreAndPostImages", OBJECT).refused(),
+        field("changeStreamPreAndPostImages", Kind::Part(IMAGES)),
         field("clusteredIndex", Kind::Of(&[ElementType::Boolean, ElementType::Document])),
         field("collation", OBJECT),
         field("encryptedFields", OBJECT).elsewhere(),

@@ -49,7 +49,9 @@ impl CollectionWriter<'_> {
         }
         if self.teller.is_none() {
             let scope = (self.database.repository_name(), self.branch, self.name);
-            self.teller = Some(Teller::new(self.database.frond().engine(), scope));
+            let uuid = self.now.as_ref().map(|now| &now.uuid);
+            let engine = self.database.frond().engine();
+            self.teller = Some(Teller::of_collection(engine, scope, uuid));
         }
         self.teller.clone().flatten()
     }
@@ -107,6 +109,22 @@ impl CollectionWriter<'_> {
         Ok(())
     }
 
+    /// Whether it is told what documents were before they are changed.
+    pub(super) fn tells_images(&mut self) -> bool {
+        self.keeps_images && self.teller().is_some()
+    }
+
+    /// Tells what the document of the next event was, where the collection keeps that.
+    pub(super) fn tell_image(&mut self, before: Document<'_>) {
+        if self.keeps_images
+            && let Some(teller) = self.teller()
+        {
+            let content = ToldContent::Whole(Bytes::copy_from_slice(before.as_bytes()));
+            let none = Document::empty();
+            teller.tell_with(self.transaction, EventKind::PreImage, none, content);
+        }
+    }
+
     /// How it is told that `after` comes in the place of `before`.
     pub(super) fn telling(
         &mut self,
@@ -152,6 +170,11 @@ impl CollectionWriter<'_> {
         after: &LargeDocument,
     ) -> Result<(), Error> {
         let Some(teller) = self.teller() else { return Ok(()) };
+        if self.keeps_images {
+            self.make_room(2 * before.bytes())?;
+            let image = large::read(&self.transaction.store(), before)?;
+            self.tell_image(image.view());
+        }
         let description = match before.bytes().max(after.bytes()) <= DOCUMENT_BYTES_MAX as u64 {
             true => {
                 let store = self.transaction.store();

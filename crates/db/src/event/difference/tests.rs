@@ -7,7 +7,7 @@ use frond_doc::{DocumentBuf, Value, ValueBuf, document};
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 
-use super::describe;
+use super::{applied, describe};
 
 /// A document or an array, taken apart.
 #[derive(Clone, PartialEq, Debug)]
@@ -181,6 +181,7 @@ fn a_description_applied_to_the_old_document_gives_the_new_one() {
         let after = document_of(&node);
         if let Some(description) = describe(before.view(), after.view()) {
             assert_eq!(apply(&before, &description), fields(&after), "{description:?}");
+            assert_eq!(applied(before.view(), description.view()), Some(after));
             described += 1;
         }
     });
@@ -317,6 +318,7 @@ mod pieces {
             let whole = describe(before.view(), after.view());
             if let Some(description) = &by_pieces {
                 assert_eq!(apply(&before, description), fields(&after), "{description:?}");
+                assert!(applied(before.view(), description.view()).as_ref() == Some(&after));
                 described += 1;
             }
             // Where elements moved more may be told, never less than is there.

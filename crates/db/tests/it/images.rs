@@ -1,0 +1,258 @@
+//! What change streams tell where they are asked for more: what documents were, collections and
+//! indexes that are made, events too large for one document.
+
+use frond_db::catalog::IndexSpec;
+use frond_db::{
+    ChangeRetention, ChangeStream, ChangeStreamRequest, Database, Error, Frond, FrondOptions,
+    FullDocument, Image, Interrupt, StreamStart, UpdateStatement, Watched,
+};
+use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, document};
+use frond_testkit::SimDisk;
+use frond_vcs::Repository;
+
+use crate::support::{delete, insert, json, statement, text, try_insert, update, value};
+
+fn open() -> Frond {
+    let mut options = FrondOptions::default();
+    options.engine.changes = ChangeRetention { seconds: 3600, bytes: 1 << 30 };
+    frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens")
+}
+
+fn watch(database: &Database, request: &ChangeStreamRequest) -> Result<ChangeStream, Error> {
+    let watched = Watched::Collection(database.clone(), "things".to_owned());
+    database.frond().watch(watched, request)
+}
+
+fn told(frond: &Frond, stream: &mut ChangeStream) -> Result<Vec<DocumentBuf>, Error> {
+    frond.flush().expect("the disk works");
+    let mut told = Vec::new();
+    while let Some(event) = stream.next(&Interrupt::default())? {
+        told.push(event);
+    }
+    Ok(told)
+}
+
+/// An event's fields of these names, as text.
+fn parts(event: &DocumentBuf, names: &[&str]) -> String {
+    let mut out = DocumentBuilder::new();
+    for (name, value) in event.iter().filter(|(name, _)| names.contains(name)) {
+        out.append(name, value);
+    }
+    text(&out.build())
+}
+
+#[test]
+fn what_documents_were_is_told_where_their_collection_keeps_it() {
+    let frond = open();
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let kept = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
+    shop.create_collection("things", kept.view()).expect("made");
+    let long = "x".repeat(40_000);
+    let request = ChangeStreamRequest {
+        full_document: FullDocument::Required,
+        before_change: Image::Required,
+        ..ChangeStreamRequest::default()
+    };
+    let mut stream = watch(&shop, &request).expect("it is kept");
+    insert(&shop, "things", "[{'_id': 1, 'a': 1, 'l': [1, 2, 3], 'd': {'x': 1, 'y': 2}}]");
+    let change = "{'$set': {'a': 2, 'd.z': 3}, '$push': {'l': 4}, '$unset': {'d.x': 1}}";
+    update(&shop, "things", statement("{'_id': 1}", change));
+    update(&shop, "things", UpdateStatement::new(json("{'_id': 1}"), value("{'b': 1}")));
+    delete(&shop, "things", "{}");
+    // Of a large one, too, also where it is changed piece by piece.
+    try_insert(&shop, "things", &[document! { "_id": 2, "text": &*long, "n": 1 }]);
+    update(&shop, "things", statement("{'_id': 2}", "{'$inc': {'n': 1}}"));
+    delete(&shop, "things", "{}");
+    let names = ["operationType", "fullDocumentBeforeChange", "fullDocument"];
+    let short = |text: String| text.replace(&long, "long");
+    let events = told(&frond, &mut stream).expect("all is kept");
+    let events: Vec<_> = events.iter().map(|event| short(parts(event, &names))).collect();
+    let first = "{'_id':1,'a':1,'l':[1,2,3],'d':{'x':1,'y':2}}";
+    let second = "{'_id':1,'a':2,'l':[1,2,3,4],'d':{'y':2,'z':3}}";
+    let (large, larger) = ("{'_id':2,'text':'long','n':1}", "{'_id':2,'text':'long','n':2}");
+    assert_eq!(
+        events,
+        [
+            format!("{{'operationType':'insert','fullDocument':{first}}}"),
+            format!(
+                "{{'operationType':'update','fullDocumentBeforeChange':{first},'fullDocument':{second}}}"
+            ),
+            format!(
+                "{{'operationType':'replace','fullDocument':{{'_id':1,'b':1}},\
+                 'fullDocumentBeforeChange':{second}}}"
+            ),
+            "{'operationType':'delete','fullDocumentBeforeChange':{'_id':1,'b':1}}".to_owned(),
+            format!("{{'operationType':'insert','fullDocument':{large}}}"),
+            format!(
+                "{{'operationType':'update','fullDocumentBeforeChange':{large},'fullDocument':{larger}}}"
+            ),
+            format!("{{'operationType':'delete','fullDocumentBeforeChange':{larger}}}"),
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_kept_is_null_or_ends_the_stream() {
+    let frond = open();
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let of = |full_document, before_change| {
+        let others = ChangeStreamRequest::default();
+        watch(&shop, &ChangeStreamRequest { full_document, before_change, ..others }).expect("kept")
+    };
+    let mut streams = [
+        of(FullDocument::WhenAvailable, Image::WhenAvailable),
+        of(FullDocument::Required, Image::Off),
+        of(FullDocument::Default, Image::Required),
+    ];
+    insert(&shop, "things", "[{'_id': 1}]");
+    update(&shop, "things", statement("{'_id': 1}", "{'$set': {'a': 2}}"));
+    let events = told(&frond, &mut streams[0]).expect("null is told");
+    let names = ["fullDocumentBeforeChange", "fullDocument"];
+    assert_eq!(parts(&events[1], &names), "{'fullDocumentBeforeChange':null,'fullDocument':null}");
+    for stream in &mut streams[1..] {
+        assert_eq!(told(&frond, stream).expect_err("it isn't kept").code.number(), 47);
+        assert!(stream.is_over());
+    }
+    let mut streams = [
+        of(FullDocument::WhenAvailable, Image::Off),
+        of(FullDocument::Default, Image::WhenAvailable),
+    ];
+    let on = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
+    shop.change_collection("things", on.view()).expect("changed");
+    update(&shop, "things", statement("{'_id': 1}", "{'$set': {'a': 3}}"));
+    let asked = streams.each_mut().map(|stream| {
+        let events = told(&frond, stream).expect("kept");
+        parts(&events[0], &names)
+    });
+    assert_eq!(
+        asked,
+        ["{'fullDocument':{'_id':1,'a':3}}", "{'fullDocumentBeforeChange':{'_id':1,'a':2}}"]
+    );
+    for (options, code) in [
+        ("{'changeStreamPreAndPostImages': {}}", 40414),
+        ("{'changeStreamPreAndPostImages': {'enabled': 1}}", 14),
+        ("{'changeStreamPreAndPostImages': {'enabled': true, 'more': 1}}", 40415),
+        ("{'viewOn': 'x', 'changeStreamPreAndPostImages': {'enabled': true}}", 72),
+    ] {
+        let refused = shop.create_collection("others", json(options).view());
+        assert_eq!(refused.expect_err(options).code.number(), code, "{options}");
+    }
+}
+
+#[test]
+fn collections_and_indexes_are_told_to_those_who_ask() {
+    let frond = open();
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let expanded = ChangeStreamRequest { is_expanded: true, ..ChangeStreamRequest::default() };
+    let mut all = frond.watch(Watched::Database((*shop).clone()), &expanded).expect("kept");
+    let mut usual = watch(&shop, &ChangeStreamRequest::default()).expect("kept");
+    let spec = |key: &str| [IndexSpec::parse(json(&format!("{{'key': {key}}}")).view()).unwrap()];
+    shop.create_indexes("things", &spec("{'a': 1}")).expect("made");
+    insert(&shop, "things", "[{'_id': 1, 'a': 1}]");
+    shop.create_indexes("things", &spec("{'b': 1}")).expect("made");
+    update(&shop, "things", statement("{'_id': 1}", "{'$set': {'a': 2}}"));
+    shop.drop_indexes("things", "*").expect("dropped");
+    let level = json("{'validationLevel': 'off'}");
+    shop.change_collection("things", level.view()).expect("changed");
+    shop.rename_collection("things", "more", false).expect("renamed");
+    let events = told(&frond, &mut all).expect("kept");
+    let names = ["operationType", "operationDescription"];
+    let told_to_all: Vec<_> = events.iter().map(|event| parts(event, &names)).collect();
+    let index =
+        |field: &str| format!("{{'indexes':[{{'v':2,'key':{{'{field}':1}},'name':'{field}_1'}}]}}");
+    let of = |kind: &str, what: &str| {
+        format!("{{'operationType':'{kind}','operationDescription':{what}}}")
+    };
+    let id = "{'idIndex':{'v':2,'key':{'_id':1},'name':'_id_'}}";
+    assert_eq!(
+        told_to_all,
+        [
+            of("create", id),
+            of("createIndexes", &index("a")),
+            "{'operationType':'insert'}".to_owned(),
+            of("createIndexes", &index("b")),
+            "{'operationType':'update'}".to_owned(),
+            of("dropIndexes", &index("a")),
+            of("dropIndexes", &index("b")),
+            of("modify", "{'validationLevel':'off'}"),
+            of("rename", "{'to':{'db':'shop','coll':'more'}}"),
+        ]
+    );
+    let uuids: Vec<_> = events.iter().map(|event| event.get("collectionUUID")).collect();
+    assert!(uuids[0].is_some() && uuids.iter().all(|uuid| *uuid == uuids[0]), "{uuids:?}");
+    let description = "{'updateDescription':{'updatedFields':{'a':2},'removedFields':[],\
+                       'truncatedArrays':[],'disambiguatedPaths':{}}}";
+    assert_eq!(parts(&events[4], &["updateDescription"]), description);
+    let was = parts(&events[7], &["stateBeforeChange"]);
+    assert!(was.starts_with("{'stateBeforeChange':{'collectionOptions':{'uuid':"), "{was}");
+    let kinds = told(&frond, &mut usual).expect("kept");
+    let kinds: Vec<_> = kinds.iter().map(|event| parts(event, &names[..1])).collect();
+    let of = |kind: &str| format!("{{'operationType':'{kind}'}}");
+    assert_eq!(kinds, ["insert", "update", "rename", "invalidate"].map(of));
+}
+
+#[test]
+fn an_event_that_is_too_large_comes_in_fragments() {
+    const SPLIT: &str = "[{'$changeStreamSplitLargeEvent': {}}]";
+    let frond = open();
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let kept = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
+    shop.create_collection("things", kept.view()).expect("made");
+    let request = |stages: &str, start| ChangeStreamRequest {
+        start,
+        before_change: Image::Required,
+        stages: Some(value(stages)),
+        ..ChangeStreamRequest::default()
+    };
+    let mut whole = watch(&shop, &request("[]", StreamStart::Now)).expect("kept");
+    let mut split = watch(&shop, &request(SPLIT, StreamStart::Now)).expect("kept");
+    let binary = vec![7; 10 << 20];
+    let document = |number: i32| {
+        let bytes = Value::Binary(Binary { subtype: 0, bytes: &binary });
+        document! { "_id": 1, "n": number, "bytes": bytes }
+    };
+    try_insert(&shop, "things", &[document(1)]);
+    let two = document(2);
+    let replacement = Value::Document(two.view()).to_buf();
+    update(&shop, "things", UpdateStatement::new(json("{'_id': 1}"), replacement));
+    delete(&shop, "things", "{}");
+    assert_eq!(told(&frond, &mut whole).expect_err("too large").code.number(), 10334);
+    let events = told(&frond, &mut split).expect("kept");
+    let marks = |event: &DocumentBuf| parts(event, &["operationType", "splitEvent"]);
+    let told_parts: Vec<_> = events.iter().map(marks).collect();
+    assert_eq!(
+        told_parts,
+        [
+            "{'operationType':'insert'}",
+            "{'splitEvent':{'fragment':1,'of':2},'operationType':'replace'}",
+            "{'splitEvent':{'fragment':2,'of':2}}",
+            "{'operationType':'delete'}",
+        ]
+    );
+    let names = |event: &DocumentBuf| -> Vec<String> {
+        event.iter().map(|(name, _)| name.to_owned()).collect()
+    };
+    let mut fields = [names(&events[1]), names(&events[2])].concat();
+    fields.retain(|name| name != "_id" && name != "splitEvent");
+    fields.sort();
+    let all = ["clusterTime", "documentKey", "fullDocument", "fullDocumentBeforeChange", "ns"];
+    assert_eq!(fields[..5], all.map(str::to_owned));
+    assert_eq!(fields[5..], ["operationType", "wallTime"].map(str::to_owned));
+    // From each of them a stream goes on with what comes behind it.
+    for (position, event) in events.iter().enumerate() {
+        let Some(Value::Document(token)) = event.get("_id") else { panic!("it has a token") };
+        let start = StreamStart::Resume(token.to_buf());
+        let mut after = watch(&shop, &request(SPLIT, start.clone())).expect("kept");
+        assert!(told(&frond, &mut after).expect("kept") == events[position + 1..], "{position}");
+        let without = watch(&shop, &request("[]", start)).err().map(|error| error.code.number());
+        let is_fragment = event.get("splitEvent").is_some();
+        assert_eq!(without, is_fragment.then_some(280), "{position}");
+    }
+    for (stages, code) in [
+        ("[{'$changeStreamSplitLargeEvent': {'a': 1}}]", 7182800),
+        ("[{'$changeStreamSplitLargeEvent': {}}, {'$match': {}}]", 7182802),
+    ] {
+        let refused = watch(&shop, &request(stages, StreamStart::Now)).err().expect(stages);
+        assert_eq!(refused.code.number(), code, "{stages}");
+    }
+}
