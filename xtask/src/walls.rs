@@ -35,7 +35,7 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "store",
         rooms: "hash error io headroom lifetime location entry_name field lost damage stripe gc manifest \
-                interpolation chunk pack index read cache counters budget memory_queue chunk_store layer memory \
+                interpolation chunk pack index read cache counters budget memory_queue copies chunk_store layer memory \
                 local",
         gate: None,
         upward: 0,

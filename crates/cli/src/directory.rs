@@ -64,6 +64,7 @@ fn is_foreign(name: &str) -> bool {
     let is_ours = name == "LOCK"
         || name == "RESERVE"
         || name.starts_with("MANIFEST")
+        || name.starts_with("COPIES")
         || name.ends_with(".pack")
         || name.starts_with("log-")
         || name.starts_with("spare-log-");
@@ -80,6 +81,7 @@ mod tests {
             ("LOCK", false),
             ("MANIFEST.new", false),
             ("MANIFEST.copy.new", false),
+            ("COPIES.new", false),
             ("00000000.pack", false),
             ("log-0000000001", false),
             ("spare-log-0000000001", false),

@@ -82,6 +82,11 @@ impl Engine {
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
         let shared = Arc::new(recovery::open(machine, store, options)?);
+        {
+            // What a crash or damage took of the second copies.
+            let publisher = shared.publisher();
+            shared.copy_directory(publisher.root, false);
+        }
         let threads = Arc::new(Threads::start(&shared)?);
         Ok(Engine { shared, threads })
     }

@@ -21,25 +21,14 @@ use crate::log::format::SegmentNumber;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::state::Base;
-use crate::state::format::{EngineState, base_key, base_value, decode_base, encode_base};
+use crate::state::directory::{self, GetSome};
+use crate::state::format::{EngineState, base_key, base_value, encode_base};
 
 /// Everything at one moment. Its chunks are kept until it is dropped.
 pub struct Image {
     root: ChunkHash,
     snapshot: Snapshot,
     _session: Session,
-}
-
-/// Gets chunks by their names, and nothing in the place of those that are to be passed over.
-pub type GetSome<'a, E> = &'a mut dyn FnMut(&[ChunkHash]) -> Result<Vec<Option<Chunk>>, E>;
-
-/// What a chunk is by which others are found.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    State,
-    BaseMap,
-    Base,
-    Tree,
 }
 
 impl Image {
@@ -55,25 +44,7 @@ impl Image {
         get: GetSome<'_, E>,
     ) -> Result<Vec<Chunk>, E> {
         let mut found = Vec::new();
-        // Each with whether it belongs to the system tree, or leads there: tree 1 comes first in
-        // the base map.
-        let mut level = vec![(root, Part::State, true)];
-        while !level.is_empty() {
-            let hashes: Vec<ChunkHash> = level.iter().map(|(hash, ..)| *hash).collect();
-            let chunks = get(&hashes)?;
-            let above = std::mem::take(&mut level);
-            for ((_, part, is_system), chunk) in above.into_iter().zip(chunks) {
-                let Some(chunk) = chunk else { continue };
-                let below = below(&chunk, part).map_err(EngineError::from)?.into_iter();
-                let below = below.enumerate().map(|(at, (hash, below))| {
-                    let is_first = at == 0 || part == Part::Tree;
-                    (hash, below, is_system && is_first)
-                });
-                level
-                    .extend(below.filter(|(_, part, is_system)| *part != Part::Tree || *is_system));
-                found.push(chunk);
-            }
-        }
+        directory::walk(root, get, &mut |chunk| found.push(chunk))?;
         Ok(found)
     }
 
@@ -104,20 +75,6 @@ impl Image {
         store.sync()?;
         store.swap_root(ROOT_NAME, None, Some(root))
     }
-}
-
-/// What is directly below a chunk.
-fn below(chunk: &Chunk, part: Part) -> Result<Vec<(ChunkHash, Part)>, TreeError> {
-    let (hashes, part) = match part {
-        Part::State => (vec![EngineState::decode(chunk)?.bases.root], Part::BaseMap),
-        Part::Base => (decode_base(chunk)?.roots().collect(), Part::Tree),
-        Part::Tree => (Tree::children(chunk)?, Part::Tree),
-        Part::BaseMap => match Tree::children(chunk)? {
-            children if children.is_empty() => (chunk.references().collect(), Part::Base),
-            children => (children, Part::BaseMap),
-        },
-    };
-    Ok(hashes.into_iter().map(|hash| (hash, part)).collect())
 }
 
 impl Shared {

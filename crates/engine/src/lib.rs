@@ -58,7 +58,7 @@ pub use error::EngineError;
 pub use fault::Fault;
 pub use gc::reclaim::ReclaimOptions;
 pub use ids::{Sequence, TreeId};
-pub use image::{GetSome, Image};
+pub use image::Image;
 pub use options::{ChangeRetention, EngineOptions};
 pub use slow::{SlowCommit, Stage};
 pub use snapshot::Snapshot;

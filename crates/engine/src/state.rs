@@ -15,6 +15,7 @@
 
 pub(crate) mod base;
 pub(crate) mod compaction_progress;
+pub(crate) mod directory;
 mod expiry;
 pub(crate) mod format;
 pub(crate) mod table;

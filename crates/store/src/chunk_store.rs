@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::cache::admission::{Admission, EntryLookup};
 use crate::cache::budget::CacheBudget;
 use crate::chunk::{Chunk, ChunkHash};
+use crate::copies::Copies;
 use crate::counters::StoreCounters;
 use crate::damage::{Damage, Scrubbed};
 use crate::entry_name::EntryName;
@@ -224,6 +225,11 @@ pub trait ChunkStore: Send + Sync {
 
     /// How much of the store's cache readers may [pin](Chunk::pin), where it has one.
     fn pin_budget(&self) -> Option<&Arc<CacheBudget>> {
+        None
+    }
+
+    /// The second copies of some of the chunks, where the store keeps such.
+    fn copies(&self) -> Option<&Copies> {
         None
     }
 

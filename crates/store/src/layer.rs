@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::{
-    Admission, CacheBudget, ChunkStore, Damage, EntryLookup, EntryName, GarbageCollection,
+    Admission, CacheBudget, ChunkStore, Copies, Damage, EntryLookup, EntryName, GarbageCollection,
     GcReport, Lifetime, Lost, Prefetched, Scrubbed, Session, StoreCounters,
 };
 
@@ -67,6 +67,11 @@ pub trait StoreLayer: Send + Sync {
     /// Whether readers pass over a part of a tree, see [`ChunkStore::pass_over`].
     fn note_lost(&self, lost: Lost) -> bool {
         self.inner().pass_over(lost)
+    }
+
+    /// The second copies of chunks, see [`ChunkStore::copies`].
+    fn second_copies(&self) -> Option<&Copies> {
+        self.inner().copies()
     }
 }
 
@@ -190,6 +195,10 @@ impl<L: StoreLayer> ChunkStore for L {
 
     fn pin_budget(&self) -> Option<&Arc<CacheBudget>> {
         self.inner().pin_budget()
+    }
+
+    fn copies(&self) -> Option<&Copies> {
+        self.second_copies()
     }
 
     fn withhold_cache(&self, bytes: u64) {

@@ -19,6 +19,7 @@ mod read;
 
 mod cache;
 mod chunk_store;
+mod copies;
 mod counters;
 mod damage;
 mod entry_name;
@@ -39,6 +40,7 @@ pub use cache::admission::{Admission, EntryLookup};
 pub use cache::budget::{CacheBudget, CacheReservation};
 pub use chunk::{Chunk, ChunkHash, ChunkKind, WeakChunk};
 pub use chunk_store::ChunkStore;
+pub use copies::{Copies, NewCopies};
 pub use counters::StoreCounters;
 pub use damage::{Damage, Scrubbed};
 pub use entry_name::EntryName;

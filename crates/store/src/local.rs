@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 use crate::cache::ChunkCache;
 use crate::chunk::ChunkHash;
+use crate::copies::Copies;
 use crate::counters::Counters;
 use crate::error::StoreError;
 use crate::gc::session::Sessions;
@@ -113,6 +114,7 @@ pub struct LocalStore {
     publisher: Mutex<Publisher>,
     roots: RwLock<BTreeMap<String, ChunkHash>>,
     poisoned: AtomicBool,
+    copies: Copies,
     sessions: Arc<Sessions>,
     reported: reported::Reported,
     /// Held by the one collection that runs.

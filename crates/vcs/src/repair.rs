@@ -142,12 +142,20 @@ impl Repair<'_> {
     }
 
     fn missing(&self) -> Result<Vec<ChunkHash>, Error> {
+        let mut asked = HashSet::new();
         loop {
             let before = self.store.damages().len();
             match self.store.missing_parts() {
                 // It was set aside just now, and is noted as missing next time.
                 Err(StoreError::Damaged { .. }) if before < self.store.damages().len() => {}
-                missing => return Ok(missing?),
+                missing => {
+                    let missing = missing?;
+                    // What has a second copy here comes back from it, and leads to what is below.
+                    let new = missing.iter().filter(|hash| asked.insert(**hash));
+                    if new.filter(|hash| self.store.get(**hash).is_ok()).count() == 0 {
+                        return Ok(missing);
+                    }
+                }
             }
         }
     }

@@ -9,7 +9,8 @@
 //! 3. Commits all of whose chunks are whole go to the new directory as they are, with their names.
 //!    One that isn't is left out: the commits after it are those of a shallow clone, and what came
 //!    before it gets a tag. A branch's HEAD is the last whole commit of its first parents' line.
-//!    Commits in packs that only the lost end of the log named get tags.
+//!    Commits in packs that only what is lost named get tags; where the name of their database is
+//!    lost too, a database of their own.
 //! 4. Of each branch's working state every document that can be read is written, unless HEAD has
 //!    the collection so already; where documents are lost, those that HEAD has there take their
 //!    place. Indexes are built anew.
@@ -25,12 +26,14 @@ mod source;
 mod survey;
 mod working;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use frond_store::Lost;
 use frond_store::io::Machine;
+use frond_store::{ChunkHash, Lost};
 
-use frond_db::inside::{Error, Frond, FrondOptions, open_machine};
+use frond_db::inside::system::DEFAULT_BRANCH;
+use frond_db::inside::{Error, Frond, FrondOptions, RepositoryRecord, open_machine};
 
 pub use part::{PartRequest, restore_part};
 pub use survey::survey_backup;
@@ -162,12 +165,37 @@ fn save(source: &Source, target: &Frond, report: &mut SalvageReport) -> Result<(
     let repositories = frond_db::inside::refs::repositories(&reader)?;
     report.notes.extend(source.losses().iter().map(|lost| tell("the list of databases", lost)));
     let names = repositories.iter().map(|(name, _)| name.as_str());
-    let unnamed = history::unnamed(source, names)?;
-    for (name, repository) in repositories {
-        let branches = history::save(source, target, (&name, &repository), &unnamed, report)?;
+    let mut unnamed = history::unnamed(source, names)?;
+    if source.losses().is_empty() && report.notes.is_empty() {
+        // Nothing that names commits is lost: they are garbage.
+        unnamed.clear();
+    }
+    for (name, repository) in &repositories {
+        let branches = history::save(source, target, (name, repository), &unnamed, report)?;
         for branch in branches {
-            working::save(source, target, (&name, &repository), &branch, report)?;
+            working::save(source, target, (name, repository), &branch, report)?;
         }
+    }
+    unnamed.retain(|(salt, _)| repositories.iter().all(|(_, known)| known.salt != *salt));
+    save_nameless(source, target, &unnamed, report)
+}
+
+/// Saves the commits of databases whose names are lost.
+fn save_nameless(
+    source: &Source,
+    target: &Frond,
+    unnamed: &[(u64, ChunkHash)],
+    report: &mut SalvageReport,
+) -> Result<(), Error> {
+    let salts: BTreeSet<u64> = unnamed.iter().map(|(salt, _)| *salt).collect();
+    for salt in salts {
+        let name = format!("salvaged-{:08x}", salt >> 32);
+        let what = "the name of a database is lost, and what it had beside commits; these are in";
+        report.notes.push(format!("{what} {name}"));
+        let default_branch = DEFAULT_BRANCH.to_owned();
+        let repository =
+            RepositoryRecord { salt, uuid: [0; 16], created_millis: 0, default_branch };
+        history::save(source, target, (&name, &repository), unnamed, report)?;
     }
     Ok(())
 }

@@ -2,7 +2,8 @@
 //!
 //! 1. Lay each result over the base of now; put the base chunks, the base map and an engine-state
 //!    chunk that names it; sync the log as far as any of these bases reaches.
-//! 2. Swap the root `engine`, which syncs everything first.
+//! 2. Swap the root `engine`, which syncs everything first. Then give what all else is found by
+//!    second copies.
 //! 3. Lay the results over the State (again: a version commit may have come between) and, for a
 //!    flush, take the flushed memtables out. Their log segments go last: that can fail, and be
 //!    tried again.
@@ -14,13 +15,14 @@
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Headroom, StoreError};
 use frond_tree::{Edit, TreeError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::shared::{Publisher, Shared};
+use crate::state::directory;
 use crate::state::format::{EngineState, base_key, base_value, encode_base};
 use crate::state::{Base, State, VersionEdit};
 
@@ -170,7 +172,42 @@ impl Shared {
         self.store_synced(swap_root(store, Some(publisher.root), &chunk))?;
         publisher.root = chunk.hash();
         publisher.published = published;
+        self.copy_directory(publisher.root, false);
         Ok(())
+    }
+
+    /// Gives each chunk by which the others of the state `root` are found a second copy, unless it
+    /// has one; of all of them anew if `anew`, or if it is time. What can't be read has none.
+    pub fn copy_directory(&self, root: ChunkHash, anew: bool) {
+        let Some(copies) = self.store.copies() else { return };
+        let anew = anew || copies.is_due();
+        let mut get = |hashes: &[ChunkHash]| {
+            let mut wanted = hashes.to_vec();
+            wanted.retain(|hash| anew || !copies.has(hash));
+            let found = match self.store.get_many(&wanted) {
+                Ok(found) => found,
+                Err(_) => wanted.iter().filter_map(|hash| self.store.get(*hash).ok()).collect(),
+            };
+            let found: HashMap<ChunkHash, Chunk> =
+                found.into_iter().map(|chunk| (chunk.hash(), chunk)).collect();
+            Ok::<_, EngineError>(hashes.iter().map(|hash| found.get(hash).cloned()).collect())
+        };
+        if !anew {
+            let mut new = Vec::new();
+            let _ = directory::walk(root, &mut get, &mut |chunk| new.push(chunk));
+            // Those below before those above: what has a copy leads to others that have one.
+            new.reverse();
+            return copies.add(&new);
+        }
+        let Some(mut file) = copies.replace() else { return };
+        let mut is_written = true;
+        let walked = directory::walk(root, &mut get, &mut |chunk| {
+            is_written = is_written && file.add(std::slice::from_ref(&chunk));
+        });
+        match walked {
+            Ok(()) if is_written => file.finish(),
+            _ => file.abandon(),
+        }
     }
 
     /// Gives up log segments that are not needed any more; where it fails, the next call goes on.

@@ -131,7 +131,15 @@ impl Shared {
             },
         });
         // A failed sync has poisoned the store; the engine's next sync of it finds that.
-        Ok(collected?)
+        let collected = collected?;
+        if options.thorough || options.purge {
+            let publisher = self.publisher();
+            if let Some(copies) = self.store.copies().filter(|_| options.purge) {
+                copies.clear()?;
+            }
+            self.copy_directory(publisher.root, true);
+        }
+        Ok(collected)
     }
 
     /// Finds out how much of the store is needed; changes nothing.

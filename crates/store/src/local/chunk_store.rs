@@ -14,7 +14,7 @@ use crate::pack::codec::Effort;
 use crate::pack::frames::Frames;
 use crate::read::prefetch::State;
 use crate::{
-    CacheBudget, ChunkStore, Damage, EntryLookup, EntryName, Lifetime, Prefetched,
+    CacheBudget, ChunkStore, Copies, Damage, EntryLookup, EntryName, Lifetime, Prefetched,
     ROOT_NAME_BYTES_MAX, Scrubbed, StoreCounters,
 };
 
@@ -197,6 +197,10 @@ impl ChunkStore for LocalStore {
 
     fn pin_budget(&self) -> Option<&Arc<CacheBudget>> {
         Some(&self.pin_budget)
+    }
+
+    fn copies(&self) -> Option<&Copies> {
+        Some(&self.copies)
     }
 
     fn withhold_cache(&self, bytes: u64) {

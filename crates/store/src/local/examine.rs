@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::chunk::{Chunk, ChunkHash};
+use crate::copies;
 use crate::error::StoreError;
 use crate::hash::NameHasherBuilder;
 use crate::io::{Disk, Machine};
@@ -85,6 +86,7 @@ pub fn rescue(
 
 impl Examiner<'_> {
     fn directory(&mut self) -> Result<(), StoreError> {
+        self.copies()?;
         let manifest = match manifest::read(self.disk) {
             Ok(Some(Found { manifest, damages })) => {
                 self.damages.extend(damages);
@@ -116,6 +118,19 @@ impl Examiner<'_> {
             let what = format!("root {name:?} names chunk {hash}, which is not whole");
             self.damages.push(StoreError::damaged(MANIFEST_NAME, 0, &what));
         }
+        Ok(())
+    }
+
+    /// The second copies of chunks. Bytes behind the last whole one are no damage: a crash may
+    /// have left them.
+    fn copies(&mut self) -> Result<(), StoreError> {
+        let Some(found) = copies::find(self.disk)? else { return Ok(()) };
+        let end = found.places.iter().map(|(_, place)| place.end()).max().unwrap_or(0);
+        for (_, place) in &found.places {
+            self.frame(&found.pack, *place)?;
+        }
+        let is_inside = |damage: &StoreError| matches!(damage, StoreError::Damaged { offset, .. } if *offset < end);
+        self.damages.extend(found.damages.into_iter().filter(is_inside));
         Ok(())
     }
 

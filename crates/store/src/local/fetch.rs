@@ -164,11 +164,7 @@ impl LocalStore {
     pub(super) fn locate(&self, hashes: &[ChunkHash]) -> Result<Vec<Located>, StoreError> {
         let found = self.find_many(hashes)?;
         let locate = |(found, hash): (Option<Found>, &ChunkHash)| {
-            let found = match found {
-                None if self.heal_in_place(*hash) => self.find(*hash)?,
-                found => found,
-            };
-            let (pack, at) = found.ok_or_else(|| self.absent(*hash))?;
+            let (pack, at) = found.map_or_else(|| self.find_healed(*hash), Ok)?;
             Ok((pack, at, *hash))
         };
         found.into_iter().zip(hashes).map(locate).collect()

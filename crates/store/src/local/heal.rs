@@ -12,9 +12,9 @@
 //!    sync that makes the new copy durable doesn't return before. So no opening takes the old frame
 //!    for the chunk's place. Each opening reads these frames again, and takes back those that are
 //!    whole after all.
-//! 4. If the cache of decompressed chunks has what was lost, or another place holds it, it is put
-//!    from there at once. If what lies in its place turns out to be whole when it is read again, it
-//!    is put from there.
+//! 4. If the cache of decompressed chunks has what was lost, or another place holds it, or it has a
+//!    second copy ([`crate::copies`]), it is put from there at once. If what lies in its place
+//!    turns out to be whole when it is read again, it is put from there.
 //!
 //! What was read from a disk comes through the system's cache, if that has it: what isn't seen so
 //! is found by a scrub, which reads past it.
@@ -158,10 +158,11 @@ impl LocalStore {
             }
         }
         copies.retain(|(pack, place)| (pack.number, *place) != (damaged.pack, damaged.place));
-        copies.into_iter().find_map(|(pack, place)| {
+        let in_packs = copies.into_iter().find_map(|(pack, place)| {
             let chunks = read_frame(&pack, place, Naming::ByHash).ok()?;
             pick(&pack, u64::from(place.offset), &chunks, hash).ok()
-        })
+        });
+        in_packs.or_else(|| self.copies.get(hash))
     }
 
     /// Notes what is to be told to who asks for it.
@@ -218,17 +219,32 @@ impl LocalStore {
         }
     }
 
-    /// Puts a chunk that was lost again, if what lies in its place is whole now: what was wrong was
-    /// the way there. Returns whether it is stored.
+    /// Puts a chunk that was lost again, if what lies in its place is whole now (what was wrong was
+    /// the way there), or if it has a second copy. Returns whether it is stored.
     pub(super) fn heal_in_place(&self, hash: ChunkHash) -> bool {
-        let lost = self.index(|index| {
-            let damage = index.damage(hash)?;
-            Some((Arc::clone(index.packs().get(&damage.at.pack)?), damage.at.place))
+        let (lost, may_be_lost) = self.index(|index| {
+            let damage = index.damage(hash);
+            let lost = damage.and_then(|damage| {
+                Some((Arc::clone(index.packs().get(&damage.at.pack)?), damage.at.place))
+            });
+            (lost, damage.is_some() || !index.holes().is_empty())
         });
-        let Some((pack, place)) = lost else { return false };
-        let read = read_frame(&pack, place, Naming::ByHash);
-        let chunk = read.and_then(|chunks| pick(&pack, u64::from(place.offset), &chunks, hash));
-        chunk.is_ok_and(|chunk| self.put_many_for(Lifetime::Working, &[chunk]).is_ok())
+        // Without damage it was never there, or is garbage that went.
+        if !may_be_lost {
+            return false;
+        }
+        let in_place = lost.and_then(|(pack, place)| {
+            let chunks = read_frame(&pack, place, Naming::ByHash).ok()?;
+            pick(&pack, u64::from(place.offset), &chunks, hash).ok()
+        });
+        let chunk = in_place.or_else(|| self.copies.get(hash));
+        chunk.is_some_and(|chunk| self.put_many_for(Lifetime::Working, &[chunk]).is_ok())
+    }
+
+    /// Where a chunk lies that wasn't found, if it can be put again.
+    pub(super) fn find_healed(&self, hash: ChunkHash) -> Result<Found, StoreError> {
+        let found = if self.heal_in_place(hash) { self.find(hash)? } else { None };
+        found.ok_or_else(|| self.absent(hash))
     }
 
     /// Why the chunk named `hash` can't be read, which isn't stored.

@@ -26,6 +26,7 @@ use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publ
 use crate::CacheBudget;
 use crate::cache::ChunkCache;
 use crate::chunk::ChunkHash;
+use crate::copies::{COPIES_NEW_NAME, Copies};
 use crate::counters::Counters;
 use crate::damage::{Damage, FrameDamage, Hole, HoleOrigin};
 use crate::error::StoreError;
@@ -77,6 +78,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let pages = PageCache::new(options.index_cache_bytes);
     let loaded = load(&*disk, &manifest, pages, &counters)?;
 
+    let copies = Copies::open(&disk, options.reserve_bytes)?;
     let target = options.pack_bytes_target.min(PACK_BYTES_TARGET_MAX);
     let roots = manifest.roots.clone();
     let is_new = manifest.generation == 0;
@@ -98,6 +100,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),
         roots: RwLock::new(roots.clone()),
         poisoned: AtomicBool::new(false),
+        copies,
         sessions,
         reported: Default::default(),
         collector: Mutex::new(()),
@@ -145,7 +148,8 @@ fn read_manifest_and_clean(disk: &dyn Disk) -> Result<Beginning, StoreError> {
     };
     let is_listed = |number: PackNumber| manifest.packs.iter().any(|pack| pack.number == number);
     let unlisted = on_disk.iter().filter(|number| !is_listed(**number)).map(PackNumber::to_string);
-    let half_made = names.iter().filter(|name| manifest::is_half_made(name)).cloned();
+    let is_half_made = |name: &&String| manifest::is_half_made(name) || *name == COPIES_NEW_NAME;
+    let half_made = names.iter().filter(is_half_made).cloned();
     for name in unlisted.chain(half_made) {
         disk.remove(&name).map_err(|error| StoreError::io(&name, error))?;
     }

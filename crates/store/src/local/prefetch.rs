@@ -53,7 +53,8 @@ impl LocalStore {
             let found = match &mut window {
                 Some(window) => window.find(*hash),
                 None => {
-                    let (pack, at) = self.find(*hash)?.ok_or_else(|| self.absent(*hash))?;
+                    let found = self.find(*hash)?;
+                    let (pack, at) = found.map_or_else(|| self.find_healed(*hash), Ok)?;
                     let read = Window::read(&self.windows, pack, &at, hashes.len() - position)?;
                     let window = window.insert(read);
                     Some(window.take(*hash, at.place.bytes as usize))

@@ -7,6 +7,7 @@
 //!    checksum compared. That of an open pack is read through the cache: the disk may not have it
 //!    yet.
 //! 3. The copies of the manifest are read, and written again where one of them is damaged.
+//!    So are the second copies of chunks; the next who adds to them writes them again.
 //! 4. What is damaged is set aside ([`super::heal`]), and told to who asks for findings.
 
 use std::ops::ControlFlow;
@@ -38,6 +39,7 @@ impl LocalStore {
         }
         let before = self.counters.now().damages_found;
         self.scrub_manifest()?;
+        self.copies.check().into_iter().for_each(|damage| self.note_file_finding(damage));
         for pack in packs {
             if self.scrub_pack(&pack, &mut scrubbed, pace)?.is_break() {
                 scrubbed.stopped = true;

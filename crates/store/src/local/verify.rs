@@ -45,6 +45,9 @@ pub(super) fn verify(
             note(Err(store.absent(hash)))?;
         }
     }
+    for damage in store.copies.check() {
+        note(Err(damage))?;
+    }
     let mut done = 0;
     let packs: Vec<Arc<Pack>> = store.index(|index| index.packs().values().cloned().collect());
     for pack in packs {

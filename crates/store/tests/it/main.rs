@@ -7,6 +7,7 @@
 mod ahead;
 mod collect;
 mod contract;
+mod copies;
 mod crash;
 mod damage;
 mod faults;

@@ -3,7 +3,8 @@
 //!
 //! - A pack is written as a whole and never changed.
 //! - The refs are one file, which is swapped: a writer that changes refs reads them first, and
-//!   begins anew if another one was faster.
+//!   begins anew if another one was faster. Then it writes a copy, for when that file is lost
+//!   (`refs_file`).
 //!
 //! Readers take no lock: a pack that a ref needs was durable before the ref. What a cut push leaves
 //! are packs that nothing refers to; the next push finds their chunks there, and goes on, or
@@ -18,6 +19,7 @@ mod examine;
 pub(crate) mod format;
 pub(crate) mod packs;
 mod reclaim;
+mod refs_file;
 mod reread;
 pub(crate) mod storage;
 mod twice;
@@ -41,11 +43,6 @@ pub use reclaim::PlainReclaimed;
 pub use reread::Reread;
 pub use storage::{FilePart, FileVersion, PlainStorage};
 pub use verify::{PlaceReport, StoragePart};
-
-/// The file of refs.
-const REFS_NAME: &str = "REFS";
-/// How often a swap of the refs is tried again when others were faster.
-const SWAP_ATTEMPTS_MAX: u32 = 1_000;
 
 /// A repository, or backups, in a plain place.
 pub struct PlainRemote {
@@ -88,39 +85,6 @@ impl PlainRemote {
         let (refs, _) = self.read_refs()?;
         self.packs.refresh(&refs.doomed)?;
         Ok(refs)
-    }
-
-    fn read_refs(&self) -> Result<(Refs, Option<FileVersion>), Error> {
-        match self.place.load(REFS_NAME, format::REFS_BYTES_MAX)? {
-            Some((bytes, version)) => {
-                let (refs, damage) = format::decode_refs(&bytes)?;
-                damage.into_iter().for_each(|error| self.note_refs(error));
-                Ok((refs, Some(version)))
-            }
-            None => Ok((Refs::default(), None)),
-        }
-    }
-
-    /// Changes the refs by `change`, which is called again if another writer changed them
-    /// meanwhile.
-    fn change_refs(
-        &self,
-        change: &mut dyn FnMut(&mut Refs) -> Result<(), Error>,
-    ) -> Result<Refs, Error> {
-        for _ in 0..SWAP_ATTEMPTS_MAX {
-            let (mut refs, version) = self.read_refs()?;
-            change(&mut refs)?;
-            let bytes = bytes::Bytes::from(format::encode_refs(&refs));
-            if self.place.swap(REFS_NAME, version.as_ref(), bytes.clone())? {
-                return Ok(refs);
-            }
-            // Or it was swapped, and the answer was lost on its way.
-            let now = self.place.load(REFS_NAME, format::REFS_BYTES_MAX)?;
-            if now.is_some_and(|(now, _)| now == bytes) {
-                return Ok(refs);
-            }
-        }
-        Err(Error::unavailable("the remote's refs are being changed by many others: try again"))
     }
 
     /// Makes all that was put durable, then changes the refs, which may refer to it. Damaged packs

@@ -73,8 +73,7 @@ impl Whole {
     }
 }
 
-/// The commits in packs that no database of `names` has, each with its repository's salt: see
-/// [`Source::unnamed`].
+/// The commits in packs that no database of `names` has, each with its repository's salt.
 pub(super) fn unnamed<'a>(
     source: &Source,
     names: impl Iterator<Item = &'a str>,
@@ -84,7 +83,7 @@ pub(super) fn unnamed<'a>(
         named.extend(read_commits(source, name)?);
     }
     let mut unnamed = Vec::new();
-    for hash in source.unnamed.iter().filter(|hash| !named.contains(*hash)) {
+    for hash in source.commits.iter().filter(|hash| !named.contains(*hash)) {
         if let Ok(commit) = Commit::decode(&source.store().get(*hash)?) {
             unnamed.push((commit.catalog.format.salt, *hash));
         }
@@ -124,6 +123,7 @@ pub(super) fn save(
         }
     }
     chunks.sort_by_key(|(generation, chunk)| (*generation, chunk.hash()));
+    let newest = chunks.last().map(|(_, chunk)| chunk.hash());
     let chunks: Vec<Chunk> = chunks.into_iter().map(|(_, chunk)| chunk).collect();
     let is_absent = |parent: &&ChunkHash| !saved.contains_key(*parent);
     let absent: HashSet<ChunkHash> = saved.values().flatten().filter(is_absent).copied().collect();
@@ -133,7 +133,11 @@ pub(super) fn save(
     carry_commits(&store, &new, Lifetime::Lasting, &chunks, &absent)?;
     new.sync()?;
     report.commits += chunks.len() as u64;
-    let branches = read_branches(source, name, &saved)?;
+    let mut branches = read_branches(source, name, &saved)?;
+    if branches.is_empty() && newest.is_some() {
+        let name = repository.default_branch.clone();
+        branches.push(Branch { name, head: newest, saved: newest });
+    }
     report.notes.extend(source.losses().iter().map(|lost| tell(name, lost)));
     let database = Repository::open(target, name)?;
     for batch in chunks.chunks(BATCH) {
@@ -142,8 +146,9 @@ pub(super) fn save(
     }
     let mut tags = tags_of(source, name, &saved, &absent, &branches, report)?;
     let is_parent: HashSet<&ChunkHash> = saved.values().flatten().collect();
+    let is_head = |hash: &ChunkHash| branches.iter().any(|branch| branch.saved == Some(*hash));
     let tips = unnamed.iter().filter(|hash| saved.contains_key(*hash) && !is_parent.contains(hash));
-    for tip in tips {
+    for tip in tips.filter(|hash| !is_head(hash)) {
         let tag = new_tag(source, *tip);
         let what = "is in no branch that can be read; it is kept by the tag";
         report.notes.push(format!("{name}: the commit {} {what} {}", tag.commit, tag.name));

@@ -8,7 +8,7 @@ use frond_store::io::{Disk, Machine, ScratchDisk};
 use frond_store::local::examine::rescue;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{
-    Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, Lost, StoreError, StoreLayer,
+    Chunk, ChunkHash, ChunkKind, ChunkStore, Copies, Lifetime, Lost, StoreError, StoreLayer,
 };
 
 use crate::remote::{BackupInfo, PlainRemote, Remote};
@@ -54,6 +54,11 @@ impl StoreLayer for Forgiving {
         Ok(there)
     }
 
+    /// None: of what is left nothing is kept.
+    fn second_copies(&self) -> Option<&Copies> {
+        None
+    }
+
     fn note_lost(&self, lost: Lost) -> bool {
         self.losses.lock().expect("no panic while the lock is held").push(lost);
         true
@@ -63,8 +68,8 @@ impl StoreLayer for Forgiving {
 /// What is left of a damaged directory.
 pub(super) struct Source {
     pub frond: Frond,
-    /// The commits in packs, if the log that may have named some of them lacks its end.
-    pub unnamed: Vec<ChunkHash>,
+    /// All commits in packs: what named some of them may be lost.
+    pub commits: Vec<ChunkHash>,
     forgiving: Arc<Forgiving>,
 }
 
@@ -82,19 +87,30 @@ impl Source {
     ) -> Result<Source, Error> {
         let (roots, commits) = bring(from, left, report, progress)?;
         copy_log(&*from.disk, &*left.disk, report)?;
-        let mut reasons = Vec::new();
+        let mut reasons: Vec<String> = Vec::new();
+        // Without any state, commits are left.
+        let roots = roots.into_iter().map(Some).chain((!commits.is_empty()).then_some(None));
         for root in roots {
-            let notes_before = report.notes.len();
-            match Source::open_at(left, Some(root), report) {
-                Ok(mut source) => {
-                    let is_cut = notes_before < report.notes.len();
-                    source.unnamed = if is_cut { commits } else { Vec::new() };
+            if !reasons.is_empty() {
+                // The attempt before may have cut it.
+                remove_log(&*left.disk)?;
+            }
+            if !reasons.is_empty() && root.is_some() {
+                copy_log(&*from.disk, &*left.disk, &mut SalvageReport::default())?;
+            }
+            let mut notes = Vec::new();
+            match Source::open_at(left, root, &mut notes) {
+                Ok(source) => {
                     if let Some(reason) = reasons.first() {
-                        let what =
-                            "the directory's last state can't be opened: an older one is used";
+                        let what = match root {
+                            Some(_) => "an older one is used",
+                            None => "nor any other: what was committed is saved",
+                        };
+                        let what = format!("the directory's last state can't be opened, {what}");
                         report.notes.push(format!("{what}: {reason}"));
                     }
-                    return Ok(source);
+                    report.notes.append(&mut notes);
+                    return Ok(Source { commits, ..source });
                 }
                 Err(error) => reasons.push(error.message),
             }
@@ -121,7 +137,7 @@ impl Source {
         let forgiving = Arc::new(Forgiving { store, place: Some(place), losses: Mutex::default() });
         let engine = Engine::open_over(left, forgiving.clone(), EngineOptions::default())?;
         let frond = crate::open::over(left, engine, FrondOptions::default())?;
-        Ok(Source { frond, forgiving, unnamed: Vec::new() })
+        Ok(Source { frond, forgiving, commits: Vec::new() })
     }
 
     /// Opens a damaged directory as it is, to be looked at. What that writes is kept in memory.
@@ -131,21 +147,26 @@ impl Source {
     pub fn look_at(machine: &Machine, report: &mut SalvageReport) -> Result<Source, Error> {
         let scratch = ScratchDisk::over(&machine.disk).map_err(|error| io(".", error))?;
         let machine = Machine { disk: Arc::new(scratch), ..machine.clone() };
-        Source::open_at(&machine, None, report)
+        Source::open_as_it_is(&machine, &mut report.notes)
     }
 
-    /// Opens what is left, with `root` as its state if there is one.
+    /// Opens what is left, with `root` as its state; with an empty one where there is none.
     fn open_at(
         left: &Machine,
         root: Option<ChunkHash>,
-        report: &mut SalvageReport,
+        notes: &mut Vec<String>,
     ) -> Result<Source, Error> {
+        {
+            let store = LocalStore::open(left, LocalOptions::default())?;
+            let now = store.root(ROOT_NAME)?;
+            store.swap_root(ROOT_NAME, now, root)?;
+        }
+        Source::open_as_it_is(left, notes)
+    }
+
+    fn open_as_it_is(left: &Machine, notes: &mut Vec<String>) -> Result<Source, Error> {
         loop {
             let store = LocalStore::open(left, LocalOptions::default())?;
-            if root.is_some() {
-                let now = store.root(ROOT_NAME)?;
-                store.swap_root(ROOT_NAME, now, root)?;
-            }
             let forgiving = Arc::new(Forgiving { store, place: None, losses: Mutex::default() });
             // What is folded in the background would be lost for good: nothing is, if nothing is
             // written.
@@ -153,7 +174,7 @@ impl Source {
             match engine {
                 Ok(engine) => {
                     let frond = crate::open::over(left, engine, FrondOptions::default())?;
-                    return Ok(Source { frond, forgiving, unnamed: Vec::new() });
+                    return Ok(Source { frond, forgiving, commits: Vec::new() });
                 }
                 Err(error) => {
                     drop(forgiving);
@@ -161,7 +182,7 @@ impl Source {
                         return Err(error.into());
                     }
                     let what = "what was written last is lost: a part of the log can't be read";
-                    report.notes.push(format!("{what}: {error}"));
+                    notes.push(format!("{what}: {error}"));
                 }
             }
         }
@@ -266,6 +287,15 @@ fn bring(
     commits.sort_unstable();
     commits.dedup();
     Ok((first.filter(|_| is_first).into_iter().chain(others).collect(), commits))
+}
+
+/// Removes the segments of the log.
+fn remove_log(left: &dyn Disk) -> Result<(), Error> {
+    let names = left.list().map_err(|error| io(".", error))?;
+    for name in names.iter().filter(|name| name.starts_with(LOG_PREFIX)) {
+        left.remove(name).map_err(|error| io(name, error))?;
+    }
+    Ok(())
 }
 
 /// Copies the segments of the log, as far as they can be read.

@@ -159,10 +159,11 @@ fn what_can_be_read_is_saved_and_the_rest_is_told() {
     });
 }
 
-/// Where a part of the last state is damaged an older one may be all that is left: that is told,
-/// and not only the place.
+/// Whichever of the chunks is damaged by which all others are found, its copy is there. Where that
+/// is damaged too, an older state may be all that is left, or none: that is told, and not only the
+/// place, and all commits are saved.
 #[test]
-fn an_older_state_is_not_taken_for_the_last() {
+fn what_all_else_is_found_by_lies_twice() {
     let whole = SimDisk::new(1);
     let (main, _) = make(&whole);
     let names = whole.machine().disk.list().expect("it answers");
@@ -179,26 +180,43 @@ fn an_older_state_is_not_taken_for_the_last() {
         let state = store.root("engine").expect("it is read").expect("a state");
         let below = |hash| store.get(hash).expect("it is there").references().collect::<Vec<_>>();
         let first = below(state);
-        let second: Vec<_> = first.iter().flat_map(|hash| below(*hash)).collect();
-        [vec![state], first, second].concat()
+        let bases: Vec<_> = first.iter().flat_map(|hash| below(*hash)).collect();
+        // Of the system tree, which comes first, all.
+        let system: Vec<_> = bases.iter().take(1).flat_map(|hash| below(*hash)).collect();
+        [vec![state], first, bases, system].concat()
     };
-    let mut harmed = 0;
-    for hash in parts {
+    let (mut harmed, mut nameless) = (0, 0);
+    for (hash, has_copy) in parts.into_iter().flat_map(|hash| [(hash, true), (hash, false)]) {
         let disk = copy();
-        for name in names.iter().filter(|name| name.ends_with(".pack")) {
+        let is_file = |name: &&String| name.ends_with(".pack") || (*name == "COPIES" && !has_copy);
+        for name in names.iter().filter(is_file) {
             let bytes = disk.contents(name).expect("it is there");
-            let Some(place) = bytes.windows(32).position(|name| name == hash.0) else { continue };
-            disk.flip_bit(name, (place as u64 + 40) * 8);
-            harmed += 1;
+            let places = bytes.windows(32).enumerate().filter(|(_, name)| *name == hash.0);
+            // Of references to it too.
+            for (place, _) in places {
+                disk.flip_bit(name, (place as u64 + 40) * 8);
+                harmed += 1;
+            }
         }
         let target = open(&SimDisk::new(3));
         let machines = (&disk.machine(), &SimDisk::new(4).machine());
-        match salvage_on(machines, &target, &mut |_| {}) {
-            Ok(report) => compare(&target, &report, "shop", &main, &hash.to_string()),
-            Err(error) => assert!(!error.message.is_empty()),
+        let report = salvage_on(machines, &target, &mut |_| {}).expect("commits are left");
+        assert!(!report.damages.is_empty(), "{hash}");
+        assert_eq!(report.commits, 2, "{hash}: {report:?}");
+        if has_copy {
+            assert!(report.is_whole(), "{hash}: {report:?}");
+            assert_eq!(all(&Repository::open(&target, "shop").expect("a name")), main);
+            continue;
         }
+        compare(&target, &report, "shop", &main, &hash.to_string());
+        let databases = target.list_databases().expect("they can be listed");
+        let name = databases.iter().map(|database| &database.name[..]).next().expect("one");
+        let saved = all(&Repository::open(&target, name).expect("a name"));
+        assert!(1_700 <= saved.len(), "{hash}: {} in {name}: {report:?}", saved.len());
+        nameless += usize::from(name != "shop");
+        target.engine().check().expect("what was made is whole");
     }
-    assert!(harmed > 2);
+    assert!(harmed > 6 && nameless > 0, "{harmed} {nameless}");
 }
 
 #[test]

@@ -80,6 +80,8 @@ pub(crate) struct Refs {
     pub packs: BTreeSet<PackId>,
     /// The pack that was reread last.
     pub reread: Option<PackId>,
+    /// How often they were changed.
+    pub changes: u64,
 }
 
 fn damaged(file: &str, what: &str) -> Error {
@@ -241,6 +243,7 @@ fn encode_record(refs: &Refs) -> DocumentBuf {
     system::append_bytes(&mut record, "packs", system::SUBTYPE_GENERIC, &packs);
     let reread: Vec<u8> = refs.reread.iter().flat_map(|pack| pack.0).collect();
     system::append_bytes(&mut record, "reread", system::SUBTYPE_GENERIC, &reread);
+    record.append("changes", Value::Int64(refs.changes as i64));
     record.build()
 }
 
@@ -418,15 +421,18 @@ fn decode_record(record: &[u8]) -> Result<Refs, Error> {
         .map_err(|error| wrong(&error.to_string()))?;
     let record = record.view();
     let backups = parts(record, "backups")?.into_iter().map(decode_backup);
-    let collections = record.get("collections").and_then(|value| value.as_integer());
-    let collections = collections.and_then(|count| u64::try_from(count).ok());
+    let count = |name: &str| {
+        let count = record.get(name).and_then(|value| value.as_integer());
+        count.and_then(|count| u64::try_from(count).ok())
+    };
     Ok(Refs {
         repository: decode_repository(record)?,
         backups: backups.collect::<Result<_, _>>()?,
-        collections: collections.ok_or_else(|| wrong("has no count of collections"))?,
+        collections: count("collections").ok_or_else(|| wrong("has no count of collections"))?,
         doomed: texts(record, "doomed")?,
         packs: pack_ids(record, "packs")?.into_iter().collect(),
         reread: pack_ids(record, "reread")?.pop(),
+        changes: count("changes").ok_or_else(|| wrong("has no count of changes"))?,
     })
 }
 

@@ -16,8 +16,8 @@ use std::collections::HashSet;
 
 use frond_store::{ChunkHash, ChunkKind};
 
+use super::PlainRemote;
 use super::format::Refs;
-use super::{PlainRemote, REFS_NAME};
 use crate::remote::Remote;
 use crate::remote::plain::packs::check::id_of_pack;
 use frond_db::inside::Error;
@@ -92,8 +92,7 @@ impl PlainRemote {
         let there = self.packs.list()?.into_iter().map(|(name, _)| name);
         let there = there.filter(|name| !refs.doomed.contains(name));
         refs.packs = there.filter_map(|name| id_of_pack(&name)).collect();
-        let bytes = super::format::encode_refs(&refs).into();
-        if !self.place.swap(REFS_NAME, version.as_ref(), bytes)? {
+        if !self.swap_refs(version.as_ref(), &mut refs)? {
             let message = "the remote's refs were changed while it was collected: run it again";
             return Err(Error::unavailable(message));
         }

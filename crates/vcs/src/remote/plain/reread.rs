@@ -13,10 +13,10 @@
 
 use frond_store::{Chunk, ChunkHash};
 
+use super::PlainRemote;
 use super::examine::StorageDamage;
 use super::format::{PackId, Refs};
 use super::packs::check::{id_of_pack, name_of_pack};
-use super::{PlainRemote, REFS_NAME};
 use frond_db::inside::Error;
 
 /// So many transfers reread all of a place.
@@ -58,6 +58,7 @@ impl PlainRemote {
     ) -> Result<(), Error> {
         let refs = self.refresh()?;
         self.note_missing(&refs)?;
+        self.check_copy(&refs)?;
         let packs = self.packs.list()?;
         let total: u64 = packs.iter().map(|(_, bytes)| bytes).sum();
         let mut left = match how_much {
@@ -131,9 +132,9 @@ impl PlainRemote {
         Ok(())
     }
 
-    /// Says that one of the two copies of the refs is damaged; changing them mends it.
-    pub(super) fn note_refs(&self, error: Error) {
-        let (file, what) = (REFS_NAME.to_owned(), error.message);
+    /// Says that a file of the refs is damaged, or a part of it; changing them mends it.
+    pub(super) fn note_refs(&self, file: &str, error: Error) {
+        let (file, what) = (file.to_owned(), error.message);
         self.packs.note(StorageDamage { file, what, chunks: Vec::new(), may_hold_more: false });
     }
 }

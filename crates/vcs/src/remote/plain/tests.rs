@@ -115,7 +115,7 @@ fn begin(seed: u64) -> (Frond, Repository, SimDisk) {
 fn damage(random: &mut Random, disk: &SimDisk, name: &str) -> String {
     let contents = disk.contents(name).expect("it is there");
     let position = random.below(contents.len());
-    match random.below(if name == "REFS" { 6 } else { 8 }) {
+    match random.below(8) {
         0..=4 => {
             let bit = position as u64 * 8 + random.below(8) as u64;
             disk.flip_bit(name, bit);
@@ -183,6 +183,42 @@ fn what_is_damaged_in_a_place_is_noticed_and_brought_again() {
         let again = back_up(&disk, &frond, "thursday");
         assert!(again.damages.is_empty() && again.mended == 0, "{what}: {again:?}");
     });
+}
+
+/// Where the file of refs is gone, or nothing in it is whole, its copy is taken and told of, and
+/// the next change writes both.
+#[test]
+fn refs_that_are_gone_are_in_their_copy() {
+    let (frond, main, whole) = begin(1);
+    push(&main, &PlainRemote::open(&whole.machine()).expect("it opens")).expect("a push");
+    for (round, name) in ["REFS", "REFS", "REFS", "REFS.copy"].into_iter().enumerate() {
+        let disk = SimDisk::new(round as u64);
+        for name in files(&whole.machine(), "") {
+            disk.set_contents(&name, &whole.contents(&name).expect("it is there"));
+        }
+        let bytes = disk.contents(name).expect("it is there").len();
+        match round {
+            0 => disk.set_contents(name, b""),
+            1 => disk.set_contents(name, &vec![0; bytes]),
+            _ => disk.machine().disk.remove(name).expect("it is there"),
+        }
+        let place = PlainRemote::open(&disk.machine()).expect("it opens");
+        let backups = place.backups().expect("they are listed");
+        assert!(backups.iter().map(|backup| &backup.name[..]).eq(["monday", "tuesday"]));
+        assert!(place.state().expect("it is read").is_some(), "what was pushed");
+        assert!(restore(&disk, "tuesday").is_some());
+        let found = verify(&disk, None);
+        assert!(found.damages.iter().all(|damage| damage.file == name), "{found:?}");
+        assert!(!found.damages.is_empty() && found.parts.iter().all(|part| part.lost.is_empty()));
+        let report = back_up(&disk, &frond, "wednesday");
+        assert_eq!(report.damages.len(), found.damages.len(), "{report:?}");
+        assert!(verify(&disk, None).damages.is_empty());
+        assert_eq!(disk.contents("REFS"), disk.contents("REFS.copy"));
+        // One that lacks the last change is no damage, and what is in force tells it.
+        disk.set_contents("REFS.copy", &whole.contents("REFS.copy").expect("it is there"));
+        let found = verify(&disk, None);
+        assert!(found.damages.is_empty() && found.parts[2].name == "backup wednesday");
+    }
 }
 
 /// A lost sector of an index leaves zeros, and a part of a name, that look like names of chunks

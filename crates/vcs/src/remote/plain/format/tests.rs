@@ -68,6 +68,7 @@ fn refs() -> Refs {
         doomed: vec!["pack-x".to_owned()],
         packs: BTreeSet::from([CommitId([5; 20]), CommitId([6; 20])]),
         reread: Some(CommitId([5; 20])),
+        changes: 7,
     }
 }
 
