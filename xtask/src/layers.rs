@@ -6,6 +6,7 @@ use std::path::Path;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("store", &[]),
     ("tree", &["store"]),
+    ("quorum", &["store"]),
     ("engine", &["store", "tree"]),
     ("doc", &["store", "tree"]),
     ("query", &["doc", "store"]),

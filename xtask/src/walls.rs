@@ -49,6 +49,13 @@ const CRATES: &[Walls] = &[
         in_rings: 0,
     },
     Walls {
+        name: "quorum",
+        rooms: "ids configuration entry log convert frame view defect member running simulation",
+        gate: None,
+        upward: 0,
+        in_rings: 0,
+    },
+    Walls {
         name: "engine",
         rooms: "ids reach entry told error space background options fingerprint log horizon overlay \
                 fault state held_states queue snapshot slow write_memory statistics shared changes \

@@ -2,8 +2,10 @@
 
 pub mod disk;
 pub mod machine;
+pub mod net;
 pub mod random;
 
 pub use disk::SimDisk;
 pub use machine::{SimChance, SimClock};
+pub use net::SimNet;
 pub use random::Random;

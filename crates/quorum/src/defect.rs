@@ -1,0 +1,30 @@
+//! Defects that tests plant, to prove that the simulation would find them.
+
+/// What is wrong on purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Defect {
+    /// A batch counts as durable once it was written.
+    AckBeforeSync,
+    /// A ballot isn't synced, entries are.
+    UnsyncedVote,
+    /// A member that starts doesn't know whom it voted for.
+    ForgottenVote,
+    /// A leader commits entries of an earlier term by counting who holds them.
+    PriorTermCommit,
+    /// A leader counts a member without a vote.
+    LearnerCounted,
+    /// A member whose disk was lost comes back under its id.
+    ReusedId,
+    /// A damaged end of a log is taken for a torn write.
+    LostTail,
+    /// What is committed isn't written along with entries.
+    ForgottenCommit,
+    /// A member that starts goes on with the configuration of the beginning.
+    StaleConfiguration,
+    /// A leader answers reads without asking whether it still leads.
+    StaleRead,
+    /// A leader acknowledges what it alone holds.
+    AckedByOne,
+    /// What has no answer is proposed again, without a record of it.
+    ProposedAgain,
+}

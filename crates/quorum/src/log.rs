@@ -1,0 +1,99 @@
+//! A member's own log: the entries that it holds, and whom it voted for.
+//!
+//! Entries lie behind one another from index 1 on. One that is appended at an index that there is
+//! already takes that place, and those behind it are void: they were never committed.
+
+mod file;
+mod format;
+mod recovery;
+mod terms;
+
+use frond_store::StoreError;
+
+use crate::configuration::{Change, Configuration};
+use crate::entry::Entry;
+use crate::ids::{EntryIndex, MemberId, SetId, Term};
+
+pub use file::FileLog;
+pub(crate) use terms::Terms;
+
+/// What a member must not forget beside its entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ballot {
+    /// The newest term that it knows of.
+    pub term: Term,
+    /// Whom it voted for in that term.
+    pub vote: Option<MemberId>,
+    /// What it knows to be committed; it may know less after a crash.
+    pub committed: EntryIndex,
+}
+
+/// What is appended at once: a crash keeps all of it or nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Batch {
+    /// The ballot, if it is another than before.
+    pub ballot: Option<Ballot>,
+    /// Entries, in their order. The first may be at an index that there is already.
+    pub entries: Vec<Entry>,
+}
+
+/// Where a member keeps its log.
+///
+/// *Thread safety*: one thread appends and syncs, another reads. What is read has been synced.
+pub trait Log: Send + Sync {
+    /// Entries from `from` on, before `end`: at least one, and no further once there are
+    /// `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if there are others than were appended; what the disk says.
+    fn read(
+        &self,
+        from: EntryIndex,
+        end: EntryIndex,
+        bytes_max: u64,
+    ) -> Result<Vec<Entry>, StoreError>;
+
+    /// Appends a batch. It is durable after `sync`.
+    ///
+    /// # Errors
+    /// What the disk says. Nothing may be appended or synced any more then.
+    fn append(&self, batch: &Batch) -> Result<(), StoreError>;
+
+    /// Makes durable what was appended.
+    ///
+    /// # Errors
+    /// What the disk says. Nothing may be appended or synced any more then: what is durable shows
+    /// at the next opening.
+    fn sync(&self) -> Result<(), StoreError>;
+}
+
+/// What an opening found in a log.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// Whose log it is.
+    pub member: MemberId,
+    /// Of which set.
+    pub set: SetId,
+    /// The configuration before the first entry.
+    pub beginning: Configuration,
+    pub(crate) ballot: Ballot,
+    pub(crate) terms: Terms,
+    /// The changes among its entries, ascending.
+    pub(crate) changes: Vec<(EntryIndex, Change)>,
+}
+
+impl Recovered {
+    /// The last entry.
+    pub fn last(&self) -> EntryIndex {
+        self.terms.last()
+    }
+
+    /// The configuration once all entries up to `upto` are applied.
+    ///
+    /// # Errors
+    /// Says which change can't be one.
+    pub(crate) fn configuration(&self, upto: EntryIndex) -> Result<Configuration, &'static str> {
+        let changes = self.changes.iter().take_while(|(index, _)| *index <= upto);
+        changes.into_iter().try_fold(self.beginning.clone(), |set, (_, change)| set.after(*change))
+    }
+}

@@ -1,0 +1,157 @@
+//! A log that is appended to, crashes and is opened again holds what was synced: a model in memory
+//! says what that is.
+
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+
+use super::*;
+use crate::configuration::Change;
+use crate::entry::Content;
+use crate::ids::Term;
+use crate::log::Ballot;
+use crate::log::format::record_bytes;
+
+const ALL: u64 = u64::MAX;
+
+fn created(disk: &SimDisk) {
+    let beginning = Configuration::of([1, 2, 3].map(MemberId));
+    FileLog::create(&disk.machine(), MemberId(2), SetId(5), &beginning).expect("made");
+}
+
+fn open(disk: &SimDisk) -> (FileLog, Recovered) {
+    FileLog::open(&disk.machine()).expect("it opens")
+}
+
+fn entry(index: u64, term: u64, bytes: Vec<u8>) -> Entry {
+    let content = match bytes.len() {
+        9 => Content::Change(Change::AddLearner(MemberId(index))),
+        _ => Content::Data(bytes.into()),
+    };
+    Entry { index: EntryIndex(index), term: Term(term), content }
+}
+
+/// What a member could append next.
+fn next_batch(random: &mut Random, ballot: &mut Ballot, entries: &mut Vec<Entry>) -> Batch {
+    let mut batch = Batch::default();
+    if random.one_in(3) {
+        ballot.term.0 += random.below(2) as u64;
+        ballot.vote = Some(MemberId(1 + random.below(3) as u64));
+        let known = entries.len() as u64;
+        ballot.committed.0 += random.below((known - ballot.committed.0) as usize + 1) as u64;
+        batch.ballot = Some(*ballot);
+    }
+    let mut count = random.below(4);
+    if random.one_in(4) {
+        // A new leader: what was not committed may be replaced.
+        count += 1;
+        ballot.term.0 += 1;
+        batch.ballot = Some(*ballot);
+        let kept = ballot.committed.0 as usize;
+        entries.truncate(kept + random.below(entries.len() - kept + 1));
+    }
+    for _ in 0..count {
+        let bytes = random.below(200);
+        let made = entry(entries.len() as u64 + 1, ballot.term.0, random.bytes(bytes));
+        entries.push(made.clone());
+        batch.entries.push(made);
+    }
+    batch
+}
+
+fn read_all(log: &FileLog, recovered: &Recovered) -> Vec<Entry> {
+    match recovered.last() {
+        EntryIndex::ZERO => Vec::new(),
+        last => log.read(EntryIndex(1), last.next(), ALL).expect("it reads"),
+    }
+}
+
+/// Each state that a batch led to, and whether it was synced.
+#[test]
+fn what_was_synced_is_there_after_any_crash() {
+    for_seeds(300, |mut random| {
+        let mut disk = SimDisk::new(random.next());
+        created(&disk);
+        let (mut ballot, mut entries) = (Ballot::default(), Vec::new());
+        for _ in 0..4 {
+            let (log, recovered) = open(&disk);
+            assert_eq!(recovered.member, MemberId(2));
+            assert_eq!(recovered.beginning.voters.len(), 3);
+            assert_eq!((recovered.ballot, read_all(&log, &recovered)), (ballot, entries.clone()));
+            disk.crash_after(random.below(20) as u64);
+            let mut possible = vec![(ballot, entries.clone())];
+            let mut synced = 0;
+            for _ in 0..12 {
+                let batch = next_batch(&mut random, &mut ballot, &mut entries);
+                possible.push((ballot, entries.clone()));
+                if log.append(&batch).is_err() {
+                    break;
+                }
+                if random.one_in(2) {
+                    if log.sync().is_err() {
+                        break;
+                    }
+                    synced = possible.len() - 1;
+                }
+            }
+            disk = if random.one_in(2) { disk.crash() } else { disk.kill() };
+            let (log, recovered) = open(&disk);
+            let found = (recovered.ballot, read_all(&log, &recovered));
+            assert!(possible[synced..].contains(&found), "{found:?}");
+            (ballot, entries) = found;
+            drop(log);
+            // Opened again without a crash it is the same.
+            let (log, recovered) = open(&disk);
+            assert_eq!((recovered.ballot, read_all(&log, &recovered)), (ballot, entries.clone()));
+        }
+    });
+}
+
+#[test]
+fn a_bit_that_turned_over_before_the_last_batch_is_damage() {
+    let disk = SimDisk::new(1);
+    created(&disk);
+    let (log, _) = open(&disk);
+    for index in 1..=3 {
+        let batch = Batch { ballot: None, entries: vec![entry(index, 1, vec![7; 104])] };
+        log.append(&batch).expect("appended");
+        log.sync().expect("synced");
+    }
+    drop(log);
+    let bits = disk.contents("quorum-log").expect("the log").len() as u64 * 8;
+    let last = bits - record_bytes(104) * 8;
+    let mut random = Random::new(2);
+    for _ in 0..200 {
+        let bit = random.below(last as usize) as u64;
+        disk.flip_bit("quorum-log", bit);
+        assert!(FileLog::open(&disk.machine()).is_err(), "bit {bit}");
+        disk.flip_bit("quorum-log", bit);
+    }
+    // Of the last batch it isn't known that it was durable.
+    disk.flip_bit("quorum-log", last + 8);
+    let (log, recovered) = open(&disk);
+    assert_eq!(recovered.last(), EntryIndex(2));
+    assert_eq!(log.read(EntryIndex(1), EntryIndex(3), 1).expect("it reads").len(), 1);
+}
+
+#[test]
+fn a_log_is_made_once_and_whole() {
+    for operations in 0.. {
+        let disk = SimDisk::new(operations);
+        disk.crash_after(operations);
+        let beginning = Configuration::of([MemberId(2)]);
+        let made = FileLog::create(&disk.machine(), MemberId(2), SetId(5), &beginning);
+        let disk = disk.crash();
+        if FileLog::exists(&disk.machine()).expect("it lists") {
+            open(&disk);
+        } else {
+            assert!(made.is_err());
+            created(&disk);
+            open(&disk);
+        }
+        let again = FileLog::create(&disk.machine(), MemberId(3), SetId(5), &beginning);
+        assert!(again.is_err());
+        if made.is_ok() {
+            break;
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The file of a member's log: its header, and the headers and payloads of records. The authority
+//! is docs/format/quorum-log.md.
+//!
+//! 1. A record's checksum covers the rest of its header and is seeded with the file's nonce.
+//! 2. `previous` is the checksum of what stands before: behind a hole no record is the next one.
+//! 3. The last record of a batch says so: what a crash left of a batch doesn't count. An entry that
+//!    is known without what its leader knew to be committed is a danger: the member might go on
+//!    with a configuration that is two changes old.
+//! 4. `synced` tells how much of the file was durable when the record was made. A broken record
+//!    before that is damage, not a torn write.
+
+use bytes::Bytes;
+use frond_store::StoreError;
+use frond_store::field::{self, Magic, PREFIX_BYTES, checksum_holds};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use super::Ballot;
+use crate::configuration::{Change, Configuration};
+use crate::entry::{Content, ENTRY_BYTES_MAX, Entry};
+use crate::ids::{EntryIndex, MemberId, SetId, Term};
+
+/// The file's name.
+pub(super) const FILE_NAME: &str = "quorum-log";
+/// Its name until it is whole.
+pub(super) const NEW_FILE_NAME: &str = "quorum-log.new";
+const MAGIC: Magic = *b"FRNDQL\x1A\n";
+
+const OFFSET_NONCE: usize = PREFIX_BYTES;
+const OFFSET_MEMBER: usize = OFFSET_NONCE + size_of::<u64>();
+const OFFSET_SET: usize = OFFSET_MEMBER + size_of::<u64>();
+const OFFSET_HEADER_CHECKSUM: usize = OFFSET_SET + size_of::<u64>();
+/// Bytes of the file's header.
+pub(super) const HEADER_BYTES: usize = OFFSET_HEADER_CHECKSUM + size_of::<u64>();
+const _: () = assert!(HEADER_BYTES == 48); // Stored: change only with a new version.
+
+const OFFSET_RECORD_PREVIOUS: usize = size_of::<u64>();
+const OFFSET_RECORD_PAYLOAD_CHECKSUM: usize = OFFSET_RECORD_PREVIOUS + size_of::<u64>();
+const OFFSET_RECORD_INDEX: usize = OFFSET_RECORD_PAYLOAD_CHECKSUM + size_of::<u64>();
+const OFFSET_RECORD_TERM: usize = OFFSET_RECORD_INDEX + size_of::<u64>();
+const OFFSET_RECORD_SYNCED: usize = OFFSET_RECORD_TERM + size_of::<u64>();
+const OFFSET_RECORD_PAYLOAD_BYTES: usize = OFFSET_RECORD_SYNCED + size_of::<u64>();
+const OFFSET_RECORD_KIND: usize = OFFSET_RECORD_PAYLOAD_BYTES + size_of::<u32>();
+const OFFSET_RECORD_FLAGS: usize = OFFSET_RECORD_KIND + size_of::<u8>();
+const OFFSET_RECORD_ZERO: usize = OFFSET_RECORD_FLAGS + size_of::<u8>();
+/// Bytes of a record's header.
+pub(super) const RECORD_HEADER_BYTES: usize = OFFSET_RECORD_ZERO + size_of::<u16>();
+const _: () = assert!(RECORD_HEADER_BYTES == 56); // Stored: change only with a new version.
+
+/// Records begin at multiples of this; the gap is filled with zeros.
+pub(super) const RECORD_ALIGNMENT: usize = 8;
+const _: () = assert!(HEADER_BYTES.is_multiple_of(RECORD_ALIGNMENT));
+
+// Stored: never renumber.
+const KIND_DATA: u8 = 0;
+const KIND_CHANGE: u8 = 1;
+const KIND_BALLOT: u8 = 2;
+const KIND_BEGINNING: u8 = 3;
+const FLAG_LAST: u8 = 1;
+
+/// What the file begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Header {
+    /// Random: seeds the checksums of records.
+    pub nonce: u64,
+    pub member: MemberId,
+    pub set: SetId,
+}
+
+/// A checksum of a record, or of the file's header: what the next record is chained to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Chain(pub u64);
+
+/// What a record says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Record {
+    Entry(Entry),
+    Ballot(Ballot),
+    /// The configuration before the first entry; the first record, and only that.
+    Beginning(Configuration),
+}
+
+impl Header {
+    /// The bytes, and what the first record is chained to.
+    pub fn encode(&self) -> ([u8; HEADER_BYTES], Chain) {
+        let mut bytes = [0; HEADER_BYTES];
+        put(&mut bytes, 0, &field::prefix(MAGIC));
+        put(&mut bytes, OFFSET_NONCE, &self.nonce.to_le_bytes());
+        put(&mut bytes, OFFSET_MEMBER, &self.member.0.to_le_bytes());
+        put(&mut bytes, OFFSET_SET, &self.set.0.to_le_bytes());
+        let checksum = xxh3_64(&bytes[..OFFSET_HEADER_CHECKSUM]);
+        put(&mut bytes, OFFSET_HEADER_CHECKSUM, &checksum.to_le_bytes());
+        (bytes, Chain(checksum))
+    }
+
+    /// # Errors
+    /// [`StoreError::Damaged`] if it is none; [`StoreError::Version`] if another version wrote it.
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<(Header, Chain), StoreError> {
+        field::check_prefix(bytes, MAGIC, FILE_NAME)?;
+        let checksum = get_u64(bytes, OFFSET_HEADER_CHECKSUM);
+        if !checksum_holds(checksum, xxh3_64(&bytes[..OFFSET_HEADER_CHECKSUM])) {
+            return Err(damaged(0, "the header's checksum is wrong"));
+        }
+        let header = Header {
+            nonce: get_u64(bytes, OFFSET_NONCE),
+            member: MemberId(get_u64(bytes, OFFSET_MEMBER)),
+            set: SetId(get_u64(bytes, OFFSET_SET)),
+        };
+        Ok((header, Chain(checksum)))
+    }
+}
+
+/// A record's header, its checksum verified. Its payload isn't.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordHeader {
+    pub chain: Chain,
+    pub previous: Chain,
+    pub synced: u64,
+    pub payload_bytes: usize,
+    /// Whether it is the last of its batch.
+    pub is_last: bool,
+    payload_checksum: u64,
+    index: EntryIndex,
+    term: Term,
+    kind: u8,
+}
+
+impl RecordHeader {
+    /// `None`: these bytes are no record's header of a file with this nonce.
+    pub fn decode(bytes: &[u8; RECORD_HEADER_BYTES], nonce: u64) -> Option<RecordHeader> {
+        let checksum = get_u64(bytes, 0);
+        if !checksum_holds(checksum, xxh3_64_with_seed(&bytes[OFFSET_RECORD_PREVIOUS..], nonce)) {
+            return None;
+        }
+        let payload_bytes = get_u32(bytes, OFFSET_RECORD_PAYLOAD_BYTES) as usize;
+        (payload_bytes <= ENTRY_BYTES_MAX).then(|| RecordHeader {
+            chain: Chain(checksum),
+            previous: Chain(get_u64(bytes, OFFSET_RECORD_PREVIOUS)),
+            synced: get_u64(bytes, OFFSET_RECORD_SYNCED),
+            payload_bytes,
+            is_last: bytes[OFFSET_RECORD_FLAGS] & FLAG_LAST != 0,
+            payload_checksum: get_u64(bytes, OFFSET_RECORD_PAYLOAD_CHECKSUM),
+            index: EntryIndex(get_u64(bytes, OFFSET_RECORD_INDEX)),
+            term: Term(get_u64(bytes, OFFSET_RECORD_TERM)),
+            kind: bytes[OFFSET_RECORD_KIND],
+        })
+    }
+
+    /// Whether `payload` is the one that belongs to it.
+    pub fn is_of(&self, payload: &[u8]) -> bool {
+        checksum_holds(self.payload_checksum, xxh3_64(payload))
+    }
+
+    /// What the record says.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn record(&self, payload: Bytes) -> Result<Record, &'static str> {
+        let entry = |content| Record::Entry(Entry { index: self.index, term: self.term, content });
+        match self.kind {
+            KIND_DATA => Ok(entry(Content::Data(payload))),
+            KIND_CHANGE => {
+                let change = Change::decode(&payload).ok_or("not a change of the members")?;
+                Ok(entry(Content::Change(change)))
+            }
+            KIND_BALLOT => {
+                let (Some(vote), Some(committed), 16) =
+                    (field::u64_at(&payload, 0), field::u64_at(&payload, 8), payload.len())
+                else {
+                    return Err("not a ballot");
+                };
+                let vote = (vote != 0).then_some(MemberId(vote));
+                Ok(Record::Ballot(Ballot {
+                    term: self.term,
+                    vote,
+                    committed: EntryIndex(committed),
+                }))
+            }
+            KIND_BEGINNING => {
+                let (ids, rest) = payload.as_chunks::<8>();
+                let ids: Vec<MemberId> =
+                    ids.iter().map(|id| MemberId(u64::from_le_bytes(*id))).collect();
+                if ids.is_empty() || !rest.is_empty() {
+                    return Err("not a configuration");
+                }
+                Ok(Record::Beginning(Configuration::of(ids)))
+            }
+            _ => Err("a record of an unknown kind"),
+        }
+    }
+}
+
+/// Puts the records of a batch behind `buffer`, which begins where a record may. Returns what the
+/// next batch is chained to.
+pub(super) fn encode_batch(
+    buffer: &mut Vec<u8>,
+    records: &[Record],
+    previous: Chain,
+    synced: u64,
+    nonce: u64,
+) -> Chain {
+    let mut chain = previous;
+    for (position, record) in records.iter().enumerate() {
+        let flags = if position + 1 == records.len() { FLAG_LAST } else { 0 };
+        chain = encode(buffer, record, flags, chain, synced, nonce);
+    }
+    chain
+}
+
+fn encode(
+    buffer: &mut Vec<u8>,
+    record: &Record,
+    flags: u8,
+    previous: Chain,
+    synced: u64,
+    nonce: u64,
+) -> Chain {
+    let (kind, index, term, payload) = match record {
+        Record::Entry(Entry { index, term, content: Content::Data(bytes) }) => {
+            (KIND_DATA, *index, *term, bytes.clone())
+        }
+        Record::Entry(Entry { index, term, content: Content::Change(change) }) => {
+            (KIND_CHANGE, *index, *term, Bytes::copy_from_slice(&change.encode()))
+        }
+        Record::Ballot(ballot) => {
+            let vote = ballot.vote.map_or(0, |member| member.0);
+            let payload = [vote.to_le_bytes(), ballot.committed.0.to_le_bytes()].concat();
+            (KIND_BALLOT, EntryIndex::ZERO, ballot.term, payload.into())
+        }
+        Record::Beginning(set) => {
+            assert!(set.learners.is_empty(), "a set begins with voters");
+            let ids: Vec<u8> = set.voters.iter().flat_map(|id| id.0.to_le_bytes()).collect();
+            (KIND_BEGINNING, EntryIndex::ZERO, Term::default(), ids.into())
+        }
+    };
+    assert!(payload.len() <= ENTRY_BYTES_MAX, "what is proposed has been measured");
+    let mut header = [0; RECORD_HEADER_BYTES];
+    put(&mut header, OFFSET_RECORD_PREVIOUS, &previous.0.to_le_bytes());
+    put(&mut header, OFFSET_RECORD_PAYLOAD_CHECKSUM, &xxh3_64(&payload).to_le_bytes());
+    put(&mut header, OFFSET_RECORD_INDEX, &index.0.to_le_bytes());
+    put(&mut header, OFFSET_RECORD_TERM, &term.0.to_le_bytes());
+    put(&mut header, OFFSET_RECORD_SYNCED, &synced.to_le_bytes());
+    put(&mut header, OFFSET_RECORD_PAYLOAD_BYTES, &(payload.len() as u32).to_le_bytes());
+    header[OFFSET_RECORD_KIND] = kind;
+    header[OFFSET_RECORD_FLAGS] = flags;
+    let checksum = xxh3_64_with_seed(&header[OFFSET_RECORD_PREVIOUS..], nonce);
+    put(&mut header, 0, &checksum.to_le_bytes());
+    buffer.extend_from_slice(&header);
+    buffer.extend_from_slice(&payload);
+    buffer.resize(buffer.len().next_multiple_of(RECORD_ALIGNMENT), 0);
+    Chain(checksum)
+}
+
+/// Bytes of a record with such a payload, gap included.
+pub(super) fn record_bytes(payload_bytes: usize) -> u64 {
+    (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(RECORD_ALIGNMENT) as u64
+}
+
+pub(super) fn damaged(offset: u64, what: &str) -> StoreError {
+    StoreError::damaged(FILE_NAME, offset, what)
+}
+
+fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
+    bytes[offset..offset + field.len()].copy_from_slice(field);
+}
+
+fn get_u64(bytes: &[u8], offset: usize) -> u64 {
+    field::u64_at(bytes, offset).expect("the header is so long")
+}
+
+fn get_u32(bytes: &[u8], offset: usize) -> u32 {
+    field::u32_at(bytes, offset).expect("the header is so long")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCE: u64 = 0x1122_3344_5566_7788;
+
+    fn sample() -> Vec<Record> {
+        let entry = |content| Record::Entry(Entry { index: EntryIndex(7), term: Term(3), content });
+        let ballot = Ballot { term: Term(3), vote: Some(MemberId(2)), committed: EntryIndex(6) };
+        vec![
+            Record::Beginning(Configuration::of([1, 2, 3].map(MemberId))),
+            Record::Ballot(ballot),
+            Record::Ballot(Ballot { vote: None, ..ballot }),
+            entry(Content::Data(Bytes::from("a group"))),
+            entry(Content::Data(Bytes::new())),
+            entry(Content::Change(Change::Promote(MemberId(9)))),
+        ]
+    }
+
+    #[test]
+    fn records_read_back_and_any_other_bit_is_none() {
+        for record in sample() {
+            let mut bytes = Vec::new();
+            let batch = [record.clone()];
+            let chain = encode_batch(&mut bytes, &batch, Chain(42), 48, NONCE);
+            let header = *bytes.first_chunk().expect("a header");
+            let read = RecordHeader::decode(&header, NONCE).expect("a record");
+            assert_eq!((read.chain, read.previous, read.synced), (chain, Chain(42), 48));
+            assert!(read.is_last);
+            assert_eq!(bytes.len() as u64, record_bytes(read.payload_bytes));
+            let end = RECORD_HEADER_BYTES + read.payload_bytes;
+            let payload = Bytes::copy_from_slice(&bytes[RECORD_HEADER_BYTES..end]);
+            assert!(read.is_of(&payload));
+            assert_eq!(read.record(payload.clone()), Ok(record));
+            assert!(RecordHeader::decode(&header, NONCE + 1).is_none());
+            for bit in 0..RECORD_HEADER_BYTES * 8 {
+                let mut other = header;
+                other[bit / 8] ^= 1 << (bit % 8);
+                assert!(RecordHeader::decode(&other, NONCE).is_none());
+            }
+            for bit in 0..payload.len() * 8 {
+                let mut other = payload.to_vec();
+                other[bit / 8] ^= 1 << (bit % 8);
+                assert!(!read.is_of(&other));
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_as_the_document_shows_it() {
+        let header = Header { nonce: NONCE, member: MemberId(2), set: SetId(5) };
+        let (bytes, chain) = header.encode();
+        assert_eq!(Header::decode(&bytes).expect("a header"), (header, chain));
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            hex,
+            "46524e44514c1a0a00000000b484f626887766554433221102000000000000000500000000000000\
+             e7d6d6b7c17f8bfe"
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! Reads a member's log back.
+//!
+//! 1. Records count as long as their checksums are right and each continues the chain, up to the
+//!    last that ends a batch.
+//! 2. What follows is a torn write, unless a later record says that so much of the file was durable
+//!    once: then the log is damaged, and the member must not take part.
+//! 3. The torn write is cut off. What lies behind the last `synced` is written again: after a
+//!    failed sync a page may be clean in memory and old on the disk. Then all is synced.
+//!
+//! A bit that a disk turned over in the last batch can't be told from a torn write: no later record
+//! says that it was durable.
+
+use bytes::Bytes;
+use frond_store::StoreError;
+use frond_store::io::DiskFile;
+
+use super::file::State;
+use super::format::{
+    Chain, FILE_NAME, HEADER_BYTES, Header, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record,
+    RecordHeader, damaged, record_bytes,
+};
+use super::{Ballot, Recovered, Terms};
+use crate::entry::Content;
+
+/// So many bytes are looked at, and written again, at once.
+const STEP_BYTES: usize = 1 << 20;
+const _: () = assert!(STEP_BYTES.is_multiple_of(RECORD_ALIGNMENT));
+
+/// Reads a log, and leaves it durable and without a torn end.
+pub(super) fn recover(file: &dyn DiskFile) -> Result<(Header, Recovered, State), StoreError> {
+    let file_bytes = file.bytes().map_err(io)?;
+    let mut header = [0; HEADER_BYTES];
+    file.read_exact_at(0, &mut header).map_err(io)?;
+    let (header, chain) = Header::decode(&header)?;
+    let mut end = HEADER_BYTES as u64;
+    let Some((first, bytes)) = read_record(file, &header, end, chain, file_bytes)? else {
+        return Err(damaged(end, "the first record is broken"));
+    };
+    let Ok(Record::Beginning(beginning)) = first.0.record(first.1) else {
+        return Err(damaged(end, "the first record isn't a configuration"));
+    };
+    let mut recovered = Recovered {
+        member: header.member,
+        set: header.set,
+        beginning,
+        ballot: Ballot::default(),
+        terms: Terms::default(),
+        changes: Vec::new(),
+    };
+    let mut chain = first.0.chain;
+    end += bytes;
+    let (mut synced, mut offsets) = (end, Vec::new());
+    // Of a batch whose last record hasn't been met.
+    let (mut batch, mut at, mut last) = (Vec::new(), end, chain);
+    while let Some(((found, payload), bytes)) = read_record(file, &header, at, last, file_bytes)? {
+        batch.push((at, found.record(payload).map_err(|what| damaged(at, what))?));
+        synced = synced.max(found.synced);
+        last = found.chain;
+        at += bytes;
+        if !found.is_last {
+            continue;
+        }
+        for (at, record) in batch.drain(..) {
+            if let Some(kept) = take(&mut recovered, record).map_err(|what| damaged(at, what))? {
+                offsets.truncate(kept);
+                offsets.push(at);
+            }
+        }
+        (end, chain) = (at, last);
+    }
+    check_torn(file, header.nonce, end, file_bytes)?;
+    make_durable(file, synced, end, file_bytes)?;
+    Ok((header, recovered, State { end, chain, synced: end, offsets, broken: false }))
+}
+
+/// Notes what a record says. Returns of an entry how many lie before it.
+fn take(recovered: &mut Recovered, record: Record) -> Result<Option<usize>, &'static str> {
+    match record {
+        Record::Beginning(_) => Err("a second configuration to begin with"),
+        Record::Ballot(ballot) => {
+            if ballot.term < recovered.ballot.term {
+                return Err("a term falls");
+            }
+            recovered.ballot = ballot;
+            Ok(None)
+        }
+        Record::Entry(entry) => {
+            if entry.index <= recovered.ballot.committed {
+                return Err("an entry takes the place of one that was committed");
+            }
+            recovered.terms.push(entry.index, entry.term)?;
+            recovered.changes.retain(|(index, _)| *index < entry.index);
+            if let Content::Change(change) = entry.content {
+                recovered.changes.push((entry.index, change));
+            }
+            Ok(Some(usize::try_from(entry.index.0 - 1).map_err(|_| "too many entries")?))
+        }
+    }
+}
+
+/// A record's header and payload, and how many bytes it takes.
+type Found = ((RecordHeader, Bytes), u64);
+
+/// The record at `at`, if it continues the chain and is whole.
+fn read_record(
+    file: &dyn DiskFile,
+    header: &Header,
+    at: u64,
+    chain: Chain,
+    file_bytes: u64,
+) -> Result<Option<Found>, StoreError> {
+    if file_bytes.saturating_sub(at) < RECORD_HEADER_BYTES as u64 {
+        return Ok(None);
+    }
+    let mut bytes = [0; RECORD_HEADER_BYTES];
+    file.read_exact_at(at, &mut bytes).map_err(io)?;
+    let Some(found) = RecordHeader::decode(&bytes, header.nonce) else { return Ok(None) };
+    let taken = record_bytes(found.payload_bytes);
+    if found.previous != chain || file_bytes - at < taken {
+        return Ok(None);
+    }
+    let mut payload = vec![0; found.payload_bytes];
+    file.read_exact_at(at + RECORD_HEADER_BYTES as u64, &mut payload).map_err(io)?;
+    Ok(found.is_of(&payload).then(|| ((found, Bytes::from(payload)), taken)))
+}
+
+/// Fails if a record behind `end` says that the file was durable beyond it.
+fn check_torn(
+    file: &dyn DiskFile,
+    nonce: u64,
+    end: u64,
+    file_bytes: u64,
+) -> Result<(), StoreError> {
+    let mut at = end;
+    let mut buffer = vec![0; STEP_BYTES + RECORD_HEADER_BYTES];
+    while RECORD_HEADER_BYTES as u64 <= file_bytes - at {
+        let bytes = buffer.len().min(usize::try_from(file_bytes - at).unwrap_or(usize::MAX));
+        file.read_exact_at(at, &mut buffer[..bytes]).map_err(io)?;
+        for window in buffer[..bytes].windows(RECORD_HEADER_BYTES).step_by(RECORD_ALIGNMENT) {
+            let window = window.first_chunk().expect("a window is so long");
+            if RecordHeader::decode(window, nonce).is_some_and(|found| end < found.synced) {
+                return Err(damaged(end, "a record that was durable is broken"));
+            }
+        }
+        at += STEP_BYTES.min(bytes) as u64;
+    }
+    Ok(())
+}
+
+/// Cuts off what lies behind `end`, and makes the rest durable.
+fn make_durable(
+    file: &dyn DiskFile,
+    synced: u64,
+    end: u64,
+    file_bytes: u64,
+) -> Result<(), StoreError> {
+    if end < file_bytes {
+        file.set_bytes(end).map_err(io)?;
+    }
+    let mut at = synced;
+    let mut buffer = vec![0; STEP_BYTES];
+    while at < end {
+        let bytes = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        file.read_exact_at(at, &mut buffer[..bytes]).map_err(io)?;
+        file.write_all_at(at, &buffer[..bytes]).map_err(io)?;
+        at += bytes as u64;
+    }
+    file.sync().map_err(io)
+}
+
+fn io(error: std::io::Error) -> StoreError {
+    StoreError::io(FILE_NAME, error)
+}

@@ -1,0 +1,499 @@
+//! A member of a set, as a function: ticks, frames and proposals go in, [`Work`] comes out.
+//!
+//! The algorithm is Raft (Ongaro and Ousterhout, 2014) as the crate `raft` has it, with votes
+//! before votes (`pre_vote`) and a leader that steps down when it hears from no majority
+//! (`check_quorum`). It knows no disk, socket, clock or thread, so one seed replays a whole set.
+//!
+//! *How it is driven*: after each call, [`Member::take`] until there is no more work; of each:
+//! 1. its frames are sent (they may be lost);
+//! 2. its batch is appended to the log and synced, in the order of batches, and only then
+//!    [`Member::synced`] is called with its number;
+//! 3. its committed entries are applied, in their order.
+//!
+//! *Invariants*
+//! 1. A frame that says that something is kept (an entry, a vote) leaves only once the batch with
+//!    it, and all before it, are synced. Only a leader's entries leave before its own sync.
+//! 2. No time, and no chance but that of the seed, decides anything. The library draws election
+//!    timeouts from its own: [`Member::draw_timeout`] replaces what it drew before it counts.
+//! 3. An entry of an earlier term is committed only together with one of the leader's own: it
+//!    begins with an empty one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_store::StoreError;
+use raft::eraftpb::{self, Message, MessageType};
+use raft::{Config, RawNode, ReadOnlyOption, StateRole};
+
+use crate::configuration::{Change, Configuration};
+use crate::convert;
+use crate::entry::{Content, ENTRY_BYTES_MAX, Entry};
+use crate::frame::{self, FrameError};
+use crate::ids::{EntryIndex, MemberId, SetId, Term};
+use crate::log::{Ballot, Batch, Log, Recovered};
+use crate::view::View;
+
+/// A leader is silent for at most so many ticks.
+const HEARTBEAT_TICKS: usize = 2;
+/// A follower that hears nothing for as many ticks as it drew from these stands for election.
+const ELECTION_TICKS: std::ops::Range<usize> = 15..25;
+/// Two messages with entries are under way to a follower: on a local network more gain nothing.
+const MESSAGES_IN_FLIGHT: usize = 2;
+/// A message holds several entries up to so many bytes.
+const MESSAGE_BYTES: u64 = 8 << 20;
+/// A leader takes no more once so many bytes are not committed.
+const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
+/// So many bytes of committed entries are handed out at once.
+const COMMITTED_BYTES: u64 = 16 << 20;
+
+/// A member of a set.
+pub struct Member {
+    raw: RawNode<View>,
+    id: MemberId,
+    set: SetId,
+    configuration: Configuration,
+    /// The ballot that was handed out last.
+    ballot: Ballot,
+    /// Frames and marks of persistence that wait for batches to be synced.
+    unsynced: VecDeque<Unsynced>,
+    /// Those that may leave now.
+    released: Vec<Message>,
+    seed: u64,
+    #[cfg(test)]
+    pub(crate) defect: Option<crate::defect::Defect>,
+}
+
+struct Unsynced {
+    number: u64,
+    /// Whether it has a batch of its own.
+    writes: bool,
+    /// The last entry of its batch, and that one's term.
+    last: Option<(EntryIndex, Term)>,
+    messages: Vec<Message>,
+}
+
+/// Which of its batches: rises by at least one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct BatchNumber(u64);
+
+/// What there is to be done for a member.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// To be sent.
+    pub frames: Vec<(MemberId, Bytes)>,
+    /// To be written and synced.
+    pub batch: Option<(BatchNumber, Batch)>,
+    /// To be applied.
+    pub committed: Vec<Entry>,
+    /// Reads that were asked for, and up to where entries must be applied for each: then what is
+    /// read is no older than the request.
+    pub reads: Vec<(ReadId, EntryIndex)>,
+}
+
+/// Which read; chosen by who asks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ReadId(pub u64);
+
+/// What a member is at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It takes what a leader sends.
+    Follower,
+    /// It stands for election.
+    Candidate,
+    /// It takes proposals.
+    Leader,
+}
+
+/// How things are with a member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// What it is.
+    pub role: Role,
+    /// The newest term that it knows.
+    pub term: Term,
+    /// Who leads, as far as it knows.
+    pub leader: Option<MemberId>,
+    /// What it knows to be committed.
+    pub committed: EntryIndex,
+    /// Its last entry.
+    pub last: EntryIndex,
+    /// The set, as of the last change that it applied.
+    pub configuration: Configuration,
+    /// Of a leader: up to where each member holds the log, durably.
+    pub held: Vec<(MemberId, EntryIndex)>,
+}
+
+/// Why a member doesn't do as asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// Only a leader does that.
+    #[error("this member doesn't lead")]
+    NotLeader,
+    /// It leads, and hasn't committed an entry of its own yet; or it hands over.
+    #[error("the leader isn't ready")]
+    NotReady,
+    /// Too much is proposed and not committed.
+    #[error("too much is under way")]
+    Full,
+    /// A change of the members must be committed before the next.
+    #[error("another change of the members is under way")]
+    ChangeUnderWay,
+    /// There is no such change or entry.
+    #[error("{0}")]
+    Invalid(&'static str),
+}
+
+impl Member {
+    /// A member whose log was opened, and whose entries up to `applied` were applied.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the log has less than was applied, or changes that are none.
+    pub fn new(
+        recovered: Recovered,
+        log: Arc<dyn Log>,
+        applied: EntryIndex,
+        seed: u64,
+    ) -> Result<Member, StoreError> {
+        let damaged = |what: &str| StoreError::damaged("quorum-log", 0, what);
+        if recovered.last() < applied.max(recovered.ballot.committed) {
+            return Err(damaged("entries that were committed are missing"));
+        }
+        let configuration = recovered.configuration(applied).map_err(damaged)?;
+        // What was applied was committed, even if the log doesn't say so yet.
+        let committed = recovered.ballot.committed.max(applied);
+        let ballot = Ballot { committed, ..recovered.ballot };
+        let view = View::new(log, recovered.terms, ballot, configuration.clone());
+        let config = Config {
+            id: recovered.member.0,
+            election_tick: ELECTION_TICKS.start,
+            min_election_tick: ELECTION_TICKS.start,
+            max_election_tick: ELECTION_TICKS.end,
+            heartbeat_tick: HEARTBEAT_TICKS,
+            applied: applied.0,
+            max_size_per_msg: MESSAGE_BYTES,
+            max_inflight_msgs: MESSAGES_IN_FLIGHT,
+            check_quorum: true,
+            pre_vote: true,
+            read_only_option: ReadOnlyOption::Safe,
+            max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
+            max_committed_size_per_ready: COMMITTED_BYTES,
+            ..Config::default()
+        };
+        let logger = slog::Logger::root(slog::Discard, slog::o!());
+        let raw = RawNode::new(&config, view, &logger)
+            .map_err(|error| StoreError::damaged("quorum-log", 0, &error.to_string()))?;
+        let mut member = Member {
+            raw,
+            id: recovered.member,
+            set: recovered.set,
+            configuration,
+            ballot: recovered.ballot,
+            unsynced: VecDeque::new(),
+            released: Vec::new(),
+            seed,
+            #[cfg(test)]
+            defect: None,
+        };
+        member.draw_timeout();
+        Ok(member)
+    }
+
+    /// A tenth of a second went by.
+    pub fn tick(&mut self) {
+        self.raw.tick();
+        self.draw_timeout();
+    }
+
+    /// Takes a frame that came from `from`, who has proved to be that.
+    ///
+    /// # Errors
+    /// What is wrong with the frame; then nothing of it is taken.
+    pub fn receive(&mut self, from: MemberId, frame: &Bytes) -> Result<(), FrameError> {
+        let message = frame::decode(self.set, from, self.id, frame)?;
+        // What it refuses is of an old term or a former member: there is nothing to be done.
+        let _ = self.raw.step(message);
+        self.draw_timeout();
+        Ok(())
+    }
+
+    /// Proposes an entry. It is committed if an entry with this index and term is; if one with
+    /// another term is committed at this index, it never will be.
+    ///
+    /// # Errors
+    /// [`Refused`]: it isn't in the log.
+    pub fn propose(&mut self, bytes: Bytes) -> Result<(EntryIndex, Term), Refused> {
+        if bytes.is_empty() {
+            return Err(Refused::Invalid("an entry has bytes"));
+        }
+        if ENTRY_BYTES_MAX < bytes.len() {
+            return Err(Refused::Invalid("an entry has at most 64 MB"));
+        }
+        self.check_leads()?;
+        let entry = eraftpb::Entry { data: bytes, ..eraftpb::Entry::default() };
+        let mut message = Message { from: self.id.0, ..Message::default() };
+        message.set_msg_type(MessageType::MsgPropose);
+        message.mut_entries().push(entry);
+        self.raw.raft.step(message).map_err(|_| self.why_dropped())?;
+        Ok((EntryIndex(self.raw.raft.raft_log.last_index()), Term(self.raw.raft.term)))
+    }
+
+    /// Proposes a change of the members, as [`Member::propose`] does an entry.
+    ///
+    /// # Errors
+    /// [`Refused`]: it isn't in the log.
+    pub fn change(&mut self, change: Change) -> Result<(EntryIndex, Term), Refused> {
+        self.check_leads()?;
+        if self.raw.raft.has_pending_conf() {
+            return Err(Refused::ChangeUnderWay);
+        }
+        if !self.raw.raft.commit_to_current_term() {
+            // Or two leaders might change the same configuration, each by one: see Ongaro's note
+            // "bug in single-server membership changes" of 2015.
+            return Err(Refused::NotReady);
+        }
+        if change == Change::Remove(self.id) {
+            return Err(Refused::Invalid("a leader hands over before it is removed"));
+        }
+        self.configuration.after(change).map_err(Refused::Invalid)?;
+        self.raw
+            .propose_conf_change(change.encode().to_vec(), convert::raft_change(change))
+            .map_err(|_| self.why_dropped())?;
+        Ok((EntryIndex(self.raw.raft.raft_log.last_index()), Term(self.raw.raft.term)))
+    }
+
+    /// Asks for a moment to read at: see [`Work::reads`]. It is never answered if this member
+    /// ceases to lead first.
+    ///
+    /// # Errors
+    /// [`Refused`] if it can't lead a read.
+    pub fn read(&mut self, read: ReadId) -> Result<(), Refused> {
+        self.check_leads()?;
+        if !self.raw.raft.commit_to_current_term() {
+            return Err(Refused::NotReady);
+        }
+        self.raw.read_index(read.0.to_le_bytes().to_vec());
+        Ok(())
+    }
+
+    /// Has `to` lead, once it holds all entries. Until then, for an election's time at most, this
+    /// member takes no proposals.
+    ///
+    /// # Errors
+    /// [`Refused`] if it doesn't lead, or `to` has no vote.
+    pub fn hand_over(&mut self, to: MemberId) -> Result<(), Refused> {
+        self.check_leads()?;
+        if to == self.id || !self.configuration.voters.contains(&to) {
+            return Err(Refused::Invalid("another member with a vote can lead"));
+        }
+        self.raw.transfer_leader(to.0);
+        Ok(())
+    }
+
+    /// All batches up to this one are durable.
+    pub fn synced(&mut self, number: BatchNumber) {
+        let mut messages = Vec::new();
+        let mut last = None;
+        while let Some(first) = self.unsynced.front() {
+            // What has no batch waited only for those before it.
+            if number.0 < first.number && first.writes {
+                break;
+            }
+            let done = self.unsynced.pop_front().expect("one was found");
+            messages.extend(done.messages);
+            last = Some(done.number);
+            if let Some((index, term)) = done.last
+                && self.raw.store().term_of(index) == Some(term)
+            {
+                self.raw.mut_store().synced(index);
+            }
+        }
+        if let Some(last) = last {
+            self.raw.on_persist_ready(last);
+        }
+        self.released.extend(messages);
+    }
+
+    /// The next work, if there is some.
+    pub fn take(&mut self) -> Option<Work> {
+        #[cfg(test)]
+        self.act_on_defect();
+        let mut work = Work::default();
+        let mut messages = std::mem::take(&mut self.released);
+        if self.raw.has_ready() {
+            self.take_ready(&mut work, &mut messages);
+        } else if messages.is_empty() {
+            return None;
+        }
+        let frames = messages.iter().filter_map(|message| {
+            frame::encode(self.set, message).map(|frame| (MemberId(message.to), frame))
+        });
+        work.frames = frames.collect();
+        Some(work)
+    }
+
+    fn take_ready(&mut self, work: &mut Work, messages: &mut Vec<Message>) {
+        let mut ready = self.raw.ready();
+        messages.extend(ready.take_messages());
+        let number = ready.number();
+        let held = ready.take_persisted_messages();
+        let committed = ready.take_committed_entries();
+        let reads = ready.take_read_states();
+        let entries: Vec<Entry> = ready.take_entries().iter().map(convert::entry_of).collect();
+        self.raw.mut_store().append(&entries);
+        self.raw.advance_append_async(ready);
+        let ballot = self.next_ballot(!entries.is_empty());
+        let last = entries.last().map(|entry| (entry.index, entry.term));
+        let writes = ballot.is_some() || last.is_some();
+        if writes {
+            work.batch = Some((BatchNumber(number), Batch { ballot, entries }));
+        }
+        if writes || !self.unsynced.is_empty() {
+            self.unsynced.push_back(Unsynced { number, writes, last, messages: held });
+        } else {
+            messages.extend(held);
+            self.raw.on_persist_ready(number);
+        }
+        work.reads = reads
+            .into_iter()
+            .map(|read| (read_id(&read.request_ctx), EntryIndex(read.index)))
+            .collect();
+        work.committed = committed.iter().map(convert::entry_of).collect();
+        for entry in &work.committed {
+            if let Content::Change(change) = entry.content {
+                self.apply_change(change);
+            }
+        }
+        if let Some(last) = work.committed.last() {
+            self.raw.advance_apply_to(last.index.0);
+        }
+    }
+
+    /// The ballot, if it must be written. What is committed is only written along with entries, and
+    /// always then: who forgets it knows at least what the leader of its last entry knew, and so
+    /// its configuration is never older than by one change.
+    fn next_ballot(&mut self, has_entries: bool) -> Option<Ballot> {
+        let raft = &self.raw.raft;
+        let ballot = Ballot {
+            term: Term(raft.term),
+            vote: (raft.vote != 0).then_some(MemberId(raft.vote)),
+            committed: EntryIndex(raft.raft_log.committed),
+        };
+        let is_new = (ballot.term, ballot.vote) != (self.ballot.term, self.ballot.vote);
+        if !is_new && !(has_entries && ballot.committed != self.ballot.committed) {
+            return None;
+        }
+        self.ballot = ballot;
+        Some(ballot)
+    }
+
+    fn apply_change(&mut self, change: Change) {
+        let after = self.configuration.after(change);
+        self.configuration = after.expect("it was proposed to this very configuration");
+        if change == Change::Remove(self.id) && self.role() == Role::Leader {
+            // A leader before this one proposed it. The library expects a leader to be a member.
+            let term = self.raw.raft.term;
+            self.raw.raft.become_follower(term, raft::INVALID_ID);
+        }
+        #[cfg(test)]
+        let change = self.change_with_defect(change);
+        let applied = self.raw.apply_conf_change(&convert::raft_change(change));
+        applied.expect("one member at a time can change in any configuration");
+    }
+
+    /// How things are.
+    pub fn status(&self) -> Status {
+        let raft = &self.raw.raft;
+        let role = self.role();
+        let mut held = Vec::new();
+        if role == Role::Leader {
+            let members = raft.prs().iter();
+            held.extend(
+                members.map(|(id, progress)| (MemberId(*id), EntryIndex(progress.matched))),
+            );
+            held.sort();
+        }
+        Status {
+            role,
+            term: Term(raft.term),
+            leader: (raft.leader_id != 0).then_some(MemberId(raft.leader_id)),
+            committed: EntryIndex(raft.raft_log.committed),
+            last: EntryIndex(raft.raft_log.last_index()),
+            configuration: self.configuration.clone(),
+            held,
+        }
+    }
+
+    /// What it is at the moment.
+    pub fn role(&self) -> Role {
+        match self.raw.raft.state {
+            StateRole::Follower => Role::Follower,
+            StateRole::Candidate | StateRole::PreCandidate => Role::Candidate,
+            StateRole::Leader => Role::Leader,
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> MemberId {
+        self.id
+    }
+
+    fn check_leads(&self) -> Result<(), Refused> {
+        if self.role() == Role::Leader { Ok(()) } else { Err(Refused::NotLeader) }
+    }
+
+    /// Why the library dropped a proposal of a leader.
+    fn why_dropped(&self) -> Refused {
+        match self.raw.raft.lead_transferee {
+            Some(_) => Refused::NotReady,
+            None => Refused::Full,
+        }
+    }
+
+    /// Whenever the time to an election has begun anew: invariant 2.
+    fn draw_timeout(&mut self) {
+        if self.raw.raft.election_elapsed != 0 {
+            return;
+        }
+        // SplitMix64.
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut drawn = self.seed;
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        drawn ^= drawn >> 31;
+        let ticks = ELECTION_TICKS.start + (drawn % ELECTION_TICKS.len() as u64) as usize;
+        self.raw.raft.set_randomized_election_timeout(ticks);
+    }
+}
+
+fn read_id(context: &[u8]) -> ReadId {
+    let id = context.try_into().expect("a read is asked for with eight bytes");
+    ReadId(u64::from_le_bytes(id))
+}
+
+/// What tests plant.
+#[cfg(test)]
+impl Member {
+    fn act_on_defect(&mut self) {
+        let leads = self.role() == Role::Leader;
+        if leads && self.defect == Some(crate::defect::Defect::PriorTermCommit) {
+            let (held, _) = self.raw.raft.mut_prs().maximal_committed_index();
+            if self.raw.raft.raft_log.committed < held {
+                self.raw.raft.raft_log.commit_to(held);
+            }
+        }
+    }
+
+    fn change_with_defect(&self, change: Change) -> Change {
+        let leads = self.role() == Role::Leader;
+        match change {
+            Change::AddLearner(member)
+                if leads && self.defect == Some(crate::defect::Defect::LearnerCounted) =>
+            {
+                Change::Promote(member)
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Whole sets of members on one thread, decided by one seed.
+//!
+//! *What happens*: clients propose, read, and change the members; packets are lost, doubled, late
+//! and overtaken; connections are cut one way; members are paused, killed, or lose their power at
+//! any write or sync, with all that wasn't synced; disks are slow, and syncs fail. Clocks go at
+//! different speeds. Then all is well again, and the set must come to rest.
+//!
+//! *What must hold*
+//! 1. All members get the same entry at the same place, without a gap.
+//! 2. What was acknowledged is there at the end, once, at the place that was told.
+//! 3. No two members lead in one term.
+//! 4. A read sees everything that was acknowledged before it was asked for.
+//! 5. A set that is well again commits, and its members' logs are equal.
+//!
+//! [`Defect`]s are planted one at a time, and must break one of these.
+
+mod node;
+mod observer;
+mod tests;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use frond_testkit::Random;
+use frond_testkit::net::{Packet, Quality, SimNet};
+
+use crate::configuration::{Change, Configuration};
+use crate::defect::Defect;
+use crate::entry::Content;
+use crate::ids::{EntryIndex, MemberId, SetId};
+use crate::member::{Role, Work};
+use node::Node;
+use observer::{Observer, Violation};
+
+const SET: SetId = SetId(1);
+/// Milliseconds that go by at once.
+const STEP: u64 = 5;
+/// So long things go wrong.
+const FAULTS_MILLIS: u64 = 4_000;
+/// So long a set may take to come to rest when all is well again.
+const REST_MILLIS: u64 = 20_000;
+const NODES_MAX: usize = 8;
+const WELL: Quality =
+    Quality { delay: 1..3, late_one_in: 1 << 30, lost_one_in: 1 << 30, doubled_one_in: 1 << 30 };
+
+/// A set, and all that is around it.
+struct World {
+    random: Random,
+    now: u64,
+    net: SimNet,
+    nodes: BTreeMap<MemberId, Node>,
+    observer: Observer,
+    beginning: Configuration,
+    defect: Option<Defect>,
+    next_member: u64,
+    next_proposal: u64,
+    /// What clients sent: who took it, and what it was.
+    next_read: u64,
+    is_well: bool,
+}
+
+impl World {
+    fn new(seed: u64, defect: Option<Defect>) -> World {
+        let mut random = Random::new(seed);
+        let voters = [3, 3, 4, 5][random.below(4)];
+        let beginning = Configuration::of((1..=voters).map(MemberId));
+        let quality = Quality {
+            delay: 1..2 + random.below(30) as u64,
+            late_one_in: 2 + random.below(40),
+            lost_one_in: 4 + random.below(60),
+            doubled_one_in: 4 + random.below(60),
+        };
+        let mut world = World {
+            net: SimNet::new(random.next(), quality),
+            random,
+            now: 0,
+            nodes: BTreeMap::new(),
+            observer: Observer::default(),
+            beginning,
+            defect,
+            next_member: 1,
+            next_proposal: 1,
+            next_read: 1,
+            is_well: false,
+        };
+        for _ in 0..voters {
+            world.add_node();
+        }
+        world
+    }
+
+    fn add_node(&mut self) -> MemberId {
+        let id = MemberId(self.next_member);
+        self.next_member += 1;
+        self.nodes.insert(id, Node::new(id, &self.beginning, &mut self.random));
+        id
+    }
+
+    /// Runs the whole life of a set.
+    fn run(mut self) -> Result<Observer, Violation> {
+        while self.now < FAULTS_MILLIS {
+            self.break_something();
+            self.step()?;
+        }
+        self.heal();
+        self.is_well = true;
+        let end = self.now + REST_MILLIS;
+        let mut last_proposed = false;
+        while !self.is_at_rest() || !last_proposed {
+            if end < self.now {
+                return Err(Violation("a set that is well commits nothing".to_owned()));
+            }
+            self.step()?;
+            if !last_proposed && self.is_at_rest() {
+                last_proposed = self.leader().is_some_and(|leader| self.propose(leader, None));
+            }
+        }
+        self.check_logs()?;
+        self.observer.check_end()?;
+        Ok(self.observer)
+    }
+
+    fn step(&mut self) -> Result<(), Violation> {
+        self.now += STEP;
+        while let Some(packet) = self.net.receive(self.now) {
+            if let Some(node) = self.nodes.get_mut(&MemberId(packet.to)) {
+                node.arrived.push_back(packet);
+            }
+        }
+        for id in self.nodes.keys().copied().collect::<Vec<_>>() {
+            self.step_node(id)?;
+        }
+        if !self.is_well {
+            self.be_a_client();
+        }
+        Ok(())
+    }
+
+    /// A member's time, packets and disk.
+    fn step_node(&mut self, id: MemberId) -> Result<(), Violation> {
+        let node = self.nodes.get_mut(&id).expect("it is one of them");
+        if self.now < node.paused_until {
+            return Ok(());
+        }
+        if node.up.is_none() {
+            node.arrived.clear();
+            if self.now < node.starts_at {
+                return Ok(());
+            }
+            node.start(self.defect, &mut self.random)?;
+        }
+        while let Some(up) = &mut node.up
+            && let Some(packet) = node.arrived.pop_front()
+        {
+            let taken = up.member.receive(MemberId(packet.from), &packet.bytes);
+            taken.map_err(|error| Violation(format!("a frame isn't understood: {error}")))?;
+        }
+        if let Some(up) = &mut node.up
+            && node.ticks_at <= self.now
+        {
+            node.ticks_at = self.now + node.tick_millis;
+            up.member.tick();
+        }
+        node.use_disk(self.now, self.defect, &mut self.observer, &mut self.random);
+        self.pump(id)
+    }
+
+    /// Does the work of a member until there is no more.
+    fn pump(&mut self, id: MemberId) -> Result<(), Violation> {
+        let node = self.nodes.get_mut(&id).expect("it is one of them");
+        while let Some(up) = &mut node.up
+            && let Some(work) = up.member.take()
+        {
+            let Work { frames, batch, committed, reads } = work;
+            let status = up.member.status();
+            if status.role == Role::Leader {
+                self.observer.leads(id, status.term)?;
+            }
+            up.batches.extend(batch);
+            for (to, bytes) in frames {
+                self.net.send(self.now, Packet { from: id.0, to: to.0, bytes });
+            }
+            for entry in committed {
+                if entry.index != up.applied.next() {
+                    return Err(Violation(format!(
+                        "{id} got {:?} after {:?}",
+                        entry.index, up.applied
+                    )));
+                }
+                up.applied = entry.index;
+                self.observer.commits(id, entry)?;
+            }
+            for (read, index) in reads {
+                self.observer.reads(id, read, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn leader(&mut self) -> Option<MemberId> {
+        let leaders: Vec<MemberId> = self
+            .nodes
+            .values()
+            .filter(|node| node.paused_until <= self.now)
+            .filter(|node| node.up.as_ref().is_some_and(|up| up.member.role() == Role::Leader))
+            .map(|node| node.id)
+            .collect();
+        (!leaders.is_empty()).then(|| *self.random.choose(&leaders))
+    }
+
+    fn be_a_client(&mut self) {
+        if !self.random.one_in(4) {
+            return;
+        }
+        let Some(leader) = self.leader() else { return };
+        match self.random.below(20) {
+            0 => self.change(leader),
+            1 => self.hand_over(leader),
+            2..5 => self.read(leader),
+            5 if self.defect == Some(Defect::ProposedAgain) => {
+                let again = self.observer.unanswered(&mut self.random);
+                self.propose(leader, again);
+            }
+            _ => drop(self.propose(leader, None)),
+        }
+    }
+
+    /// Proposes a number that was never proposed, or `again`.
+    fn propose(&mut self, leader: MemberId, again: Option<u64>) -> bool {
+        let number = again.unwrap_or(self.next_proposal);
+        let mut bytes = number.to_le_bytes().to_vec();
+        bytes.resize(8 + self.random.below(100), 7);
+        let up = self.nodes.get_mut(&leader).and_then(|node| node.up.as_mut());
+        let up = up.expect("a leader runs");
+        let Ok((index, term)) = up.member.propose(Bytes::from(bytes)) else { return false };
+        self.next_proposal += 1;
+        self.observer.proposed(leader, index, term, number);
+        true
+    }
+
+    fn read(&mut self, leader: MemberId) {
+        let read = crate::ReadId(self.next_read);
+        self.next_read += 1;
+        let up = self.nodes.get_mut(&leader).and_then(|node| node.up.as_mut());
+        let up = up.expect("a leader runs");
+        if self.defect == Some(Defect::StaleRead) {
+            self.observer.asked(leader, read);
+            let known = up.member.status().committed;
+            self.observer.stale |= self.observer.reads(leader, read, known).is_err();
+        } else if up.member.read(read).is_ok() {
+            self.observer.asked(leader, read);
+        }
+    }
+
+    fn hand_over(&mut self, leader: MemberId) {
+        let up = self.nodes.get_mut(&leader).and_then(|node| node.up.as_mut());
+        let up = up.expect("a leader runs");
+        let voters: Vec<MemberId> = up.member.status().configuration.voters.into_iter().collect();
+        let _ = up.member.hand_over(*self.random.choose(&voters));
+    }
+
+    fn change(&mut self, leader: MemberId) {
+        let up = self.nodes[&leader].up.as_ref().expect("a leader runs");
+        let set = up.member.status().configuration;
+        let change = if let Some(learner) = set.learners.first()
+            && !self.random.one_in(3)
+        {
+            Change::Promote(*learner)
+        } else if set.voters.len() < 4 && self.nodes.len() < NODES_MAX {
+            Change::AddLearner(self.add_node())
+        } else {
+            let voters: Vec<MemberId> = set.voters.into_iter().collect();
+            Change::Remove(*self.random.choose(&voters))
+        };
+        let up = self.nodes.get_mut(&leader).and_then(|node| node.up.as_mut());
+        let _ = up.expect("a leader runs").member.change(change);
+    }
+
+    fn break_something(&mut self) {
+        if !self.random.one_in(20) {
+            return;
+        }
+        let ids: Vec<MemberId> = self.nodes.keys().copied().collect();
+        let (one, other) = (*self.random.choose(&ids), *self.random.choose(&ids));
+        let lasts = 20 + self.random.below(600) as u64;
+        let node = self.nodes.get_mut(&one).expect("it is one of them");
+        match self.random.below(12) {
+            0 | 1 => self.net.cut(one.0, other.0),
+            2 => {
+                for id in &ids {
+                    self.net.cut(one.0, id.0);
+                    self.net.cut(id.0, one.0);
+                }
+            }
+            3 | 4 => self.net.heal(),
+            5 => node.paused_until = self.now + lasts,
+            6 => node.stop(self.now + lasts, true),
+            7 => node.stop(self.now + lasts, false),
+            8 | 9 => node.disk.crash_after(self.random.below(6) as u64),
+            10 => node.disk.fail_sync_after(self.random.below(4) as u64),
+            _ => node.sync_millis = [1, 1, 10, 40, 200][self.random.below(5)],
+        }
+    }
+
+    fn heal(&mut self) {
+        self.net.heal();
+        self.net.set_quality(WELL);
+        for node in self.nodes.values_mut() {
+            (node.paused_until, node.starts_at, node.sync_millis) = (0, 0, 1);
+            node.disk.crash_after(1 << 40);
+            node.disk.fail_sync_after(1 << 40);
+        }
+    }
+
+    /// Whether a leader's followers have all that it has.
+    fn is_at_rest(&self) -> bool {
+        let Some(leader) = self.nodes.values().find_map(|node| {
+            let up = node.up.as_ref()?;
+            let status = up.member.status();
+            (status.role == Role::Leader && status.committed == status.last).then_some(status)
+        }) else {
+            return false;
+        };
+        let set = &leader.configuration;
+        set.voters.iter().chain(&set.learners).all(|id| {
+            let up = self.nodes[id].up.as_ref();
+            up.is_some_and(|up| up.applied == leader.last && up.batches.is_empty())
+        })
+    }
+
+    /// Each log says what was committed.
+    fn check_logs(&self) -> Result<(), Violation> {
+        for node in self.nodes.values() {
+            let Some(up) = &node.up else { continue };
+            if up.applied == EntryIndex::ZERO {
+                continue;
+            }
+            let entries = crate::Log::read(&*up.log, EntryIndex(1), up.applied.next(), u64::MAX);
+            let entries = entries.map_err(|error| Violation(error.to_string()))?;
+            if entries != self.observer.chosen[..entries.len()] {
+                return Err(Violation(format!("the log of {} is another", node.id)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number that a proposal was made of.
+fn number_of(content: &Content) -> Option<u64> {
+    match content {
+        Content::Data(bytes) => bytes.first_chunk().map(|number| u64::from_le_bytes(*number)),
+        Content::Change(_) => None,
+    }
+}

@@ -1,0 +1,166 @@
+//! One member with its disk and its clock.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use frond_testkit::net::Packet;
+use frond_testkit::{Random, SimDisk};
+
+use super::SET;
+use super::observer::{Observer, Violation};
+use crate::configuration::Configuration;
+use crate::defect::Defect;
+use crate::ids::{EntryIndex, MemberId};
+use crate::log::{Batch, FileLog, Log};
+use crate::member::{BatchNumber, Member};
+
+pub(super) struct Node {
+    pub id: MemberId,
+    pub disk: SimDisk,
+    beginning: Configuration,
+    pub up: Option<Up>,
+    /// How far what it applies is durable: of its own accord, behind the log.
+    applied: EntryIndex,
+    pub starts_at: u64,
+    pub paused_until: u64,
+    pub tick_millis: u64,
+    pub ticks_at: u64,
+    pub sync_millis: u64,
+    pub arrived: VecDeque<Packet>,
+}
+
+/// A member that runs.
+pub(super) struct Up {
+    pub member: Member,
+    pub log: Arc<FileLog>,
+    /// To be written.
+    pub batches: VecDeque<(BatchNumber, Batch)>,
+    /// What was written and is being synced, and when that will have ended.
+    syncing: Option<(u64, BatchNumber, EntryIndex)>,
+    pub applied: EntryIndex,
+}
+
+impl Node {
+    pub fn new(id: MemberId, beginning: &Configuration, random: &mut Random) -> Node {
+        let disk = SimDisk::new(random.next());
+        FileLog::create(&disk.machine(), id, SET, beginning).expect("a disk that is well");
+        Node {
+            id,
+            disk,
+            beginning: beginning.clone(),
+            up: None,
+            applied: EntryIndex::ZERO,
+            starts_at: 0,
+            paused_until: 0,
+            tick_millis: 8 + random.below(6) as u64,
+            ticks_at: 0,
+            sync_millis: 1 + random.below(10) as u64,
+            arrived: VecDeque::new(),
+        }
+    }
+
+    /// Ends the process, and if asked the machine too.
+    pub fn stop(&mut self, starts_at: u64, power: bool) {
+        self.up = None;
+        self.starts_at = starts_at;
+        self.disk = if power { self.disk.crash() } else { self.disk.kill() };
+    }
+
+    pub fn start(&mut self, defect: Option<Defect>, random: &mut Random) -> Result<(), Violation> {
+        if defect == Some(Defect::ReusedId) && random.one_in(4) {
+            let (starts_at, paused_until) = (self.starts_at, self.paused_until);
+            *self = Node::new(self.id, &self.beginning, random);
+            (self.starts_at, self.paused_until) = (starts_at, paused_until);
+        }
+        if defect == Some(Defect::LostTail) && random.one_in(4) {
+            // No record is shorter than that; the first two are left alone.
+            let bits = self.disk.contents("quorum-log").expect("it has a log").len() as u64 * 8;
+            if 300 * 8 < bits {
+                self.disk.flip_bit("quorum-log", bits - 1 - random.below(400) as u64);
+            }
+        }
+        let opened = FileLog::open(&self.disk.machine());
+        let (log, mut recovered) = match opened {
+            Ok(opened) => opened,
+            Err(_) if self.disk.is_dead() => {
+                self.disk = self.disk.crash();
+                return Ok(());
+            }
+            Err(error @ frond_store::StoreError::Io { .. }) => {
+                // A sync failed: the process is started again.
+                drop(error);
+                self.disk = self.disk.kill();
+                return Ok(());
+            }
+            Err(error) => return Err(Violation(format!("{}: {error}", self.id))),
+        };
+        if defect == Some(Defect::ForgottenVote) {
+            recovered.ballot.vote = None;
+        }
+        if defect == Some(Defect::ForgottenCommit) {
+            recovered.ballot.committed = EntryIndex::ZERO;
+        }
+        if defect == Some(Defect::StaleConfiguration) {
+            recovered.changes.clear();
+        }
+        let log = Arc::new(log);
+        let applied = self.applied;
+        let as_log: Arc<dyn Log> = Arc::<FileLog>::clone(&log);
+        let mut member = Member::new(recovered, as_log, applied, random.next())
+            .map_err(|error| Violation(format!("{}: {error}", self.id)))?;
+        member.defect = defect;
+        self.up = Some(Up { member, log, batches: VecDeque::new(), syncing: None, applied });
+        Ok(())
+    }
+
+    /// Ends a sync that has taken its time, and begins to write what waits.
+    pub fn use_disk(
+        &mut self,
+        now: u64,
+        defect: Option<Defect>,
+        observer: &mut Observer,
+        random: &mut Random,
+    ) {
+        let Some(up) = &mut self.up else { return };
+        if let Some((ends_at, number, last)) = up.syncing
+            && ends_at <= now
+        {
+            up.syncing = None;
+            if up.log.sync().is_err() {
+                return self.stop(now + 50, self.disk.is_dead());
+            }
+            up.member.synced(number);
+            if defect == Some(Defect::AckedByOne) {
+                for (number, index) in observer.taken_by(self.id, last) {
+                    observer.acknowledge(number, index);
+                }
+            }
+            if random.one_in(8) {
+                // What was applied is never lost: it rests on the log, which is durable up to there.
+                self.applied = up.applied.min(last.max(self.applied));
+            }
+        }
+        let Some(up) = &mut self.up else { return };
+        if up.syncing.is_some() {
+            return;
+        }
+        let mut written = None;
+        while let Some((number, batch)) = up.batches.pop_front() {
+            let is_vote = batch.entries.is_empty();
+            if up.log.append(&batch).is_err() {
+                return self.stop(now + 50, self.disk.is_dead());
+            }
+            match defect {
+                Some(Defect::AckBeforeSync) => up.member.synced(number),
+                Some(Defect::UnsyncedVote) if is_vote && written.is_none() => {
+                    up.member.synced(number);
+                    continue;
+                }
+                _ => {}
+            }
+            let last = batch.entries.last().map(|entry| entry.index);
+            written = Some((number, last.unwrap_or_default()));
+        }
+        up.syncing = written.map(|(number, last)| (now + self.sync_millis, number, last));
+    }
+}
