@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Has mongodb-memory-server start Frond where applications' tests start a mongod (mongod.mjs).
+"""Has mongodb-memory-server start Frond where applications' tests start a mongod (mongod.mjs), and
+runs what docs/node.md shows.
 
     conformance/mongod.py [--frond PATH] [--install-only]
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import argparse
 
-from run import PROJECT, SCRIPTS, find_server
+from run import PROJECT, SCRIPTS, Server, find_server
 
 INSTALLED = PROJECT / "target" / "mongodb-memory-server"
 PACKAGES = ["mongodb@7.8.0", "mongodb-memory-server-core@11.0.0"]
@@ -33,7 +35,25 @@ def main():
         # Modules are found from where the script lies.
         script = shutil.copy(SCRIPTS / "mongod.mjs", INSTALLED)
         environment = {**os.environ, "MONGOMS_SYSTEM_BINARY": str(binary), "MONGOMS_VERSION": "8.0.0"}
-        return subprocess.run(["node", script], env=environment, timeout=600).returncode
+        started = subprocess.run(["node", script], env=environment, timeout=600).returncode
+        return started or run_page(find_server(options.frond), Path(directory) / "data")
+
+
+def run_page(frond, data):
+    """Runs the code of docs/node.md against a server: it must print what the page says."""
+    page = (PROJECT / "docs" / "node.md").read_text()
+    script = INSTALLED / "page.mjs"
+    script.write_text("\n".join(re.findall(r"```js\n(.*?)```", page, re.DOTALL)))
+    with Server(frond, data) as server:
+        environment = {**os.environ, "FROND": f"mongodb://{server.address}"}
+        ran = subprocess.run(["node", script], env=environment, timeout=600, stdout=subprocess.PIPE, text=True)
+    printed = ran.stdout.splitlines()
+    wrong = [line for line in printed if f"`{line}`" not in page]
+    if ran.returncode or wrong or len(printed) != 2:
+        print(f"docs/node.md: FAILED, it printed {printed}")
+        return 1
+    print("docs/node.md: passed")
+    return 0
 
 
 def install():

@@ -120,7 +120,7 @@ fn dead_links(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// The links of a page that lead to others of ours, with their lines.
-fn links(page: &str) -> Vec<(usize, &str)> {
+pub fn links(page: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (position, line) in outside_code(page) {
         for rest in line.split("](").skip(1) {

@@ -3,10 +3,11 @@
 //! Checked by `tidy`: imports between crates go one way only ([`layers`]), and those between the
 //! rooms of a crate but for what is counted there ([`walls`]); files stay short, and nothing that
 //! was left open or belongs to one machine stands in them ([`lines`]); functions say when they
-//! fail, and no link is dead ([`documentation`]); a `format` module that changed has its document
-//! changed with it ([`formats`]); COMPATIBILITY.md has the tables that the code has
-//! ([`compatibility`]).
+//! fail, and no link is dead ([`documentation`]); the book has every page ([`book`]); a `format`
+//! module that changed has its document changed with it ([`formats`]); COMPATIBILITY.md has the
+//! tables that the code has ([`compatibility`]).
 
+mod book;
 mod compatibility;
 mod documentation;
 mod figures;
@@ -26,7 +27,7 @@ use std::sync::LazyLock;
 use std::thread;
 use std::time::Instant;
 
-const USAGE: &str = "usage: cargo xtask tidy | ci | long | bless | compatibility | figures | fuzz | mutants
+const USAGE: &str = "usage: cargo xtask tidy | ci | long | book | bless | compatibility | figures | fuzz | mutants
 
   tidy   checks layers, walls inside crates, file lengths, marks left in the code, documentation, links,
          format documents
@@ -37,6 +38,7 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | long | bless | compatibility
          cuts, swaps of many clients, and small runs of the benchmarks
   long [MINUTES]  what is worth hours: the property and crash tests with twenty times as many seeds, kills,
          failing calls for so many minutes (60), power cuts, and each fuzzer for ten minutes
+  book   the documentation as a book under target/book, by mdBook where it is installed
   bless  records the present hash of each format module in its document
   compatibility  writes the tables of COMPATIBILITY.md
   figures  counts how the code reads: lengths, rings of files, documented errors, examples
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy(root),
         Some("ci") => ci(root),
         Some("long") => long(root, std::env::args().nth(2).as_deref().unwrap_or("60")),
+        Some("book") => book::build(root),
         Some("bless") => formats::bless(root),
         Some("compatibility") => compatibility::write(root),
         Some("figures") => figures::print(root),
@@ -98,6 +101,7 @@ fn tidy(root: &Path) -> Result<(), String> {
     faults.extend(words::check(root)?);
     faults.extend(lines::check(root)?);
     faults.extend(documentation::check(root)?);
+    faults.extend(book::check(root)?);
     faults.extend(formats::check(root)?);
     faults.extend(compatibility::check(root)?);
     if faults.is_empty() {
@@ -111,6 +115,7 @@ fn tidy(root: &Path) -> Result<(), String> {
 fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &["fmt", "--all", "--check"])?;
     tidy(root)?;
+    book::build(root)?;
     run(root, "cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     run(root, "cargo", &["doc", "--workspace", "--no-deps"])?;
     println!("FROND_SEED_FROM={}", *SEED);
@@ -126,6 +131,7 @@ fn ci(root: &Path) -> Result<(), String> {
         ("python3", &["conformance/s3.py", "--frond", CHECKED]),
         ("python3", &["conformance/python_package.py"]),
         ("python3", &["conformance/mongod.py", "--frond", CHECKED]),
+        ("python3", &["conformance/packages.py", "--frond", CHECKED]),
         (PYTHON, &["conformance/kill.py", "--frond", CHECKED, "--rounds", "100"]),
         (PYTHON, &["conformance/change_streams.py", "--frond", CHECKED, "--seed", &SEED]),
         (PYTHON, &["conformance/waiting_streams.py", "--frond", CHECKED]),

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""What lies under packaging/ does what it is for, with the program that was built.
+
+- The systemd unit is understood (systemd-analyze), its sandbox is as tight as it says, and the settings
+  that come with it are taken by the server.
+- The board and the alerts ask for metrics that there are, and the alerts' rules are rules.
+- The container's file builds, where something that builds one is installed.
+
+    conformance/packages.py [--frond PATH]
+
+What isn't installed here is told as not run.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+from run import PROJECT, Report, find_server
+
+PACKAGING = PROJECT / "packaging"
+
+START_SECONDS_MAX = 60
+# What systemd-analyze says of a service that may do little; 10 is one that may do everything.
+EXPOSURE_MAX = 2.0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--frond", type=Path, help="the frond binary")
+    options = parser.parse_args()
+    frond = find_server(options.frond).resolve()
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="frond-packages-") as directory:
+        directory = Path(directory)
+        check_unit(frond, directory, report)
+        check_settings_and_metrics(frond, directory, report)
+        check_rules(report)
+        check_container(report)
+    print(f"{report.passed} passed, {report.failed} failed")
+    return 1 if report.failed else 0
+
+
+def run(command, **options):
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600, **options)
+
+
+def is_here(program, what):
+    if shutil.which(program):
+        return True
+    print(f"not run: {what} ({program} isn't installed)")
+    return False
+
+
+def check_unit(frond, directory, report):
+    if not is_here("systemd-analyze", "the systemd unit"):
+        return
+    # Neither program nor pages are where they will be.
+    unit = (PACKAGING / "systemd/frond.service").read_text()
+    unit = unit.replace("/usr/bin/frond", str(frond))
+    unit = re.sub(r"^Documentation=.*\n", "", unit, flags=re.MULTILINE)
+    path = directory / "frond.service"
+    path.write_text(unit)
+    verified = run(["systemd-analyze", "verify", path])
+    found = [line for line in (verified.stdout + verified.stderr).splitlines() if "frond.service" in line]
+    report.compare("systemd", "verify", found, [])
+    security = run(["systemd-analyze", "security", "--offline=yes", "--no-pager", path])
+    level = re.search(r"exposure level for frond.service: ([\d.]+)", security.stdout)
+    report.compare("systemd", "the sandbox is told", level is not None, True)
+    if level:
+        report.compare("systemd", f"exposure {level.group(1)}", float(level.group(1)) <= EXPOSURE_MAX, True)
+
+
+def check_settings_and_metrics(frond, directory, report):
+    """The settings that come with the unit are taken, systemd is told, and the metrics are there."""
+    settings = (PACKAGING / "systemd/frond.conf").read_text()
+    port, metrics_port = free_port(), free_port()
+    replaced = [("/var/lib/frond", str(directory / "data")), ("27017", str(port)), ("9216", str(metrics_port))]
+    for before, after in replaced:
+        report.compare("settings", f"{before} is there", before in settings, True)
+        settings = settings.replace(before, after)
+    path = directory / "frond.conf"
+    path.write_text(settings)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(str(directory / "notify"))
+        told.settimeout(START_SECONDS_MAX)
+        environment = {**os.environ, "NOTIFY_SOCKET": str(directory / "notify")}
+        command = [frond, "serve", "--config", path]
+        server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            report.compare("settings", "systemd is told", "READY=1" in told.recv(4096).decode(), True)
+            with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics") as answer:
+                check_metrics(answer.read().decode(), report)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            report.compare("settings", "the server stops", server.wait(120), 0)
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def check_metrics(text, report):
+    """Each metric and each label's value that the board or an alert asks for is one of the server's."""
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, flags=re.MULTILINE))
+    there = {name for name, kind in kinds.items() if kind != "histogram"}
+    for name, kind in kinds.items():
+        if kind == "histogram":
+            there |= {f"{name}_bucket", f"{name}_sum", f"{name}_count"}
+    values = {}
+    for name, labels in re.findall(r"^(\w+)\{(.*)\} \S+$", text, flags=re.MULTILINE):
+        for label, value in re.findall(r'(\w+)="([^"]*)"', labels):
+            values.setdefault((name, label), set()).add(value)
+    asked = expressions()
+    report.compare("metrics", "the board and the alerts ask", len(asked) > 30, True)
+    for where, expression in asked:
+        names = set(re.findall(r"\b(?:frond|process)_\w+", expression))
+        report.compare("metrics", f"{where}: {expression}", sorted(names - there), [])
+        for name, inner in re.findall(r"\b((?:frond|process)_\w+)\{([^}]*)\}", expression):
+            for label, operator, wanted in re.findall(r'(\w+)(=~|=)"([^"]*)"', inner):
+                if label in ("instance", "job"):
+                    continue
+                wanted = set(wanted.split("|")) if operator == "=~" else {wanted}
+                found = sorted(wanted - values.get((name, label), set()))
+                report.compare("metrics", f"{where}: {label} of {name}", found, [])
+
+
+def expressions():
+    asked = []
+    board = json.loads((PACKAGING / "grafana/frond.json").read_text())
+    for panel in board["panels"]:
+        asked += [(panel["title"], target["expr"]) for target in panel.get("targets", [])]
+    rules = (PACKAGING / "prometheus/frond.rules.yml").read_text()
+    for name, expression in re.findall(r"- alert: (\w+)\n +expr: (?:\|\n)?((?:.|\n(?! {8}(?:for|labels)))+)", rules):
+        asked.append((name, " ".join(expression.split())))
+    return asked
+
+
+def check_rules(report):
+    if is_here("promtool", "the alerts' rules, by Prometheus"):
+        checked = run(["promtool", "check", "rules", PACKAGING / "prometheus/frond.rules.yml"])
+        report.compare("prometheus", "rules", (checked.returncode, checked.stderr), (0, ""))
+        checked = run(["promtool", "check", "config", "--syntax-only", PACKAGING / "prometheus/scrape.yml"])
+        report.compare("prometheus", "configuration", checked.returncode, 0)
+
+
+def check_container(report):
+    for program in ("podman", "buildah", "docker"):
+        if shutil.which(program):
+            break
+    else:
+        print("not run: the container's image (neither podman, buildah nor docker is installed)")
+        return
+    if os.environ.get("FROND_BUILD_IMAGE") != "1":
+        print("not run: the container's image (FROND_BUILD_IMAGE=1 builds it; it downloads a compiler)")
+        return
+    command = [program, "build", "-f", PACKAGING / "container/Containerfile", "-t", "frond-packages-test", PROJECT]
+    report.compare("container", "builds", subprocess.run(command).returncode, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
