@@ -3,12 +3,14 @@
 
 - The systemd unit is understood (systemd-analyze), its sandbox is as tight as it says, and the settings
   that come with it are taken by the server.
+- The Debian package is the same twice, holds what it should, and what it installs works.
 - The board and the alerts ask for metrics that there are, and the alerts' rules are rules.
 - The container's file builds, where something that builds one is installed.
 
-    conformance/packages.py [--frond PATH]
+    conformance/packages.py [--frond PATH] [--install]
 
-What isn't installed here is told as not run.
+With --install the package is installed on this machine and removed again (root only). What isn't
+installed here is told as not run.
 """
 
 import argparse
@@ -27,6 +29,8 @@ from pathlib import Path
 from run import PROJECT, Report, find_server
 
 PACKAGING = PROJECT / "packaging"
+sys.path.insert(0, str(PACKAGING))
+import deb  # noqa: E402  (found beside what it packs)
 
 START_SECONDS_MAX = 60
 # What systemd-analyze says of a service that may do little; 10 is one that may do everything.
@@ -36,6 +40,7 @@ EXPOSURE_MAX = 2.0
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--frond", type=Path, help="the frond binary")
+    parser.add_argument("--install", action="store_true", help="install the Debian package here")
     options = parser.parse_args()
     frond = find_server(options.frond).resolve()
     report = Report()
@@ -44,6 +49,7 @@ def main():
         check_unit(frond, directory, report)
         check_settings_and_metrics(frond, directory, report)
         check_rules(report)
+        check_deb(frond, directory, report, options.install)
         check_container(report)
     print(f"{report.passed} passed, {report.failed} failed")
     return 1 if report.failed else 0
@@ -152,6 +158,49 @@ def check_rules(report):
         report.compare("prometheus", "rules", (checked.returncode, checked.stderr), (0, ""))
         checked = run(["promtool", "check", "config", "--syntax-only", PACKAGING / "prometheus/scrape.yml"])
         report.compare("prometheus", "configuration", checked.returncode, 0)
+
+
+def check_deb(frond, directory, report, install):
+    if not is_here("dpkg-deb", "the Debian package"):
+        return
+    package = deb.build(frond, directory / "one")
+    again = deb.build(frond, directory / "two")
+    report.compare("deb", "two builds are equal", package.read_bytes() == again.read_bytes(), True)
+    control = run(["dpkg-deb", "--field", package]).stdout
+    report.compare("deb", "its control file", "Package: frond" in control and "libc6 (>= 2." in control, True)
+    listed = run(["dpkg-deb", "--contents", package]).stdout
+    owners = {line.split()[1] for line in listed.splitlines()}
+    report.compare("deb", "all belongs to root", sorted(owners), ["root/root"])
+    installed = directory / "installed"
+    run(["dpkg-deb", "--extract", package, installed])
+    program = installed / "usr/bin/frond"
+    report.compare("deb", "the program runs", run([program, "--version"]).returncode, 0)
+    for name in ["etc/frond/frond.conf", "usr/lib/systemd/system/frond.service", "usr/share/doc/frond/copyright"]:
+        report.compare("deb", name, (installed / name).is_file(), True)
+    pages = sorted((installed / "usr/share/man/man1").iterdir())
+    report.compare("deb", "manual pages", len(pages) > 40, True)
+    if is_here("groff", "the manual pages, formatted"):
+        text = subprocess.run(["zcat", *pages], capture_output=True, check=True).stdout
+        formatted = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=text, capture_output=True)
+        # Lines that can't be filled are the terminal's width, not a fault of the page.
+        told = [line for line in formatted.stderr.decode().splitlines() if "adjust line" not in line and "break" not in line]
+        report.compare("deb", "the pages are roff", told, [])
+    completions = installed / "usr/share/bash-completion/completions/frond"
+    report.compare("deb", "completions are bash", run(["bash", "-n", completions]).returncode, 0)
+    script = f"source {completions}; COMP_WORDS=(frond cher); COMP_CWORD=1; _frond frond cher frond; echo ${{COMPREPLY[@]}}"
+    report.compare("deb", "bash completes", run(["bash", "-c", script]).stdout.strip(), "cherry-pick")
+    if is_here("lintian", "lintian"):
+        found = [line for line in run(["lintian", "--tag-display-limit", "0", package]).stdout.splitlines() if line.startswith("E:")]
+        report.compare("deb", "lintian", found, [])
+    if not install:
+        print("not run: the package's installation (--install)")
+        return
+    done = run(["dpkg", "--install", package])
+    report.compare("deb", "dpkg installs it", (done.returncode, done.stderr), (0, ""))
+    report.compare("deb", "the installed program", run(["/usr/bin/frond", "--version"]).returncode, 0)
+    done = run(["dpkg", "--purge", "frond"])
+    report.compare("deb", "dpkg removes it", done.returncode, 0)
+    report.compare("deb", "nothing stays", Path("/usr/bin/frond").exists() or Path("/etc/frond").exists(), False)
 
 
 def check_container(report):

@@ -60,6 +60,7 @@ def main():
                 print(f"{client}:")
                 if client == "tools":
                     run_tools(server.address, Path(directory), report)
+                    import_dumps(server, Path(directory), report)
                 elif client == "mingo":
                     run_opinion(server.address, report)
                 else:
@@ -335,6 +336,60 @@ def dump_and_restore(address, dump, report):
         for database in ("tools", "restored")
     ]
     report.compare("tools", "a restored collection", exported[0] == exported[1] != "", True)
+
+
+SHAPED = {
+    "items": {
+        "options": {"validator": {"price": {"$gt": 0}}},
+        "indexes": [
+            {"v": 2, "key": {"_id": 1}, "name": "_id_"},
+            {"v": 2, "key": {"name": 1}, "name": "names", "unique": True},
+        ],
+    },
+    "cheap": {"options": {"viewOn": "items", "pipeline": [{"$match": {"price": {"$lt": 50}}}]}, "indexes": []},
+    "none": {"options": {}, "indexes": [{"v": 2, "key": {"_id": 1}, "name": "_id_"}]},
+}
+
+
+def import_dumps(server, directory, report):
+    """What mongodump writes in each of its forms, `frond import --dump` reads: the same commit."""
+    made = directory / "made" / "shaped"
+    made.mkdir(parents=True)
+    for name, metadata in SHAPED.items():
+        (made / f"{name}.metadata.json").write_text(json.dumps({**metadata, "collectionName": name}))
+    (made / "items.bson").write_bytes(b"")
+    (made / "none.bson").write_bytes(b"")
+    restored = tool("mongorestore", server.address, directory / "made")
+    report.compare("tools", "mongorestore of options and indexes", restored.returncode, 0)
+    lines = directory / "shaped.jsonl"
+    lines.write_text("".join(json.dumps({"_id": i, "name": f"item {i}", "price": i + 1}) + "\n" for i in range(3_000)))
+    tool("mongoimport", server.address, "--db", "shaped", "--collection", "items", "--file", lines)
+    forms = {
+        "plain": ["--out", directory / "plain"],
+        "gzip": ["--gzip", "--out", directory / "gzip"],
+        "archive": [f"--archive={directory / 'archive'}"],
+        "zipped archive": ["--gzip", f"--archive={directory / 'zipped archive'}"],
+    }
+    roots = set()
+    for name, flags in forms.items():
+        dumped = tool("mongodump", server.address, "--db", "shaped", *flags)
+        report.compare("tools", f"mongodump, {name}", dumped.returncode, 0)
+
+        def frond(*words):
+            return run([server.binary, *words, "--data", directory / f"data of {name}"])
+
+        imported = frond("import", "--dump", directory / name, "--commit", "moved")
+        report.compare("tools", f"frond import --dump, {name}", (imported.returncode, imported.stderr), (0, ""))
+        counted = "imported 3,000 documents into shaped.items" in imported.stdout
+        report.compare("tools", f"frond import --dump tells, {name}", counted, True)
+        found = frond("diff", "shaped", "NOTHING", "HEAD", "--json").stdout
+        roots.add(found)
+        report.compare("tools", f"a dumped index, {name}", '"name":"names"' in found, True)
+        cheap = frond("export", "-d", "shaped", "-c", "cheap").stdout
+        report.compare("tools", f"a dumped view, {name}", len(cheap.splitlines()), 49)
+        refused = frond("import", "-d", "shaped", "-c", "items", lines)
+        report.compare("tools", f"a dumped unique index refuses, {name}", refused.returncode, 1)
+    report.compare("tools", "all forms of a dump are the same", len(roots), 1)
 
 
 def tool(name, address, *arguments):

@@ -1,13 +1,17 @@
 //! Arguments that several commands take.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 use frond_db::name::percent_decode;
+use frond_doc::DocumentBuf;
 
 use crate::backend::{self, Backend, ServerUri, UserLogin};
 use crate::directory::check_there;
 use crate::failure::Failure;
+use crate::output::answer_json;
+use crate::terminal::Terminal;
 
 /// Where the databases are: a data directory, opened by this process, or a running server.
 #[derive(Args, Clone, Debug)]
@@ -173,6 +177,32 @@ impl Subject {
             None | Some((_, "")) => (path.trim_end_matches('/'), None),
             Some((collection, id)) => (collection, Some(id)),
         })
+    }
+}
+
+/// How an answer is told.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Answer {
+    /// The answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Answer {
+    /// Whether it is told as JSON.
+    pub fn is_set(self) -> bool {
+        self.json
+    }
+
+    /// Tells `answer` as JSON, if that is asked for; returns whether it is told.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
+    pub fn tell(self, terminal: &mut Terminal, answer: &DocumentBuf) -> Result<bool, Failure> {
+        if self.json {
+            writeln!(terminal, "{}", answer_json(answer))?;
+        }
+        Ok(self.json)
     }
 }
 

@@ -1,9 +1,11 @@
 //! The commands: one file each.
 
 pub mod backup;
+pub mod bisect;
 pub mod blame;
 pub mod branch;
 pub mod commit;
+pub mod completions;
 pub mod conflicts;
 pub mod diff;
 pub mod doctor;
@@ -16,7 +18,9 @@ pub mod history;
 pub mod import;
 pub mod log;
 pub mod ls;
+pub mod man;
 pub mod merge;
+pub mod patch;
 pub mod pick;
 pub mod policy;
 pub mod rebase;

@@ -5,6 +5,7 @@
 //! ends it. A file may be larger than memory, and so may a document of JSON: a long one is given as
 //! [`Text`].
 
+pub mod archive;
 pub mod bson;
 pub mod compressed;
 pub mod csv;

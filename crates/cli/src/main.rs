@@ -24,7 +24,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::serve::configuration::Configuration;
 use crate::commands::serve::mongod::{self, Asked};
@@ -85,6 +85,9 @@ enum Command {
     Tag(commands::tag::Tag),
     Policy(commands::policy::Policy),
     Diff(commands::diff::Diff),
+    Bisect(commands::bisect::Bisect),
+    FormatPatch(commands::patch::FormatPatch),
+    Apply(commands::patch::Apply),
     Merge(commands::merge::Merge),
     Conflicts(commands::conflicts::Conflicts),
     Resolve(commands::resolve::Resolve),
@@ -107,6 +110,8 @@ enum Command {
     Fsck(commands::fsck::Fsck),
     Repair(commands::repair::Repair),
     Salvage(commands::salvage::Salvage),
+    Completions(commands::completions::Completions),
+    Man(commands::man::Manual),
 }
 
 impl Command {
@@ -120,6 +125,7 @@ impl Command {
 /// What users of git and MongoDB type, and what there is instead.
 const OF_OTHERS: &[(&str, &str)] = &[
     ("add", "nothing is staged: frond commit records the whole working state"),
+    ("am", "frond apply takes what frond format-patch wrote"),
     ("checkout", "a branch is a database of its own: shop@sale; see frond restore, too"),
     ("config", "settings are options: frond serve --config FILE, --author, FROND_AUTHOR"),
     ("dump", "frond backup copies everything, frond export a collection"),
@@ -234,6 +240,9 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Tag(tag) => tag.run(terminal),
         Command::Policy(policy) => policy.run(terminal),
         Command::Diff(diff) => diff.run(terminal),
+        Command::Bisect(bisect) => bisect.run(terminal),
+        Command::FormatPatch(format) => format.run(terminal),
+        Command::Apply(apply) => apply.run(terminal),
         Command::Merge(merge) => merge.run(terminal),
         Command::Conflicts(conflicts) => conflicts.run(terminal),
         Command::Resolve(resolve) => resolve.run(terminal),
@@ -256,15 +265,17 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Fsck(fsck) => fsck.run(terminal),
         Command::Repair(repair) => repair.run(terminal),
         Command::Salvage(salvage) => salvage.run(terminal),
+        Command::Completions(completions) => completions.run(Cli::command(), terminal),
+        Command::Man(manual) => manual.run(Cli::command(), terminal),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use super::*;
 
     #[test]
     fn the_arguments_are_consistent() {
-        super::Cli::command().debug_assert();
+        Cli::command().debug_assert();
     }
 }

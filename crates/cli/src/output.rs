@@ -1,7 +1,7 @@
 //! Values, dates and sizes as text for people.
 
 use frond_doc::extended_json::{self, Form};
-use frond_doc::{Array, Document, DocumentBuf, Value};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use jiff::Timestamp;
 
 /// What every answer has besides what it tells.
@@ -111,6 +111,20 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
+/// A count as a value of a document.
+pub fn count_value(count: u64) -> Value<'static> {
+    Value::Int64(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// Appends an array of strings.
+pub fn append_texts(document: &mut DocumentBuilder, name: &str, texts: &[String]) {
+    document.begin_array(name);
+    for text in texts {
+        document.push(Value::String(text));
+    }
+    document.end();
+}
+
 /// The string field `name` of an answer; empty where it has none.
 pub fn text_of<'a>(document: Document<'a>, name: &str) -> &'a str {
     document.get(name).and_then(|value| value.as_str()).unwrap_or("")
@@ -138,7 +152,7 @@ pub fn array_of<'a>(document: Document<'a>, name: &str) -> Array<'a> {
 
 /// An answer without its `ok`, as one line of relaxed JSON: what `--json` prints.
 pub fn answer_json(answer: &DocumentBuf) -> String {
-    let mut builder = frond_doc::DocumentBuilder::new();
+    let mut builder = DocumentBuilder::new();
     for (name, value) in answer.iter().filter(|(name, _)| !OF_EVERY_ANSWER.contains(name)) {
         builder.append(name, value);
     }

@@ -51,6 +51,10 @@ pub enum ClientError {
     },
 }
 
+/// What a console, metrics or remotes are served by.
+const NOT_HTTP: &str = "an HTTP server answers there; what is wanted is the address that drivers \
+                        use, that of frond serve --listen";
+
 fn payload(answer: &DocumentBuf) -> &[u8] {
     match answer.get("payload") {
         Some(Value::Binary(binary)) => binary.bytes,
@@ -201,6 +205,12 @@ impl Client {
     fn read_answer(&mut self) -> Result<DocumentBuf, ClientError> {
         let mut header_bytes = [0; HEADER_BYTES];
         self.stream.read_exact(&mut header_bytes).map_err(|source| self.failed(source))?;
+        if header_bytes.starts_with(b"HTTP/") {
+            return Err(ClientError::Server {
+                address: self.address.clone(),
+                why: NOT_HTTP.into(),
+            });
+        }
         let header = Header::decode(&header_bytes).map_err(|source| self.broken(source))?;
         let mut message = header_bytes.to_vec();
         message.resize(header.bytes, 0);

@@ -4,19 +4,23 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use frond_doc::{Document, DocumentBuilder, Value, document};
 use frond_remote::{HttpImage, RemoteUrl};
 use frond_vcs::PartRequest;
 use frond_vcs::remote::{
-    BackupInfo, BackupReport, DataImage, ImageSource, PlainRemote, Remote, Reread, RestoreRequest,
-    StorageDamage, StoragePart,
+    BackupInfo, BackupReport, DataImage, ImageSource, PlainRemote, Remote as _, Reread,
+    RestoreRequest, StorageDamage, StoragePart,
 };
 
-use crate::backend::{Backend, Embedded, STOP_IT, is_in_use, open_failure};
+use crate::arguments::server_of;
+use crate::backend::{Backend, Embedded, Remote, STOP_IT, is_in_use, open_failure};
 use crate::commands::salvage;
-use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure};
+use crate::commands::transfer::{
+    Connection, Progress, absolute, append_moved, check_place, failure,
+};
 use crate::directory::{check_there, check_usable};
 use crate::failure::Failure;
-use crate::output::{bytes, counted, moment, plain};
+use crate::output::{append_texts, bytes, count_value, counted, json, moment, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
 /// So many damages are shown; the rest is counted.
@@ -27,6 +31,7 @@ Examples:
   frond backup /mnt/backup                          the data directory ./frond-data
   frond backup s3://bucket/frond --from https://db.example.org:4224 --token-file token
                                                     a running server, while it serves
+  frond backup s3://bucket/frond --uri 127.0.0.1:27017 --token-file token    the same, if it says so
   frond backup /mnt/backup --list
   frond backup /mnt/backup --verify                 read everything there
   frond backup /mnt/backup --remove 2026-11-02T03:00:00Z
@@ -48,12 +53,17 @@ pub struct Backup {
     place: String,
 
     /// Data directory to copy; no server may be using it
-    #[arg(long, value_name = "DIR", default_value = "./frond-data", conflicts_with = "from")]
+    #[arg(long, value_name = "DIR", default_value = "./frond-data", conflicts_with_all = ["from", "uri"])]
     data: PathBuf,
 
     /// Running server to copy instead: http(s)://HOST:PORT, as frond serve --remote-listen tells it
     #[arg(long, value_name = "URL")]
     from: Option<String>,
+
+    /// The same server by the address that drivers use, HOST:PORT: it is asked where it serves
+    /// remotes
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["from", "list", "verify", "remove"])]
+    uri: Option<String>,
 
     /// What to call it; otherwise the moment
     #[arg(long)]
@@ -75,6 +85,10 @@ pub struct Backup {
     #[arg(long, value_name = "NAME", conflicts_with = "name")]
     remove: Option<String>,
 
+    /// The backup that was made, or each that is listed, as JSON on a line
+    #[arg(long, conflicts_with_all = ["verify", "remove"])]
+    json: bool,
+
     #[command(flatten)]
     connection: Connection,
 }
@@ -90,12 +104,12 @@ impl Backup {
         let place = absolute(&self.place)?;
         if self.list || self.verify || self.remove.is_some() {
             check_place(&place)?;
-        } else if self.from.is_none() {
+        } else if self.from.is_none() && self.uri.is_none() {
             check_there(&self.data, ": name one with --data")?;
         }
         let plain_remote = frond_remote::open_plain(&place).map_err(failure)?;
         if self.list {
-            return list(terminal, &plain_remote);
+            return list(terminal, &plain_remote, self.json);
         }
         if self.verify {
             return verify(terminal, &self.place, &plain_remote, self.name.as_deref());
@@ -105,7 +119,8 @@ impl Backup {
             writeln!(terminal, "removed backup {}", plain(name))?;
             return Ok(());
         }
-        if let Some(from) = &self.from {
+        let asked = self.uri.as_deref().map(remotes_of).transpose()?;
+        if let Some(from) = self.from.as_ref().or(asked.as_ref()) {
             let RemoteUrl::Http(from) = RemoteUrl::parse(from).map_err(failure)? else {
                 return Err(Failure::Usage(format!(
                     "--from {from}: http(s)://HOST:PORT is expected"
@@ -134,6 +149,17 @@ impl Backup {
         let done = place.back_up(&name, image, reread, &mut |moved| progress.show(moved));
         let report = done.map_err(failure)?;
         progress.end();
+        if self.json {
+            let mut told = described(&report.backup);
+            append_moved(&mut told, &report.moved);
+            told.append("mended", count_value(report.mended));
+            let damages: Vec<String> =
+                report.damages.iter().map(|damage| damage.what.clone()).collect();
+            append_texts(&mut told, "damages", &damages);
+            writeln!(terminal, "{}", json(Value::from(&told.build())))?;
+            terminal.finish()?;
+            return self.judge(&report);
+        }
         let name = terminal.paint(Style::Strong, plain(&report.backup.name));
         let databases = counted(report.backup.databases.len() as u64, "database");
         let (chunks, size) = (counted(report.moved.chunks, "chunk"), bytes(report.moved.bytes));
@@ -247,8 +273,51 @@ fn verify(
     Err(Failure::failed(message))
 }
 
-fn list(terminal: &mut Terminal, place: &PlainRemote) -> Result<(), Failure> {
+/// Where the server at `uri` serves remotes, by its settings.
+fn remotes_of(uri: &str) -> Result<String, Failure> {
+    let server = server_of(uri)?;
+    let command = document! { "getCmdLineOpts": 1_i32 };
+    let answer = Remote::connect(&server)?.execute_with("admin", command.view(), Vec::new())?;
+    let part = |parent: Document<'_>, name: &str| {
+        let part = parent.get(name).and_then(|part| part.as_document());
+        part.unwrap_or(Document::empty()).to_buf()
+    };
+    let frond = part(part(answer.view(), "parsed").view(), "frond");
+    let listen = text_of(frond.view(), "remoteListen");
+    let (host, port) = listen.rsplit_once(':').unwrap_or((listen, ""));
+    let advice = "start it with --remote-listen HOST:PORT and --remote-token-file FILE";
+    if port.is_empty() {
+        return Err(Failure::failed(format!("the server at {uri} serves no remotes: {advice}")));
+    }
+    if port == "0" {
+        return Err(Failure::failed(
+            "the server chose the port of its remotes itself: it told it when it started, and \
+             --from http://HOST:PORT takes it",
+        ));
+    }
+    // One that listens everywhere is where it was asked.
+    let asked = server.address.rsplit_once(':').map_or("", |(host, _)| host);
+    let host = if matches!(host, "0.0.0.0" | "[::]" | "") { asked } else { host };
+    let has_tls = frond.get("remoteTlsCert").is_some();
+    Ok(format!("{}://{host}:{port}", if has_tls { "https" } else { "http" }))
+}
+
+/// A backup as a document.
+fn described(backup: &BackupInfo) -> DocumentBuilder {
+    let mut told = DocumentBuilder::new();
+    told.append("name", Value::String(&backup.name));
+    told.append("time", Value::DateTime(backup.time_millis));
+    append_texts(&mut told, "databases", &backup.databases);
+    told.append("chunksLacking", count_value(backup.lost.len() as u64));
+    told
+}
+
+fn list(terminal: &mut Terminal, place: &PlainRemote, as_json: bool) -> Result<(), Failure> {
     for backup in place.backups().map_err(failure)? {
+        if as_json {
+            writeln!(terminal, "{}", json(Value::from(&described(&backup).build())))?;
+            continue;
+        }
         let BackupInfo { name, time_millis, databases, lost, .. } = backup;
         let strong = terminal.paint(Style::Strong, format!("{:<24}", plain(&name)));
         let time = moment(time_millis);

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{Document, DocumentBuilder, Value};
 
-use crate::arguments::Target;
+use crate::arguments::{Answer, Target};
 use crate::failure::Failure;
 use crate::output::{
     array_of, count_of, date, day_and_time, documents_of, grouped, plain, text_of,
@@ -73,6 +73,9 @@ pub struct Branch {
     remove_expired: bool,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -113,6 +116,9 @@ impl Branch {
             self.protect || self.unprotect || self.close || self.reopen || self.expire.is_some();
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
         let answer = answer.view();
         if self.remove_expired {
             for branch in array_of(answer, "removed").iter().filter_map(|name| name.as_str()) {

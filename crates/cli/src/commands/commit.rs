@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 
-use crate::arguments::{Author, Target};
+use crate::arguments::{Answer, Author, Target};
 use crate::commands::log::parse_date;
 use crate::failure::Failure;
 use crate::output::{plain, text_of};
@@ -50,6 +50,9 @@ pub struct Commit {
     author: Author,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -63,7 +66,9 @@ impl Commit {
         let command = self.command()?;
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command)?;
-        tell(terminal, &answer)?;
+        if !self.as_json.tell(terminal, &answer)? {
+            tell(terminal, &answer)?;
+        }
         backend.close()
     }
 

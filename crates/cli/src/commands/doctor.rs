@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use frond_db::{ClockState, Reserve};
-use frond_doc::document;
+use frond_doc::{DocumentBuilder, Value, document};
 use frond_server::MachineMemory;
 use rustix::process::{Resource, getrlimit};
 
@@ -21,7 +21,7 @@ use crate::backend::{Backend, Remote, USE_URI, is_in_use, open_failure};
 use crate::commands::transfer::failure;
 use crate::directory::check_there;
 use crate::failure::{Failure, describe};
-use crate::output::{bytes, counted};
+use crate::output::{bytes, counted, json};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -73,6 +73,10 @@ pub struct Doctor {
     /// last: what is due by it expires from now on
     #[arg(long, conflicts_with = "store")]
     accept_clock: bool,
+
+    /// One finding a line, as JSON
+    #[arg(long, conflicts_with_all = ["store", "accept_clock"])]
+    json: bool,
 }
 
 impl Doctor {
@@ -88,7 +92,7 @@ impl Doctor {
             let target = Target { data: self.data.clone(), uri: self.uri.clone() };
             return accept_clock(terminal, &target);
         }
-        let mut report = Report { terminal, problems: 0 };
+        let mut report = Report { terminal, problems: 0, as_json: self.json, finding: None };
         match &self.uri {
             Some(uri) => {
                 let mut backend = Remote::connect(&server_of(uri)?)?;
@@ -105,10 +109,12 @@ impl Doctor {
                 report.memory()?;
             }
         }
+        report.flush()?;
         let problems = report.problems;
         terminal.finish()?;
         match problems {
             0 => Ok(()),
+            _ if self.json => Err(Failure::Told),
             _ => Err(Failure::failed(counted(problems, "problem"))),
         }
     }
@@ -144,24 +150,66 @@ fn look_at_store(terminal: &mut Terminal, store: &str) -> Result<(), Failure> {
 struct Report<'a> {
     terminal: &'a mut Terminal,
     problems: u64,
+    /// Whether findings are told as JSON, each when its advice is known.
+    as_json: bool,
+    finding: Option<Finding>,
+}
+
+/// A finding that isn't told yet.
+struct Finding {
+    name: String,
+    what: String,
+    is_problem: bool,
+    advice: Option<String>,
 }
 
 impl Report<'_> {
     fn finding(&mut self, name: &str, what: &str) -> Result<(), Failure> {
+        self.found(name, what, false)
+    }
+
+    fn found(&mut self, name: &str, what: &str, is_problem: bool) -> Result<(), Failure> {
+        if self.as_json {
+            self.flush()?;
+            let (name, what) = (name.to_owned(), what.to_owned());
+            self.finding = Some(Finding { name, what, is_problem, advice: None });
+            return Ok(());
+        }
+        let what = match is_problem {
+            true => self.terminal.paint(Style::Removed, what),
+            false => what.to_owned(),
+        };
         let name = self.terminal.paint(Style::Strong, format!("{name:<12}"));
         Ok(writeln!(self.terminal, "{name}{what}")?)
     }
 
     fn advice(&mut self, what: &str) -> Result<(), Failure> {
+        if let Some(finding) = &mut self.finding {
+            finding.advice = Some(what.to_owned());
+            return Ok(());
+        }
         let what = self.terminal.paint(Style::Changed, what);
         Ok(writeln!(self.terminal, "            {what}")?)
     }
 
     fn problem(&mut self, name: &str, what: &str, advice: &str) -> Result<(), Failure> {
         self.problems += 1;
-        let what = self.terminal.paint(Style::Removed, what);
-        self.finding(name, &what)?;
+        self.found(name, what, true)?;
         self.advice(advice)
+    }
+
+    /// Tells the last finding, where findings are told as JSON.
+    fn flush(&mut self) -> Result<(), Failure> {
+        let Some(Finding { name, what, is_problem, advice }) = self.finding.take() else {
+            return Ok(());
+        };
+        let mut told = DocumentBuilder::new();
+        told.append("name", Value::String(&name)).append("what", Value::String(&what));
+        told.append("problem", Value::Boolean(is_problem));
+        if let Some(advice) = &advice {
+            told.append("advice", Value::String(advice));
+        }
+        Ok(writeln!(self.terminal, "{}", json(Value::from(&told.build())))?)
     }
 
     fn directory(&mut self, directory: &Path) -> Result<(), Failure> {

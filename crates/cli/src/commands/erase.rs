@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
-use crate::arguments::Target;
+use crate::arguments::{Answer, Target};
 use crate::commands::log::append_id;
 use crate::failure::Failure;
 use crate::output::{array_of, count_of, counted, documents_of, plain, text_of};
@@ -25,6 +25,8 @@ Clones, backups and remotes have copies of their own: erase there, too, and push
 /// Take a document or a field out of all history, for good
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(override_usage = "frond erase [OPTIONS] <DATABASE> <COLLECTION>
+       frond erase [OPTIONS] <DATABASE> --commits")]
 pub struct Erase {
     /// Database
     database: String,
@@ -45,13 +47,16 @@ pub struct Erase {
     #[arg(long)]
     dry_run: bool,
 
-    /// Don't ask
+    /// Don't ask; --json asks nothing, and wants this or --dry-run
     #[arg(short, long)]
     yes: bool,
 
     /// List which commits took the place of which
     #[arg(long, conflicts_with_all = ["collection", "id", "field", "dry_run"])]
     commits: bool,
+
+    #[command(flatten)]
+    as_json: Answer,
 
     #[command(flatten)]
     target: Target,
@@ -67,12 +72,19 @@ impl Erase {
         if self.commits {
             let command = document! { "frondErase": 1_i32, "commits": true };
             let answer = backend.execute(&self.database, &command)?;
-            tell_commits(terminal, answer.view())?;
+            if !self.as_json.tell(terminal, &answer)? {
+                tell_commits(terminal, answer.view())?;
+            }
             return backend.close();
+        }
+        if self.as_json.is_set() && !self.yes && !self.dry_run {
+            return Err(Failure::Usage("--json needs --yes or --dry-run".to_owned()));
         }
         let dry = backend.execute(&self.database, &self.command(true)?)?;
         if self.dry_run {
-            tell(terminal, "would be", dry.view())?;
+            if !self.as_json.tell(terminal, &dry)? {
+                tell(terminal, "would be", dry.view())?;
+            }
             return backend.close();
         }
         if !self.yes {
@@ -83,6 +95,9 @@ impl Erase {
             }
         }
         let answer = backend.execute(&self.database, &self.command(false)?)?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
         tell(terminal, "were", answer.view())?;
         match count_of(answer.view(), "chunksLeft") {
             0 => writeln!(terminal, "nothing of it is left on the disk")?,

@@ -3,13 +3,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use frond_doc::{DocumentBuilder, Value};
 use indicatif::ProgressBar;
 
+use crate::arguments::Answer;
 use crate::backend::{STOP_IT, open_failure};
 use crate::commands::salvage;
 use crate::directory::check_there;
 use crate::failure::Failure;
-use crate::output::counted;
+use crate::output::{append_texts, count_value, counted};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -29,6 +31,9 @@ pub struct Fsck {
     /// Data directory; no server may be using it
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
+
+    #[command(flatten)]
+    as_json: Answer,
 }
 
 impl Fsck {
@@ -46,6 +51,13 @@ impl Fsck {
         });
         bar.finish_and_clear();
         let report = report.map_err(|error| open_failure(&self.data, &error, STOP_IT))?;
+        let mut told = DocumentBuilder::new();
+        told.append("whole", Value::Boolean(report.damages.is_empty()));
+        told.append("chunks", count_value(report.chunks));
+        append_texts(&mut told, "damages", &report.damages);
+        if self.as_json.tell(terminal, &told.build())? {
+            return if report.damages.is_empty() { Ok(()) } else { Err(Failure::Told) };
+        }
         for damage in &report.damages {
             writeln!(terminal, "{}", terminal.paint(Style::Removed, damage))?;
         }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{Document, DocumentBuilder, Value};
 
-use crate::arguments::Target;
+use crate::arguments::{Answer, Target};
 use crate::commands::transfer::{Progress, absolute, check_place, failure};
 use crate::failure::Failure;
 use crate::output::{bytes, count_of, counted, date};
@@ -49,8 +49,11 @@ pub struct Gc {
     /// Directory or s3://BUCKET/PREFIX of a plain remote or of backups, to collect instead: what
     /// cut pushes left and removed backups needed goes. A push that runs meanwhile is refused at
     /// its end
-    #[arg(long, value_name = "PLACE", conflicts_with_all = ["quick", "rate", "uri"])]
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["quick", "rate", "uri", "json"])]
     place: Option<String>,
+
+    #[command(flatten)]
+    as_json: Answer,
 
     #[command(flatten)]
     target: Target,
@@ -76,6 +79,9 @@ impl Gc {
         }
         let mut backend = self.target.open()?;
         let answer = backend.execute("admin", &command.build())?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
         let answer = answer.view();
         let (before, after) = (count_of(answer, "bytesBefore"), count_of(answer, "bytesAfter"));
         let now = terminal.paint(Style::Added, bytes(after));

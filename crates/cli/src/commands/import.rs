@@ -2,12 +2,16 @@
 //!
 //! 1. One thread reads and parses, and hands over batches; this one writes them: both cores work.
 //! 2. What is wrong with one document is told with its line, and the import goes on, or stops.
-//! 3. Whatever the size of the file, only a few batches are in memory; whatever the size of a
+//! 3. A dump is imported collection by collection, as `dump` finds them; of an archive, block by
+//!    block (`restore`).
+//! 4. Whatever the size of the file, only a few batches are in memory; whatever the size of a
 //!    document that is inserted into a data directory, only some megabytes of it.
 
 mod batches;
+mod dump;
 mod progress;
-mod writer;
+mod restore;
+pub mod writer;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,7 +20,7 @@ use std::time::Instant;
 
 use frond_doc::{DocumentBuf, document};
 
-use crate::arguments::{Author, Target};
+use crate::arguments::{Answer, Author, Target};
 use crate::backend::Backend;
 use crate::commands::commit;
 use crate::commands::import::batches::{BatchLimits, read_batches};
@@ -34,26 +38,39 @@ Examples:
   frond import -d shop -c items items.csv --drop --commit 'prices of May'
   frond import -d shop@sale -c items items.json --mode upsert
   frond import -d shop -c items items.jsonl --mode replace-all --commit 'version 2'
+  frond import -d shop -c items items.jsonl.gz    gzip and zstd are recognised
   xz -dc items.jsonl.xz | frond import -d shop -c items --uri 127.0.0.1:27017
+  frond import --dump ./dump --commit 'from MongoDB'    what mongodump wrote, indexes too
+  mongodump --archive | frond import --dump -           the same without files
 
 JSON is one object after another (mostly one a line) or one array, plain or extended ({\"$oid\": ...}). Of
 CSV the first line names the fields, address.city makes nested documents, and a cell that reads
 as a number becomes one. The exit code is 1 if any document could not be imported.";
 
-/// Fill a collection from JSON or CSV
+/// Fill a collection from JSON, CSV, TSV or BSON, or databases from what mongodump wrote
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(
+    override_usage = "frond import [OPTIONS] --database <DATABASE> --collection <COLLECTION> [FILE]
+       frond import [OPTIONS] --dump <DIR>"
+)]
 pub struct Import {
     /// File to read; - or nothing reads standard input
     file: Option<PathBuf>,
 
-    /// Database, or DATABASE@BRANCH
-    #[arg(short, long, value_name = "DATABASE")]
-    database: String,
+    /// Database, or DATABASE@BRANCH; with --dump what its only database is imported as, or which
+    /// of several
+    #[arg(short, long, value_name = "DATABASE", required_unless_present = "dump")]
+    database: Option<String>,
 
-    /// Collection
-    #[arg(short, long)]
-    collection: String,
+    /// Collection; with --dump only this one
+    #[arg(short, long, required_unless_present = "dump")]
+    collection: Option<String>,
+
+    /// Import what mongodump wrote: collections with their options, indexes and views. A directory,
+    /// or the file of mongodump --archive; - reads that from standard input
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "format", "ignore_blanks"])]
+    dump: Option<PathBuf>,
 
     /// What the file holds
     #[arg(long, value_enum, default_value = "auto")]
@@ -88,6 +105,9 @@ pub struct Import {
     author: Author,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -99,20 +119,27 @@ impl Import {
     /// refused.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         self.target.prepare_to_stream();
+        if let Some(dump) = &self.dump {
+            return self.import_dump(dump, terminal);
+        }
+        let (Some(database), Some(collection)) = (&self.database, &self.collection) else {
+            return Err(Failure::Usage("--database and --collection are needed".to_owned()));
+        };
+        let goal = Goal { database, collection };
         let (source, progress) = self.open_source()?;
         let mut backend = self.target.open_or_make_to_stream()?;
         let begun = Instant::now();
         if self.drop {
-            drop_collection(&mut *backend, &self.database, &self.collection)?;
+            drop_collection(&mut *backend, goal)?;
         }
-        let report = self.import(&mut *backend, source, &progress)?;
+        let report = self.import(&mut *backend, goal, source, &progress)?;
         progress.finish();
-        self.tell(terminal, &report, begun)?;
+        self.tell(terminal, goal, &report, begun)?;
         let mut done = Ok(());
         if report.failed > 0 {
             done = Err(Failure::Failed(self.told_failures(&report)));
         } else if let Some(message) = &self.commit {
-            self.commit(terminal, &mut *backend, message)?;
+            self.commit(terminal, &mut *backend, database, message)?;
         }
         terminal.finish()?;
         backend.close()?;
@@ -121,23 +148,15 @@ impl Import {
 
     fn open_source(&self) -> Result<(Source, Progress), Failure> {
         let blanks = if self.ignore_blanks { Blanks::Ignored } else { Blanks::Kept };
-        let (reader, bytes): (Box<dyn Read + Send>, Option<u64>) = match self.path() {
-            None => (Box::new(io::stdin()), None),
-            Some(path) => {
-                let told = |error| Failure::file(&path.display().to_string(), &error);
-                let file = File::open(path).map_err(told)?;
-                let metadata = file.metadata().map_err(told)?;
-                if metadata.is_dir() {
-                    let what = format!("{} is a directory, not a file", path.display());
-                    return Err(Failure::failed(what));
-                }
-                // A pipe has no size that could be known.
-                (Box::new(file), metadata.is_file().then_some(metadata.len()))
+        let (reader, progress) = match self.path() {
+            None => {
+                let progress = Progress::begin(None);
+                let reader: Box<dyn Read + Send> = Box::new(progress.counting(io::stdin()));
+                (reader, progress)
             }
+            Some(path) => open_file(path)?,
         };
-        let progress = Progress::begin(bytes);
         let name = self.path().map(|path| path.to_string_lossy().into_owned());
-        let reader = progress.counting(reader);
         Ok((input::open(reader, name.as_deref(), self.format, blanks)?, progress))
     }
 
@@ -148,11 +167,11 @@ impl Import {
     fn import(
         &self,
         backend: &mut dyn Backend,
+        goal: Goal<'_>,
         source: Source,
         progress: &Progress,
     ) -> Result<Report, Failure> {
-        let mut writer =
-            Writer::new(&self.database, &self.collection, self.mode, self.stop_on_error);
+        let mut writer = Writer::new(goal.database, goal.collection, self.mode, self.stop_on_error);
         let limits = BatchLimits {
             documents_max: self.batch as usize,
             stops_on_problem: self.stop_on_error,
@@ -177,13 +196,17 @@ impl Import {
     fn tell(
         &self,
         terminal: &mut Terminal,
+        goal: Goal<'_>,
         report: &Report,
         begun: Instant,
     ) -> Result<(), Failure> {
+        if self.as_json.tell(terminal, &report.told(goal.database, goal.collection))? {
+            return Ok(());
+        }
         let seconds = begun.elapsed().as_secs_f64();
         let written = report.inserted + report.replaced + report.unchanged;
         let rate = grouped((written as f64 / seconds.max(1e-6)) as u64);
-        let name = format!("{}.{}", self.database, self.collection);
+        let name = format!("{}.{}", goal.database, goal.collection);
         let what = terminal.paint(Style::Strong, counted(written, "document"));
         let cost = format!("{seconds:.2} s, {rate} documents/s");
         let cost = terminal.paint(Style::Quiet, cost);
@@ -222,12 +245,19 @@ impl Import {
         &self,
         terminal: &mut Terminal,
         backend: &mut dyn Backend,
+        database: &str,
         message: &str,
     ) -> Result<(), Failure> {
         let command = commit::command(message, &self.author.name());
-        match backend.execute(&self.database, &command) {
-            Ok(answer) => commit::tell(terminal, &answer),
+        match backend.execute(database, &command) {
+            Ok(answer) => match self.as_json.tell(terminal, &answer)? {
+                true => Ok(()),
+                false => commit::tell(terminal, &answer),
+            },
             Err(Failure::Refused { message, .. }) if message.contains("nothing to commit") => {
+                if self.as_json.is_set() {
+                    return Ok(());
+                }
                 Ok(writeln!(terminal, "nothing to commit: the last version holds the same")?)
             }
             Err(failure) => Err(failure),
@@ -238,14 +268,31 @@ impl Import {
 /// The code of a collection that isn't there.
 const NAMESPACE_NOT_FOUND: i64 = 26;
 
+/// Which collection is filled.
+#[derive(Clone, Copy)]
+struct Goal<'a> {
+    database: &'a str,
+    collection: &'a str,
+}
+
+/// Opens a file, to be counted as it is read.
+fn open_file(path: &Path) -> Result<(Box<dyn Read + Send>, Progress), Failure> {
+    let told = |error| Failure::file(&path.display().to_string(), &error);
+    let file = File::open(path).map_err(told)?;
+    let metadata = file.metadata().map_err(told)?;
+    if metadata.is_dir() {
+        let what = format!("{} is a directory, not a file", path.display());
+        return Err(Failure::failed(what));
+    }
+    // A pipe has no size that could be known.
+    let progress = Progress::begin(metadata.is_file().then_some(metadata.len()));
+    Ok((Box::new(progress.counting(file)), progress))
+}
+
 /// Drops a collection, if it is there.
-fn drop_collection(
-    backend: &mut dyn Backend,
-    database: &str,
-    collection: &str,
-) -> Result<(), Failure> {
-    let command: DocumentBuf = document! { "drop": collection };
-    match backend.execute(database, &command) {
+fn drop_collection(backend: &mut dyn Backend, goal: Goal<'_>) -> Result<(), Failure> {
+    let command: DocumentBuf = document! { "drop": goal.collection };
+    match backend.execute(goal.database, &command) {
         Err(Failure::Refused { code: NAMESPACE_NOT_FOUND, .. }) => Ok(()),
         other => other.map(|_| ()),
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
-use crate::arguments::{Author, Target};
+use crate::arguments::{Answer, Author, Target};
 use crate::backend::Backend;
 use crate::commands::commit;
 use crate::failure::Failure;
@@ -29,6 +29,8 @@ them, frond resolve resolves one. Then the exit code is 1.";
 /// Bring another version's changes into a branch
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(override_usage = "frond merge [OPTIONS] <DATABASE> <VERSION>
+       frond merge [OPTIONS] <DATABASE> --continue | --abort")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["merge_in", "continue_", "abort"]))]
 pub struct Merge {
     /// Database, or DATABASE@BRANCH: what is merged into
@@ -69,6 +71,9 @@ pub struct Merge {
     author: Author,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -83,7 +88,8 @@ impl Merge {
     /// reasons.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let command = self.command()?;
-        run(self.target.open()?, terminal, &self.database, &command)
+        let how = Telling { as_json: self.as_json, tell };
+        run(self.target.open()?, terminal, &self.database, &command, how)
     }
 
     fn command(&self) -> Result<DocumentBuf, Failure> {
@@ -176,36 +182,53 @@ impl Rules {
     }
 }
 
+/// How the end of a command that merges is told.
+#[derive(Clone, Copy)]
+pub struct Telling {
+    /// Whether as JSON.
+    pub as_json: Answer,
+    /// Tells its success otherwise.
+    pub tell: fn(&mut Terminal, &DocumentBuf) -> Result<(), Failure>,
+}
+
 /// Runs a command that merges, and tells how it ended; the exit code is 1 if conflicts wait.
 ///
 /// # Errors
-/// As [`run_and_tell`].
-pub fn run(
-    backend: Box<dyn Backend>,
-    terminal: &mut Terminal,
-    database: &str,
-    command: &DocumentBuf,
-) -> Result<(), Failure> {
-    run_and_tell(backend, terminal, database, command, tell)
-}
-
-/// The same for a command whose success is told by `tell`.
-///
-/// # Errors
 /// [`Failure::Told`] if conflicts wait; [`Failure::Refused`] for all other reasons.
-pub fn run_and_tell(
+pub fn run(
     mut backend: Box<dyn Backend>,
     terminal: &mut Terminal,
     database: &str,
     command: &DocumentBuf,
-    tell: fn(&mut Terminal, &DocumentBuf) -> Result<(), Failure>,
+    how: Telling,
 ) -> Result<(), Failure> {
-    match backend.execute(database, command) {
-        Ok(answer) => tell(terminal, &answer)?,
+    let answer = backend.execute(database, command);
+    finish(backend, terminal, database, answer, how)
+}
+
+/// Tells the answer of a command that merges.
+///
+/// # Errors
+/// As [`run`].
+pub fn finish(
+    backend: Box<dyn Backend>,
+    terminal: &mut Terminal,
+    database: &str,
+    answer: Result<DocumentBuf, Failure>,
+    how: Telling,
+) -> Result<(), Failure> {
+    match answer {
+        Ok(answer) => {
+            if !how.as_json.tell(terminal, &answer)? {
+                (how.tell)(terminal, &answer)?;
+            }
+        }
         Err(Failure::Refused { code: OPERATION_FAILED, answer, .. })
             if text_of(answer.view(), "result") == "conflicts" =>
         {
-            tell_conflicts(terminal, database, &answer)?;
+            if !how.as_json.tell(terminal, &answer)? {
+                tell_conflicts(terminal, database, &answer)?;
+            }
             terminal.finish()?;
             backend.close()?;
             return Err(Failure::Told);
@@ -252,7 +275,11 @@ fn tell_aborted(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Fai
     Ok(())
 }
 
-fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
+/// Tells what a merge did.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
+pub fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     let view = answer.view();
     let id = terminal.paint(Style::Changed, text_of(view, "commitId"));
     match text_of(view, "result") {

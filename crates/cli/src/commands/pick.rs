@@ -3,8 +3,8 @@
 
 use frond_doc::{DocumentBuilder, Value};
 
-use crate::arguments::{Author, Target};
-use crate::commands::merge::{self, Rules};
+use crate::arguments::{Answer, Author, Target};
+use crate::commands::merge::{self, Rules, Telling};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
@@ -60,6 +60,9 @@ struct Pick {
     author: Author,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -105,6 +108,7 @@ impl Pick {
             }
         }
         self.rules.append_to(&mut command)?;
-        merge::run(self.target.open()?, terminal, &self.database, &command.build())
+        let how = Telling { as_json: self.as_json, tell: merge::tell };
+        merge::run(self.target.open()?, terminal, &self.database, &command.build(), how)
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{DocumentBuilder, Value, extended_json};
 
-use crate::arguments::Target;
+use crate::arguments::{Answer, Target};
 use crate::failure::Failure;
 use crate::output::{count_of, counted, shown_json};
 use crate::terminal::Terminal;
@@ -45,6 +45,9 @@ pub struct Policy {
     thin: bool,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -69,6 +72,9 @@ impl Policy {
         }
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
         let answer = answer.view();
         if self.thin {
             let thinned = counted(count_of(answer, "thinned"), "commit");

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
-use crate::arguments::Target;
+use crate::arguments::{Answer, Target};
 use crate::commands::log;
-use crate::commands::merge::{self, Rules};
+use crate::commands::merge::{self, Rules, Telling};
 use crate::failure::Failure;
 use crate::output::{documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -25,6 +25,8 @@ branch moves when all is done. frond undo takes a rebase back.";
 /// Make a branch's own commits again on top of another version
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(override_usage = "frond rebase [OPTIONS] <DATABASE> <VERSION>
+       frond rebase [OPTIONS] <DATABASE> --continue | --skip | --abort")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["onto", "continue_", "skip", "abort"]))]
 pub struct Rebase {
     /// Database, or DATABASE@BRANCH: the branch that moves
@@ -50,6 +52,9 @@ pub struct Rebase {
     rules: Rules,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -68,11 +73,14 @@ impl Rebase {
             for (name, _) in flags.iter().filter(|(_, is_set)| *is_set) {
                 command.append(name, Value::Boolean(true));
             }
-            return merge::run(self.target.open()?, terminal, &self.database, &command.build());
+            let how = Telling { as_json: self.as_json, tell: merge::tell };
+            let backend = self.target.open()?;
+            return merge::run(backend, terminal, &self.database, &command.build(), how);
         };
         command.append("onto", Value::String(onto));
         let backend = self.target.open()?;
-        merge::run_and_tell(backend, terminal, &self.database, &command.build(), tell)
+        let how = Telling { as_json: self.as_json, tell };
+        merge::run(backend, terminal, &self.database, &command.build(), how)
     }
 }
 

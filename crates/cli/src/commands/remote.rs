@@ -7,17 +7,20 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_vcs::Repository;
-use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN, PushRequest};
+use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN, PushReport, PushRequest};
 use frond_vcs::{CommitId, MergeOutcome, MergeRequest};
 
-use crate::arguments::Author;
+use crate::arguments::{Answer, Author};
 use crate::backend::{Backend, Embedded};
 use crate::commands::backup::tell_damages;
-use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure, told};
+use crate::commands::transfer::{
+    Connection, Progress, absolute, append_moved, check_place, failure, told,
+};
 use crate::directory::check_there;
 use crate::failure::Failure;
-use crate::output::{counted, plain};
+use crate::output::{append_texts, count_value, counted, json, plain};
 use crate::terminal::{Style, Terminal};
 
 const REMOTE_EXAMPLES: &str = "\
@@ -82,6 +85,10 @@ pub struct Remotes {
     #[command(subcommand)]
     command: Option<RemoteCommand>,
 
+    /// As JSON: each on a line
+    #[arg(long, global = true)]
+    json: bool,
+
     #[command(flatten)]
     data: Data,
 }
@@ -117,18 +124,32 @@ impl Remotes {
         match &self.command {
             None | Some(RemoteCommand::List) => {
                 for remote in database.list_remotes().map_err(failure)? {
+                    if self.json {
+                        tell_remote(terminal, &remote.name, &remote.url)?;
+                        continue;
+                    }
                     let name =
                         terminal.paint(Style::Strong, format!("{:<16}", plain(&remote.name)));
                     writeln!(terminal, "{name} {}", plain(&remote.url))?;
                 }
             }
             Some(RemoteCommand::Add { name, place }) => {
-                database.add_remote(name, &absolute(place)?).map_err(failure)?;
-                writeln!(terminal, "remote {name} is {}", plain(place))?;
+                let url = absolute(place)?;
+                database.add_remote(name, &url).map_err(failure)?;
+                if self.json {
+                    tell_remote(terminal, name, &url)?;
+                } else {
+                    writeln!(terminal, "remote {name} is {}", plain(place))?;
+                }
             }
             Some(RemoteCommand::Remove { name }) => {
                 database.remove_remote(name).map_err(failure)?;
-                writeln!(terminal, "removed remote {name}")?;
+                if self.json {
+                    let told = document! { "removed": name.as_str() };
+                    writeln!(terminal, "{}", json(Value::from(&told)))?;
+                } else {
+                    writeln!(terminal, "removed remote {name}")?;
+                }
             }
         }
         Box::new(opened).close()
@@ -149,6 +170,9 @@ pub struct Clone {
     /// Bring the last commits of each branch only, so many
     #[arg(long, value_name = "COMMITS", value_parser = clap::value_parser!(u64).range(1..))]
     depth: Option<u64>,
+
+    #[command(flatten)]
+    as_json: Answer,
 
     #[command(flatten)]
     connection: Connection,
@@ -173,8 +197,10 @@ impl Clone {
             database.clone_to(&place, &*remote, depth_of(self.depth), &mut |m| progress.show(m));
         let report = report.map_err(failure)?;
         progress.end();
-        tell_fetched(terminal, &report)?;
-        writeln!(terminal, "cloned into {}", plain(&self.database))?;
+        if !self.as_json.tell(terminal, &fetched(&report).build())? {
+            tell_fetched(terminal, &report)?;
+            writeln!(terminal, "cloned into {}", plain(&self.database))?;
+        }
         Box::new(opened).close()
     }
 }
@@ -199,6 +225,9 @@ pub struct Fetch {
     unshallow: bool,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     connection: Connection,
 
     #[command(flatten)]
@@ -220,7 +249,9 @@ impl Fetch {
         let report = database.fetch_to(&self.remote, &*remote, depth, show);
         let report = report.map_err(failure)?;
         progress.end();
-        tell_fetched(terminal, &report)?;
+        if !self.as_json.tell(terminal, &fetched(&report).build())? {
+            tell_fetched(terminal, &report)?;
+        }
         Box::new(opened).close()
     }
 }
@@ -242,6 +273,9 @@ pub struct Pull {
 
     #[command(flatten)]
     author: Author,
+
+    #[command(flatten)]
+    as_json: Answer,
 
     #[command(flatten)]
     connection: Connection,
@@ -266,18 +300,22 @@ impl Pull {
             .pull(&self.remote, &*remote, branch, request, &mut |moved| progress.show(moved))
             .map_err(failure)?;
         progress.end();
+        let waits = matches!(outcome, MergeOutcome::Conflicts { .. });
+        if self.as_json.tell(terminal, &pulled(&report, &outcome))? {
+            terminal.finish()?;
+            Box::new(opened).close()?;
+            return if waits { Err(Failure::Told) } else { Ok(()) };
+        }
         tell_fetched(terminal, &report)?;
         let head = |id: &CommitId| terminal.paint(Style::Changed, id);
-        let (line, waits) = match &outcome {
-            MergeOutcome::UpToDate { .. } => ("nothing to merge".to_owned(), false),
-            MergeOutcome::FastForward { head: id } => {
-                (format!("moved forward to {}", head(id)), false)
-            }
-            MergeOutcome::Merged { commit } => (format!("merged as {}", head(&commit.id)), false),
+        let line = match &outcome {
+            MergeOutcome::UpToDate { .. } => "nothing to merge".to_owned(),
+            MergeOutcome::FastForward { head: id } => format!("moved forward to {}", head(id)),
+            MergeOutcome::Merged { commit } => format!("merged as {}", head(&commit.id)),
             MergeOutcome::Conflicts { counts } => {
                 let count = counts.iter().map(|(_, count)| count).sum();
                 let conflicts = counted(count, "conflict");
-                (format!("{conflicts}: frond conflicts {} lists them", self.database), true)
+                format!("{conflicts}: frond conflicts {} lists them", self.database)
             }
         };
         writeln!(terminal, "{line}")?;
@@ -313,6 +351,9 @@ pub struct Push {
     /// Push every branch that has a commit, each to the one of its name
     #[arg(long, conflicts_with = "branch")]
     all: bool,
+
+    #[command(flatten)]
+    as_json: Answer,
 
     #[command(flatten)]
     connection: Connection,
@@ -379,6 +420,10 @@ impl Push {
             .push(&self.remote, &*remote, &request, &mut |moved| progress.show(moved))
             .map_err(failure)?;
         progress.end();
+        let mended = if report.damages.is_empty() { 0 } else { report.mended.max(1) };
+        if self.as_json.tell(terminal, &pushed(&report))? {
+            return Ok(mended);
+        }
         let to = terminal.paint(Style::Changed, report.to);
         let branch = plain(&report.branch);
         if report.from == Some(report.to) && report.tags.is_empty() {
@@ -395,7 +440,7 @@ impl Push {
             writeln!(terminal, "tag {}", plain(tag))?;
         }
         tell_damages(terminal, &report.damages)?;
-        Ok(if report.damages.is_empty() { 0 } else { report.mended.max(1) })
+        Ok(mended)
     }
 }
 
@@ -405,6 +450,67 @@ fn depth_of(depth: Option<u64>) -> Depth {
 
 fn open_database(opened: &Embedded, name: &str) -> Result<Repository, Failure> {
     Repository::open(opened.frond(), name).map_err(failure)
+}
+
+fn tell_remote(terminal: &mut Terminal, name: &str, url: &str) -> Result<(), Failure> {
+    let told = document! { "name": name, "place": url };
+    Ok(writeln!(terminal, "{}", json(Value::from(&told)))?)
+}
+
+/// What a fetch brought, as a document.
+fn fetched(report: &FetchReport) -> DocumentBuilder {
+    let mut told = DocumentBuilder::new();
+    told.begin_array("branches");
+    for branch in &report.branches {
+        told.push_begin_document().append("branch", Value::String(&branch.name));
+        if let Some(from) = &branch.from {
+            told.append("from", Value::String(&from.to_string()));
+        }
+        told.append("to", Value::String(&branch.to.to_string())).end();
+    }
+    told.end();
+    append_texts(&mut told, "tags", &report.tags);
+    append_texts(&mut told, "tagsKept", &report.tags_kept);
+    append_moved(&mut told, &report.moved);
+    told
+}
+
+/// The same, and what the merge of a pull did, as `frondMerge` tells it.
+fn pulled(report: &FetchReport, outcome: &MergeOutcome) -> DocumentBuf {
+    let mut told = fetched(report);
+    let (result, head) = match outcome {
+        MergeOutcome::UpToDate { head } => ("upToDate", Some(head)),
+        MergeOutcome::FastForward { head } => ("fastForward", Some(head)),
+        MergeOutcome::Merged { commit } => ("merged", Some(&commit.id)),
+        MergeOutcome::Conflicts { .. } => ("conflicts", None),
+    };
+    told.append("result", Value::String(result));
+    if let Some(head) = head {
+        told.append("commitId", Value::String(&head.to_string()));
+    }
+    if let MergeOutcome::Conflicts { counts } = outcome {
+        told.begin_array("conflicts");
+        for (collection, count) in counts {
+            told.push_begin_document().append("collection", Value::String(collection));
+            told.append("count", count_value(*count)).end();
+        }
+        told.end();
+    }
+    told.build()
+}
+
+/// What a push did, as a document.
+fn pushed(report: &PushReport) -> DocumentBuf {
+    let mut told = DocumentBuilder::new();
+    told.append("branch", Value::String(&report.branch));
+    if let Some(from) = &report.from {
+        told.append("from", Value::String(&from.to_string()));
+    }
+    told.append("to", Value::String(&report.to.to_string()));
+    append_texts(&mut told, "tags", &report.tags);
+    append_moved(&mut told, &report.moved);
+    told.append("mended", count_value(report.mended));
+    told.build()
 }
 
 fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{DocumentBuilder, Value};
 
-use crate::arguments::Target;
+use crate::arguments::{Answer, Target};
 use crate::failure::Failure;
 use crate::output::{plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -37,6 +37,9 @@ pub struct Reset {
     soft: bool,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -55,6 +58,9 @@ impl Reset {
         command.append("mode", Value::String(if self.hard { "hard" } else { "soft" }));
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
         let answer = answer.view();
         let branch = plain(text_of(answer, "branch"));
         let id = terminal.paint(Style::Changed, text_of(answer, "commitId"));

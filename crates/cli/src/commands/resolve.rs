@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, extended_json};
 
-use crate::arguments::Target;
+use crate::arguments::{Answer, Target};
 use crate::failure::Failure;
 use crate::output::{count_of, counted};
 use crate::terminal::{Style, Terminal};
@@ -24,6 +24,10 @@ frond conflicts shop lists the conflicts with their ids.";
 /// Decide one conflict of a merge that waits
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(
+    override_usage = "frond resolve [OPTIONS] <DATABASE> <ID | --collection <COLLECTION> | --all> \
+                            <--ours | --theirs | --value <JSON> | --update <JSON> | --remove>"
+)]
 #[command(group = clap::ArgGroup::new("how").required(true).args(["ours", "theirs", "value", "update", "remove"]))]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["id", "collection", "all"]))]
 pub struct Resolve {
@@ -62,6 +66,9 @@ pub struct Resolve {
     remove: bool,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -74,6 +81,9 @@ impl Resolve {
         let command = self.command()?;
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command)?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
         match count_of(answer.view(), "remaining") {
             0 => {
                 let hint = format!("frond merge {} --continue", self.database);

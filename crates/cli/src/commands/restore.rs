@@ -6,7 +6,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use frond_vcs::PartRequest;
 use frond_vcs::remote::RestoreRequest;
 
-use crate::arguments::Target;
+use crate::arguments::{Answer, Target};
 use crate::commands::{backup, log};
 use crate::failure::Failure;
 use crate::output::{documents_of, plain, shown_json, text_of};
@@ -29,6 +29,8 @@ restoring of a collection back.";
 /// Restore a collection or a document as another version has it, or a data directory from a backup
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(override_usage = "frond restore [OPTIONS] <DATABASE> <COLLECTION>
+       frond restore [OPTIONS] --backup <PLACE>")]
 pub struct Restore {
     /// Database, or DATABASE@BRANCH
     #[arg(required_unless_present = "backup")]
@@ -48,7 +50,7 @@ pub struct Restore {
 
     /// Directory or s3://BUCKET/PREFIX with backups: makes --data, which is empty or holds what a
     /// cut restore left, a data directory as the last one has it
-    #[arg(long, value_name = "PLACE", conflicts_with_all = ["database", "collection", "uri"])]
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["database", "collection", "uri", "json"])]
     backup: Option<String>,
 
     /// Which backup; otherwise the last
@@ -73,6 +75,9 @@ pub struct Restore {
     /// If something of the backup can't be read, restore the rest. The exit code is 1 nevertheless
     #[arg(long, requires = "backup")]
     partial: bool,
+
+    #[command(flatten)]
+    as_json: Answer,
 
     #[command(flatten)]
     target: Target,
@@ -111,6 +116,9 @@ impl Restore {
         }
         let mut backend = self.target.open()?;
         let answer = backend.execute(database, &command.build())?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
         let from = self.from.as_deref().unwrap_or("the last commit");
         let says = |answer: Document<'_>| match text_of(answer, "result") {
             "restored" => format!("is as {from} has it"),

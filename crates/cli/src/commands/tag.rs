@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{DocumentBuilder, Value};
 
-use crate::arguments::{Author, Target};
+use crate::arguments::{Answer, Author, Target};
 use crate::failure::Failure;
 use crate::output::{documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -48,6 +48,9 @@ pub struct Tag {
     author: Author,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -77,6 +80,9 @@ impl Tag {
         }
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
         let answer = answer.view();
         if self.delete.is_some() {
             let commit = terminal.paint(Style::Changed, text_of(answer, "commitId"));

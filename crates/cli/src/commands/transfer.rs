@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use frond_db::Error;
+use frond_doc::DocumentBuilder;
 use frond_remote::{HttpOptions, RemoteUrl};
 use frond_vcs::Repository;
 use frond_vcs::remote::{Moved, Remote};
@@ -11,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::backend::is_in_use;
 use crate::failure::{Failure, describe};
-use crate::output::{bytes, counted, grouped};
+use crate::output::{bytes, count_value, counted, grouped};
 
 /// Holds a token for servers that ask for one.
 const TOKEN_VARIABLE: &str = "FROND_REMOTE_TOKEN";
@@ -147,6 +148,13 @@ pub fn told(moved: &Moved) -> String {
         counted(moved.chunks, "chunk"),
         bytes(moved.bytes)
     )
+}
+
+/// Appends how much has moved to a report.
+pub fn append_moved(report: &mut DocumentBuilder, moved: &Moved) {
+    report.append("commits", count_value(moved.commits));
+    report.append("chunks", count_value(moved.chunks));
+    report.append("bytes", count_value(moved.bytes));
 }
 
 /// A line that tells how much has moved; only on a terminal.

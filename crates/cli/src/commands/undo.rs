@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{DocumentBuilder, Value};
 
-use crate::arguments::Target;
+use crate::arguments::{Answer, Target};
 use crate::failure::Failure;
 use crate::output::{plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -41,6 +41,9 @@ pub struct Undo {
     dropped: Option<String>,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -63,6 +66,9 @@ impl Undo {
         }
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
         let answer = answer.view();
         match answer.get("undone").and_then(|undone| undone.as_document()) {
             Some(undone) => {

@@ -1,19 +1,27 @@
 //! The built `frond` command, run as a person would run it.
 //!
+//! - [`bisect`]: the first bad commit is found;
+//! - [`book`]: the pages of the book that show commands, run;
 //! - [`imports`]: files in three formats go in and come out again; what is wrong is told by line;
 //! - [`versions`]: commits, branches, diffs, merges and conflicts on a data directory;
 //! - [`serving`]: the same on a running server, and the lock between the two;
 //! - [`shell`]: mongosh is started on a server, with our script;
 //! - [`tour`]: the tour ends well, and leaves a database that can be used;
 //! - [`walkthrough`]: docs/walkthrough.md, run;
+//! - [`patches`]: what differs is written to a file, and applied elsewhere;
 //! - [`remotes`]: docs/remotes.md, run with a server;
+//! - [`telling`]: what is told as JSON, manual pages, completions;
 //! - [`maintenance`]: damage is found.
 
+mod bisect;
+mod book;
 mod imports;
 mod maintenance;
+mod patches;
 mod remotes;
 mod serving;
 mod shell;
+mod telling;
 mod tour;
 mod versions;
 mod walkthrough;

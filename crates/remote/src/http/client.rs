@@ -27,8 +27,8 @@ use crate::http::protocol::{
 use crate::runtime::{block_on, choose_cryptography};
 
 /// Said where an answer is none of HTTP's.
-const NO_HTTP: &str = " (if this is MongoDB's port: a server serves remotes at the address of \
-                       --remote-listen)";
+const NO_HTTP: &str = " (if this is the port that drivers use, or the console's: a server serves \
+                       remotes at the address of --remote-listen)";
 const CONNECT_SECONDS_MAX: u64 = 10;
 /// How long nothing may come. A server that checks a large push says nothing meanwhile.
 const SILENCE_SECONDS_MAX: u64 = 600;
@@ -286,7 +286,10 @@ fn refusal(status: StatusCode, is_bson: bool, body: Bytes) -> Error {
     };
     match (text("kind"), text("message")) {
         (Some(kind), Some(message)) => Error::from_peer(&kind, message),
-        _ => Error::from_peer("invalid", format!("what is there is no Frond: it answers {status}")),
+        _ => Error::from_peer(
+            "invalid",
+            format!("what is there serves no remotes: it answers {status}{NO_HTTP}"),
+        ),
     }
 }
 
@@ -366,8 +369,9 @@ fn lease_of(record: &DocumentBuf) -> Result<String, Error> {
 }
 
 fn validated(body: Bytes) -> Result<DocumentBuf, Error> {
-    DocumentBuf::validated(body)
-        .map_err(|error| Error::damaged(format!("the server's answer is no BSON: {error}")))
+    DocumentBuf::validated(body).map_err(|error| {
+        Error::damaged(format!("the server's answer is no BSON: {error}{NO_HTTP}"))
+    })
 }
 
 impl Remote for HttpRemote {

@@ -13,7 +13,7 @@ use crate::backend::Backend;
 use crate::commands::import::progress::Progress;
 use crate::failure::Failure;
 use crate::input::{DOCUMENT_TEXT_BYTES_MAX, Text};
-use crate::output::{array_of, count_of, documents_of, text_of};
+use crate::output::{array_of, count_of, count_value, documents_of, text_of};
 
 /// Documents that are removed by one command.
 const REMOVE_BATCH: usize = 10_000;
@@ -47,6 +47,25 @@ pub struct Report {
     pub removed: u64,
     /// Documents that could not be read or written.
     pub failed: u64,
+}
+
+impl Report {
+    /// As a document.
+    pub fn told(&self, database: &str, collection: &str) -> DocumentBuf {
+        let mut told = DocumentBuilder::new();
+        told.append("database", Value::String(database));
+        told.append("collection", Value::String(collection));
+        for (name, count) in [
+            ("inserted", self.inserted),
+            ("replaced", self.replaced),
+            ("unchanged", self.unchanged),
+            ("removed", self.removed),
+            ("failed", self.failed),
+        ] {
+            told.append(name, count_value(count));
+        }
+        told.build()
+    }
 }
 
 /// Writes to one collection.
@@ -279,7 +298,7 @@ fn replacement(document: &DocumentBuf, id: Value<'_>) -> DocumentBuf {
 }
 
 /// `{q: {_id: {$eq}}, limit: 1}`.
-fn removal(id: Value<'_>) -> DocumentBuf {
+pub fn removal(id: Value<'_>) -> DocumentBuf {
     let mut statement = DocumentBuilder::new();
     statement.begin_document("q").begin_document("_id").append("$eq", id).end().end();
     statement.append("limit", Value::Int32(1));

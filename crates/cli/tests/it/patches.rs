@@ -1,0 +1,143 @@
+//! Goal: a patch does elsewhere what it did here, or says what conflicts; what is no whole patch is
+//! refused, and changes nothing.
+//! Method: two data directories without a commit in common.
+
+use crate::{Directory, frond, frond_with};
+
+const ITEMS: &str = concat!(
+    "{\"_id\":1,\"name\":\"lamp\",\"price\":30}\n",
+    "{\"_id\":2,\"name\":\"desk\",\"price\":240}\n",
+    "{\"_id\":3,\"name\":\"chair\",\"price\":90}\n"
+);
+
+/// `shop` with a commit `first`, and `store`, elsewhere, with the same documents and one more.
+fn two() -> Directory {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", ITEMS).ok();
+    let more = format!("{ITEMS}{{\"_id\":9,\"name\":\"bed\"}}\n");
+    frond_with(&directory, "import -d store -c items --commit theirs --data other", &more).ok();
+    directory
+}
+
+/// Lamps are cheaper, desks gone, sofas new; and there are people.
+fn change(directory: &Directory) {
+    let changed = concat!(
+        "{\"_id\":1,\"name\":\"lamp\",\"price\":25}\n",
+        "{\"_id\":3,\"name\":\"chair\",\"price\":90}\n",
+        "{\"_id\":4,\"name\":\"sofa\",\"price\":{\"$numberLong\":\"700\"}}\n"
+    );
+    frond_with(directory, "import -d shop -c items --mode replace-all", changed).ok();
+    frond_with(directory, "import -d shop -c people", "{\"_id\":\"ada\"}").ok();
+    frond(directory, "commit shop -m cheaper --author Bob").ok();
+    frond(directory, "format-patch shop -o cheaper.patch").ok();
+}
+
+fn store(directory: &Directory, what: &str) -> String {
+    frond(directory, &format!("{what} --data other")).ok()
+}
+
+#[test]
+fn a_patch_applies_elsewhere() {
+    let directory = two();
+    change(&directory);
+    let check = frond(&directory, "apply store cheaper.patch --check").ok();
+    assert!(check.contains("cheaper") && check.contains("Bob"), "{check}");
+    let applied = store(&directory, "apply store cheaper.patch");
+    assert!(applied.contains("[main ") && applied.contains("] cheaper"), "{applied}");
+    let expected = concat!(
+        "{\"_id\":1,\"name\":\"lamp\",\"price\":25}\n",
+        "{\"_id\":3,\"name\":\"chair\",\"price\":90}\n",
+        "{\"_id\":4,\"name\":\"sofa\",\"price\":700}\n",
+        "{\"_id\":9,\"name\":\"bed\"}\n"
+    );
+    assert_eq!(store(&directory, "export -d store -c items"), expected);
+    assert_eq!(store(&directory, "export -d store -c people"), "{\"_id\":\"ada\"}\n");
+    let canonical = store(&directory, "export -d store -c items --canonical");
+    assert!(canonical.contains("{\"$numberLong\":\"700\"}"), "{canonical}");
+    let log = store(&directory, "log store -1");
+    assert!(log.contains("Author: Bob") && log.contains("cheaper"), "{log}");
+    assert_eq!(store(&directory, "branch store").lines().count(), 1);
+    assert!(store(&directory, "status store").contains("Nothing to commit"));
+    // A second time there is nothing left to do, and nothing is left behind.
+    frond(&directory, "apply store cheaper.patch --data other").fails(1);
+    assert_eq!(store(&directory, "branch store").lines().count(), 1);
+    assert_eq!(store(&directory, "export -d store -c items"), expected);
+}
+
+#[test]
+fn what_conflicts_waits_as_a_merge_does() {
+    let directory = two();
+    let ours = "{\"_id\":1,\"name\":\"lamp\",\"price\":40}";
+    frond_with(&directory, "import -d store -c items --mode upsert --data other", ours).ok();
+    frond(&directory, "commit store -m dearer --data other").ok();
+    change(&directory);
+    let ran = frond(&directory, "apply store cheaper.patch --data other");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("items: 1 conflict"), "{ran:?}");
+    let conflicts = store(&directory, "conflicts store");
+    for side in ["base    30", "ours    40", "theirs  25"] {
+        assert!(conflicts.contains(side), "{conflicts}");
+    }
+    store(&directory, "resolve store --all --theirs");
+    store(&directory, "merge store --continue");
+    assert!(store(&directory, "export -d store -c items").contains("\"lamp\",\"price\":25"));
+    assert!(store(&directory, "log store --oneline -1").contains("cheaper"));
+}
+
+/// Indexes come along; unique keys may change hands, and be what a patch makes unique.
+#[test]
+fn unique_keys_change_hands() {
+    let directory = two();
+    std::fs::create_dir_all(directory.path().join("dump")).unwrap();
+    let metadata =
+        r#"{"options":{},"indexes":[{"v":2,"key":{"name":1},"name":"names","unique":true}]}"#;
+    directory.file("dump/items.metadata.json", metadata);
+    frond(&directory, "import --dump dump -d shop").ok();
+    let swapped = concat!(
+        "{\"_id\":1,\"name\":\"x\",\"price\":30}\n",
+        "{\"_id\":2,\"name\":\"lamp\",\"price\":240}\n",
+        "{\"_id\":1,\"name\":\"desk\",\"price\":30}\n"
+    );
+    frond_with(&directory, "import -d shop -c items --mode upsert --batch 1", swapped).ok();
+    frond(&directory, "commit shop -m swapped").ok();
+    frond(&directory, "format-patch shop main~1..main -m exchanged -o swapped.patch").ok();
+    store(&directory, "apply store swapped.patch");
+    let names = store(&directory, "export -d store -c items --format csv --fields name");
+    assert_eq!(names, "name\ndesk\nlamp\nchair\nbed\n");
+    assert!(store(&directory, "diff store main~1 main").contains("+ index names"));
+    let twice = "{\"_id\":10,\"name\":\"bed\"}";
+    let refused = frond_with(&directory, "import -d store -c items --data other", twice).fails(1);
+    assert!(refused.contains("duplicate key"), "{refused}");
+}
+
+#[test]
+fn what_is_no_whole_patch_is_refused() {
+    let directory = two();
+    change(&directory);
+    let patch = std::fs::read_to_string(directory.path().join("cheaper.patch")).unwrap();
+    let lines: Vec<&str> = patch.lines().collect();
+    let without = |left_out: usize| {
+        let kept = lines.iter().enumerate().filter(|(position, _)| *position != left_out);
+        kept.map(|(_, line)| format!("{line}\n")).collect::<String>()
+    };
+    let wrong = [
+        (String::new(), "isn't whole"),
+        ("{}\n".to_owned(), "no patch"),
+        ("nonsense\n".to_owned(), "line 1"),
+        (without(0), "no patch"),
+        (without(1), "isn't whole"),
+        (without(lines.len() - 1), "isn't whole"),
+        (patch.replace("{\"frondPatch\":{\"$numberInt\":\"1\"}", "{\"frondPatch\":2"), "version 2"),
+        (patch.replace("\"kind\":\"document\"", "\"kind\":\"planet\""), "planet"),
+        (patch.replace("\"change\":\"modified\"", "\"change\":\"added\""), "isn't whole"),
+        (format!("{patch}{{}}\n"), "follows the end"),
+    ];
+    for (text, expected) in wrong {
+        let error = frond_with(&directory, "apply store --data other", &text).fails(1);
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    let error = frond_with(&directory, "apply nothing --data other", &patch).fails(1);
+    assert!(error.contains("doesn't exist"), "{error}");
+    assert_eq!(store(&directory, "log store --oneline").lines().count(), 1);
+    assert!(frond(&directory, "format-patch shop main..main").fails(1).contains("nothing differs"));
+}

@@ -1,0 +1,123 @@
+//! Goal: what is told is told in the forms that other programs read: JSON on one line, manual
+//! pages, completions.
+
+use crate::{Directory, frond, frond_with, run_words};
+
+#[test]
+fn answers_are_told_as_json() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\":1,\"price\":30}")
+        .ok();
+    for (line, expected) in [
+        ("branch shop sale --json", "{\"branch\":\"sale\",\"commitId\":\""),
+        ("branch shop --json", "{\"branches\":[{\"branch\":\"main\""),
+        ("tag shop v1 --json", "{\"tag\":\"v1\""),
+        ("tag shop --json", "{\"tags\":[{\"tag\":\"v1\""),
+        ("policy shop --json", "{"),
+        ("commit shop -m empty --allow-empty --json", "{\"branch\":\"main\""),
+        ("revert shop HEAD~1 --json", "{\"result\":\"merged\""),
+        ("undo shop --json", "{"),
+        ("restore shop items --json", "{\"result\":\"restored\""),
+        ("reset shop --hard --json", "{\"branch\":\"main\""),
+        ("merge shop sale --json", "{\"result\":\"upToDate\""),
+        ("rebase shop@sale main --json", "{"),
+        ("gc --json", "{\"bytesBefore\":"),
+        ("erase shop items --id 1 --dry-run --json", "{"),
+        ("erase shop --commits --json", "{\"commits\":["),
+        ("remote shop add origin plain --json", "{\"name\":\"origin\",\"place\":\""),
+        ("remote shop --json", "{\"name\":\"origin\""),
+        ("push shop --json", "{\"branch\":\"main\",\"to\":\""),
+        ("fetch shop --json", "{\"branches\":["),
+        ("pull shop --json", "{\"branches\":["),
+        ("clone plain copy --json", "{\"branches\":[{\"branch\":\"origin/main\""),
+        ("backup backups --name one --json", "{\"name\":\"one\",\"time\":"),
+        ("backup backups --list --json", "{\"name\":\"one\""),
+        ("import -d shop -c items --json", "{\"database\":\"shop\",\"collection\":\"items\""),
+        ("doctor --json", "{\"name\":\"holds\""),
+        ("fsck --json", "{\"whole\":true,\"chunks\":"),
+    ] {
+        let ran = frond_with(&directory, line, "{\"_id\":1,\"price\":30}\n");
+        // One document isn't imported: it is there.
+        let code = i32::from(line.starts_with("import"));
+        assert_eq!(ran.code, code, "{line}: {ran:?}");
+        assert!(ran.out.starts_with(expected), "{line}: {ran:?}");
+        for told in ran.out.lines() {
+            assert!(told.starts_with('{') && told.ends_with('}'), "{line}: {told}");
+        }
+    }
+    frond(&directory, "erase shop items --id 1 --json").fails(2);
+    frond(&directory, "gc --place plain --json").fails(2);
+    frond(&directory, "restore --backup backups --json --data x").fails(2);
+}
+
+#[test]
+fn conflicts_are_told_as_json_too() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\":1,\"price\":30}")
+        .ok();
+    frond(&directory, "branch shop sale").ok();
+    for (branch, price) in [("main", 40), ("sale", 15)] {
+        let line = format!("import -d shop@{branch} -c items --mode upsert --commit {branch}");
+        frond_with(&directory, &line, &format!("{{\"_id\":1,\"price\":{price}}}")).ok();
+    }
+    let ran = frond(&directory, "merge shop sale --json");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("\"result\":\"conflicts\""), "{ran:?}");
+    let resolved = frond(&directory, "resolve shop --all --ours --json").ok();
+    assert!(resolved.contains("\"remaining\":0"), "{resolved}");
+    frond(&directory, "merge shop --continue --json").ok();
+}
+
+/// A page for each command, with its examples as they stand; no line that roff would take.
+#[test]
+fn manual_pages() {
+    let directory = Directory::new();
+    frond(&directory, "man pages").ok();
+    let page =
+        |name: &str| std::fs::read_to_string(directory.path().join("pages").join(name)).unwrap();
+    let merge = page("frond-merge.1");
+    assert!(merge.contains(".SH EXAMPLES\n.nf\nfrond merge shop sale"), "{merge}");
+    assert!(page("frond.1").contains("frond\\-merge(1)"));
+    assert!(page("frond-remote-add.1").contains("PLACE"));
+    let help = frond(&directory, "help").ok();
+    let commands = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
+    let commands = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let mut count = 0;
+    for command in commands.filter(|command| !command.is_empty() && *command != "help") {
+        assert!(page(&format!("frond-{command}.1")).contains(".SH SYNOPSIS"), "{command}");
+        count += 1;
+    }
+    assert!(count > 40, "{count} commands");
+}
+
+#[test]
+fn completions() {
+    let directory = Directory::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = frond(&directory, &format!("completions {shell}")).ok();
+        assert!(script.contains("cherry-pick") && script.contains("on-conflict"), "{shell}");
+    }
+    frond(&directory, "completions cmd").fails(2);
+}
+
+#[test]
+fn usage_names_the_database_first() {
+    let directory = Directory::new();
+    for command in ["merge", "rebase", "resolve", "bisect", "apply", "erase"] {
+        let help = frond(&directory, &format!("{command} --help")).ok();
+        let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
+        assert!(usage.contains(&format!("frond {command} [OPTIONS] <DATABASE>")), "{usage}");
+    }
+}
+
+#[test]
+fn a_port_of_http_is_told_from_that_of_drivers() {
+    let directory = Directory::new();
+    let server = crate::remotes::Server::start(
+        &directory,
+        "serve --listen 127.0.0.1:0 --remote-listen 127.0.0.1:0",
+    );
+    let words = ["ls".to_owned(), "--uri".to_owned(), server.address.clone()];
+    let error = run_words(&directory, &words, "").fails(1);
+    assert!(error.contains("an HTTP server answers there"), "{error}");
+}
