@@ -381,11 +381,11 @@ impl Member {
             committed: EntryIndex(raft.raft_log.committed),
         };
         let is_new = (ballot.term, ballot.vote) != (self.ballot.term, self.ballot.vote);
-        if !is_new && !(has_entries && ballot.committed != self.ballot.committed) {
-            return None;
-        }
-        self.ballot = ballot;
-        Some(ballot)
+        let is_told = is_new || has_entries && ballot.committed != self.ballot.committed;
+        is_told.then(|| {
+            self.ballot = ballot;
+            ballot
+        })
     }
 
     fn apply_change(&mut self, change: Change) {

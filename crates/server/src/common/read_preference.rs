@@ -52,12 +52,13 @@ pub fn check(preference: Document<'_>) -> Result<(), Error> {
     }
     match field("hedge") {
         None => {}
-        Some(Value::Document(hedge)) => {
-            if is_primary && hedge.get("enabled").is_none_or(|enabled| enabled.is_truthy()) {
-                let message = "cannot enable hedging for $readPreference mode \"primaryOnly\"";
-                return invalid(Code::InvalidOptions, message);
-            }
+        Some(Value::Document(hedge))
+            if is_primary && hedge.get("enabled").is_none_or(|enabled| enabled.is_truthy()) =>
+        {
+            let message = "cannot enable hedging for $readPreference mode \"primaryOnly\"";
+            return invalid(Code::InvalidOptions, message);
         }
+        Some(Value::Document(_)) => {}
         Some(other) => return wrong_type("hedge", other, "type 'object'"),
     }
     match field("maxStalenessSeconds") {
