@@ -1,8 +1,8 @@
 //! `cargo xtask book`: the documentation as a book, by mdBook where it is installed.
 //!
 //! docs/SUMMARY.md lists the pages; some lie outside of docs/. mdBook takes pages of one directory
-//! only, so they are put together under target/book/src as they lie in the repository, and with them
-//! the files that they link to. `tidy` checks that the list has every page of docs/.
+//! only, so they are put together under target/book/src as they lie in the repository, and with
+//! them the files that they link to. `tidy` checks that the list has every page of docs/.
 
 use std::collections::BTreeSet;
 use std::fs;

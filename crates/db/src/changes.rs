@@ -183,7 +183,7 @@ impl Frond {
     ) -> Result<ChangeStream, Error> {
         if !self.engine().tells() {
             let message = "change streams need the log to be kept for a while, and here it isn't: \
-                           frond serve keeps it unless it is told --changes-bytes 0";
+                           frond serve --changes-bytes 2GB keeps it";
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
         let given = request.stages.as_ref().and_then(|stages| stages.as_value().as_array());

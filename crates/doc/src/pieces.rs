@@ -13,8 +13,8 @@
 //!    document's length.
 //!
 //! Reading order: [`item`](self) (an item's bytes), `build` (from BSON), `read` (back to BSON, some
-//! fields, one path), `difference` (of two versions), `edit` (elements in and out); `writer` and `input`, `output`: documents that
-//! are never whole in memory.
+//! fields, one path), `difference` (of two versions), `edit` (elements in and out); `writer` and
+//! `input`, `output`: documents that are never whole in memory.
 //!
 //! *Invariants*: 1. The same document has the same head, however it was made. 2. Reading what was
 //! built gives the same bytes.

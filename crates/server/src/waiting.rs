@@ -101,10 +101,10 @@ impl Waiting {
                 if !self.is_waited_for() {
                     break;
                 }
-                places.advance(&mut |touched| self.touch(touched));
-                if places.wait(LONG, mark) {
+                if places.advance(&mut |touched| self.touch(touched)) {
                     wake(&self.table().untold);
                 }
+                places.wait(LONG, mark);
             }
         }
     }

@@ -210,6 +210,7 @@ impl Inner {
     /// What a thread does until it ends.
     fn work(&self) {
         let mut state = self.lock();
+        let mut idle_until = Instant::now() + IDLE;
         loop {
             if let Some(talk) = state.waiting.pop_front() {
                 self.note_waiting(&state);
@@ -221,23 +222,29 @@ impl Inner {
                 if self.is_one_too_many(&mut state) {
                     break;
                 }
+                idle_until = Instant::now() + IDLE;
                 continue;
             }
             if state.stops {
                 break;
             }
             state.idle += 1;
-            let waited = self.changed.wait_timeout(state, IDLE);
-            let (after, timed_out) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = after;
+            // Woken for work that another has taken, it is idle for no longer.
+            let left = idle_until.saturating_duration_since(Instant::now());
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.idle -= 1;
-            if timed_out.timed_out() && state.waiting.is_empty() {
+            if idle_until <= Instant::now() && state.waiting.is_empty() {
                 break;
             }
         }
         state.threads -= 1;
+        let stops = state.stops;
         drop(state);
-        self.changed.notify_all();
+        // Others wait for work, and who stops them for all to end.
+        if stops {
+            self.changed.notify_all();
+        }
     }
 
     /// Whether a thread whose turn has ended is to end, too.

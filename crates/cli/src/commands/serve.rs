@@ -179,9 +179,10 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
 
-    /// How much of the log is kept for change streams at most: bytes, or a number with KB, MB or GB,
-    /// and a tenth of the disk at most; 0 for none, and no change streams
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "2GB")]
+    /// Have change streams, and keep so much of the log for them at most: bytes, or a number with
+    /// KB, MB or GB (2GB is a good start), and a tenth of the disk at most; 0 for none, and no
+    /// change streams
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
     changes_bytes: u64,
 
     /// For how many hours it is kept at most

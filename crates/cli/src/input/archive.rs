@@ -303,7 +303,9 @@ mod tests {
         assert!(count == 1 && told.contains("checksum of shop.items"), "{told}");
         let (count, told) = read(&whole[..whole.len() - end(0).len()]);
         assert!(count == 2 && told.contains("ends before shop.items does"), "{told}");
-        for length in 0..whole.len() - end(0).len() {
+        // Without a block it is the archive of an empty dump.
+        let lengths = (0..whole.len() - end(0).len()).filter(|it| *it != beginning().len());
+        for length in lengths {
             assert_ne!(read(&whole[..length]).1, "", "{length} bytes");
         }
         assert!(read(b"PK\x03\x04").1.contains("no archive"));

@@ -8,8 +8,8 @@
 //!   `infinity` stay text.
 //! - A line with fewer cells than the header lacks the last fields; cells beyond the header are
 //!   named `field<position>`.
-//! - A line is held in memory, so one of more than [`LINE_BYTES_MAX`] ends the input: mostly a quote
-//!   is missing, or this is no text with lines.
+//! - A line is held in memory, so one of more than [`LINE_BYTES_MAX`] ends the input: mostly a
+//!   quote is missing, or this is no text with lines.
 
 use std::io::{self, Read};
 use std::sync::Arc;

@@ -52,8 +52,9 @@ impl ToldPlaces {
     }
 
     /// Has `touch` told of each place that what was told since concerns; `None`: of all, since that
-    /// can't be read.
-    pub fn advance(&mut self, touch: &mut dyn FnMut(Option<TouchedPlace<'_>>)) {
+    /// can't be read. Tells whether anything was written.
+    pub fn advance(&mut self, touch: &mut dyn FnMut(Option<TouchedPlace<'_>>)) -> bool {
+        let before = self.after;
         let end = self.frond.engine().horizon();
         if !self.frond.engine().tells() {
             touch(None);
@@ -80,5 +81,6 @@ impl ToldPlaces {
                 }
             }
         }
+        before < self.after
     }
 }

@@ -96,8 +96,8 @@ impl Walk {
         }
     }
 
-    /// How many entries the walk, which hasn't begun, will give, if the tree counts them: O(log n) a
-    /// range, and what the overlay holds in the ranges.
+    /// How many entries the walk, which hasn't begun, will give, if the tree counts them: O(log n)
+    /// a range, and what the overlay holds in the ranges.
     ///
     /// # Errors
     /// As [`Reader::count_range`]; what `interrupt` fails with.

@@ -146,7 +146,9 @@ fn a_stream_that_lags_goes_on_exactly_or_says_that_it_cannot() {
                         continue;
                     }
                     (2, _) if random.one_in(6) => {
-                        is_forgotten |= frond.engine().forget_changes().is_ok();
+                        // Where the disk fails in the middle it may have happened, too.
+                        let _ = frond.engine().forget_changes();
+                        is_forgotten = true;
                         continue;
                     }
                     (3 | 4, Some(number)) => Write::Replace(number, 1 + random.below(150) as u64),

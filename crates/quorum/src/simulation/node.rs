@@ -66,6 +66,10 @@ impl Node {
         self.disk = if power { self.disk.crash() } else { self.disk.kill() };
     }
 
+    /// Starts the member on what its disk holds.
+    ///
+    /// # Errors
+    /// What it breaks by that.
     pub fn start(&mut self, defect: Option<Defect>, random: &mut Random) -> Result<(), Violation> {
         if defect == Some(Defect::ReusedId) && random.one_in(4) {
             let (starts_at, paused_until) = (self.starts_at, self.paused_until);
@@ -136,7 +140,8 @@ impl Node {
                 }
             }
             if random.one_in(8) {
-                // What was applied is never lost: it rests on the log, which is durable up to there.
+                // What was applied is never lost: it rests on the log, which is durable up to
+                // there.
                 self.applied = up.applied.min(last.max(self.applied));
             }
         }

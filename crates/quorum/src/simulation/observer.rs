@@ -37,6 +37,10 @@ impl Observer {
         self.leaders.len()
     }
 
+    /// Notes who leads a term.
+    ///
+    /// # Errors
+    /// What it breaks.
     pub fn leads(&mut self, member: MemberId, term: Term) -> Result<(), Violation> {
         let first = *self.leaders.entry(term).or_insert(member);
         if first == member {
@@ -45,6 +49,10 @@ impl Observer {
         Err(Violation(format!("{first} and {member} lead in {term:?}")))
     }
 
+    /// Notes what a member applied.
+    ///
+    /// # Errors
+    /// What it breaks.
     pub fn commits(&mut self, member: MemberId, entry: Entry) -> Result<(), Violation> {
         let position = entry.index.0 as usize - 1;
         match self.chosen.get(position) {
@@ -95,6 +103,10 @@ impl Observer {
         self.asked.insert((member, read), self.newest);
     }
 
+    /// Notes what a read answered.
+    ///
+    /// # Errors
+    /// What it breaks.
     pub fn reads(
         &mut self,
         member: MemberId,
@@ -111,6 +123,9 @@ impl Observer {
     }
 
     /// What was acknowledged is there.
+    ///
+    /// # Errors
+    /// What it breaks.
     pub fn check_end(&self) -> Result<(), Violation> {
         for (number, index) in &self.acknowledged {
             let chosen = self.chosen.get(index.0 as usize - 1);
