@@ -168,22 +168,6 @@ impl Examiner<'_> {
         }
     }
 
-    /// As `note`; what the disk doesn't give back of a pack is damage, too.
-    fn note_read(
-        &mut self,
-        pack: &Pack,
-        offset: u64,
-        result: Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        match result {
-            Err(StoreError::Io { source, .. }) => {
-                self.damages.push(pack.damaged(offset, &format!("can't be read: {source}")));
-                Ok(())
-            }
-            other => self.note(other),
-        }
-    }
-
     fn pack(&mut self, entry: &PackEntry, manifest: &Manifest) -> Result<(), StoreError> {
         let name = entry.number.to_string();
         let file = self.disk.open(&name).map_err(|error| match error.kind() {
@@ -198,7 +182,7 @@ impl Examiner<'_> {
             let what = format!("the file ends here, but {} bytes of it were durable", entry.bytes);
             self.damages.push(StoreError::damaged(&name, bytes, &what));
         }
-        self.note_read(&pack, 0, check_header(&pack))?;
+        self.note(check_header(&pack))?;
         if entry.state == PackState::Open || bytes < entry.bytes {
             let end = if self.rescue.is_some() { bytes } else { bytes.min(entry.bytes) };
             return self.frames(&pack, end);
@@ -212,8 +196,9 @@ impl Examiner<'_> {
                 places.into_iter().try_for_each(|place| self.frame(&pack, place))
             }
             Err(error) => {
-                self.note_read(&pack, 0, Err(error))?;
-                self.frames(&pack, entry.bytes)
+                let is_damage = matches!(error, StoreError::Damaged { .. });
+                self.note(Err(error))?;
+                if is_damage { self.frames(&pack, entry.bytes) } else { Ok(()) }
             }
         }
     }
@@ -224,7 +209,8 @@ impl Examiner<'_> {
         let file = self.disk.open(&name).map_err(|error| StoreError::io(&name, error))?;
         let pack = Pack::new(number, Purpose::Working, file);
         let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
-        self.note_read(&pack, 0, check_header(&pack))?;
+        let header = check_header(&pack);
+        self.note(header)?;
         if let Ok(entries) = read_index(&pack, bytes) {
             let end = entries.iter().map(|chunk| chunk.place.end()).max().unwrap_or(0);
             return self.frames(&pack, end);
@@ -242,7 +228,7 @@ impl Examiner<'_> {
                     }
                 }
             }
-            Err(error) => self.note_read(pack, u64::from(place.offset), Err(error))?,
+            Err(error) => self.note(Err(error))?,
         }
         (self.progress)(self.found.len() as u64);
         Ok(())
@@ -266,10 +252,7 @@ impl Examiner<'_> {
     ) -> Result<(), StoreError> {
         let mut window = Window::new(pack, bytes_max);
         loop {
-            let scan = match scan_frames(&mut window, offset) {
-                Ok(scan) => scan,
-                Err(error) => return self.note_read(pack, offset, Err(error)),
-            };
+            let scan = scan_frames(&mut window, offset)?;
             let places: HashSet<FrameOffset> =
                 scan.entries.iter().map(|chunk| chunk.place).collect();
             let mut places: Vec<FrameOffset> = places.into_iter().collect();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use frond_store::field::FORMAT_VERSION;
 use frond_store::io::Disk;
-use frond_store::local::examine::{examine, rescue};
+use frond_store::local::examine::examine;
 use frond_store::{Chunk, ChunkStore, MANIFEST_NAMES, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -273,31 +273,6 @@ fn a_copy_of_the_manifest_that_the_disk_does_not_give_back() {
     }
     MANIFEST_NAMES.into_iter().for_each(|name| disk.make_unreadable(name));
     assert!(matches!(open(&disk), Err(StoreError::Io { .. })));
-}
-
-/// A pack that the disk doesn't give back costs a rescue what lies in it.
-#[test]
-fn what_the_disk_does_not_give_back_ends_no_rescue() {
-    let (disk, chunks) = sample(&mut Random::new(6));
-    let packs = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
-    for name in packs {
-        let damaged = copy(&disk);
-        damaged.make_unreadable(&name);
-        let mut taken = Vec::new();
-        let mut take = |chunk: Chunk| {
-            taken.push(chunk);
-            Ok(())
-        };
-        let rescued = rescue(&damaged.machine(), &mut take, &mut |_| ()).unwrap();
-        let damages = rescued.examined.damages;
-        let is_at = |error: &StoreError| match error {
-            StoreError::Damaged { file, .. } => *file == name || file == MANIFEST_NAMES[0],
-            _ => false,
-        };
-        assert!(!damages.is_empty() && damages.iter().all(is_at), "{name}: {damages:?}");
-        let kept = chunks.iter().filter(|chunk| taken.contains(chunk)).count();
-        assert!(0 < kept && kept < chunks.len(), "{name}: {kept}");
-    }
 }
 
 /// A copy that is alone may be older than the other was: then what it doesn't list isn't removed.
