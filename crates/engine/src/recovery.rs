@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, RwLock};
 
 use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
-use frond_store::{Chunk, ChunkHash, ChunkStore, Lost, MANIFEST_NAMES, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Lost, StoreError};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
 use crate::background::backpressure::Backpressure;
@@ -71,9 +71,6 @@ pub(crate) fn open(
     };
     let end = replay(machine, (first_kept, first), &mut replayed)?;
     let parts = replayed.parts;
-    if end.segment_count == 0 {
-        check_last(&*store, &published)?;
-    }
     let segments = (first_kept, first, end.next);
     let kept = KeptSegments::open(&machine.disk, options.changes, segments, parts.last);
     let publisher = Publisher { root, published, first_segment: first };
@@ -101,22 +98,6 @@ fn create(
     store.put_many(std::slice::from_ref(&chunk))?;
     swap_root(store, None, &chunk)?;
     Ok((chunk.hash(), published))
-}
-
-/// Refuses a state that isn't the last that was published, where no log is left that has what was
-/// acknowledged since: where there is one, it lacks no segment from the state on, or opening fails.
-fn check_last(store: &dyn ChunkStore, published: &EngineState) -> Result<(), StoreError> {
-    let Some(copies) = store.copies() else { return Ok(()) };
-    // A file of copies begins with a state, and each addition ends with one.
-    let states = copies.ends().filter_map(|chunk| EngineState::decode(&chunk).ok());
-    match states.map(|state| state.segment).max() {
-        Some(last) if published.segment < last => {
-            let what = "older than the engine state in COPIES, and no log has what came between";
-            let (file, what) = (MANIFEST_NAMES[0].to_owned(), what.to_owned());
-            Err(StoreError::Damaged { file, offset: 0, what })
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A log without an engine state means that the store was lost.

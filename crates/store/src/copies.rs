@@ -176,17 +176,6 @@ impl Copies {
         Some(NewCopies { copies: self, pack, places: Places::default(), position })
     }
 
-    /// The copies that come first and last in the file, as far as they can be read.
-    pub fn ends(&self) -> impl Iterator<Item = Chunk> {
-        let ends = {
-            let state = self.state();
-            let first = state.places.iter().min_by_key(|(_, place)| **place);
-            let last = state.places.iter().max_by_key(|(_, place)| **place);
-            [first, last].map(|found| found.map(|(hash, _)| *hash))
-        };
-        ends.into_iter().flatten().filter_map(|hash| self.get(hash))
-    }
-
     /// The chunk `hash`, if it has a copy that can be read.
     pub(crate) fn get(&self, hash: ChunkHash) -> Option<Chunk> {
         let (file, place) = {

@@ -18,7 +18,6 @@ mod recycling;
 mod rig;
 mod rot;
 mod single_entries;
-mod stale;
 mod told;
 mod trouble;
 mod unchanged;

@@ -32,7 +32,6 @@ struct Examiner<'a> {
     /// durable, too.
     rescue: Option<&'a mut dyn FnMut(Chunk) -> Result<(), StoreError>>,
     roots: Option<BTreeMap<String, ChunkHash>>,
-    may_be_older: bool,
     progress: &'a mut dyn FnMut(u64),
     found: HashSet<ChunkHash, NameHasherBuilder>,
     damages: Vec<StoreError>,
@@ -49,8 +48,7 @@ pub fn examine(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<Exami
     disk.lock().map_err(StoreError::of_lock)?;
     let found = HashSet::default();
     let damages = Vec::new();
-    let mut examiner =
-        Examiner { disk, rescue: None, roots: None, may_be_older: false, progress, found, damages };
+    let mut examiner = Examiner { disk, rescue: None, roots: None, progress, found, damages };
     let result = examiner.directory();
     disk.unlock();
     result?;
@@ -64,9 +62,6 @@ pub struct Rescued {
     pub examined: Examined,
     /// The roots that the manifest has, if it can be read.
     pub roots: Option<BTreeMap<String, ChunkHash>>,
-    /// Whether a later manifest may have had others: the copies that a directory has of it can't
-    /// both be read.
-    pub may_be_older: bool,
 }
 
 /// As [`examine`]; `take` gets every chunk that is whole, some more than once.
@@ -81,29 +76,20 @@ pub fn rescue(
     let disk = &*machine.disk;
     disk.lock().map_err(StoreError::of_lock)?;
     let (found, damages) = (HashSet::default(), Vec::new());
-    let mut examiner = Examiner {
-        disk,
-        rescue: Some(take),
-        roots: None,
-        may_be_older: false,
-        progress,
-        found,
-        damages,
-    };
+    let mut examiner = Examiner { disk, rescue: Some(take), roots: None, progress, found, damages };
     let result = examiner.directory();
     disk.unlock();
     result?;
     let examined = Examined { chunks: examiner.found.len() as u64, damages: examiner.damages };
-    Ok(Rescued { examined, roots: examiner.roots, may_be_older: examiner.may_be_older })
+    Ok(Rescued { examined, roots: examiner.roots })
 }
 
 impl Examiner<'_> {
     fn directory(&mut self) -> Result<(), StoreError> {
         self.copies()?;
         let manifest = match manifest::read(self.disk) {
-            Ok(Some(Found { manifest, damages, is_alone })) => {
+            Ok(Some(Found { manifest, damages })) => {
                 self.damages.extend(damages);
-                self.may_be_older = is_alone;
                 Some(manifest)
             }
             Ok(None) => None,
@@ -127,15 +113,6 @@ impl Examiner<'_> {
         for entry in &manifest.packs {
             let result = self.pack(entry, &manifest);
             self.note(result)?;
-        }
-        if self.may_be_older && self.rescue.is_some() {
-            let names = self.disk.list().map_err(|error| StoreError::io(".", error))?;
-            let numbers = names.iter().filter_map(|name| PackNumber::from_file_name(name));
-            let is_listed =
-                |number: &PackNumber| manifest.packs.iter().any(|it| it.number == *number);
-            for number in numbers.filter(|number| !is_listed(number)) {
-                self.unlisted_pack(number)?;
-            }
         }
         for (name, hash) in manifest.roots.iter().filter(|(_, hash)| !self.found.contains(hash)) {
             let what = format!("root {name:?} names chunk {hash}, which is not whole");

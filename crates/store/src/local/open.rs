@@ -3,8 +3,7 @@
 //! 1. Lock the directory, read the manifest. Without one the store is new: publish an empty one
 //!    before any pack exists, so that packs without a manifest are damage, never a new store.
 //! 2. Remove half-made manifests and packs that the manifest doesn't list: nothing in them was
-//!    acknowledged. Where only one of its copies could be read a later manifest may have listed
-//!    them: then they are listed, and what is whole in them is in force.
+//!    acknowledged.
 //! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Search the open
 //!    ones for frames ([`crate::pack::recover`]). A crash leaves zeros behind the length that the
 //!    manifest records, or a part of an index: these are cut off. Other bytes that are no whole
@@ -37,7 +36,8 @@ use crate::hash::NameHasherBuilder;
 use crate::index::{Index, Known};
 use crate::io::{Disk, Machine};
 use crate::local::prefetch::WINDOW_BYTES_MAX;
-use crate::location::{FrameOffset, PackNumber, PackedChunk, Purpose};
+use crate::location::PackNumber;
+use crate::location::{FrameOffset, PackedChunk};
 use crate::manifest::{
     self, Aside, AsideWhy, Found, MANIFEST_NAME, Manifest, PackEntry, PackState,
 };
@@ -139,46 +139,23 @@ fn read_manifest_and_clean(disk: &dyn Disk) -> Result<Beginning, StoreError> {
     let names = disk.list().map_err(|error| StoreError::io(".", error))?;
     let on_disk: Vec<_> =
         names.iter().filter_map(|name| PackNumber::from_file_name(name)).collect();
-    let Found { mut manifest, damages, is_alone } = match manifest::read(disk)? {
+    let Found { manifest, damages } = match manifest::read(disk)? {
         Some(found) => found,
-        None if on_disk.is_empty() => {
-            Found { manifest: Manifest::default(), damages: Vec::new(), is_alone: false }
-        }
+        None if on_disk.is_empty() => Found { manifest: Manifest::default(), damages: Vec::new() },
         None => {
             return Err(StoreError::damaged(MANIFEST_NAME, 0, "missing, though there are packs"));
         }
     };
-    let is_listed = |number: &PackNumber| manifest.packs.iter().any(|pack| pack.number == *number);
-    let unlisted: Vec<PackNumber> = on_disk.iter().copied().filter(|it| !is_listed(it)).collect();
+    let is_listed = |number: PackNumber| manifest.packs.iter().any(|pack| pack.number == number);
+    let unlisted = on_disk.iter().filter(|number| !is_listed(**number)).map(PackNumber::to_string);
     let is_half_made = |name: &&String| manifest::is_half_made(name) || *name == COPIES_NEW_NAME;
-    let mut garbage: Vec<String> = names.iter().filter(is_half_made).cloned().collect();
-    match is_alone {
-        true => list_also(disk, &mut manifest, &unlisted)?,
-        false => garbage.extend(unlisted.iter().map(PackNumber::to_string)),
-    }
-    for name in garbage {
+    let half_made = names.iter().filter(is_half_made).cloned();
+    for name in unlisted.chain(half_made) {
         disk.remove(&name).map_err(|error| StoreError::io(&name, error))?;
     }
     let number_max = manifest.packs.iter().map(|pack| pack.number).chain(on_disk).max();
     let next_number = number_max.map_or(0, |number| number.0.saturating_add(1));
     Ok(Beginning { manifest, damages, next_number })
-}
-
-/// Lists packs that a later manifest may have listed. What is garbage in them goes with the next
-/// collection.
-fn list_also(
-    disk: &dyn Disk,
-    manifest: &mut Manifest,
-    packs: &[PackNumber],
-) -> Result<(), StoreError> {
-    for number in packs {
-        let bytes = disk.open(&number.to_string()).and_then(|file| file.bytes());
-        let bytes = bytes.map_err(|error| StoreError::io(number.to_string(), error))?;
-        let (state, purpose) = (PackState::Sealed, Purpose::Working);
-        manifest.packs.push(PackEntry { number: *number, state, purpose, bytes });
-    }
-    manifest.packs.sort_by_key(|pack| pack.number);
-    Ok(())
 }
 
 /// The packs, as they were found.

@@ -250,57 +250,6 @@ fn either_copy_of_the_manifest_is_enough() {
     }
 }
 
-/// What a disk doesn't give back is as good as damaged, where the other copy is whole. If neither
-/// can be read, that is what is said: they may be whole.
-#[test]
-fn a_copy_of_the_manifest_that_the_disk_does_not_give_back() {
-    let (disk, chunks) = sample(&mut Random::new(3));
-    for name in MANIFEST_NAMES {
-        let damaged = copy(&disk);
-        damaged.make_unreadable(name);
-        assert_eq!(examine(&damaged.machine(), &mut |_| ()).unwrap().damages.len(), 1);
-        let store = open(&damaged).unwrap();
-        let findings = store.take_findings();
-        assert!(findings.len() == 1 && findings[0].file == name, "{findings:?}");
-        assert!(findings[0].what.contains("can't be read"), "{findings:?}");
-        assert_stored(&*store, &chunks);
-        // It was written again.
-        damaged.make_unreadable(name);
-        let scrubbed = store.scrub(0, &mut |_| ControlFlow::Continue(())).unwrap();
-        assert_eq!(scrubbed.damaged, 1, "{name}");
-        drop(store);
-        assert!(open(&damaged).unwrap().take_findings().is_empty());
-    }
-    MANIFEST_NAMES.into_iter().for_each(|name| disk.make_unreadable(name));
-    assert!(matches!(open(&disk), Err(StoreError::Io { .. })));
-}
-
-/// A copy that is alone may be older than the other was: then what it doesn't list isn't removed.
-#[test]
-fn packs_that_only_the_damaged_copy_of_the_manifest_listed_are_kept() {
-    for behind in MANIFEST_NAMES {
-        let (disk, chunks) = sample(&mut Random::new(4));
-        let old = disk.contents(behind).unwrap();
-        let store = open(&disk).unwrap();
-        let more = random_chunks(&mut Random::new(5), 20);
-        more.chunks(5).for_each(|part| store.put_many(part).unwrap());
-        store.swap_root("r", Some(chunks[0].hash()), Some(more[0].hash())).unwrap();
-        drop(store);
-        disk.set_contents(behind, &old);
-        for name in MANIFEST_NAMES.into_iter().filter(|name| *name != behind) {
-            disk.flip_bit(name, 300);
-        }
-        for round in 0..2 {
-            let store = open(&disk).unwrap();
-            assert_eq!(store.root("r").unwrap(), Some(chunks[0].hash()), "{behind}");
-            assert_stored(&*store, &chunks);
-            assert_stored(&*store, &more);
-            assert!(store.verify(&mut |_| ()).unwrap().is_empty());
-            assert_eq!(store.take_findings().is_empty(), round == 1);
-        }
-    }
-}
-
 /// Of two whole copies that differ, as a crash leaves them, the newer is in force, and what it
 /// doesn't name is gone.
 #[test]
