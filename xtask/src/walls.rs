@@ -79,7 +79,7 @@ const CRATES: &[Walls] = &[
                 geometry regex search expression filter update projection accumulator index planner \
                 pipeline reference",
         gate: None,
-        upward: 3,
+        upward: 4,
         in_rings: 89,
     },
     Walls {

@@ -10,7 +10,7 @@
 //! Source: `common/archive` of mongodb/mongo-tools.
 
 use std::collections::HashMap;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 
 use frond_doc::DocumentBuf;
 use frond_doc::document::DOCUMENT_BYTES_MAX;
@@ -103,20 +103,20 @@ impl<R: Read> Archive<R> {
     /// Reads a block's header, and what belongs to it where it ends a collection. Whether there was
     /// one.
     fn begin_block(&mut self) -> Result<bool, Failure> {
-        let mut length = [0; 4];
-        match self.reader.read_exact(&mut length) {
-            Ok(()) => {}
-            // Where a block could begin the archive may end, but no collection may be open.
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                return match self.checksums.keys().next() {
-                    None => Ok(false),
-                    Some((database, collection)) => {
-                        Err(damaged(&format!("it ends before {database}.{collection} does")))
-                    }
-                };
-            }
-            Err(error) => return Err(Failure::file("archive", &error)),
+        let mut begun = Vec::new();
+        let read = self.reader.by_ref().take(4).read_to_end(&mut begun);
+        read.map_err(|error| Failure::file("archive", &error))?;
+        // Where a block could begin the archive may end, but no collection may be open.
+        if begun.is_empty() {
+            return match self.checksums.keys().next() {
+                None => Ok(false),
+                Some((database, collection)) => {
+                    Err(damaged(&format!("it ends before {database}.{collection} does")))
+                }
+            };
         }
+        let length = <[u8; 4]>::try_from(&begun[..]);
+        let length = length.map_err(|_| damaged("it ends in the middle of a block"))?;
         let bytes = self.document_of(length)?.ok_or_else(|| damaged("a block has no header"))?;
         let header = self.header(bytes)?;
         let namespace = namespace_of(&header);

@@ -127,7 +127,8 @@ fn a_stream_that_lags_goes_on_exactly_or_says_that_it_cannot() {
         for _ in 0..5 {
             let (mut expected, mut unknown, mut is_forgotten) = (Vec::new(), None, false);
             let shop = Repository::open(&frond, "shop").expect("a proper name");
-            if random.one_in(2) {
+            let may_crash = random.one_in(2);
+            if may_crash {
                 disk.crash_after(random.below(600) as u64);
             }
             // A full disk gives up what is kept before it refuses anything.
@@ -186,7 +187,8 @@ fn a_stream_that_lags_goes_on_exactly_or_says_that_it_cannot() {
                 }
                 Err(code) => {
                     assert_eq!(code, 286);
-                    assert!(is_forgotten || is_full, "nothing else gives it up");
+                    // A crash may cost it, too: rarely, and it is told.
+                    assert!(is_forgotten || is_full || may_crash, "nothing else gives it up");
                     token = now(&frond);
                 }
             }
