@@ -21,7 +21,6 @@ mod images;
 mod index_builds;
 mod index_kinds;
 mod indexes;
-mod lagging;
 mod large;
 mod lazy;
 mod logged;
