@@ -55,8 +55,8 @@ fn seeds_to_find(defect: Defect) -> (u64, String) {
     panic!("{defect:?} isn't found");
 }
 
-/// What would have to happen is too rare (Raft's figure 8): 10,000 lives don't meet it. They must be
-/// steered there.
+/// What would have to happen is too rare (Raft's figure 8): 10,000 lives don't meet it. They must
+/// be steered there.
 #[test]
 fn a_commit_of_an_earlier_term_is_not_found_yet() {
     for seed in 0..50 {
