@@ -24,7 +24,7 @@ const port = listener.address().port;
 listener.close();
 
 const serve = async () => {
-  const child = spawn(frond, ["serve", "--changes-bytes", "2GB", "--data", data, "--listen", `127.0.0.1:${port}`]);
+  const child = spawn(frond, ["serve", "--data", data, "--listen", `127.0.0.1:${port}`]);
   child.stderr.resume();
   await once(child.stdout, "data");
   child.stdout.resume();

@@ -40,7 +40,6 @@ class Server:
         self.port = port
         listen = f"127.0.0.1:{port}"
         command = [frond, "serve", "--data", directory, "--listen", listen]
-        command += ["--changes-bytes", "2GB"]
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
         deadline = time.monotonic() + SECONDS_MAX
         while True:

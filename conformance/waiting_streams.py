@@ -73,7 +73,6 @@ class Server:
             listener.bind(("127.0.0.1", 0))
             self.port = listener.getsockname()[1]
         command = [frond, "serve", "--data", directory, "--listen", f"127.0.0.1:{self.port}"]
-        command += ["--changes-bytes", "2GB"]
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
         deadline = time.monotonic() + SECONDS_MAX
         while True:

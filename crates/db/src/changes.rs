@@ -181,9 +181,9 @@ impl Frond {
         watched: Watched,
         request: &ChangeStreamRequest,
     ) -> Result<ChangeStream, Error> {
-        if !self.engine().tells() {
+        if !self.engine().keep_changes()? {
             let message = "change streams need the log to be kept for a while, and here it isn't: \
-                           frond serve --changes-bytes 2GB keeps it";
+                           it is without the setting --changes off of frond serve";
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
         let given = request.stages.as_ref().and_then(|stages| stages.as_value().as_array());

@@ -68,7 +68,9 @@ pub use collection::{
 pub use database::Database;
 pub use error::{Error, ErrorKind};
 pub use frond::{Frond, FrondOptions, Notice};
-pub use frond_engine::{ChangeRetention, DiskRoom, Durability, Fault, ReclaimOptions, Reserve};
+pub use frond_engine::{
+    ChangeRetention, DiskRoom, Durability, Fault, ReclaimOptions, Reserve, RetentionBegins,
+};
 pub use frond_query::{Code, Collation};
 pub use frond_store::{GcReport, memory_queue};
 pub use name::{DatabaseName, VersionName};

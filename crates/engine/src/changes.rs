@@ -12,8 +12,12 @@ use crate::ids::Sequence;
 use crate::log::decode;
 use crate::log::follow::{Follower, Next};
 use crate::log::format::{LogOffset, damaged};
+use crate::queue::conflicts::TransactionStart;
 use crate::shared::Shared;
 use crate::told::ToldEvent;
+use crate::transaction::Durability;
+use crate::transaction::held_locks::{HeldLocks, LockMode};
+use crate::transaction::write_set::WriteSet;
 
 /// What transactions told behind a Sequence.
 pub struct Changes {
@@ -84,6 +88,7 @@ impl Changes {
 
     fn check_kept(&self) -> Result<(), ChangesError> {
         let (_, kept_after) = self.shared.kept.floor();
+        self.shared.kept.note_followed(self.shared.now_seconds());
         if !self.shared.kept.is_on() || self.after < kept_after {
             return Err(ChangesError::Gone { kept_after });
         }
@@ -133,12 +138,61 @@ impl Changes {
 }
 
 impl Shared {
+    /// See [`Engine::keep_changes`](crate::Engine::keep_changes).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn keep_changes(&self) -> Result<bool, EngineError> {
+        if !self.kept.may_be_on() {
+            return Ok(false);
+        }
+        let mut queue = self.queue();
+        queue.check_open()?;
+        let begins = !self.kept.is_on();
+        if begins {
+            self.seal(&mut queue);
+            self.kept.begin_term(queue.segment, queue.last, self.now_seconds());
+        }
+        let floor = queue.last;
+        drop(queue);
+        self.make_durable(floor)?;
+        if begins {
+            // Something must lie in the new segment: a restart looks there for whether it tells.
+            self.commit_nothing()?;
+        }
+        Ok(true)
+    }
+
+    fn commit_nothing(&self) -> Result<(), EngineError> {
+        let beginning = TransactionStart {
+            sequence: Sequence::ZERO,
+            has_read: false,
+            without_claims: None,
+            gives_back: true,
+            ahead: None,
+            term: self.kept.term(),
+        };
+        let mut locks = HeldLocks::new(LockMode::Optimistic, self.key_locks.owner());
+        self.commit(beginning, WriteSet::default(), Durability::Synced, &mut locks)?;
+        Ok(())
+    }
+
+    /// Ends the keeping that was asked for, once no client has read for as long as it lasts.
+    pub fn end_unread_term(&self) {
+        if !self.kept.is_abandoned(self.now_seconds()) {
+            return;
+        }
+        let mut queue = self.queue();
+        self.kept.end_term();
+        self.seal(&mut queue);
+    }
+
     /// See [`Engine::forget_changes`](crate::Engine::forget_changes).
     ///
     /// # Errors
     /// As there.
     pub fn forget_changes(&self) -> Result<(), EngineError> {
-        if !self.kept.is_on() {
+        if !self.kept.may_be_on() {
             return Ok(());
         }
         let io = |error| StoreError::io("a segment of the log that was kept", error);

@@ -101,7 +101,8 @@ impl Shared {
 
         let mut queue = self.queue();
         queue.check_open()?;
-        if beginning.ahead.is_some_and(Ahead::is_refused) {
+        let is_untold = beginning.term != self.kept.term() && self.kept.is_on();
+        if is_untold || beginning.ahead.is_some_and(Ahead::is_refused) {
             return Err(EngineError::Withdrawn);
         }
         if let Some((tree, key)) = queue.conflicts.conflict(beginning, &record, &conflict_set) {

@@ -343,6 +343,16 @@ impl Engine {
         self.shared.machine.clock.now_micros().div_euclid(1000)
     }
 
+    /// Has transactions tell what they change from now on, where that may be kept
+    /// ([`ChangeRetention`](crate::ChangeRetention)); tells whether it may. Those that have begun are
+    /// withdrawn when they commit. Returns once all that is visible is durable.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine is; [`EngineError::Store`] if the disk is full.
+    pub fn keep_changes(&self) -> Result<bool, EngineError> {
+        self.shared.keep_changes()
+    }
+
     /// Whether transactions can tell what they change, and that is kept for a while.
     pub fn tells(&self) -> bool {
         self.shared.kept.is_on()

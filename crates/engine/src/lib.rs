@@ -59,7 +59,7 @@ pub use fault::Fault;
 pub use gc::reclaim::ReclaimOptions;
 pub use ids::{Sequence, TreeId};
 pub use image::Image;
-pub use options::{ChangeRetention, EngineOptions};
+pub use options::{ChangeRetention, EngineOptions, RetentionBegins};
 pub use slow::{SlowCommit, Stage};
 pub use snapshot::Snapshot;
 pub use snapshot::cursor::EntryCursor;

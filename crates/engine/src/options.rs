@@ -56,14 +56,27 @@ pub struct EngineOptions {
 /// How long, and how much of, the log is kept for those who follow it. Nothing by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChangeRetention {
+    /// Since when.
+    pub begins: RetentionBegins,
     /// Segments that ended before so many seconds go.
     pub seconds: u64,
     /// They take at most so many bytes, and a tenth of the disk: the oldest go before.
     pub bytes: u64,
 }
 
+/// Since when the log is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RetentionBegins {
+    /// From the opening on.
+    #[default]
+    AtOnce,
+    /// From when it is first asked for ([`Engine::keep_changes`](crate::Engine::keep_changes)), over
+    /// restarts, until it was not read for [`ChangeRetention::seconds`].
+    WhenAsked,
+}
+
 impl ChangeRetention {
-    /// Whether anything is kept.
+    /// Whether anything may be kept.
     pub fn is_on(self) -> bool {
         self.seconds > 0 && self.bytes > 0
     }

@@ -65,16 +65,14 @@ pub(crate) fn open(
     let active = Arc::new(Memtable::new(&recycler, pending.all()));
     let mut replayed = Replayed::new(&store, active, &published)?;
     let first = published.segment;
-    let first_kept = match options.changes.is_on() {
-        true => first_kept(&*machine.disk, first)?,
-        false => first,
-    };
+    let first_kept = first_kept(&*machine.disk, options.changes, first)?;
     let end = replay(machine, (first_kept, first), &mut replayed)?;
     let parts = replayed.parts;
     let segments = (first_kept, first, end.next);
-    let kept = KeptSegments::open(&machine.disk, options.changes, segments, parts.last);
+    let now = u64::try_from(machine.clock.now_micros() / 1_000_000).unwrap_or(0);
+    let kept = KeptSegments::open(&machine.disk, options.changes, segments, parts.last, now);
     let publisher = Publisher { root, published, first_segment: first };
-    Ok(assemble(machine, (pending, recycler, kept), options, publisher, parts, &end))
+    Ok(assemble(machine, (pending, recycler, Arc::new(kept)), options, publisher, parts, &end))
 }
 
 /// Makes an empty engine: the system tree alone.
@@ -282,14 +280,14 @@ fn lost(sequence: Sequence, error: &EngineError) -> Lost {
 
 fn assemble(
     machine: &Machine,
-    (pending, recycler, kept): (Arc<StoreWithPending>, Arc<Recycler>, KeptSegments),
+    (pending, recycler, kept): (Arc<StoreWithPending>, Arc<Recycler>, Arc<KeptSegments>),
     options: EngineOptions,
     publisher: Publisher,
     parts: ReplayedParts,
     end: &LogEnd,
 ) -> Shared {
     let recycled = Arc::new(RecycledSegments::new(&machine.disk));
-    let writer = Writer::new(machine, &recycled, end.next, end.previous, kept.is_on());
+    let writer = Writer::new(machine, &recycled, end.next, end.previous, &kept);
     let durable = match end.segment_count {
         0 => (end.next, LogOffset(0)),
         _ => (SegmentNumber(end.next.0 - 1), end.previous.0),

@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     /// Files of the log for segments to come.
     pub recycled: Arc<RecycledSegments>,
     /// Those that are kept for who follows the log.
-    pub kept: KeptSegments,
+    pub kept: Arc<KeptSegments>,
     /// How far the log is durable.
     pub horizon: Horizon,
     /// Disk space that is held back.

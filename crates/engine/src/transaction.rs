@@ -15,6 +15,7 @@ use frond_tree::{Bounds, Direction, Tree, TreeError, TreeFormat, Value};
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 pub use crate::log::TRANSACTION_BYTES_MAX;
+use crate::log::kept::Term;
 use crate::overlay::interleave::Interleave;
 use crate::overlay::run::DELETION_FLAG;
 use crate::queue::conflicts::TransactionStart;
@@ -70,6 +71,8 @@ pub struct Transaction {
     reads: Option<Mutex<ReadSet>>,
     /// Whether it gives space back; see `space`.
     gives_back: bool,
+    /// In which term of keeping the log it began.
+    term: Term,
     /// Protects from collection what is put for this transaction. Held until it is committed.
     _session: Session,
 }
@@ -111,6 +114,7 @@ impl Transaction {
         let session = shared.store.session();
         let held_locks = HeldLocks::new(lock_mode, shared.key_locks.owner());
         let is_interactive = lock_mode == LockMode::Interactive;
+        let term = shared.kept.term();
         Transaction {
             shared,
             open,
@@ -120,6 +124,7 @@ impl Transaction {
             has_read: AtomicBool::new(is_interactive),
             reads: is_interactive.then(Mutex::default),
             gives_back: false,
+            term,
             _session: session,
         }
     }
@@ -658,6 +663,7 @@ impl Transaction {
     fn restart_at(&mut self, newer: OpenTransaction) {
         self.held_locks.refreshed();
         self.give_up_writes();
+        self.term = self.shared.kept.term();
         self.has_read = AtomicBool::new(self.reads.is_some());
         self.reads = self.reads.take().map(|_| Mutex::default());
         self.shared.transactions.end(&std::mem::replace(&mut self.open, newer));
@@ -685,7 +691,8 @@ impl Transaction {
     /// [`EngineError::Closed`] if a write or sync failed before: nothing was written.
     /// [`EngineError::Unknown`] if one failed now: only opening the directory again tells whether
     /// this transaction was kept. [`EngineError::Withdrawn`] if it was begun ahead, and what it
-    /// could read was refused: nothing was written.
+    /// could read was refused, or if the log began to be kept since it was begun: nothing was
+    /// written.
     pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
         if let Err(error) = self.check_size() {
             // What it read may have made it large.
@@ -711,6 +718,7 @@ impl Transaction {
                 .then_some(self.held_locks.owner),
             gives_back: self.gives_back,
             ahead: self.open.snapshot.as_ahead(),
+            term: self.term,
         };
         self.shared.commit(beginning, own, durability, &mut self.held_locks)
     }

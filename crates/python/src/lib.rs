@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use frond_db::{Code, Error, FrondOptions};
+use frond_db::{ChangeRetention, Code, Error, FrondOptions, RetentionBegins};
 use frond_remote::HttpOptions;
 use frond_server::{
     LogOutput, MachineMemory, RemoteOpener, Server as Listening, ServerError, ServerOptions,
@@ -25,6 +25,10 @@ create_exception!(fronddb, DirectoryInUse, FrondError, "Another process has the 
 
 /// Only the user whose process it is may connect.
 const SOCKET_PERMISSIONS: u32 = 0o600;
+
+/// What is kept for change streams, once one is opened: as `frond serve` does.
+const CHANGES: ChangeRetention =
+    ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 24 * 3600, bytes: 2 << 30 };
 
 /// A server of a data directory, which runs in threads of its own.
 #[pyclass(frozen, module = "fronddb._native")]
@@ -57,6 +61,7 @@ impl Server {
             if let Some(bytes) = cache {
                 options.engine.cache_bytes = bytes;
             }
+            options.engine.changes = CHANGES;
             let frond = frond_vcs::open(&data, options).map_err(|error| failed_to_open(&error))?;
             let options = ServerOptions {
                 listen: None,

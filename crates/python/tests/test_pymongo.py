@@ -46,6 +46,14 @@ def test_files(frond):
     assert files.get(files.put(content)).read() == content
 
 
+def test_a_stream_that_is_opened_is_told_what_comes(frond):
+    things = frond["things"]
+    things.insert_one({"_id": 1})
+    with things.watch(max_await_time_ms=100) as stream:
+        things.insert_one({"_id": 2})
+        assert next(stream)["fullDocument"] == {"_id": 2}
+
+
 def test_one_branch_a_test(frond):
     assert frond.branch_name.startswith("test-")
     assert frond.list_collection_names() == ["fixtures"]

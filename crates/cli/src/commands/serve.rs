@@ -10,7 +10,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use frond_db::{ChangeRetention, Frond, FrondOptions, Reserve};
+use frond_db::{ChangeRetention, Frond, FrondOptions, Reserve, RetentionBegins};
 use frond_doc::DocumentBuf;
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
@@ -179,15 +179,28 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
 
-    /// Have change streams, and keep so much of the log for them at most: bytes, or a number with
-    /// KB, MB or GB (2GB is a good start), and a tenth of the disk at most; 0 for none, and no
-    /// change streams
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
+    /// From when on change streams can go on where they were: from when one is first opened, which
+    /// costs nothing until then; always, so that one can begin before that, too; or off, and none
+    /// are
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Changes::WhenWatched)]
+    changes: Changes,
+
+    /// Keep so much of the log for them at most: bytes, or a number with KB, MB or GB, and a tenth
+    /// of the disk at most
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "2GB")]
     changes_bytes: u64,
 
-    /// For how many hours it is kept at most
+    /// For how many hours it is kept at most, and how long after it was last read
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     changes_hours: u64,
+}
+
+/// When the log is kept for change streams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Changes {
+    WhenWatched,
+    Always,
+    Off,
 }
 
 /// With less, what isn't in the budget (the program, a few answers) is most of what is taken.
@@ -283,8 +296,12 @@ impl Serve {
         }
         options.engine.reserve = self.reserve.map_or(Reserve::Share, Reserve::Bytes);
         options.engine.changes = ChangeRetention {
+            begins: match self.changes {
+                Changes::Always => RetentionBegins::AtOnce,
+                Changes::WhenWatched | Changes::Off => RetentionBegins::WhenAsked,
+            },
             seconds: self.changes_hours.saturating_mul(3600),
-            bytes: self.changes_bytes,
+            bytes: if self.changes == Changes::Off { 0 } else { self.changes_bytes },
         };
         options.temporary_disk_bytes_max =
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));

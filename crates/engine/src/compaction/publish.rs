@@ -226,6 +226,7 @@ impl Shared {
             number = number.next();
             self.publisher().first_segment = number;
         }
+        self.end_unread_term();
         self.trim_log()
     }
 
@@ -239,6 +240,7 @@ impl Shared {
         }
         let room = self.space.room();
         let bytes_max = match room {
+            _ if !self.kept.is_on() => 0,
             Some(room) if room.is_short() => 0,
             Some(room) => room.disk / KEPT_SHARE,
             None => u64::MAX,
@@ -257,7 +259,8 @@ impl Shared {
         trimmed.map_err(|error| StoreError::io("a segment of the log that was kept", error))
     }
 
-    fn now_seconds(&self) -> u64 {
+    /// What time it is, in seconds since 1970.
+    pub fn now_seconds(&self) -> u64 {
         u64::try_from(self.machine.clock.now_micros() / 1_000_000).unwrap_or(0)
     }
 }

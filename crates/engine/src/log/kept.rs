@@ -5,9 +5,12 @@
 //!    A number without a file is that of a segment that never took a record.
 //! 2. Everything above the *floor* is in them. The floor rises before a file goes: who meets a file
 //!    that isn't the segment's any more finds the floor above itself.
+//! 3. A *term* of keeping begins and ends between two segments, under the queue's lock. What
+//!    commits in a term was begun in it, so that all it did is told.
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use frond_store::StoreError;
@@ -17,13 +20,26 @@ use super::format::SegmentNumber;
 use super::recycled::RecycledSegments;
 use super::segment::Segment;
 use crate::ids::Sequence;
-use crate::options::ChangeRetention;
+use crate::options::{ChangeRetention, RetentionBegins};
 
 /// See the module.
 pub(crate) struct KeptSegments {
     disk: Arc<dyn Disk>,
     retention: ChangeRetention,
+    /// The term of keeping; [`Term::NONE`] while nothing is kept.
+    term: AtomicU64,
+    /// When the log was last read, in seconds since 1970.
+    followed: AtomicU64,
     state: Mutex<State>,
+}
+
+/// A time during which transactions tell what they change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Term(u64);
+
+impl Term {
+    /// They don't.
+    pub const NONE: Term = Term(0);
 }
 
 struct State {
@@ -33,6 +49,8 @@ struct State {
     first: SegmentNumber,
     /// Everything above is readable.
     floor: Sequence,
+    /// How many terms have begun.
+    terms: u64,
 }
 
 struct Kept {
@@ -48,8 +66,12 @@ struct Kept {
 /// What the disk says when it is listed.
 pub(crate) fn first_kept(
     disk: &dyn Disk,
+    retention: ChangeRetention,
     first: SegmentNumber,
 ) -> Result<SegmentNumber, StoreError> {
+    if !retention.is_on() {
+        return Ok(first);
+    }
     let names = disk.list().map_err(|error| StoreError::io("the directory", error))?;
     let numbers = names.iter().filter_map(|name| SegmentNumber::of_file_name(name));
     let mut numbers: Vec<SegmentNumber> = numbers.filter(|number| *number < first).collect();
@@ -72,16 +94,24 @@ fn first_sequence(disk: &dyn Disk, number: SegmentNumber) -> Option<Sequence> {
 }
 
 impl KeptSegments {
-    /// What an opening found: published segments from `first_kept` on, those that a restart needs
-    /// from `first_live` to before `next`, which comes. The last Sequence found is `last`.
+    /// What an opening at this second found: published segments from `first_kept` on, those that a
+    /// restart needs from `first_live` to before `next`, which comes. The last Sequence found is
+    /// `last`.
     pub fn open(
         disk: &Arc<dyn Disk>,
         retention: ChangeRetention,
         (first_kept, first_live, next): (SegmentNumber, SegmentNumber, SegmentNumber),
         last: Sequence,
+        now_seconds: u64,
     ) -> KeptSegments {
-        let mut state = State { kept: VecDeque::new(), bytes: 0, first: next, floor: last };
-        if retention.is_on() {
+        let mut state =
+            State { kept: VecDeque::new(), bytes: 0, first: next, floor: last, terms: 1 };
+        let is_on = retention.is_on()
+            && match retention.begins {
+                RetentionBegins::AtOnce => true,
+                RetentionBegins::WhenAsked => newest(&**disk, next).is_some_and(|it| tells(&**disk, it)),
+            };
+        if is_on {
             let mut number = next;
             while first_kept < number {
                 let before = SegmentNumber(number.0 - 1);
@@ -111,12 +141,62 @@ impl KeptSegments {
                 kept = kept.next();
             }
         }
-        KeptSegments { disk: Arc::clone(disk), retention, state: Mutex::new(state) }
+        KeptSegments {
+            disk: Arc::clone(disk),
+            retention,
+            term: AtomicU64::new(u64::from(is_on)),
+            followed: AtomicU64::new(now_seconds),
+            state: Mutex::new(state),
+        }
     }
 
     /// Whether anything is kept, and transactions tell what they change.
     pub fn is_on(&self) -> bool {
+        self.term() != Term::NONE
+    }
+
+    /// Whether it is, or would be if it were asked for.
+    pub fn may_be_on(&self) -> bool {
         self.retention.is_on()
+    }
+
+    /// The term that transactions begin in.
+    pub fn term(&self) -> Term {
+        Term(self.term.load(Ordering::SeqCst))
+    }
+
+    /// Whether the transactions of a segment that is written from now on tell.
+    pub fn tells(&self, number: SegmentNumber) -> bool {
+        self.is_on() && self.state().first <= number
+    }
+
+    /// Begins a term with the segment `first`, of which nothing has a Sequence up to `floor`. The
+    /// caller holds the queue.
+    pub fn begin_term(&self, first: SegmentNumber, floor: Sequence, now_seconds: u64) {
+        let mut state = self.state();
+        (state.first, state.floor) = (first, floor);
+        state.terms += 1;
+        self.followed.store(now_seconds, Ordering::SeqCst);
+        self.term.store(state.terms, Ordering::SeqCst);
+    }
+
+    /// Ends the term: the segment that comes next doesn't tell. The caller holds the queue.
+    pub fn end_term(&self) {
+        self.term.store(Term::NONE.0, Ordering::SeqCst);
+    }
+
+    /// Notes that the log is read at this second.
+    pub fn note_followed(&self, now_seconds: u64) {
+        self.followed.fetch_max(now_seconds, Ordering::Relaxed);
+    }
+
+    /// Whether the term is one that was asked for, and that no client has read for as long as the
+    /// log is kept.
+    pub fn is_abandoned(&self, now_seconds: u64) -> bool {
+        let unread = now_seconds.saturating_sub(self.followed.load(Ordering::Relaxed));
+        self.is_on()
+            && self.retention.begins == RetentionBegins::WhenAsked
+            && self.retention.seconds < unread
     }
 
     /// The oldest segment that may be read, and the Sequence above which everything is there.
@@ -141,7 +221,7 @@ impl KeptSegments {
         recycled: &RecycledSegments,
     ) -> io::Result<()> {
         let mut state = self.state();
-        if !self.retention.is_on() || number < state.first {
+        if !self.is_on() || number < state.first {
             return recycled.give(number);
         }
         if exists(&*self.disk, number) {
@@ -216,6 +296,13 @@ impl KeptSegments {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while the lock is held")
     }
+}
+
+/// The last segment before `next` that is there.
+fn newest(disk: &dyn Disk, next: SegmentNumber) -> Option<SegmentNumber> {
+    let names = disk.list().ok()?;
+    let numbers = names.iter().filter_map(|name| SegmentNumber::of_file_name(name));
+    numbers.filter(|number| *number < next).max()
 }
 
 /// What comes before the first record of the segments from `number` to before `next`; `last` where

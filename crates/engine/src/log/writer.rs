@@ -26,6 +26,7 @@ use super::format::{
     SegmentHeader, SegmentNumber, VERSION, encode_mark, payload_checksum, record_bytes,
 };
 use crate::ids::Sequence;
+use crate::log::kept::KeptSegments;
 use crate::log::recycled::{Failed, RecycledSegments};
 
 /// A file grows by a quarter, but by so much at least and at most.
@@ -95,8 +96,8 @@ pub(crate) struct Writer {
     next: SegmentNumber,
     /// Where the segment before the open one ended, or the last segment if none is open.
     previous: (LogOffset, Chain),
-    /// Whether transactions tell what they change.
-    tells: bool,
+    /// Says of which segments the transactions tell what they change.
+    kept: Arc<KeptSegments>,
     counters: WriterCounters,
     /// For the next write.
     buffer: Vec<u8>,
@@ -124,7 +125,7 @@ impl Writer {
         recycled: &Arc<RecycledSegments>,
         next: SegmentNumber,
         previous: (LogOffset, Chain),
-        tells: bool,
+        kept: &Arc<KeptSegments>,
     ) -> Writer {
         Writer {
             recycled: Arc::clone(recycled),
@@ -132,7 +133,7 @@ impl Writer {
             open: None,
             next,
             previous,
-            tells,
+            kept: Arc::clone(kept),
             counters: WriterCounters::default(),
             buffer: Vec::new(),
         }
@@ -224,7 +225,7 @@ impl Writer {
             nonce: u64::from_le_bytes(nonce),
             previous_end: self.previous.0,
             previous_chain: self.previous.1,
-            tells: self.tells,
+            tells: self.kept.tells(number),
         };
         let (bytes, chain) = header.encode();
         let name = number.file_name();

@@ -13,6 +13,7 @@ use std::hash::BuildHasherDefault;
 
 use crate::fingerprint::{IdentityHasher, fingerprint};
 use crate::ids::{Sequence, TreeId};
+use crate::log::kept::Term;
 use crate::log::record::Record;
 use crate::queue::key_locks::Owner;
 use crate::queue::line::Ahead;
@@ -38,6 +39,8 @@ pub(crate) struct TransactionStart<'a> {
     pub gives_back: bool,
     /// If its snapshot shows what was in line.
     pub ahead: Option<&'a Ahead>,
+    /// In which term of keeping the log it told what it changed.
+    pub term: Term,
 }
 
 /// The fingerprints of what a transaction wrote and of what it wants unchanged.

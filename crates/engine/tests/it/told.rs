@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_engine::{
-    ChangeRetention, Changes, ChangesError, Durability, Engine, EngineOptions, Sequence, Told,
-    ToldBytes, ToldContent, ToldEvent, Transaction, TreeId,
+    ChangeRetention, Changes, ChangesError, Durability, Engine, EngineError, EngineOptions,
+    RetentionBegins, Sequence, Told, ToldBytes, ToldContent, ToldEvent, Transaction, TreeId,
 };
 use frond_store::io::Disk;
 use frond_store::{Chunk, ChunkKind};
@@ -21,7 +21,7 @@ use frond_tree::{Content, Value};
 
 use crate::rig::{churning, make_trees, open, quiet};
 
-const MUCH: ChangeRetention = ChangeRetention { seconds: 3600, bytes: 1 << 30 };
+const MUCH: ChangeRetention = ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 3600, bytes: 1 << 30 };
 
 fn telling(options: EngineOptions) -> EngineOptions {
     EngineOptions { changes: MUCH, ..options }
@@ -214,7 +214,7 @@ fn what_is_not_kept_any_more_is_gone_and_never_passed_over() {
         let disk = SimDisk::new(random.next());
         let clock = SimClock::new();
         let machine = machine(&disk, &clock, random.next());
-        let changes = ChangeRetention { seconds: 100, bytes: 20_000 };
+        let changes = ChangeRetention { seconds: 100, bytes: 20_000, ..MUCH };
         let options = EngineOptions { changes, ..churning(20) };
         let engine = Engine::open(&machine, options).unwrap();
         let tree = make_trees(&engine, 1).unwrap()[0];
@@ -290,6 +290,94 @@ fn who_does_not_keep_it_makes_what_was_kept_before_gone() {
     let mut changes = engine.changes(engine.horizon());
     write(&engine, tree, 12, 1);
     assert_eq!(numbers(&mut changes, usize::MAX).unwrap(), [12]);
+}
+
+fn asked(options: EngineOptions) -> EngineOptions {
+    let changes = ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 100, ..MUCH };
+    EngineOptions { changes, ..options }
+}
+
+#[test]
+fn what_is_asked_for_is_kept_over_restarts_until_it_is_left_unread() {
+    for kills in [false, true] {
+        let mut disk = SimDisk::new(8);
+        let clock = SimClock::new();
+        let open = |disk: &SimDisk| Engine::open(&machine(disk, &clock, 9), asked(quiet())).unwrap();
+        let engine = open(&disk);
+        let trees = make_trees(&engine, 2).unwrap();
+        write(&engine, trees[0], 1, 5);
+        assert!(!engine.tells());
+        let mut before = engine.begin();
+        put_told(&mut before, trees[1], "before", "5");
+        assert!(engine.keep_changes().unwrap() && engine.tells());
+        assert!(matches!(before.commit(Durability::Synced), Err(EngineError::Withdrawn)));
+        let place = engine.horizon();
+        write(&engine, trees[0], 6, 3);
+        drop(engine);
+        disk = if kills { disk.kill() } else { disk.crash() };
+        let engine = open(&disk);
+        assert!(engine.tells());
+        write(&engine, trees[0], 9, 2);
+        let mut changes = engine.changes(place);
+        assert_eq!(numbers(&mut changes, usize::MAX).unwrap(), [6, 7, 8, 9, 10]);
+        clock.step(99_000_000);
+        engine.flush().unwrap();
+        assert!(engine.tells());
+        changes.check().unwrap();
+        clock.step(102_000_000);
+        write(&engine, trees[0], 11, 1);
+        engine.flush().unwrap();
+        assert!(!engine.tells());
+        assert!(matches!(changes.next_record(), Err(ChangesError::Gone { .. })));
+        write(&engine, trees[0], 12, 1);
+        assert!(engine.keep_changes().unwrap());
+        assert!(matches!(changes.next_record(), Err(ChangesError::Gone { .. })));
+        let mut changes = engine.changes(engine.horizon());
+        write(&engine, trees[0], 13, 1);
+        assert_eq!(numbers(&mut changes, usize::MAX).unwrap(), [13]);
+    }
+}
+
+#[test]
+fn what_commits_behind_the_asking_is_told_however_it_began() {
+    for_seeds(20, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let engine = open(&disk, asked(churning(20))).unwrap();
+        let trees = make_trees(&engine, 3).unwrap();
+        let (waits, writes) = (random.below(300), 60);
+        let (place, written) = thread::scope(|scope| {
+            let writers: Vec<_> = (0..3u64)
+                .map(|writer| {
+                    let (engine, tree) = (&engine, trees[writer as usize]);
+                    scope.spawn(move || {
+                        let mut written = Vec::new();
+                        let mut number = writer * 1000;
+                        while written.len() < writes {
+                            let mut transaction = engine.begin();
+                            thread::yield_now();
+                            put_told(&mut transaction, tree, "key", &number.to_string());
+                            match transaction.commit(Durability::Synced) {
+                                Ok(sequence) => written.push((sequence, number)),
+                                Err(EngineError::Withdrawn) => continue,
+                                Err(error) => panic!("{error}"),
+                            }
+                            number += 1;
+                        }
+                        written
+                    })
+                })
+                .collect();
+            (0..waits).for_each(|_| thread::yield_now());
+            assert!(engine.keep_changes().unwrap());
+            let place = engine.horizon();
+            let written = writers.into_iter().flat_map(|writer| writer.join().unwrap());
+            (place, written.collect::<Vec<_>>())
+        });
+        let mut behind: Vec<_> = written.into_iter().filter(|(at, _)| place < *at).collect();
+        behind.sort_unstable();
+        let behind: Vec<u64> = behind.into_iter().map(|(_, number)| number).collect();
+        assert_eq!(numbers(&mut engine.changes(place), usize::MAX).unwrap(), behind);
+    });
 }
 
 #[test]
