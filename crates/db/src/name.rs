@@ -139,7 +139,9 @@ pub fn check_collection(database: &str, collection: &str) -> Result<(), Error> {
         "it holds '$'"
     } else if collection.contains('\0') {
         "it holds a NUL"
-    } else if collection.starts_with("system.") && collection != "system.js" {
+    } else if collection.starts_with("system.")
+        && !matches!(collection, "system.js" | "system.profile")
+    {
         "names that start with 'system.' are reserved"
     } else if database.len() + 1 + collection.len() > NAMESPACE_BYTES_MAX {
         "database and collection together are longer than 255 bytes"
@@ -222,7 +224,9 @@ mod tests {
 
     #[test]
     fn collections() {
-        for right in ["things", "a.b", "a b", "Größe", "system", "a.system.b", "system.js"] {
+        for right in
+            ["things", "a.b", "a b", "Größe", "system", "a.system.b", "system.js", "system.profile"]
+        {
             assert!(check_collection("shop", right).is_ok(), "{right}");
         }
         let long = "x".repeat(251);

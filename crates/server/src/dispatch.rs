@@ -33,6 +33,7 @@ use crate::log::SlowOperation;
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
+use crate::profiler;
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Shared};
 use crate::tables;
@@ -470,7 +471,7 @@ fn try_run(
         watched.end(done.as_ref().err());
     }
     count_use(server, &running.operation, body);
-    log_if_slow(server, &running.operation, peer, body, done.as_ref().err());
+    tell_if_slow(server, &running.operation, peer, body, &done);
     let answer = done.map_err(|mut error| {
         let labels = labels(command, part, &error);
         if let Some(concern_error) = &concern_error {
@@ -520,28 +521,40 @@ fn count_use(server: &Shared, operation: &Operation, command: Document<'_>) {
     server.usage.count_command(class, &operation.database, collection, operation.worked());
 }
 
-/// Has the log told of an operation that took long.
-fn log_if_slow(
+/// Tells the log of an operation that took long, and the profiler, where that is asked for.
+fn tell_if_slow(
     server: &Shared,
     operation: &Operation,
     peer: &Peer,
     command: Document<'_>,
-    error: Option<&Error>,
+    done: &Answer,
 ) {
     let time = operation.worked();
-    let slow_millis = u128::try_from(server.log.slow_millis()).unwrap_or(0);
-    if time.as_millis() < slow_millis {
+    let is_slow = server.log.tells_of(time);
+    let is_profiled = match server.profiler.level(&operation.database) {
+        profiler::Level::Off => false,
+        profiler::Level::Slow => is_slow,
+        profiler::Level::All => true,
+    };
+    if !is_slow && !is_profiled {
         return;
     }
     let collection = collection_of(command);
-    server.log.write_slow(&SlowOperation {
+    let command = authorization::without_secrets(command);
+    let slow = SlowOperation {
         connection: peer.id,
         client: &peer.address.to_string(),
         namespace: &format!("{}.{}", operation.database, collection.unwrap_or("$cmd")),
-        command: authorization::without_secrets(command).view(),
+        command: command.view(),
         time,
-        error_code: error.map(|error| error.code.number()),
-    });
+        error_code: done.as_ref().err().map(|error| error.code.number()),
+    };
+    if is_slow {
+        server.log.write_slow(&slow);
+    }
+    if is_profiled {
+        profiler::tell(server, operation, &slow, done);
+    }
 }
 
 /// Runs a command by itself, or in its transaction.

@@ -18,8 +18,8 @@ use frond_doc::{DocumentBuf, Value};
 use frond_query::Code;
 
 pub use self::fail_command::{Asking, FailCommand, read_code};
+use crate::chance::is_by_chance;
 use crate::fields::Fields;
-use crate::scram::random_bytes;
 
 /// When a fail point that is asked fails.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -101,12 +101,6 @@ impl Mode {
             Mode::Chance(chance) => is_by_chance(*chance),
         }
     }
-}
-
-fn is_by_chance(chance: f64) -> bool {
-    let bytes = random_bytes(4).unwrap_or_else(|_| vec![0; 4]);
-    let number = bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
-    f64::from(number) < chance * (f64::from(u32::MAX) + 1.0)
 }
 
 /// What `failGetMoreAfterCursorCheckout` does.

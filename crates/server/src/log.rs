@@ -10,13 +10,14 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use frond_db::Notice;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
 
+use crate::chance::is_by_chance;
 use crate::log_file::LogFile;
 
 /// Lines that are kept in memory.
@@ -103,6 +104,8 @@ pub struct Event<'a> {
 pub struct Log {
     now_millis: Box<dyn Fn() -> i64 + Send + Sync>,
     slow_millis: AtomicI64,
+    /// The bits of an `f64`.
+    sample_rate: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -150,6 +153,7 @@ impl Log {
         Log {
             now_millis: Box::new(now_millis),
             slow_millis: AtomicI64::new(SLOW_MILLIS),
+            sample_rate: AtomicU64::new(1.0_f64.to_bits()),
             state: Mutex::new(state),
         }
     }
@@ -188,6 +192,22 @@ impl Log {
     /// Changes what is slow.
     pub fn set_slow_millis(&self, millis: i64) {
         self.slow_millis.store(millis, Ordering::Relaxed);
+    }
+
+    /// Of so many slow operations, between none (0.0) and all (1.0), is told.
+    pub fn sample_rate(&self) -> f64 {
+        f64::from_bits(self.sample_rate.load(Ordering::Relaxed))
+    }
+
+    /// Changes of how many slow operations is told.
+    pub fn set_sample_rate(&self, rate: f64) {
+        self.sample_rate.store(rate.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Whether an operation that took so long is slow, and one of those that are told of.
+    pub fn tells_of(&self, time: Duration) -> bool {
+        let slow_millis = u128::try_from(self.slow_millis()).unwrap_or(0);
+        slow_millis <= time.as_millis() && is_by_chance(self.sample_rate())
     }
 
     /// Writes a line; `attributes` appends what there is to say beside the message.
@@ -254,7 +274,7 @@ impl Log {
             attributes
                 .append("type", Value::String("command"))
                 .append("ns", Value::String(operation.namespace))
-                .append("command", Value::Document(shortened(operation.command).view()))
+                .append("command", Value::Document(operation.shortened().view()))
                 .append("remote", Value::String(operation.client));
             if let Some(code) = operation.error_code {
                 attributes.append("errCode", Value::Int32(code));
@@ -373,10 +393,16 @@ pub struct SlowOperation<'a> {
     pub error_code: Option<i32>,
 }
 
+impl SlowOperation<'_> {
+    /// The command without what is long, and without credentials.
+    pub fn shortened(&self) -> DocumentBuf {
+        shortened(self.command)
+    }
+}
+
 /// Commands that hold credentials.
 const SECRET: &[&str] = &["saslStart", "saslContinue", "authenticate", "createUser", "updateUser"];
 
-/// A command without what is long, and without credentials.
 fn shortened(command: Document<'_>) -> DocumentBuf {
     let mut short = DocumentBuilder::new();
     let mut left = COMMAND_BYTES_MAX;

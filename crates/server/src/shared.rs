@@ -20,6 +20,7 @@ use crate::log::Log;
 use crate::message_memory::MessageMemory;
 use crate::operations::Operations;
 use crate::peer::Peer;
+use crate::profiler::Profiler;
 use crate::remote_opener::RemoteOpener;
 use crate::sessions::Sessions;
 use crate::snapshot_window::SnapshotWindow;
@@ -99,6 +100,8 @@ pub struct Shared {
     pub fail_points: FailPoints,
     /// What clients have used.
     pub usage: Usage,
+    /// Which databases tell what is done to them.
+    pub profiler: Profiler,
     /// Whether clients must name the version of the stable API.
     pub require_api_version: RequireApiVersion,
     /// For how long a moment at which a client read can be read again.
@@ -184,6 +187,7 @@ impl Shared {
             compressors: Compressor::ALL.to_vec(),
             fail_points: FailPoints::default(),
             usage: Usage::default(),
+            profiler: Profiler::default(),
             require_api_version: RequireApiVersion::default(),
             snapshot_window: SnapshotWindow::default(),
             tls: None,

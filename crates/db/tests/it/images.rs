@@ -14,7 +14,8 @@ use crate::support::{delete, insert, json, statement, text, try_insert, update, 
 
 fn open() -> Frond {
     let mut options = FrondOptions::default();
-    options.engine.changes = ChangeRetention { seconds: 3600, bytes: 1 << 30, ..ChangeRetention::default() };
+    options.engine.changes =
+        ChangeRetention { seconds: 3600, bytes: 1 << 30, ..ChangeRetention::default() };
     frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens")
 }
 

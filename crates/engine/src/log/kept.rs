@@ -109,7 +109,9 @@ impl KeptSegments {
         let is_on = retention.is_on()
             && match retention.begins {
                 RetentionBegins::AtOnce => true,
-                RetentionBegins::WhenAsked => newest(&**disk, next).is_some_and(|it| tells(&**disk, it)),
+                RetentionBegins::WhenAsked => {
+                    newest(&**disk, next).is_some_and(|it| tells(&**disk, it))
+                }
             };
         if is_on {
             let mut number = next;

@@ -21,7 +21,8 @@ use frond_tree::{Content, Value};
 
 use crate::rig::{churning, make_trees, open, quiet};
 
-const MUCH: ChangeRetention = ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 3600, bytes: 1 << 30 };
+const MUCH: ChangeRetention =
+    ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 3600, bytes: 1 << 30 };
 
 fn telling(options: EngineOptions) -> EngineOptions {
     EngineOptions { changes: MUCH, ..options }
@@ -302,7 +303,8 @@ fn what_is_asked_for_is_kept_over_restarts_until_it_is_left_unread() {
     for kills in [false, true] {
         let mut disk = SimDisk::new(8);
         let clock = SimClock::new();
-        let open = |disk: &SimDisk| Engine::open(&machine(disk, &clock, 9), asked(quiet())).unwrap();
+        let open =
+            |disk: &SimDisk| Engine::open(&machine(disk, &clock, 9), asked(quiet())).unwrap();
         let engine = open(&disk);
         let trees = make_trees(&engine, 2).unwrap();
         write(&engine, trees[0], 1, 5);

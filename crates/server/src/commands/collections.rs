@@ -5,6 +5,7 @@ use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::commands::reply;
+use crate::profiler::{self, Level};
 use crate::request::{Answer, Request, check_collection_name, check_writable, split_namespace};
 
 /// Drops a collection. One that isn't there is dropped already, as MongoDB has it.
@@ -17,7 +18,12 @@ pub fn drop(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     let database = request.database()?;
     let indexes = database.list_indexes(collection).map(|indexes| indexes.len() as u64);
-    if collection.starts_with("system.") && indexes.is_ok() {
+    if collection == profiler::COLLECTION && indexes.is_ok() {
+        if request.server.profiler.level(request.database_name) != Level::Off {
+            let message = "turn off profiling before dropping system.profile collection";
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
+    } else if collection.starts_with("system.") && indexes.is_ok() {
         let message = format!("can't drop system collection {}", request.namespace(collection));
         return Err(Error::invalid(Code::IllegalOperation, message));
     }

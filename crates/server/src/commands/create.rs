@@ -6,6 +6,7 @@ use frond_doc::{Document, DocumentBuilder, Value, ValueBuf, document, order};
 use frond_query::Code;
 
 use crate::fields::Fields;
+use crate::profiler;
 use crate::request::{Answer, Request, check_collection_name, check_writable};
 
 /// What MongoDB can do with a collection and Frond can't yet.
@@ -17,7 +18,11 @@ const IMAGES: &str = "changeStreamPreAndPostImages";
 
 /// Runs a `create`.
 pub fn run(request: &Request<'_>) -> Answer {
-    let collection = request.writable_collection()?;
+    let collection = request.collection()?;
+    // What the profiler writes may be made beforehand, larger than it would be.
+    if collection != profiler::COLLECTION {
+        check_writable(request.database_name, collection)?;
+    }
     let mut fields = request.fields()?;
     fields.refuse_all(REFUSED)?;
     let collation = fields.document("collation")?;

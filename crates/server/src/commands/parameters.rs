@@ -6,6 +6,7 @@ use frond_query::Code;
 
 use crate::commands::reply;
 use crate::limits;
+use crate::profiler::{self, Level};
 use crate::request::{Answer, Request};
 use crate::scram::Mechanism;
 use crate::shared::Shared;
@@ -242,22 +243,14 @@ fn append_section(
     answer.end();
 }
 
-/// The default of MongoDB's profiler.
-const SAMPLE_RATE: Value<'static> = Value::Double(1.0);
-
-/// Tells that nothing is profiled, and refuses to begin. `slowms` says which operations the log
-/// tells of.
+/// Tells and sets which operations of the database the profiler tells of (the level), and which are
+/// slow (`slowms`, `sampleRate`): for it and the log, of all databases.
 pub fn profile(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let level = request.argument().as_integer();
-    if level.is_none() {
+    let Some(level) = request.argument().as_integer() else {
         let expected = "types '[long, int, decimal, double]'";
         return Err(fields.wrong_type("profile", request.argument(), expected));
-    }
-    if !matches!(level, Some(0 | -1)) {
-        let message = "profiling is not supported by Frond";
-        return Err(Error::invalid(Code::CommandNotSupported, message));
-    }
+    };
     fields.refuse("filter")?;
     let mut number = |name| match fields.value(name) {
         Some(wanted) if !wanted.is_number() => {
@@ -266,20 +259,38 @@ pub fn profile(request: &Request<'_>) -> Answer {
         wanted => Ok(wanted),
     };
     let (slow, sample) = (number("slowms")?, number("sampleRate")?);
-    if sample.is_some_and(|rate| !order::equal(rate, SAMPLE_RATE)) {
-        let message = "'sampleRate' can't be changed: all slow operations are logged";
-        return Err(Error::invalid(Code::CommandNotSupported, message));
+    let sample = sample.and_then(|rate| match rate {
+        Value::Double(rate) => Some(rate),
+        rate => rate.as_integer().map(|rate| rate as f64),
+    });
+    if sample.is_some_and(|rate| !(0.0..=1.0).contains(&rate)) {
+        let message = "'sampleRate' must be between 0.0 and 1.0 inclusive";
+        return Err(Error::invalid(Code::BadValue, message));
     }
     fields.finish()?;
-    let log = &request.server.log;
-    let before = log.slow_millis();
+    let (log, profiler) = (&request.server.log, &request.server.profiler);
+    let (before, rate) = (log.slow_millis(), log.sample_rate());
+    // Any other number changes nothing, as -1.
+    let was = match Level::of_number(level) {
+        Some(level) => {
+            if level != Level::Off {
+                let database = request.database()?;
+                profiler::make_collection(&database)?;
+            }
+            profiler.set(request.database_name, level)
+        }
+        None => profiler.level(request.database_name),
+    };
+    if let Some(rate) = sample {
+        log.set_sample_rate(rate);
+    }
     if let Some(millis) = slow.and_then(|millis| millis.as_integer()) {
         log.set_slow_millis(millis);
     }
     let mut answer = DocumentBuilder::new();
     answer
-        .append("was", Value::Int32(0))
+        .append("was", Value::Int32(was.number()))
         .append("slowms", Value::Int32(i32::try_from(before).unwrap_or(i32::MAX)))
-        .append("sampleRate", SAMPLE_RATE);
+        .append("sampleRate", Value::Double(rate));
     Ok(answer)
 }

@@ -16,7 +16,8 @@ use crate::peer::Peer;
 
 fn frond() -> Frond {
     let mut options = FrondOptions::default();
-    options.engine.changes = ChangeRetention { seconds: 3600, bytes: 64 << 20, ..ChangeRetention::default() };
+    options.engine.changes =
+        ChangeRetention { seconds: 3600, bytes: 64 << 20, ..ChangeRetention::default() };
     frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("an empty disk opens")
 }
 

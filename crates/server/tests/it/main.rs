@@ -24,6 +24,7 @@ mod memory;
 mod metrics;
 mod monitor;
 mod outcomes;
+mod profiler;
 mod remotes;
 mod running;
 mod shutdown;
