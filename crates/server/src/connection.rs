@@ -58,6 +58,9 @@ pub async fn serve(
         _ = stop.wait_for(|stop| *stop) => return,
     };
     let Some((mut socket, session)) = shaken else { return };
+    if let Some(subject) = session.as_ref().and_then(|session| session.client_subject()) {
+        peer.note_subject(subject);
+    }
     let mut conversation =
         Conversation::new(Arc::clone(&shared), Arc::clone(&peer), stop.clone(), session);
     let mut interest = interest_of(&conversation);

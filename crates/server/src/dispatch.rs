@@ -141,8 +141,7 @@ fn answer_message(
                 let wait = Wait { time, topology, repeats, has_checksum, hello: message.body };
                 return Outcome { wait: Some(wait), ..Outcome::reply(None, false) };
             }
-            let body = message.body.view();
-            let sequences = &message.sequences;
+            let (body, sequences) = (&message.body, &message.sequences);
             let work = || try_run(server, peer, (body, sequences), None, (&share, &parking));
             (guarded(server, work), false)
         }
@@ -270,7 +269,7 @@ pub(crate) fn run(
 ) -> DocumentBuf {
     let share = RefCell::new(None);
     let aside = (&share, &Parking::default());
-    guarded(server, || try_run(server, peer, (body, sequences), database, aside))
+    guarded(server, || try_run(server, peer, (&body.to_buf(), sequences), database, aside))
 }
 
 /// As [`run`], on a database; also what the answer holds of the memory for answers, until it is
@@ -283,7 +282,8 @@ pub(crate) fn run_kept(
 ) -> (DocumentBuf, Option<MemoryShare>) {
     let share = RefCell::new(None);
     let aside = (&share, &Parking::default());
-    let answer = guarded(server, || try_run(server, peer, (body, &[]), Some(database), aside));
+    let asked = (&body.to_buf(), &[][..]);
+    let answer = guarded(server, || try_run(server, peer, asked, Some(database), aside));
     (answer, share.into_inner())
 }
 
@@ -381,11 +381,12 @@ fn append_time(answer: &mut DocumentBuilder, server: &Shared) {
 fn try_run(
     server: &Shared,
     peer: &Arc<Peer>,
-    (body, sequences): (Document<'_>, &[DocumentSequence]),
+    (sent, sequences): (&DocumentBuf, &[DocumentSequence]),
     database: Option<&str>,
     (share, parking): (&RefCell<Option<MemoryShare>>, &Parking),
 ) -> Result<DocumentBuilder, Failure> {
     let resumed = parking.resumed();
+    let body = sent.view();
     let Some((sent_name, _)) = body.iter().next() else {
         return Err(command_not_found("").into());
     };
@@ -428,7 +429,7 @@ fn try_run(
         }
     };
     let running = match &resumed {
-        None => server.operations.begin(peer, command.name, database_name, &common),
+        None => server.operations.begin(peer, command.name, (database_name, sent), &common),
         Some((operation, since)) => server.operations.resume(operation, *since),
     };
     if let Some(session) = common.session {
@@ -470,8 +471,8 @@ fn try_run(
     if let Some(watched) = watched {
         watched.end(done.as_ref().err());
     }
-    count_use(server, &running.operation, body);
-    tell_if_slow(server, &running.operation, peer, body, &done);
+    count_use(server, &running.operation);
+    tell_if_slow(server, &running.operation, &done);
     let answer = done.map_err(|mut error| {
         let labels = labels(command, part, &error);
         if let Some(concern_error) = &concern_error {
@@ -506,29 +507,15 @@ fn labels(command: &Command, part: Option<Part>, error: &Error) -> Vec<&'static 
     labels
 }
 
-/// The collection that a command names to work on.
-fn collection_of(command: Document<'_>) -> Option<&str> {
-    match command.iter().next()? {
-        ("getMore", _) => command.get("collection")?.as_str(),
-        (_, name) => name.as_str(),
-    }
-}
-
 /// Counts what a command took.
-fn count_use(server: &Shared, operation: &Operation, command: Document<'_>) {
+fn count_use(server: &Shared, operation: &Operation) {
     let class = Class::of(operation.command);
-    let collection = collection_of(command).filter(|_| class.is_of_collection);
+    let collection = operation.collection().filter(|_| class.is_of_collection);
     server.usage.count_command(class, &operation.database, collection, operation.worked());
 }
 
 /// Tells the log of an operation that took long, and the profiler, where that is asked for.
-fn tell_if_slow(
-    server: &Shared,
-    operation: &Operation,
-    peer: &Peer,
-    command: Document<'_>,
-    done: &Answer,
-) {
+fn tell_if_slow(server: &Shared, operation: &Operation, done: &Answer) {
     let time = operation.worked();
     let is_slow = server.log.tells_of(time);
     let is_profiled = match server.profiler.level(&operation.database) {
@@ -539,12 +526,11 @@ fn tell_if_slow(
     if !is_slow && !is_profiled {
         return;
     }
-    let collection = collection_of(command);
-    let command = authorization::without_secrets(command);
+    let command = authorization::without_secrets(operation.sent.view());
     let slow = SlowOperation {
-        connection: peer.id,
-        client: &peer.address.to_string(),
-        namespace: &format!("{}.{}", operation.database, collection.unwrap_or("$cmd")),
+        connection: operation.peer.id,
+        client: &operation.peer.address.to_string(),
+        namespace: &operation.namespace(),
         command: command.view(),
         time,
         error_code: done.as_ref().err().map(|error| error.code.number()),

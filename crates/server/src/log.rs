@@ -274,7 +274,7 @@ impl Log {
             attributes
                 .append("type", Value::String("command"))
                 .append("ns", Value::String(operation.namespace))
-                .append("command", Value::Document(operation.shortened().view()))
+                .append("command", Value::Document(shortened(operation.command).view()))
                 .append("remote", Value::String(operation.client));
             if let Some(code) = operation.error_code {
                 attributes.append("errCode", Value::Int32(code));
@@ -393,17 +393,11 @@ pub struct SlowOperation<'a> {
     pub error_code: Option<i32>,
 }
 
-impl SlowOperation<'_> {
-    /// The command without what is long, and without credentials.
-    pub fn shortened(&self) -> DocumentBuf {
-        shortened(self.command)
-    }
-}
-
 /// Commands that hold credentials.
 const SECRET: &[&str] = &["saslStart", "saslContinue", "authenticate", "createUser", "updateUser"];
 
-fn shortened(command: Document<'_>) -> DocumentBuf {
+/// A command without what is long, and without credentials.
+pub fn shortened(command: Document<'_>) -> DocumentBuf {
     let mut short = DocumentBuilder::new();
     let mut left = COMMAND_BYTES_MAX;
     let name = command.iter().next().map_or("", |(name, _)| name);

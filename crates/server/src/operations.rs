@@ -5,11 +5,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use frond_db::{Error, Interrupt};
+use frond_doc::{Document, DocumentBuf};
 use frond_query::Code;
 use tokio::sync::Notify;
 
 use crate::common::Common;
 use crate::peer::Peer;
+
+/// The collection that a command names to work on.
+pub fn collection_of(command: Document<'_>) -> Option<&str> {
+    match command.iter().next()? {
+        ("getMore", _) => command.get("collection")?.as_str(),
+        (_, name) => name.as_str(),
+    }
+}
 
 /// One command that runs.
 #[derive(Debug)]
@@ -24,6 +33,8 @@ pub struct Operation {
     pub command: &'static str,
     /// The database's name.
     pub database: String,
+    /// The command, as it was sent.
+    pub sent: DocumentBuf,
     started: Instant,
     deadline: Option<Instant>,
     is_killed: AtomicBool,
@@ -47,6 +58,27 @@ pub struct Progress {
 }
 
 impl Operation {
+    /// The collection that the command names to work on.
+    pub fn collection(&self) -> Option<&str> {
+        collection_of(self.sent.view())
+    }
+
+    /// What it works on: `database.collection`, or `database.$cmd`.
+    pub fn namespace(&self) -> String {
+        format!("{}.{}", self.database, self.collection().unwrap_or("$cmd"))
+    }
+
+    /// What sort of operation it is, in the words of `currentOp` and the profiler.
+    pub fn kind(&self) -> &'static str {
+        match self.command {
+            "find" => "query",
+            "getMore" => "getmore",
+            "delete" => "remove",
+            "insert" | "update" => self.command,
+            _ => "command",
+        }
+    }
+
     /// When it began.
     pub fn started(&self) -> Instant {
         self.started
@@ -165,12 +197,12 @@ pub struct Running<'a> {
 }
 
 impl Operations {
-    /// Enters a command, with what it says of its time and its answer.
+    /// Enters a command, `sent` to a database, with what it says of its time and its answer.
     pub fn begin(
         &self,
         peer: &Arc<Peer>,
         command: &'static str,
-        database: &str,
+        (database, sent): (&str, &DocumentBuf),
         common: &Common,
     ) -> Running<'_> {
         let started = Instant::now();
@@ -180,6 +212,7 @@ impl Operations {
             is_awaited: common.acknowledged,
             command,
             database: database.to_owned(),
+            sent: sent.clone(),
             started,
             deadline: common.time_max.map(|time_max| started + time_max),
             is_killed: AtomicBool::new(false),
@@ -281,11 +314,13 @@ mod tests {
     #[test]
     fn operations_end_when_killed_late_or_dropped() {
         let operations = Operations::default();
+        let sent = DocumentBuf::empty();
+        let test = ("test", &sent);
         let code = |running: &Running<'_>| running.operation.check().map_err(|e| e.code.number());
         let hasty = Common { time_max: Some(Duration::ZERO), ..Common::default() };
-        let slow = operations.begin(&peer(1), "find", "test", &hasty);
+        let slow = operations.begin(&peer(1), "find", test, &hasty);
         assert_eq!(code(&slow), Err(50));
-        let running = operations.begin(&peer(1), "find", "test", &Common::default());
+        let running = operations.begin(&peer(1), "find", test, &Common::default());
         assert_eq!(code(&running), Ok(()));
         operations.kill(running.operation.id + 1);
         assert_eq!(code(&running), Ok(()));
@@ -294,9 +329,9 @@ mod tests {
         assert_eq!(operations.list().len(), 2);
         drop((slow, running));
         assert_eq!(operations.list().len(), 0);
-        let awaited = operations.begin(&peer(7), "insert", "test", &Common::default());
+        let awaited = operations.begin(&peer(7), "insert", test, &Common::default());
         let unacknowledged = Common { acknowledged: false, ..Common::default() };
-        let unanswered = operations.begin(&peer(7), "insert", "test", &unacknowledged);
+        let unanswered = operations.begin(&peer(7), "insert", test, &unacknowledged);
         operations.abandon(8);
         assert_eq!((code(&awaited), code(&unanswered)), (Ok(()), Ok(())));
         operations.abandon(7);

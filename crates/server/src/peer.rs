@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use frond_db::{Error, Frond};
@@ -25,6 +25,8 @@ pub struct Peer {
     pub id: i32,
     /// The client's address.
     pub address: SocketAddr,
+    /// Whose the certificate is that it came with.
+    subject: OnceLock<String>,
     state: Mutex<State>,
     /// Whether there is a login in the state, so that commands of a client that hasn't logged in
     /// need no lock.
@@ -97,11 +99,23 @@ impl Peer {
         Peer {
             id,
             address,
+            subject: OnceLock::new(),
             state: Mutex::default(),
             is_logged_in: AtomicBool::new(false),
             is_hung_up: AtomicBool::new(false),
             delay_millis: AtomicU64::new(0),
         }
+    }
+
+    /// Notes whose the certificate is that TLS has verified.
+    pub fn note_subject(&self, subject: String) {
+        // There is one handshake.
+        let _ = self.subject.set(subject);
+    }
+
+    /// Whose the certificate is that it came with, if it came with one.
+    pub fn subject(&self) -> Option<&str> {
+        self.subject.get().map(String::as_str)
     }
 
     /// Notes what the client tells of itself; only the first time counts.

@@ -11,7 +11,7 @@ use frond_db::{Database, Durability, Error};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Code;
 
-use crate::log::SlowOperation;
+use crate::log::{SlowOperation, shortened};
 use crate::operations::Operation;
 use crate::request::Answer;
 use crate::shared::Shared;
@@ -121,17 +121,6 @@ pub fn tell(server: &Shared, operation: &Operation, slow: &SlowOperation<'_>, do
     let _ = database.insert(COLLECTION, &[entry], true, Durability::Relaxed);
 }
 
-/// What the profiler calls a command.
-fn kind(command: &str) -> &str {
-    match command {
-        "find" => "query",
-        "getMore" => "getmore",
-        "insert" | "update" => command,
-        "delete" => "remove",
-        _ => "command",
-    }
-}
-
 fn entry(
     server: &Shared,
     operation: &Operation,
@@ -140,9 +129,9 @@ fn entry(
 ) -> DocumentBuf {
     let mut entry = DocumentBuilder::new();
     entry
-        .append("op", Value::String(kind(operation.command)))
+        .append("op", Value::String(operation.kind()))
         .append("ns", Value::String(slow.namespace))
-        .append("command", Value::Document(slow.shortened().view()));
+        .append("command", Value::Document(shortened(slow.command).view()));
     match done {
         Ok(answer) => append_counts(&mut entry, operation.command, answer.clone().build().view()),
         Err(error) => {

@@ -38,6 +38,7 @@ pub use self::writes::{BULK_NAMESPACE, BULK_OPERATIONS, DELETES, UPDATES};
 
 /// Every table, sorted by command.
 pub static TABLES: &[&Table] = &[
+    &sessions::AUTHENTICATE,
     &sessions::ABORT_TRANSACTION,
     &reads::AGGREGATE,
     &servers::BUILD_INFO,

@@ -4,6 +4,8 @@
 //! authorities by which clients' certificates are verified. Both are read when the server starts
 //! and again at [`Tls::rotate`]; connections that are there keep what they began with.
 
+pub mod subject;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -10,7 +10,7 @@ use frond_db::{AccessKind, Error, Frond};
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::name::append_roles;
-use super::{Grants, Privilege, RoleName, UserName, builtin_roles, privilege};
+use super::{EXTERNAL, Grants, Privilege, RoleName, UserName, builtin_roles, privilege};
 use crate::common::UUID_SUBTYPE;
 use crate::scram::{Credentials, Mechanism};
 
@@ -81,6 +81,9 @@ impl User {
     /// Appends `credentials`.
     pub fn append_credentials(&self, builder: &mut DocumentBuilder) {
         builder.begin_document("credentials");
+        if self.name.database == EXTERNAL {
+            builder.append("external", Value::Boolean(true));
+        }
         for (mechanism, credentials) in &self.credentials {
             credentials.append(builder, *mechanism);
         }

@@ -8,6 +8,9 @@ use frond_query::Code;
 
 use crate::fields::Fields;
 
+/// The database, as one says, of users who are known elsewhere: by certificates.
+pub const EXTERNAL: &str = "$external";
+
 /// A user's name, `user@database`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct UserName {

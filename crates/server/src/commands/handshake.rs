@@ -13,7 +13,7 @@ use frond_db::Error;
 use frond_doc::{Array, Document, DocumentBuilder, ObjectId, Value};
 use frond_query::Code;
 
-use crate::commands::{login, replica_set};
+use crate::commands::{certificate_login, login, replica_set};
 use crate::limits::{HELLO_WAIT_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
@@ -96,7 +96,10 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         login::append_mechanisms(request, user, &mut answer)?;
     }
     if let Some(asked) = speculates {
-        login::speculate(request, asked, &mut answer);
+        match asked.iter().next() {
+            Some(("authenticate", _)) => certificate_login::speculate(request, asked, &mut answer),
+            _ => login::speculate(request, asked, &mut answer),
+        }
     }
     Ok(answer)
 }

@@ -12,7 +12,7 @@ use frond_db::{DatabaseName, Error};
 use frond_doc::{Binary, Document, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::access::{Directory, Privilege, User, UserName, append_roles};
+use crate::access::{Directory, EXTERNAL, Privilege, User, UserName, append_roles};
 use crate::audit;
 use crate::fields::Fields;
 use crate::peer::{Conversation, Stage};
@@ -187,6 +187,9 @@ fn failed() -> Error {
 /// # Errors
 /// `InvalidNamespace` if there can be no such database.
 pub fn home(database: &str) -> Result<String, Error> {
+    if database == EXTERNAL {
+        return Ok(database.to_owned());
+    }
     Ok(DatabaseName::parse(database)?.name)
 }
 

@@ -6,6 +6,7 @@
 mod aggregate;
 mod bulk_write;
 mod catalog;
+mod certificate_login;
 mod certificates;
 mod change_stream;
 mod clock;
@@ -166,10 +167,6 @@ impl Command {
     }
 }
 
-/// Why the command of logins by certificates is refused.
-const NO_X509: &str =
-    "logins are by SCRAM-SHA-256 or SCRAM-SHA-1: saslStart; there are none by certificates";
-
 /// Why commands of replica sets and clusters are refused.
 const ONE_MEMBER: &str = "the replica set has one member, and there is no cluster";
 
@@ -179,7 +176,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("abortTransaction", Login, transaction::abort).on_admin().ends_transactions(),
     Command::new("aggregate", Found(pipelines::aggregate), aggregate::run).in_transactions(),
     Command::refused("appendOplogNote", Cluster(&[AppendOplogNote]), ONE_MEMBER).on_admin(),
-    Command::refused("authenticate", Nothing, NO_X509),
+    Command::new("authenticate", Nothing, certificate_login::run),
     Command::new("buildInfo", Nothing, handshake::build_info).also(&["buildinfo"]),
     Command::new("bulkWrite", Found(bulk_write::needs), bulk_write::run).on_admin().takes(&["nsInfo", "ops"]).retryable(),
     Command::new("cloneCollectionAsCapped", Found(writes::clone_capped), create::clone),

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use frond_db::Error;
 use frond_db::catalog::IndexBuild;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::{Code, Filter};
 
 use crate::access::{Action, Target};
-use crate::authorization::Asked;
+use crate::authorization::{self, Asked};
+use crate::log::shortened;
 use crate::operations::Operation;
 use crate::request::{Answer, Request};
 
@@ -54,8 +55,10 @@ pub fn list(request: &Request<'_>, only_own: bool) -> Vec<DocumentBuf> {
     let user = request.peer.digest();
     let operations = request.server.operations.list();
     let is_wanted = |operation: &&Arc<Operation>| !only_own || operation.peer.digest() == user;
-    let operations = operations.iter().filter(is_wanted).map(|operation| describe(operation));
-    let mut told: Vec<DocumentBuf> = operations.collect();
+    let host = &request.server.member.host;
+    let operations = operations.iter().filter(is_wanted);
+    let mut told: Vec<DocumentBuf> =
+        operations.map(|operation| describe(operation, host)).collect();
     if !only_own {
         told.extend(request.server.frond.index_builds().iter().map(describe_build));
     }
@@ -88,50 +91,46 @@ fn describe_build(build: &IndexBuild) -> DocumentBuf {
     told.build()
 }
 
-fn describe(operation: &Operation) -> DocumentBuf {
+fn describe(operation: &Operation, host: &str) -> DocumentBuf {
     let micros = i64::try_from(operation.elapsed().as_micros()).unwrap_or(i64::MAX);
-    let mut command = DocumentBuilder::new();
-    command.append(operation.command, Value::Int32(1));
-    let command = command.build();
-    let told = document! {
-        "type": "op",
-        "desc": &format!("conn{}", operation.peer.id),
-        "connectionId": operation.peer.id,
-        "active": true,
-        "opid": operation.id,
-        "secs_running": micros / 1_000_000,
-        "microsecs_running": micros,
-        "op": "command",
-        "ns": &format!("{}.$cmd", operation.database),
-        "command": &command,
-        "client": &operation.peer.address.to_string(),
-    };
-    let (app_name, login) = (operation.peer.app_name(), operation.peer.login());
-    let progress = operation.progress();
-    if app_name.is_none() && login.is_none() && progress.is_none() {
-        return told;
+    let (peer, mut told) = (&operation.peer, DocumentBuilder::new());
+    told.append("type", Value::String("op"))
+        .append("host", Value::String(host))
+        .append("desc", Value::String(&format!("conn{}", peer.id)))
+        .append("connectionId", Value::Int32(peer.id))
+        .append("client", Value::String(&peer.address.to_string()));
+    if let Some(name) = peer.app_name() {
+        told.append("appName", Value::String(&name));
     }
-    let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
-    let mut builder = DocumentBuilder::new();
-    for (name, value) in told.iter() {
-        builder.append(name, value);
+    if let Some(client) = peer.client() {
+        told.append("clientMetadata", Value::Document(client.view()));
     }
-    if let Some(name) = app_name {
-        builder.append("appName", Value::String(&name));
+    told.append("active", Value::Boolean(true));
+    if let Some(login) = peer.login() {
+        told.begin_array("effectiveUsers").push_begin_document();
+        login.user.append(&mut told);
+        told.end().end();
     }
-    if let Some(login) = login {
-        builder.begin_array("effectiveUsers").push_begin_document();
-        login.user.append(&mut builder);
-        builder.end().end();
+    told.append("threaded", Value::Boolean(true)).append("opid", Value::Int32(operation.id));
+    if let Some(session) = operation.sent.get("lsid") {
+        told.append("lsid", session);
     }
-    let Some(progress) = progress else { return builder.build() };
-    builder.append("msg", Value::String(&progress.message));
-    builder
-        .begin_document("progress")
-        .append("done", number(progress.done))
-        .append("total", number(progress.total))
-        .end();
-    builder.build()
+    let command = authorization::without_secrets(operation.sent.view());
+    told.append("secs_running", Value::Int64(micros / 1_000_000))
+        .append("microsecs_running", Value::Int64(micros))
+        .append("op", Value::String(operation.kind()))
+        .append("ns", Value::String(&operation.namespace()))
+        .append("redacted", Value::Boolean(false))
+        .append("command", Value::Document(shortened(command.view()).view()));
+    if let Some(progress) = operation.progress() {
+        let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
+        told.append("msg", Value::String(&progress.message))
+            .begin_document("progress")
+            .append("done", number(progress.done))
+            .append("total", number(progress.total))
+            .end();
+    }
+    told.build()
 }
 
 /// Checks that the client may stop a command: another user's only with the right to.

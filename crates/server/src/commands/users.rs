@@ -8,7 +8,7 @@ use frond_db::{AccessChange, AccessKind, Error};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::{Code, Filter};
 
-use crate::access::{Directory, Privilege, RoleName, User, UserName, append_roles};
+use crate::access::{Directory, EXTERNAL, Privilege, RoleName, User, UserName, append_roles};
 use crate::authorization;
 use crate::commands::login::home;
 use crate::commands::reply;
@@ -50,6 +50,10 @@ fn read(fields: &mut Fields<'_>, user: &UserName) -> Result<Said, Error> {
     // Named for older servers; `digestPassword` is what counts.
     if digestor.is_some_and(|digestor| !["client", "server"].contains(&digestor)) {
         let message = "passwordDigestor must be 'client' or 'server'";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    if user.database == EXTERNAL && (password.is_some() || mechanisms.is_some()) {
+        let message = "Cannot set the password for users defined on the '$external' database";
         return Err(Error::invalid(Code::BadValue, message));
     }
     let is_digested = !digests || digestor == Some("client");
@@ -153,7 +157,11 @@ pub fn create(request: &Request<'_>) -> Answer {
     let missing = (fields.missing("roles"), fields.missing("pwd"));
     fields.finish()?;
     let roles = said.roles.ok_or(missing.0)?;
-    let credentials = said.credentials.ok_or(missing.1)?;
+    let credentials = match said.credentials {
+        // Its certificate proves who it is.
+        None if name.database == EXTERNAL => Vec::new(),
+        credentials => credentials.ok_or(missing.1)?,
+    };
     let id = random_bytes(16)?;
     let mut id: [u8; 16] =
         id.try_into().map_err(|_| Error::internal("sixteen bytes were asked for"))?;

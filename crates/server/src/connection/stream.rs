@@ -15,6 +15,7 @@ use rustls::ServerConnection;
 
 use crate::connection::socket::Socket;
 use crate::limits::CIPHERTEXT_BYTES;
+use crate::tls::subject;
 
 /// A client's side of a TLS connection, shaken hands with.
 pub struct Session {
@@ -43,6 +44,12 @@ impl Session {
     pub fn new(mut connection: ServerConnection) -> Result<Session, rustls::Error> {
         let plaintext_bytes = connection.process_new_packets()?.plaintext_bytes_to_read();
         Ok(Session { connection, ciphertext: Vec::new(), begun: 0, plaintext_bytes })
+    }
+
+    /// Whose the client's certificate is, if it has shown one.
+    pub fn client_subject(&self) -> Option<String> {
+        let certificate = self.connection.peer_certificates()?.first()?;
+        subject::of_certificate(certificate)
     }
 
     /// Whether something came in that wasn't read.

@@ -71,7 +71,12 @@ impl Memory {
         is_single: bool,
     ) -> Result<(usize, bool, Option<MemoryShare>), i32> {
         let peer = Arc::new(Peer::new(1, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
-        let running = self.operations.begin(&peer, "find", "test", &Common::default());
+        let running = self.operations.begin(
+            &peer,
+            "find",
+            ("test", &DocumentBuf::empty()),
+            &Common::default(),
+        );
         let share = RefCell::new(None);
         let room = AnswerMemory {
             answers: &self.answers,

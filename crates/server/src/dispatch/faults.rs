@@ -7,11 +7,11 @@ use frond_db::Error;
 use frond_doc::{Document, DocumentBuilder, Value};
 use frond_query::Code;
 
-use super::{Failure, collection_of};
+use super::Failure;
 use crate::commands::Command;
 use crate::common::Part;
 use crate::fail_points::{Asking, FailWrite, Hit};
-use crate::operations::Operation;
+use crate::operations::{Operation, collection_of};
 use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::transactions;

@@ -57,6 +57,14 @@ pub static LOGOUT: Table = Table::of("logout", &[]);
 static SASL_OPTIONS: &[Field] = &[field("skipEmptyExchange", FLAG)];
 
 /// `speculativeAuthenticate` of a greeting is one, too.
+pub static AUTHENTICATE: Table = Table::of(
+    "authenticate",
+    &[field("mechanism", TEXT).required(), field("db", Kind::Any).internal(), field("user", TEXT)],
+)
+.lenient()
+.stable();
+
+/// As [`AUTHENTICATE`].
 pub static SASL_START: Table = Table::of(
     "saslStart",
     &[

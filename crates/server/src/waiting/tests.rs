@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use frond_db::{ChangeRetention, Durability, FrondOptions};
-use frond_doc::document;
+use frond_doc::{DocumentBuf, document};
 use frond_testkit::SimDisk;
 
 use super::*;
@@ -23,7 +23,11 @@ fn frond() -> Frond {
 
 fn operation(operations: &operations::Operations) -> Arc<Operation> {
     let peer = Arc::new(Peer::new(1, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
-    Arc::clone(&operations.begin(&peer, "getMore", "shop", &Common::default()).operation)
+    Arc::clone(
+        &operations
+            .begin(&peer, "getMore", ("shop", &DocumentBuf::empty()), &Common::default())
+            .operation,
+    )
 }
 
 /// Whether it was woken since it was asked last.

@@ -99,7 +99,8 @@ fn logins_by_both_mechanisms_and_what_is_wrong_with_others() {
     assert_eq!(client.code("admin", start), 334);
     let go_on = r#"{"saslContinue": 1, "conversationId": 1, "payload": {"$binary": {"base64": "AA==", "subType": "00"}}}"#;
     assert_eq!(server.client().code("admin", go_on), 17);
-    assert_eq!(client.code("admin", r#"{"authenticate": 1}"#), 115);
+    let x509 = r#"{"authenticate": 1, "mechanism": "MONGODB-X509"}"#;
+    assert_eq!(client.code("$external", x509), 18);
 }
 
 /// The salt of a user that doesn't exist is always the same, as that of one that does.

@@ -227,8 +227,8 @@ fn pipelines_that_tell_of_the_server() {
     client.check_documents(
         "admin",
         r#"{"aggregate": 1, "cursor": {}, "pipeline": [{"$currentOp": {"localOps": true}},
-            {"$project": {"command": 1, "_id": 0}}]}"#,
-        &[r#"{"command": {"aggregate": 1}}"#],
+            {"$project": {"command.aggregate": 1, "ns": 1, "op": 1, "_id": 0}}]}"#,
+        &[r#"{"op": "command", "ns": "admin.$cmd", "command": {"aggregate": 1}}"#],
     );
     for (database, pipeline, code) in [
         ("test", r#"[{"$currentOp": {}}]"#, 73),

@@ -156,7 +156,9 @@ fn commands_are_blocked_until_their_time_is_over_or_they_are_killed() {
     let data = r#"{"failCommands": ["find"], "blockConnection": true, "blockTimeMS": 3600000}"#;
     configure(&mut client, "failCommand", r#"{"times": 1}"#, data);
     let mut blocked = server.client();
-    let waiting = std::thread::spawn(move || blocked.error("shop", r#"{"find": "items"}"#).0);
+    let waiting = std::thread::spawn(move || {
+        blocked.error("shop", r#"{"find": "items", "filter": {"a": 1}, "comment": "why"}"#).0
+    });
     loop {
         let running = client.ok("admin", r#"{"currentOp": 1}"#);
         let list = running.get("inprog").and_then(|list| list.as_array()).expect("a list").iter();
@@ -165,6 +167,11 @@ fn commands_are_blocked_until_their_time_is_over_or_they_are_killed() {
             command.is_some_and(|command| command.get("find").is_some())
         });
         if let Some(id) = find.and_then(|entry| entry.get("opid")?.as_integer()) {
+            let find = find.expect("it was found");
+            let command = find.get("command").and_then(|command| command.as_document());
+            assert_eq!(command.and_then(|it| it.get("comment")), Some(Value::String("why")));
+            assert_eq!(find.get("ns"), Some(Value::String("shop.items")));
+            assert_eq!(find.get("op"), Some(Value::String("query")));
             client.ok("admin", &format!(r#"{{"killOp": 1, "op": {id}}}"#));
             break;
         }

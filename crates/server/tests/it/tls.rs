@@ -9,6 +9,7 @@ use frond_doc::{DocumentBuf, Value, document};
 use frond_server::wire::{DocumentSequence, Message};
 use frond_server::{ServerOptions, TlsMode, TlsOptions};
 use frond_testkit::SimDisk;
+use rcgen::DnType;
 use rustls::ClientConfig;
 
 use self::certificates::{Authority, Directory, TlsClient, write};
@@ -291,5 +292,66 @@ fn commands_of_clients_that_are_gone_end() {
     drop(client);
     while running(&mut holder) > 1 {
         std::thread::yield_now();
+    }
+}
+
+/// Users of `$external` are who their certificates say, and nobody else.
+#[test]
+fn a_certificate_logs_in_the_user_that_it_names() {
+    let directory = Directory::new();
+    let (authority, members) = (Authority::new("the server's"), Authority::new("the members'"));
+    let file = write(&directory.file("server.pem"), &authority.certificate_of("the server"));
+    let tls = TlsOptions {
+        authorities_file: Some(write(&directory.file("ca.pem"), &members.pem)),
+        certificates_are_optional: true,
+        ..options(TlsMode::Allowed, file)
+    };
+    let options = ServerOptions { tls: Some(tls), ..ServerOptions::default() };
+    let server = Running::with(&SimDisk::new(1), options);
+    let mut root = server.client();
+    let create = |name: &str, more: &str| {
+        format!(r#"{{"createUser": "{name}", "roles": [{{"role": "read", "db": "shop"}}]{more}}}"#)
+    };
+    root.ok("$external", &create("CN=ada,OU=Engines,O=Frond", ""));
+    assert_eq!(root.code("$external", &create("CN=bob", r#", "pwd": "secret""#)), 2);
+    assert_eq!(root.code("shop", &create("CN=bob", "")), 40414);
+
+    let parts = [
+        (DnType::OrganizationName, "Frond"),
+        (DnType::OrganizationalUnitName, "Engines"),
+        (DnType::CommonName, "ada"),
+    ];
+    let (ada, eve) = (members.certificate(&parts), members.certificate_of("eve"));
+    let connect =
+        |certificate: Option<&str>| TlsClient::new(server.stream(), &authority.client(certificate));
+    let command = |client: &mut TlsClient, command: &str| {
+        let message = Message::new(crate::running::json(command)).encode(1, 0);
+        client.exchange(&message).expect("answers").body
+    };
+    let code = |answer: &DocumentBuf| answer.get("code").and_then(|code| code.as_integer());
+    let log_in = r#"{"authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external"}"#;
+    let named = r#"{"authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external",
+        "user": "CN=ada,OU=Engines,O=Frond"}"#;
+    let status = r#"{"connectionStatus": 1, "$db": "admin"}"#;
+    for log_in in [log_in, named] {
+        let mut client = connect(Some(&ada));
+        let answer = command(&mut client, log_in);
+        assert_eq!(answer.get("dbname"), Some(Value::String("$external")));
+        assert_eq!(answer.get("user"), Some(Value::String("CN=ada,OU=Engines,O=Frond")));
+        let status = format!("{:?}", command(&mut client, status));
+        assert!(
+            status.contains("CN=ada,OU=Engines,O=Frond") && status.contains("read"),
+            "{status}"
+        );
+    }
+    let hello = r#"{"hello": 1, "$db": "admin", "speculativeAuthenticate": {"authenticate": 1,
+        "mechanism": "MONGODB-X509", "db": "$external"}}"#;
+    let answer = command(&mut connect(Some(&ada)), hello);
+    assert!(answer.get("speculativeAuthenticate").is_some(), "{answer:?}");
+    for (certificate, log_in) in [(Some(&eve), log_in), (Some(&eve), named), (None, log_in)] {
+        let mut client = connect(certificate.map(String::as_str));
+        assert_eq!(code(&command(&mut client, log_in)), Some(18));
+        assert_eq!(command(&mut client, hello).get("speculativeAuthenticate"), None);
+        assert!(!format!("{:?}", command(&mut client, status)).contains("CN="));
     }
 }

@@ -1,0 +1,87 @@
+//! `authenticate`: logging in by the certificate that the connection came with (MONGODB-X509).
+//!
+//! TLS has verified it: that its subject is a user of `$external` is all that is asked.
+
+use frond_db::Error;
+use frond_doc::{Document, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::access::{EXTERNAL, UserName};
+use crate::audit;
+use crate::fields::Fields;
+use crate::request::{Answer, Request};
+
+/// What clients call it.
+const MECHANISM: &str = "MONGODB-X509";
+
+/// `authenticate`
+///
+/// # Errors
+/// What a field can't be; `MechanismUnavailable` (334); `ProtocolError` (17) on another database;
+/// `AuthenticationFailed` (18).
+pub fn run(request: &Request<'_>) -> Answer {
+    let user = log_in(request, request.fields()?, request.database_name)?;
+    let mut answer = DocumentBuilder::new();
+    append(&mut answer, &user);
+    Ok(answer)
+}
+
+/// Logs in within a `hello`, if it asks for that: what is wrong with it is told when it is asked
+/// for by itself.
+pub fn speculate(request: &Request<'_>, asked: Document<'_>, answer: &mut DocumentBuilder) {
+    let database = asked.get("db").and_then(|database| database.as_str()).unwrap_or(EXTERNAL);
+    let fields = Fields::of_part("speculativeAuthenticate", asked);
+    if let Ok(user) = fields.and_then(|fields| log_in(request, fields, database)) {
+        answer.begin_document("speculativeAuthenticate");
+        append(answer, &user);
+        answer.end();
+    }
+}
+
+fn append(answer: &mut DocumentBuilder, user: &UserName) {
+    answer
+        .append("dbname", Value::String(&user.database))
+        .append("user", Value::String(&user.user));
+}
+
+fn log_in(
+    request: &Request<'_>,
+    mut fields: Fields<'_>,
+    database: &str,
+) -> Result<UserName, Error> {
+    let mechanism = fields.required_string("mechanism")?;
+    let named = fields.string("user")?;
+    fields.ignore(&["authenticate", "db"]);
+    fields.finish()?;
+    if mechanism != MECHANISM {
+        let message =
+            format!("Received authentication for mechanism {mechanism} which is not enabled");
+        return Err(Error::invalid(Code::MechanismUnavailable, message));
+    }
+    if database != EXTERNAL {
+        let message = "X.509 authentication must always use the $external database.";
+        return Err(Error::invalid(Code::ProtocolError, message));
+    }
+    let subject = request.peer.subject().map(str::to_owned);
+    let user = subject.map(|user| UserName { database: EXTERNAL.to_owned(), user });
+    let done = prove(request, user.as_ref(), named);
+    audit::login(request.server, request.peer, (user.as_ref(), MECHANISM), done.as_ref().err());
+    done?;
+    user.ok_or_else(|| failed("No verified subject name available from client"))
+}
+
+/// Logs in the user whose the certificate is.
+fn prove(request: &Request<'_>, user: Option<&UserName>, named: Option<&str>) -> Result<(), Error> {
+    let user = user.ok_or_else(|| failed("No verified subject name available from client"))?;
+    if named.is_some_and(|named| named != user.user) {
+        return Err(failed("There is no x.509 client certificate matching the user."));
+    }
+    let server = request.server;
+    let directory = server.accounts.directory(&server.frond)?;
+    let known = directory.users.get(user).ok_or_else(|| failed("Authentication failed."))?;
+    request.peer.log_in(user.clone(), known.id)
+}
+
+fn failed(message: &str) -> Error {
+    Error::invalid(Code::AuthenticationFailed, message)
+}
