@@ -7,8 +7,11 @@
 //! 1. What was acknowledged stands in both: either is enough.
 //! 2. Of two whole copies that differ, the one of the higher generation is in force: a crash left
 //!    the other. It is whole and may be believed, since what it names was durable before.
-//! 3. So a copy that is damaged, missing or behind is written again by the next publishing, which
-//!    opening begins with.
+//! 3. So a copy that is damaged, unreadable, missing or behind is written again by the next
+//!    publishing, which opening begins with.
+//! 4. A copy that is alone should be as new as the other was. What a fault left behind, or an
+//!    operator put back, may be older: it is believed as far as nothing else contradicts
+//!    ([`Found::is_alone`]).
 
 mod format;
 
@@ -120,8 +123,11 @@ pub(crate) enum PublishError {
 pub(crate) struct Found {
     /// The one in force.
     pub(crate) manifest: Manifest,
-    /// Which of the copies are damaged or missing, each a [`StoreError::Damaged`].
+    /// Which of the copies are damaged, unreadable or missing, each a [`StoreError::Damaged`].
     pub(crate) damages: Vec<StoreError>,
+    /// Whether only one copy could be read: nothing here says that no later one was in force. So
+    /// packs that it doesn't list are kept, and what has the log tells whether all of it is there.
+    pub(crate) is_alone: bool,
 }
 
 /// Whether `name` is a manifest that was never complete.
@@ -133,21 +139,29 @@ pub(crate) fn is_half_made(name: &str) -> bool {
 ///
 /// # Errors
 /// [`StoreError::Version`] if another version wrote one of the copies; [`StoreError::Damaged`] if
-/// both are.
+/// both are, or [`StoreError::Io`] if neither can be read.
 pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Found>, StoreError> {
     let (mut whole, mut damages, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    let mut unreadable = None;
     for (name, _) in COPIES {
         match read_copy(disk, name) {
             Ok(Some(manifest)) => whole.push(manifest),
             Ok(None) => missing.push((name.to_owned(), 0, "missing".to_owned())),
             Err(StoreError::Damaged { file, offset, what }) => damages.push((file, offset, what)),
+            Err(StoreError::Io { file, source }) => {
+                damages.push((file.clone(), 0, format!("can't be read: {source}")));
+                unreadable.get_or_insert(StoreError::Io { file, source });
+            }
             Err(other) => return Err(other),
         }
     }
+    let is_alone = whole.len() == 1;
     let Some(manifest) = whole.into_iter().max_by_key(|manifest| manifest.generation) else {
-        // With one damaged and one missing, the damaged one says more.
+        // What a disk doesn't answer may be whole. With one damaged and one missing, the damaged
+        // one says more.
         let damaged = |(file, offset, what)| StoreError::Damaged { file, offset, what };
-        return damages.into_iter().next().map(damaged).map_or(Ok(None), Err);
+        let error = unreadable.or_else(|| damages.into_iter().next().map(damaged));
+        return error.map_or(Ok(None), Err);
     };
     // The first publishing may have been cut short between the two.
     if GENERATION_FIRST < manifest.generation {
@@ -157,7 +171,8 @@ pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Found>, StoreError> {
         let what = format!("{what}; the other copy is in force");
         StoreError::Damaged { file, offset, what }
     };
-    Ok(Some(Found { manifest, damages: damages.into_iter().map(with_other).collect() }))
+    let damages = damages.into_iter().map(with_other).collect();
+    Ok(Some(Found { manifest, damages, is_alone }))
 }
 
 fn read_copy(disk: &dyn Disk, name: &str) -> Result<Option<Manifest>, StoreError> {

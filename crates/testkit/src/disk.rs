@@ -137,6 +137,15 @@ impl SimDisk {
         state.file(file).damage(byte, 1 << (bit % 8));
     }
 
+    /// Has every read of this file fail, as of sectors that a disk doesn't give back; another file
+    /// may take its name.
+    ///
+    /// # Panics
+    /// If there is no such file.
+    pub fn make_unreadable(&self, name: &str) {
+        self.state().make_unreadable(name);
+    }
+
     /// All bytes of a file, written ones not yet synced included.
     pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let mut state = self.state();
@@ -235,7 +244,7 @@ impl SimFile {
 impl DiskFile for SimFile {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let mut state = self.state();
-        state.check_alive()?;
+        state.check_readable(self.file)?;
         let now = &state.file(self.file).now;
         let bytes = usize::try_from(offset)
             .ok()

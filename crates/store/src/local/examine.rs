@@ -32,6 +32,7 @@ struct Examiner<'a> {
     /// durable, too.
     rescue: Option<&'a mut dyn FnMut(Chunk) -> Result<(), StoreError>>,
     roots: Option<BTreeMap<String, ChunkHash>>,
+    may_be_older: bool,
     progress: &'a mut dyn FnMut(u64),
     found: HashSet<ChunkHash, NameHasherBuilder>,
     damages: Vec<StoreError>,
@@ -48,7 +49,8 @@ pub fn examine(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<Exami
     disk.lock().map_err(StoreError::of_lock)?;
     let found = HashSet::default();
     let damages = Vec::new();
-    let mut examiner = Examiner { disk, rescue: None, roots: None, progress, found, damages };
+    let mut examiner =
+        Examiner { disk, rescue: None, roots: None, may_be_older: false, progress, found, damages };
     let result = examiner.directory();
     disk.unlock();
     result?;
@@ -62,6 +64,9 @@ pub struct Rescued {
     pub examined: Examined,
     /// The roots that the manifest has, if it can be read.
     pub roots: Option<BTreeMap<String, ChunkHash>>,
+    /// Whether a later manifest may have had others: the copies that a directory has of it can't
+    /// both be read.
+    pub may_be_older: bool,
 }
 
 /// As [`examine`]; `take` gets every chunk that is whole, some more than once.
@@ -76,20 +81,29 @@ pub fn rescue(
     let disk = &*machine.disk;
     disk.lock().map_err(StoreError::of_lock)?;
     let (found, damages) = (HashSet::default(), Vec::new());
-    let mut examiner = Examiner { disk, rescue: Some(take), roots: None, progress, found, damages };
+    let mut examiner = Examiner {
+        disk,
+        rescue: Some(take),
+        roots: None,
+        may_be_older: false,
+        progress,
+        found,
+        damages,
+    };
     let result = examiner.directory();
     disk.unlock();
     result?;
     let examined = Examined { chunks: examiner.found.len() as u64, damages: examiner.damages };
-    Ok(Rescued { examined, roots: examiner.roots })
+    Ok(Rescued { examined, roots: examiner.roots, may_be_older: examiner.may_be_older })
 }
 
 impl Examiner<'_> {
     fn directory(&mut self) -> Result<(), StoreError> {
         self.copies()?;
         let manifest = match manifest::read(self.disk) {
-            Ok(Some(Found { manifest, damages })) => {
+            Ok(Some(Found { manifest, damages, is_alone })) => {
                 self.damages.extend(damages);
+                self.may_be_older = is_alone;
                 Some(manifest)
             }
             Ok(None) => None,
@@ -113,6 +127,15 @@ impl Examiner<'_> {
         for entry in &manifest.packs {
             let result = self.pack(entry, &manifest);
             self.note(result)?;
+        }
+        if self.may_be_older && self.rescue.is_some() {
+            let names = self.disk.list().map_err(|error| StoreError::io(".", error))?;
+            let numbers = names.iter().filter_map(|name| PackNumber::from_file_name(name));
+            let is_listed =
+                |number: &PackNumber| manifest.packs.iter().any(|it| it.number == *number);
+            for number in numbers.filter(|number| !is_listed(number)) {
+                self.unlisted_pack(number)?;
+            }
         }
         for (name, hash) in manifest.roots.iter().filter(|(_, hash)| !self.found.contains(hash)) {
             let what = format!("root {name:?} names chunk {hash}, which is not whole");
@@ -145,6 +168,22 @@ impl Examiner<'_> {
         }
     }
 
+    /// As `note`; what the disk doesn't give back of a pack is damage, too.
+    fn note_read(
+        &mut self,
+        pack: &Pack,
+        offset: u64,
+        result: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        match result {
+            Err(StoreError::Io { source, .. }) => {
+                self.damages.push(pack.damaged(offset, &format!("can't be read: {source}")));
+                Ok(())
+            }
+            other => self.note(other),
+        }
+    }
+
     fn pack(&mut self, entry: &PackEntry, manifest: &Manifest) -> Result<(), StoreError> {
         let name = entry.number.to_string();
         let file = self.disk.open(&name).map_err(|error| match error.kind() {
@@ -159,7 +198,7 @@ impl Examiner<'_> {
             let what = format!("the file ends here, but {} bytes of it were durable", entry.bytes);
             self.damages.push(StoreError::damaged(&name, bytes, &what));
         }
-        self.note(check_header(&pack))?;
+        self.note_read(&pack, 0, check_header(&pack))?;
         if entry.state == PackState::Open || bytes < entry.bytes {
             let end = if self.rescue.is_some() { bytes } else { bytes.min(entry.bytes) };
             return self.frames(&pack, end);
@@ -173,9 +212,8 @@ impl Examiner<'_> {
                 places.into_iter().try_for_each(|place| self.frame(&pack, place))
             }
             Err(error) => {
-                let is_damage = matches!(error, StoreError::Damaged { .. });
-                self.note(Err(error))?;
-                if is_damage { self.frames(&pack, entry.bytes) } else { Ok(()) }
+                self.note_read(&pack, 0, Err(error))?;
+                self.frames(&pack, entry.bytes)
             }
         }
     }
@@ -186,8 +224,7 @@ impl Examiner<'_> {
         let file = self.disk.open(&name).map_err(|error| StoreError::io(&name, error))?;
         let pack = Pack::new(number, Purpose::Working, file);
         let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
-        let header = check_header(&pack);
-        self.note(header)?;
+        self.note_read(&pack, 0, check_header(&pack))?;
         if let Ok(entries) = read_index(&pack, bytes) {
             let end = entries.iter().map(|chunk| chunk.place.end()).max().unwrap_or(0);
             return self.frames(&pack, end);
@@ -205,7 +242,7 @@ impl Examiner<'_> {
                     }
                 }
             }
-            Err(error) => self.note(Err(error))?,
+            Err(error) => self.note_read(pack, u64::from(place.offset), Err(error))?,
         }
         (self.progress)(self.found.len() as u64);
         Ok(())
@@ -229,7 +266,10 @@ impl Examiner<'_> {
     ) -> Result<(), StoreError> {
         let mut window = Window::new(pack, bytes_max);
         loop {
-            let scan = scan_frames(&mut window, offset)?;
+            let scan = match scan_frames(&mut window, offset) {
+                Ok(scan) => scan,
+                Err(error) => return self.note_read(pack, offset, Err(error)),
+            };
             let places: HashSet<FrameOffset> =
                 scan.entries.iter().map(|chunk| chunk.place).collect();
             let mut places: Vec<FrameOffset> = places.into_iter().collect();

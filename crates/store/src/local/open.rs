@@ -3,7 +3,8 @@
 //! 1. Lock the directory, read the manifest. Without one the store is new: publish an empty one
 //!    before any pack exists, so that packs without a manifest are damage, never a new store.
 //! 2. Remove half-made manifests and packs that the manifest doesn't list: nothing in them was
-//!    acknowledged.
+//!    acknowledged. Where only one of its copies could be read a later manifest may have listed
+//!    them: then what is whole in them is in force, as in an open pack of which nothing was durable.
 //! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Search the open
 //!    ones for frames ([`crate::pack::recover`]). A crash leaves zeros behind the length that the
 //!    manifest records, or a part of an index: these are cut off. Other bytes that are no whole
@@ -36,8 +37,7 @@ use crate::hash::NameHasherBuilder;
 use crate::index::{Index, Known};
 use crate::io::{Disk, Machine};
 use crate::local::prefetch::WINDOW_BYTES_MAX;
-use crate::location::PackNumber;
-use crate::location::{FrameOffset, PackedChunk};
+use crate::location::{FrameOffset, PackNumber, PackedChunk, Purpose};
 use crate::manifest::{
     self, Aside, AsideWhy, Found, MANIFEST_NAME, Manifest, PackEntry, PackState,
 };
@@ -73,10 +73,10 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let disk = Arc::clone(&machine.disk);
     disk.lock().map_err(StoreError::of_lock)?;
     let lock = DirectoryLock(Arc::clone(&disk));
-    let Beginning { manifest, damages, next_number } = read_manifest_and_clean(&*disk)?;
+    let Beginning { manifest, unlisted, damages, next_number } = read_manifest_and_clean(&*disk)?;
     let counters = Counters::default();
     let pages = PageCache::new(options.index_cache_bytes);
-    let loaded = load(&*disk, &manifest, pages, &counters)?;
+    let loaded = load(&*disk, &manifest, &unlisted, pages, &counters)?;
 
     let copies = Copies::open(&disk, options.reserve_bytes)?;
     let target = options.pack_bytes_target.min(PACK_BYTES_TARGET_MAX);
@@ -128,6 +128,8 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
 /// What steps 1 and 2 find.
 struct Beginning {
     manifest: Manifest,
+    /// Packs that a later manifest may have listed.
+    unlisted: Vec<PackNumber>,
     /// What is wrong with one of its copies.
     damages: Vec<StoreError>,
     /// For the next pack.
@@ -139,23 +141,26 @@ fn read_manifest_and_clean(disk: &dyn Disk) -> Result<Beginning, StoreError> {
     let names = disk.list().map_err(|error| StoreError::io(".", error))?;
     let on_disk: Vec<_> =
         names.iter().filter_map(|name| PackNumber::from_file_name(name)).collect();
-    let Found { manifest, damages } = match manifest::read(disk)? {
+    let Found { manifest, damages, is_alone } = match manifest::read(disk)? {
         Some(found) => found,
-        None if on_disk.is_empty() => Found { manifest: Manifest::default(), damages: Vec::new() },
+        None if on_disk.is_empty() => {
+            Found { manifest: Manifest::default(), damages: Vec::new(), is_alone: false }
+        }
         None => {
             return Err(StoreError::damaged(MANIFEST_NAME, 0, "missing, though there are packs"));
         }
     };
-    let is_listed = |number: PackNumber| manifest.packs.iter().any(|pack| pack.number == number);
-    let unlisted = on_disk.iter().filter(|number| !is_listed(**number)).map(PackNumber::to_string);
+    let is_listed = |number: &PackNumber| manifest.packs.iter().any(|pack| pack.number == *number);
+    let unlisted = on_disk.iter().copied().filter(|number| !is_listed(number));
+    let (unlisted, garbage): (Vec<_>, Vec<_>) = unlisted.partition(|_| is_alone);
     let is_half_made = |name: &&String| manifest::is_half_made(name) || *name == COPIES_NEW_NAME;
     let half_made = names.iter().filter(is_half_made).cloned();
-    for name in unlisted.chain(half_made) {
+    for name in garbage.iter().map(PackNumber::to_string).chain(half_made) {
         disk.remove(&name).map_err(|error| StoreError::io(&name, error))?;
     }
     let number_max = manifest.packs.iter().map(|pack| pack.number).chain(on_disk).max();
     let next_number = number_max.map_or(0, |number| number.0.saturating_add(1));
-    Ok(Beginning { manifest, damages, next_number })
+    Ok(Beginning { manifest, unlisted, damages, next_number })
 }
 
 /// The packs, as they were found.
@@ -230,6 +235,44 @@ impl Loaded {
         if has_wrong_header {
             mend_header(pack)?;
         }
+        self.index_anew(pack, entry, entries)
+    }
+
+    /// Loads a pack that the manifest in force doesn't list, though a later one may have. Perhaps
+    /// nothing of it was durable, whatever an index says: what is whole in it is sealed. `None` if
+    /// that is nothing.
+    fn load_unlisted(
+        &mut self,
+        pack: &Arc<Pack>,
+        manifest: &Manifest,
+    ) -> Result<Option<PackEntry>, StoreError> {
+        let bytes = pack.file.bytes().map_err(|error| pack.io(error))?;
+        let (number, purpose) = (pack.number, Purpose::Working);
+        let mut entry = PackEntry { number, state: PackState::Sealed, purpose, bytes };
+        let Recovered { mut entries, gaps, end, .. } = recover(pack, bytes)?;
+        keep_first(&mut entries);
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        self.index.add_pack(Arc::clone(pack));
+        if is_header_damaged(pack)? {
+            mend_header(pack)?;
+        }
+        pack.file.set_bytes(end).map_err(|error| pack.io(error))?;
+        rewrite(pack, 0, end)?;
+        self.note_gaps(pack, gaps, 0, manifest);
+        entry.bytes = end;
+        self.index_anew(pack, &mut entry, entries)?;
+        Ok(Some(entry))
+    }
+
+    /// Gives a pack an index of `entries`, which is durable then with all before it.
+    fn index_anew(
+        &mut self,
+        pack: &Pack,
+        entry: &mut PackEntry,
+        mut entries: Vec<PackedChunk>,
+    ) -> Result<(), StoreError> {
         match append_index(pack, entry.bytes, &mut entries) {
             Ok(end) => {
                 let offset = end - index_bytes(entries.len()) as u64;
@@ -408,6 +451,7 @@ impl Loaded {
 fn load(
     disk: &dyn Disk,
     manifest: &Manifest,
+    unlisted: &[PackNumber],
     pages: PageCache,
     counters: &Counters,
 ) -> Result<Loaded, StoreError> {
@@ -442,6 +486,20 @@ fn load(
         counters.bytes_stored.add(entry.bytes);
         loaded.packs.push(entry);
     }
+    for number in unlisted {
+        let name = number.to_string();
+        let file = disk.open(&name).map_err(|error| StoreError::io(&name, error))?;
+        let pack = Arc::new(Pack::new(*number, Purpose::Working, file));
+        match loaded.load_unlisted(&pack, manifest)? {
+            Some(entry) => {
+                pack.note_written(entry.bytes);
+                counters.bytes_stored.add(entry.bytes);
+                loaded.packs.push(entry);
+            }
+            None => disk.remove(&name).map_err(|error| StoreError::io(&name, error))?,
+        }
+    }
+    loaded.packs.sort_by_key(|pack| pack.number);
     loaded.set_aside_damaged()?;
     for (name, hash) in &manifest.roots {
         // Of what is lost, who reads it is told.

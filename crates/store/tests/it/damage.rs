@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use frond_store::field::FORMAT_VERSION;
 use frond_store::io::Disk;
-use frond_store::local::examine::examine;
+use frond_store::local::examine::{examine, rescue};
 use frond_store::{Chunk, ChunkStore, MANIFEST_NAMES, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -247,6 +247,82 @@ fn either_copy_of_the_manifest_is_enough() {
         MANIFEST_NAMES.into_iter().for_each(|name| harm_file(&disk, name));
         assert!(matches!(open(&disk), Err(StoreError::Damaged { .. })), "{harm}");
         assert!(!examine(&disk.machine(), &mut |_| ()).unwrap().damages.is_empty());
+    }
+}
+
+/// What a disk doesn't give back is as good as damaged, where the other copy is whole. If neither
+/// can be read, that is what is said: they may be whole.
+#[test]
+fn a_copy_of_the_manifest_that_the_disk_does_not_give_back() {
+    let (disk, chunks) = sample(&mut Random::new(3));
+    for name in MANIFEST_NAMES {
+        let damaged = copy(&disk);
+        damaged.make_unreadable(name);
+        assert_eq!(examine(&damaged.machine(), &mut |_| ()).unwrap().damages.len(), 1);
+        let store = open(&damaged).unwrap();
+        let findings = store.take_findings();
+        assert!(findings.len() == 1 && findings[0].file == name, "{findings:?}");
+        assert!(findings[0].what.contains("can't be read"), "{findings:?}");
+        assert_stored(&*store, &chunks);
+        // It was written again.
+        damaged.make_unreadable(name);
+        let scrubbed = store.scrub(0, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(scrubbed.damaged, 1, "{name}");
+        drop(store);
+        assert!(open(&damaged).unwrap().take_findings().is_empty());
+    }
+    MANIFEST_NAMES.into_iter().for_each(|name| disk.make_unreadable(name));
+    assert!(matches!(open(&disk), Err(StoreError::Io { .. })));
+}
+
+/// A pack that the disk doesn't give back costs a rescue what lies in it.
+#[test]
+fn what_the_disk_does_not_give_back_ends_no_rescue() {
+    let (disk, chunks) = sample(&mut Random::new(6));
+    let packs = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
+    for name in packs {
+        let damaged = copy(&disk);
+        damaged.make_unreadable(&name);
+        let mut taken = Vec::new();
+        let mut take = |chunk: Chunk| {
+            taken.push(chunk);
+            Ok(())
+        };
+        let rescued = rescue(&damaged.machine(), &mut take, &mut |_| ()).unwrap();
+        let damages = rescued.examined.damages;
+        let is_at = |error: &StoreError| match error {
+            StoreError::Damaged { file, .. } => *file == name || file == MANIFEST_NAMES[0],
+            _ => false,
+        };
+        assert!(!damages.is_empty() && damages.iter().all(is_at), "{name}: {damages:?}");
+        let kept = chunks.iter().filter(|chunk| taken.contains(chunk)).count();
+        assert!(0 < kept && kept < chunks.len(), "{name}: {kept}");
+    }
+}
+
+/// A copy that is alone may be older than the other was: then what it doesn't list isn't removed.
+#[test]
+fn packs_that_only_the_damaged_copy_of_the_manifest_listed_are_kept() {
+    for behind in MANIFEST_NAMES {
+        let (disk, chunks) = sample(&mut Random::new(4));
+        let old = disk.contents(behind).unwrap();
+        let store = open(&disk).unwrap();
+        let more = random_chunks(&mut Random::new(5), 20);
+        more.chunks(5).for_each(|part| store.put_many(part).unwrap());
+        store.swap_root("r", Some(chunks[0].hash()), Some(more[0].hash())).unwrap();
+        drop(store);
+        disk.set_contents(behind, &old);
+        for name in MANIFEST_NAMES.into_iter().filter(|name| *name != behind) {
+            disk.flip_bit(name, 300);
+        }
+        for round in 0..2 {
+            let store = open(&disk).unwrap();
+            assert_eq!(store.root("r").unwrap(), Some(chunks[0].hash()), "{behind}");
+            assert_stored(&*store, &chunks);
+            assert_stored(&*store, &more);
+            assert!(store.verify(&mut |_| ()).unwrap().is_empty());
+            assert_eq!(store.take_findings().is_empty(), round == 1);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a simulated disk holds: for each file and for the directory, what is durable, what is
 //! visible now, and the pending steps between the two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::random::Random;
@@ -132,6 +132,8 @@ impl FileState {
 pub(super) struct State {
     files: BTreeMap<FileId, FileState>,
     files_made: u64,
+    /// Files that the disk doesn't give back.
+    unreadable: BTreeSet<FileId>,
     /// What every look-up sees.
     pub(super) names: BTreeMap<String, FileId>,
     names_durable: BTreeMap<String, FileId>,
@@ -156,6 +158,7 @@ impl State {
         State {
             files: BTreeMap::new(),
             files_made: 0,
+            unreadable: BTreeSet::new(),
             names: BTreeMap::new(),
             names_durable: BTreeMap::new(),
             names_pending: Vec::new(),
@@ -190,6 +193,18 @@ impl State {
         self.files.insert(file, FileState { now, durable, pending: Vec::new() });
         self.names.insert(name.to_owned(), file);
         self.names_durable.insert(name.to_owned(), file);
+    }
+
+    pub(super) fn make_unreadable(&mut self, name: &str) {
+        self.unreadable.insert(self.names[name]);
+    }
+
+    pub(super) fn check_readable(&self, file: FileId) -> io::Result<()> {
+        self.check_alive()?;
+        match self.unreadable.contains(&file) {
+            true => Err(io::Error::other("simulated unreadable sector")),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn check_alive(&self) -> io::Result<()> {
@@ -303,6 +318,9 @@ impl State {
             let mut random = Random::new(self.random.next());
             file.settle_by_chance(&mut random);
             after.set_contents(&name, &file.durable);
+            if self.unreadable.contains(&id) {
+                after.make_unreadable(&name);
+            }
         }
         after.capacity = self.capacity;
         after
@@ -312,6 +330,7 @@ impl State {
         let mut after = State::new(self.random.next());
         after.files = self.files.clone();
         after.files_made = self.files_made;
+        after.unreadable = self.unreadable.clone();
         after.names = self.names.clone();
         after.names_durable = self.names_durable.clone();
         after.names_pending = self.names_pending.clone();

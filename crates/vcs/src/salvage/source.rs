@@ -278,7 +278,17 @@ fn bring(
         }
     }
     states.sort_unstable_by(|left, right| right.cmp(left));
-    let first = roots.get(ROOT_NAME).copied();
+    let horizon = |root: &ChunkHash| states.iter().find(|(_, state)| state == root).map(|it| it.0);
+    let newest = states.first().map(|(horizon, _)| *horizon);
+    let first = match roots.get(ROOT_NAME) {
+        Some(root) if rescued.may_be_older && horizon(root) < newest => {
+            let what =
+                "a copy of the manifest can't be read, the other is older than what is there";
+            report.notes.push(what.to_owned());
+            states.first().map(|(_, state)| *state)
+        }
+        root => root.copied(),
+    };
     let is_first = first.is_some_and(|root| states.iter().any(|(_, state)| *state == root));
     if !is_first {
         report.notes.push("the directory's last state can't be read: an older one is used".into());
