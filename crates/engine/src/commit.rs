@@ -39,6 +39,7 @@ use bytes::Bytes;
 use crate::error::EngineError;
 use crate::horizon::DurableEnd;
 use crate::ids::{Sequence, TreeId};
+use crate::log::format::SegmentNumber;
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
 use crate::overlay::memtable::Memtable;
@@ -319,6 +320,27 @@ impl Shared {
         Ok(())
     }
 
+    /// Has segment `number` on the disk before any record needs it, all before which are written.
+    /// Returns whether it is: a full disk has no room for it.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine was closed or poisoned before.
+    pub fn begin_segment(&self, number: SegmentNumber) -> Result<bool, EngineError> {
+        let mut queue = self.queue();
+        queue.segment_wanted = queue.segment_wanted.max(number);
+        loop {
+            queue.check_open()?;
+            let is_free = queue.writer.is_some();
+            if number < queue.segments_end {
+                return Ok(true);
+            }
+            queue = self.lead_or_wait(queue);
+            if is_free {
+                return Ok(number < queue.segments_end);
+            }
+        }
+    }
+
     fn lead_or_wait<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         if let Some(writer) = queue.writer.take() {
             drop(queue);
@@ -369,13 +391,13 @@ impl Shared {
     ) -> (MutexGuard<'a, Queue>, Arc<Group>, Outcome) {
         let records = std::mem::take(&mut queue.pending);
         queue.pending_bytes = 0;
-        let upto = queue.last_live;
+        let (upto, wanted) = (queue.last_live, queue.segment_wanted);
         let (group, members) = queue.close_group();
         let members: Arc<[Arc<Insertion>]> = members.into();
         queue.in_hand = Some(InHand { group: Arc::clone(&group), members: Arc::clone(&members) });
         drop(queue);
         watch.lap(Stage::Wake);
-        let written = writer.write(&records);
+        let written = writer.write(&records).and_then(|()| writer.begin(wanted));
         let wrote = watch.lap(Stage::Write);
         let (is_synced, synced) = match written {
             Err(WriteError::Unknown(_)) => (false, Ok(())),
@@ -394,6 +416,7 @@ impl Shared {
 
         let mut queue = self.queue();
         queue.writer_counters = writer.counters();
+        queue.segments_end = writer.next();
         queue.in_hand = None;
         let mut outcome = Outcome::Look;
         match (written, synced) {

@@ -82,6 +82,7 @@ impl Engine {
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
         let shared = Arc::new(recovery::open(machine, store, options)?);
+        shared.begin_log()?;
         {
             // What a crash or damage took of the second copies.
             let publisher = shared.publisher();

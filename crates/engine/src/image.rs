@@ -102,6 +102,7 @@ impl Shared {
             bases: bases.apply(store, &mut edits.into_iter())?,
             horizon: snapshot.sequence(),
             segment: SegmentNumber(1),
+            has_segment: false,
             next_tree_id: TreeId(self.next_tree_id.load(Ordering::Relaxed)),
         };
         let chunk = state.encode();

@@ -67,6 +67,10 @@ pub(crate) struct Queue {
     pub pending_bytes: usize,
     /// Absent while a leader uses it.
     pub writer: Option<Writer>,
+    /// Segments below this one are on the disk, until they are given up.
+    pub segments_end: SegmentNumber,
+    /// Up to this one they should be.
+    pub segment_wanted: SegmentNumber,
     pub writer_counters: WriterCounters,
     /// Why transactions were refused; each is told once.
     pub refused: HashMap<Sequence, Refusal>,
@@ -134,6 +138,8 @@ impl Queue {
             pending: Vec::new(),
             pending_bytes: 0,
             writer: Some(writer),
+            segments_end: segment,
+            segment_wanted: SegmentNumber(0),
             writer_counters: WriterCounters::default(),
             refused: HashMap::new(),
             disk_full: None,

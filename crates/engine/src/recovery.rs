@@ -23,7 +23,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::decode::{Before, DecodeError, Decoded};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::kept::{KeptSegments, first_kept};
-use crate::log::recovery::{LogEnd, Replay, replay};
+use crate::log::recovery::{ExpectedSegments, LogEnd, Replay, replay};
 use crate::log::recycled::RecycledSegments;
 use crate::log::writer::Writer;
 use crate::options::EngineOptions;
@@ -64,11 +64,11 @@ pub(crate) fn open(
     let recycler = Arc::new(Recycler::new(options.memtable_bytes_max));
     let active = Arc::new(Memtable::new(&recycler, pending.all()));
     let mut replayed = Replayed::new(&store, active, &published)?;
-    let first = published.segment;
-    let first_kept = first_kept(&*machine.disk, options.changes, first)?;
-    let end = replay(machine, (first_kept, first), &mut replayed)?;
+    let (first, has_first) = (published.segment, published.has_segment);
+    let kept = first_kept(&*machine.disk, options.changes, first)?;
+    let end = replay(machine, &ExpectedSegments { kept, first, has_first }, &mut replayed)?;
     let parts = replayed.parts;
-    let segments = (first_kept, first, end.next);
+    let segments = (kept, first, end.next);
     let now = u64::try_from(machine.clock.now_micros() / 1_000_000).unwrap_or(0);
     let kept = KeptSegments::open(&machine.disk, options.changes, segments, parts.last, now);
     let publisher = Publisher { root, published, first_segment: first };
@@ -90,6 +90,7 @@ fn create(
         bases: tree.apply(store, &mut std::iter::once(Ok(edit)))?,
         horizon: Sequence::ZERO,
         segment: SegmentNumber(1),
+        has_segment: false,
         next_tree_id: TreeId(TreeId::SYSTEM.0 + 1),
     };
     let chunk = published.encode();
@@ -210,6 +211,11 @@ impl Replay for Replayed<'_> {
         parts.state.active.insert(sequence, &for_memtable);
         Ok(())
     }
+
+    fn pass_over(&mut self, number: SegmentNumber) -> bool {
+        let why = format!("all transactions from {} on: it is missing", number.file_name());
+        self.store.pass_over(Lost { chunk: None, after: None, up_to: None, count: None, why })
+    }
 }
 
 impl Before for Replayed<'_> {
@@ -287,10 +293,10 @@ fn assemble(
     end: &LogEnd,
 ) -> Shared {
     let recycled = Arc::new(RecycledSegments::new(&machine.disk));
-    let writer = Writer::new(machine, &recycled, end.next, end.previous, &kept);
+    let writer = Writer::new(machine, &recycled, end.next, end.previous.clone(), &kept);
     let durable = match end.segment_count {
         0 => (end.next, LogOffset(0)),
-        _ => (SegmentNumber(end.next.0 - 1), end.previous.0),
+        _ => (SegmentNumber(end.next.0 - 1), end.previous.offset),
     };
     let (segment, offset) = durable;
     let horizon = Horizon::new(DurableEnd { sequence: parts.last, segment, offset });

@@ -1,7 +1,8 @@
 //! Publishing: what background work made becomes what a restart finds, and then what readers use.
 //!
 //! 1. Lay each result over the base of now; put the base chunks, the base map and an engine-state
-//!    chunk that names it; sync the log as far as any of these bases reaches.
+//!    chunk that names it; sync the log as far as any of these bases reaches, and have the segment
+//!    that a restart begins with on the disk.
 //! 2. Swap the root `engine`, which syncs everything first. Then give what all else is found by
 //!    second copies.
 //! 3. Lay the results over the State (again: a version commit may have come between) and, for a
@@ -164,9 +165,36 @@ impl Shared {
             bases: publisher.published.bases.apply(store, &mut edits.into_iter())?,
             horizon: horizon.max(publisher.published.horizon),
             segment,
+            has_segment: self.begin_segment(segment)?,
             next_tree_id: TreeId(self.next_tree_id.load(Ordering::Relaxed)),
         };
         self.make_durable(newest)?;
+        self.publish_state(publisher, published)
+    }
+
+    /// Has the published state say that the log has its first segment, and has it, if there is
+    /// room: so that an opening misses it.
+    ///
+    /// # Errors
+    /// As `publish_work`.
+    pub fn begin_log(&self) -> Result<(), EngineError> {
+        let mut publisher = self.publisher();
+        let published = publisher.published;
+        if published.has_segment || !self.begin_segment(published.segment)? {
+            return Ok(());
+        }
+        match self.publish_state(&mut publisher, EngineState { has_segment: true, ..published }) {
+            Err(error) if error.is_full() => Ok(()),
+            told => told,
+        }
+    }
+
+    fn publish_state(
+        &self,
+        publisher: &mut Publisher,
+        published: EngineState,
+    ) -> Result<(), EngineError> {
+        let store = &*self.store;
         let chunk = published.encode();
         store.put_many(std::slice::from_ref(&chunk))?;
         self.store_synced(swap_root(store, Some(publisher.root), &chunk))?;

@@ -150,6 +150,9 @@ impl SegmentHeader {
     }
 }
 
+/// What a mark has in the place of a chain once another segment follows. Stored.
+const FOLLOWED: Chain = Chain(1);
+
 /// What a record begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RecordHeader {
@@ -210,15 +213,28 @@ impl RecordHeader {
 /// What stands behind the last record once everything up to `end` is durable: a record's header
 /// that continues no chain.
 pub(crate) fn encode_mark(end: LogOffset, nonce: u64) -> [u8; RECORD_HEADER_BYTES] {
-    let mark = RecordHeader {
-        previous: Chain(0),
+    mark(end, Chain::default()).encode(nonce).0
+}
+
+/// As `encode_mark`, once the segment behind this one is on the disk.
+pub(crate) fn encode_last_mark(end: LogOffset, nonce: u64) -> [u8; RECORD_HEADER_BYTES] {
+    mark(end, FOLLOWED).encode(nonce).0
+}
+
+/// Whether `header`, which stands at `end`, is the mark of a segment that another one followed.
+pub(crate) fn is_last_mark(header: &RecordHeader, end: LogOffset) -> bool {
+    *header == mark(end, FOLLOWED)
+}
+
+fn mark(end: LogOffset, previous: Chain) -> RecordHeader {
+    RecordHeader {
+        previous,
         payload_checksum: 0,
         sequence: Sequence::ZERO,
         synced: end,
         payload_bytes: 0,
         version: VERSION,
-    };
-    mark.encode(nonce).0
+    }
 }
 
 /// Bytes of a record with a payload of this length, gap included.

@@ -2,7 +2,9 @@
 //!
 //! 1. Segments below the engine state's log position are left over from a fold and removed, unless
 //!    they are kept ([`super::kept`]), and so are spares.
-//! 2. The others must follow one another without a gap, each beginning where its predecessor ended.
+//! 2. The others must follow one another without a gap, each beginning where its predecessor ended:
+//!    from the one that the engine state names, which is there from before that was published, to
+//!    one that no mark calls followed by another.
 //! 3. Every record is checked (checksums, chain, order) and its payload handed to the caller; some
 //!    are announced together before.
 //! 4. A segment ends at the first record that isn't its next one; behind it lies nothing, zeros, or
@@ -17,8 +19,9 @@ use frond_store::StoreError;
 use frond_store::io::{Disk, Machine};
 
 use super::decode::DecodeError;
-use super::format::{Chain, LogOffset, SegmentHeader, SegmentNumber, damaged};
+use super::format::{LogOffset, SegmentHeader, SegmentNumber, damaged};
 use super::segment::{Segment, io};
+use super::writer::SegmentEnd;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::log::recycled::remove_spares;
@@ -34,6 +37,20 @@ pub(crate) trait Replay {
     /// [`DecodeError::Wrong`] if the payload is no record; [`DecodeError::Before`] if what it needs
     /// can't be read.
     fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError>;
+
+    /// Is told that segment `number` is missing, behind all that are there. Whether to go on
+    /// without.
+    fn pass_over(&mut self, number: SegmentNumber) -> bool;
+}
+
+/// Which segments there should be.
+pub(crate) struct ExpectedSegments {
+    /// Those below are removed.
+    pub kept: SegmentNumber,
+    /// The first to be replayed.
+    pub first: SegmentNumber,
+    /// Whether that one must be there.
+    pub has_first: bool,
 }
 
 /// Where the log ends.
@@ -41,59 +58,71 @@ pub(crate) struct LogEnd {
     /// The segment to be begun next.
     pub next: SegmentNumber,
     /// Where the one before it ended.
-    pub previous: (LogOffset, Chain),
+    pub previous: SegmentEnd,
     /// Segments read.
     pub segment_count: u64,
     /// Bytes of all of them.
     pub bytes: u64,
 }
 
-/// Hands every record from segment `first` on to `replay`, and leaves the log durable, whole and
-/// without a torn tail. Segments below it stay from `kept` on.
+/// Hands every record from the first segment on to `replay`, and leaves the log durable, whole and
+/// without a torn tail.
 pub(crate) fn replay(
     machine: &Machine,
-    (kept, first): (SegmentNumber, SegmentNumber),
+    expected: &ExpectedSegments,
     replay: &mut dyn Replay,
 ) -> Result<LogEnd, EngineError> {
     let disk = &*machine.disk;
-    let numbers = find_segments(disk, kept, first)?;
-    let mut end = LogEnd { next: first, previous: Default::default(), segment_count: 0, bytes: 0 };
+    let first = expected.first;
+    let numbers = find_segments(disk, expected.kept, first)?;
+    if numbers.is_empty() && expected.has_first && !replay.pass_over(first) {
+        return Err(missing(first).into());
+    }
+    let previous = SegmentEnd::default();
+    let mut end = LogEnd { next: first, previous, segment_count: 0, bytes: 0 };
     let mut last_sequence = Sequence::ZERO;
     for (position, number) in numbers.iter().enumerate() {
         if *number != end.next {
-            let missing = end.next;
-            return Err(damaged(missing, LogOffset(0), "this log segment is missing").into());
+            return Err(missing(end.next).into());
         }
         let mut segment = Segment::open(disk, *number)?;
         let header = segment.read_header()?;
         if let Some(before) = position.checked_sub(1).map(|before| numbers[before]) {
-            check_end(before, end.previous, &header)?;
+            check_end(before, &end.previous, &header)?;
         }
         read_records(&mut segment, &mut last_sequence, replay)?;
         if position + 1 == numbers.len() {
+            let next = number.next();
+            if segment.is_followed()? && !replay.pass_over(next) {
+                return Err(missing(next).into());
+            }
             segment.make_durable()?;
         }
         end.next = number.next();
-        end.previous = (LogOffset(segment.end), segment.chain);
         end.segment_count += 1;
         end.bytes += segment.end;
+        end.previous = segment.into_end();
     }
     disk.sync_directory().map_err(|error| StoreError::io("the directory", error))?;
     Ok(end)
+}
+
+fn missing(number: SegmentNumber) -> StoreError {
+    damaged(number, LogOffset(0), "this log segment is missing")
 }
 
 /// Fails unless the segment `before`, which was read up to `end`, ended there as `header`, the next
 /// one's, says.
 fn check_end(
     before: SegmentNumber,
-    end: (LogOffset, Chain),
+    end: &SegmentEnd,
     header: &SegmentHeader,
 ) -> Result<(), StoreError> {
-    if end == (header.previous_end, header.previous_chain) {
+    if (end.offset, end.chain) == (header.previous_end, header.previous_chain) {
         return Ok(());
     }
-    Err(if end.0 < header.previous_end {
-        damaged(before, end.0, "a record is broken")
+    Err(if end.offset < header.previous_end {
+        damaged(before, end.offset, "a record is broken")
     } else {
         let what = "the segment before this one doesn't end where it did";
         damaged(header.number, LogOffset(0), what)

@@ -9,9 +9,10 @@ use frond_store::io::{Disk, DiskFile};
 
 use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
-    SegmentHeader, SegmentNumber, VERSION, damaged, encode_mark, payload_checksum,
+    SegmentHeader, SegmentNumber, VERSION, damaged, encode_mark, is_last_mark, payload_checksum,
 };
 use crate::ids::Sequence;
+use crate::log::writer::SegmentEnd;
 
 /// Bytes read at once.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -164,6 +165,22 @@ impl Segment {
         let gap_is_zero = body[payload.len()..].iter().all(|byte| *byte == 0);
         let right = checksum_holds(header.payload_checksum, payload_checksum(&payload));
         Ok((gap_is_zero && right).then_some((header, chain, payload)))
+    }
+
+    /// Whether another segment followed this one, of which all was read.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn is_followed(&mut self) -> Result<bool, StoreError> {
+        let header = self.read_array::<RECORD_HEADER_BYTES>(self.end)?;
+        let header = header.and_then(|bytes| RecordHeader::decode(&bytes, self.nonce));
+        Ok(header.is_some_and(|(header, _)| is_last_mark(&header, LogOffset(self.end))))
+    }
+
+    /// Where it ends, for the writer that goes on behind it.
+    pub fn into_end(self) -> SegmentEnd {
+        let Segment { file, end, chain, nonce, .. } = self;
+        SegmentEnd { offset: LogOffset(end), chain, file: Some((file, nonce)) }
     }
 
     /// Cuts what is torn and makes the rest durable.

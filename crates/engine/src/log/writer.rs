@@ -9,7 +9,7 @@
 //! *Marks*: behind the last record, once it is durable and nothing else comes, the header of a
 //! record stands that says so and continues no chain. Who reads the log passes it over, but if what
 //! is before it is broken it wasn't torn ([`crate::log::recovery`]). The next record takes its
-//! place.
+//! place. Once the next segment is there another says so: without that one, the log lost it.
 //!
 //! *Length*: a file that would grow grows by zeros ahead of the records, in steps, and a file of an
 //! old segment is used again ([`crate::log::recycled`]): so most syncs write no length.
@@ -23,7 +23,8 @@ use frond_store::io::{Chance, DiskFile, Machine};
 
 use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
-    SegmentHeader, SegmentNumber, VERSION, encode_mark, payload_checksum, record_bytes,
+    SegmentHeader, SegmentNumber, VERSION, encode_last_mark, encode_mark, payload_checksum,
+    record_bytes,
 };
 use crate::ids::Sequence;
 use crate::log::kept::KeptSegments;
@@ -95,12 +96,31 @@ pub(crate) struct Writer {
     /// The segment after the open one, or after the last one if none is open.
     next: SegmentNumber,
     /// Where the segment before the open one ended, or the last segment if none is open.
-    previous: (LogOffset, Chain),
+    previous: SegmentEnd,
     /// Says of which segments the transactions tell what they change.
     kept: Arc<KeptSegments>,
     counters: WriterCounters,
     /// For the next write.
     buffer: Vec<u8>,
+}
+
+/// Where a segment ended.
+#[derive(Clone, Default)]
+pub(crate) struct SegmentEnd {
+    pub offset: LogOffset,
+    /// The checksum that a next record would continue.
+    pub chain: Chain,
+    /// Its file, and its nonce.
+    pub file: Option<(Arc<dyn DiskFile>, u64)>,
+}
+
+impl SegmentEnd {
+    /// Marks that another segment follows. As any mark it may fail.
+    fn mark_followed(&self) {
+        if let Some((file, nonce)) = &self.file {
+            let _ = file.write_all_at(self.offset.0, &encode_last_mark(self.offset, *nonce));
+        }
+    }
 }
 
 struct OpenSegment {
@@ -124,7 +144,7 @@ impl Writer {
         machine: &Machine,
         recycled: &Arc<RecycledSegments>,
         next: SegmentNumber,
-        previous: (LogOffset, Chain),
+        previous: SegmentEnd,
         kept: &Arc<KeptSegments>,
     ) -> Writer {
         Writer {
@@ -149,6 +169,26 @@ impl Writer {
         match &self.open {
             Some(open) => (open.header.number, open.end),
             None => (self.next, LogOffset(0)),
+        }
+    }
+
+    /// The segment after the last one that is on the disk.
+    pub fn next(&self) -> SegmentNumber {
+        self.next
+    }
+
+    /// Goes on to segment `number`, unless it is there already, or the disk is full. All records of
+    /// those before must have been written.
+    ///
+    /// # Errors
+    /// [`WriteError::Unknown`] if what is on the disk can't be told.
+    pub fn begin(&mut self, number: SegmentNumber) -> Result<(), WriteError> {
+        if number < self.next {
+            return Ok(());
+        }
+        match self.open_segment(number) {
+            Err(WriteError::Refused { .. }) => Ok(()),
+            begun => begun,
         }
     }
 
@@ -207,9 +247,11 @@ impl Writer {
         while self.next <= number {
             self.sync()?;
             if let Some(open) = self.open.take() {
-                self.previous = (open.end, open.chain);
+                let file = Some((open.file, open.header.nonce));
+                self.previous = SegmentEnd { offset: open.end, chain: open.chain, file };
             }
             self.open = Some(self.create_segment(self.next)?);
+            self.previous.mark_followed();
             self.next = self.next.next();
         }
         let open = self.open.as_ref().map(|open| open.header.number);
@@ -223,8 +265,8 @@ impl Writer {
         let header = SegmentHeader {
             number,
             nonce: u64::from_le_bytes(nonce),
-            previous_end: self.previous.0,
-            previous_chain: self.previous.1,
+            previous_end: self.previous.offset,
+            previous_chain: self.previous.chain,
             tells: self.kept.tells(number),
         };
         let (bytes, chain) = header.encode();

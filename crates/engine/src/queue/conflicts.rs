@@ -208,6 +208,7 @@ mod tests {
             without_claims: None,
             gives_back: false,
             ahead: None,
+            term: Term::NONE,
         }
     }
 

@@ -22,11 +22,13 @@ pub(crate) const VERSION: u16 = 0;
 /// Stored: never renumber.
 const TAG_STATE: u8 = 1;
 const TAG_BASE: u8 = 2;
+/// The log has the state's segment. Stored.
+const FLAG_HAS_SEGMENT: u8 = 1;
 
 const OFFSET_VERSION: usize = 0;
 const OFFSET_TAG: usize = OFFSET_VERSION + size_of::<u16>();
-const OFFSET_ZERO: usize = OFFSET_TAG + size_of::<u8>();
-const OFFSET_CHUNK_BYTES_TARGET: usize = OFFSET_ZERO + size_of::<u8>();
+const OFFSET_FLAGS: usize = OFFSET_TAG + size_of::<u8>();
+const OFFSET_CHUNK_BYTES_TARGET: usize = OFFSET_FLAGS + size_of::<u8>();
 const OFFSET_INLINE_BYTES_MAX: usize = OFFSET_CHUNK_BYTES_TARGET + size_of::<u32>();
 const OFFSET_RUN_COUNT: usize = OFFSET_INLINE_BYTES_MAX + size_of::<u32>();
 const OFFSET_SALT: usize = OFFSET_RUN_COUNT + size_of::<u32>();
@@ -55,6 +57,9 @@ pub(crate) struct EngineState {
     pub horizon: Sequence,
     /// The first log segment whose records may not be in the bases.
     pub segment: SegmentNumber,
+    /// Whether that segment was on the disk when this was published: it isn't given up before
+    /// another state is.
+    pub has_segment: bool,
     /// No tree has this id or a greater one, unless a later log record says so.
     pub next_tree_id: TreeId,
 }
@@ -63,6 +68,7 @@ impl EngineState {
     /// The chunk to be stored.
     pub fn encode(&self) -> Chunk {
         let mut payload = prefix(TAG_STATE, &self.bases.format, 0, self.horizon);
+        payload[OFFSET_FLAGS] = if self.has_segment { FLAG_HAS_SEGMENT } else { 0 };
         payload.extend_from_slice(&self.segment.0.to_le_bytes());
         payload.extend_from_slice(&self.next_tree_id.0.to_le_bytes());
         assert!(payload.len() == STATE_BYTES);
@@ -82,6 +88,7 @@ impl EngineState {
             bases,
             horizon,
             segment: SegmentNumber(read_u64(payload, OFFSET_SEGMENT)),
+            has_segment: payload[OFFSET_FLAGS] & FLAG_HAS_SEGMENT != 0,
             next_tree_id: TreeId(read_u64(payload, OFFSET_NEXT_TREE_ID)),
         })
     }
@@ -179,7 +186,8 @@ fn decode_prefix(chunk: &Chunk, tag: u8) -> Result<(Tree, Sequence, usize), Stor
     if payload.len() < BASE_BYTES || chunk.reference_count() == 0 {
         return Err(damaged(&name, "an engine state of the wrong length"));
     }
-    if payload[OFFSET_TAG] != tag || payload[OFFSET_ZERO] != 0 {
+    let flags = if tag == TAG_STATE { FLAG_HAS_SEGMENT } else { 0 };
+    if payload[OFFSET_TAG] != tag || payload[OFFSET_FLAGS] & !flags != 0 {
         return Err(damaged(&name, "an engine state of the wrong shape"));
     }
     let format = TreeFormat {
@@ -248,6 +256,7 @@ mod tests {
             bases: tree(),
             horizon: Sequence(99 << 32),
             segment: SegmentNumber(5),
+            has_segment: true,
             next_tree_id: TreeId(12),
         };
         assert_eq!(EngineState::decode(&state.encode()).unwrap(), state);

@@ -18,6 +18,7 @@ mod recycling;
 mod rig;
 mod rot;
 mod single_entries;
+mod stale;
 mod told;
 mod trouble;
 mod unchanged;

@@ -307,6 +307,29 @@ fn a_capped_collection_comes_in_its_order() {
 }
 
 #[test]
+fn a_lost_log_costs_what_it_had_and_is_told() {
+    let disk = SimDisk::new(5);
+    let (main, side) = make(&disk);
+    let frond = open(&disk);
+    insert(&Repository::open(&frond, "shop").expect("a name"), &[thing(9_000, 0)]);
+    let disk = disk.kill();
+    let names = disk.machine().disk.list().expect("it answers");
+    let log: Vec<_> = names.iter().filter(|name| name.starts_with("log-")).collect();
+    assert!(!log.is_empty());
+    log.iter().for_each(|name| disk.machine().disk.remove(name).expect("it is there"));
+    let opened = crate::open::open_on(&disk.machine(), FrondOptions::default());
+    let error = opened.err().expect("it isn't as it was");
+    assert!(error.message.contains(log[0].as_str()), "{error:?}");
+    let target = open(&SimDisk::new(7));
+    let machines = (&disk.machine(), &SimDisk::new(8).machine());
+    let report = salvage_on(machines, &target, &mut |_| {}).expect("most is there");
+    assert!(!report.is_whole(), "{report:?}");
+    for (name, expected) in [("shop", main), ("shop@side", side)] {
+        assert!(all(&Repository::open(&target, name).expect("a name")) == expected, "{report:?}");
+    }
+}
+
+#[test]
 fn a_damaged_record_of_the_log_costs_what_follows_it_and_no_commit() {
     let disk = SimDisk::new(5);
     let frond = open(&disk);
