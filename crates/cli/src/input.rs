@@ -2,8 +2,8 @@
 //!
 //! A source yields one [`Record`] a document. What is wrong with one document is a record too, with
 //! the number of its line, and the source goes on behind it where it can; only a reader that fails
-//! ends it. A file may be larger than memory, and so may a document of JSON: a long one is given as
-//! [`Text`].
+//! ends it. A file may be larger than memory, and so may a document of JSON or BSON: a long one is
+//! given as [`Text`].
 
 pub mod archive;
 pub mod bson;
@@ -33,12 +33,24 @@ pub struct Record {
 pub enum Parsed {
     /// In memory.
     Whole(DocumentBuf),
-    /// As text, to be read by another thread before the source goes on.
+    /// As it comes, to be read by another thread before the source goes on.
     Streamed(Text),
 }
 
-/// The text of a long JSON object, as it comes. It ends early where the object does.
+/// How a document is written down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carrier {
+    /// Extended JSON.
+    Json,
+    /// BSON.
+    Bson,
+}
+
+/// The bytes of a long JSON object or BSON document, as they come. It ends early where the input
+/// does.
 pub struct Text {
+    /// What the bytes are.
+    pub carrier: Carrier,
     bits: Receiver<Vec<u8>>,
     now: Vec<u8>,
     offset: usize,
@@ -46,9 +58,9 @@ pub struct Text {
 
 impl Text {
     /// What is sent as bits; few of them wait.
-    fn channel() -> (SyncSender<Vec<u8>>, Text) {
+    fn channel(carrier: Carrier) -> (SyncSender<Vec<u8>>, Text) {
         let (sender, bits) = sync_channel(BITS_WAITING);
-        (sender, Text { bits, now: Vec::new(), offset: 0 })
+        (sender, Text { carrier, bits, now: Vec::new(), offset: 0 })
     }
 }
 

@@ -1,6 +1,7 @@
 //! A pager between a long text and the terminal: `$PAGER`, or else `less`.
 //!
-//! It is started by the first output, so that an error alone is told as ever. With `LESS` unset,
+//! It is started by the first output, so that an error alone is told as ever. Where there is no
+//! such command, the text goes to the terminal. With `LESS` unset,
 //! `less` leaves what fits the screen there, keeps colours, and doesn't clear the screen
 //! (`FRX`), as with git.
 //!
@@ -33,9 +34,19 @@ struct Running {
 impl Pager {
     /// The pager that the environment names; `None` if it wants none.
     pub fn of_environment() -> Option<Pager> {
-        let named = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
-        let is_one = !["", "cat"].contains(&named.trim());
-        is_one.then(|| Pager::new(named))
+        let named = std::env::var("PAGER");
+        let command = named.clone().unwrap_or_else(|_| "less".to_owned());
+        if ["", "cat"].contains(&command.trim()) {
+            return None;
+        }
+        if !is_there(&command) {
+            // A machine without less is no mistake of the user's.
+            if named.is_ok() {
+                eprintln!("frond: PAGER names {command}, which is not there");
+            }
+            return None;
+        }
+        Some(Pager::new(command))
     }
 
     /// The shell's command `command`, fed when something is written.
@@ -93,6 +104,22 @@ impl Drop for Pager {
     }
 }
 
+/// Whether there is the program with which `command` begins; what isn't a plain word is the shell's
+/// to judge.
+fn is_there(command: &str) -> bool {
+    let is_plain = |word: &&str| {
+        word.chars().all(|letter| letter.is_alphanumeric() || "/._-+".contains(letter))
+    };
+    let Some(program) = command.split_whitespace().next().filter(is_plain) else { return true };
+    let looked = Command::new("sh")
+        .args(["-c", "command -v -- \"$1\"", "sh", program])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    looked.is_ok_and(|status| status.success())
+}
+
 /// From now on Ctrl-C ends this process only once the pager has ended.
 fn outlive(child: Arc<Mutex<Child>>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -133,6 +160,19 @@ mod tests {
     fn a_pager_gets_what_is_written_and_none_is_started_for_nothing() {
         assert_eq!(fed(&["one\n", "two\n"]).as_deref(), Some("one\ntwo\n"));
         assert_eq!(fed(&[]), None);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_told_before() {
+        for (command, expected) in [
+            ("sh", true),
+            ("/bin/sh -c cat", true),
+            ("LESS=R sh", true),
+            ("no-such-pager -R", false),
+            ("/bin/no-such-pager", false),
+        ] {
+            assert_eq!(is_there(command), expected, "{command}");
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
+use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
+
 use crate::failure::Failure;
 use crate::pager::Pager;
 
@@ -47,6 +49,17 @@ pub enum Colour {
     Always,
     /// Not at all
     Never,
+}
+
+/// Whether standard output was closed when the program was started: the runtime then opens the null
+/// device in its place, for reading, too, as no redirection does.
+pub fn is_output_closed() -> bool {
+    let is_null = || {
+        let (out, null) = (fstat(io::stdout()).ok()?, stat("/dev/null").ok()?);
+        Some(out.st_rdev == null.st_rdev && out.st_ino == null.st_ino)
+    };
+    let opened = fcntl_getfl(io::stdout());
+    is_null() == Some(true) && opened.is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR)
 }
 
 /// Standard output, buffered; perhaps through a pager.

@@ -12,7 +12,7 @@ use crate::backend::Backend;
 use crate::failure::Failure;
 use crate::output::{counted, json};
 use crate::output_file::WholeFile;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, is_output_closed};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,6 +86,9 @@ impl Export {
             return Err(Failure::Usage(
                 "--format csv needs --fields: which columns, in which order".to_owned(),
             ));
+        }
+        if self.out.is_none() && is_output_closed() {
+            return Err(Failure::failed("output: it is closed: --out names a file"));
         }
         let command = self.command()?;
         let mut backend = self.target.open_to_stream()?;

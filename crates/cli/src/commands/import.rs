@@ -255,17 +255,25 @@ impl Import {
                 false => commit::tell(terminal, &answer),
             },
             Err(Failure::Refused { message, .. }) if message.contains("nothing to commit") => {
-                if self.as_json.is_set() {
-                    return Ok(());
-                }
-                Ok(writeln!(terminal, "nothing to commit: the last version holds the same")?)
+                self.tell_no_commit(terminal, "the last version holds the same")
+            }
+            // There is no such database yet.
+            Err(Failure::Refused { code: NAMESPACE_NOT_FOUND, .. }) => {
+                self.tell_no_commit(terminal, "no document was imported")
             }
             Err(failure) => Err(failure),
         }
     }
+
+    fn tell_no_commit(&self, terminal: &mut Terminal, why: &str) -> Result<(), Failure> {
+        if !self.as_json.is_set() {
+            writeln!(terminal, "nothing to commit: {why}")?;
+        }
+        Ok(())
+    }
 }
 
-/// The code of a collection that isn't there.
+/// The code of a collection or database that isn't there.
 const NAMESPACE_NOT_FOUND: i64 = 26;
 
 /// Which collection is filled.

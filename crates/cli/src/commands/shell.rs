@@ -3,6 +3,9 @@
 //! mongosh takes the place of this process. The script goes to it as `--eval`, before those of the
 //! user: so there is no file that another user could put something else into, and `~/.mongoshrc.js`
 //! stays the user's.
+//!
+//! A command line can be read by every user of the machine, an environment cannot: a password goes
+//! by the latter, and mongosh connects by our script then.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::process::CommandExt;
@@ -16,6 +19,11 @@ use crate::failure::Failure;
 use crate::output::shown_json;
 use crate::terminal::Terminal;
 
+/// Where the connection string lies for our script, if it has a password.
+const URI_VARIABLE: &str = "FROND_SHELL_URI";
+/// Connects to it.
+const CONNECT_SCRIPT: &str =
+    "db = connect(process.env.FROND_SHELL_URI); delete process.env.FROND_SHELL_URI; undefined";
 /// The shell's command.
 const MONGOSH: &str = "mongosh";
 const HOW_TO_GET_IT: &str = "npm install --global mongosh, or https://www.mongodb.com/try/download/shell; frond shell \
@@ -39,7 +47,9 @@ pub struct Shell {
     /// Database to begin with, or DATABASE@VERSION; otherwise what the URI names, or test
     database: Option<String>,
 
-    /// The server, as HOST:PORT or as any connection string that mongosh takes
+    /// The server, as HOST:PORT or as any connection string that mongosh takes; with a user and
+    /// FROND_PASSWORD it needs no password, and with a password mongosh's options for the
+    /// connection have no effect
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:27017")]
     uri: String,
 
@@ -86,7 +96,13 @@ impl Shell {
         let is_whole = self.uri.starts_with("mongodb:") || self.uri.starts_with("mongodb+srv:");
         // A bare HOST:PORT would do, but one with a user would be taken for a file.
         let uri = if is_whole { self.uri.clone() } else { format!("mongodb://{}", self.uri) };
-        mongosh.arg(uri).args(["--eval", MONGOSH_SCRIPT]);
+        match with_password(&uri, std::env::var("FROND_PASSWORD").ok()) {
+            Some(whole) => {
+                mongosh.env(URI_VARIABLE, whole).args(["--nodb", "--eval", CONNECT_SCRIPT]);
+            }
+            None => drop(mongosh.arg(uri)),
+        }
+        mongosh.args(["--eval", MONGOSH_SCRIPT]).env_remove("FROND_PASSWORD");
         if let Some(database) = &self.database {
             // Not in the URI: there it would also say where the user belongs.
             let name = shown_json(Value::String(database));
@@ -126,6 +142,48 @@ impl Shell {
                 Err(Failure::failed(format!("what answers at {address} is no Frond")))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+/// The connection string with its password, or with `password` where it names a user alone. `None`
+/// without either.
+fn with_password(uri: &str, password: Option<String>) -> Option<String> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let hosts_end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (login, _) = rest[..hosts_end].rsplit_once('@')?;
+    if login.contains(':') {
+        return Some(uri.to_owned());
+    }
+    let password = percent_encoded(&password.filter(|password| !password.is_empty())?);
+    Some(format!("{scheme}://{login}:{password}{}", &rest[login.len()..]))
+}
+
+fn percent_encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        match byte {
+            byte if byte.is_ascii_alphanumeric() => encoded.push(char::from(byte)),
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+        encoded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_found_or_put_in() {
+        let given = || Some("p/@ä".to_owned());
+        for (uri, password, expected) in [
+            ("mongodb://127.0.0.1:1/x?y=a@b", given(), None),
+            ("mongodb://ada@127.0.0.1:1/x", None, None),
+            ("mongodb://ada@127.0.0.1:1/x", Some(String::new()), None),
+            ("mongodb://ada:secret@h", given(), Some("mongodb://ada:secret@h")),
+            ("mongodb+srv://ada@h/x", given(), Some("mongodb+srv://ada:p%2F%40%C3%A4@h/x")),
+        ] {
+            assert_eq!(with_password(uri, password).as_deref(), expected, "{uri}");
         }
     }
 }

@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::backend::is_in_use;
 use crate::failure::{Failure, describe};
 use crate::output::{bytes, count_value, counted, grouped};
+use crate::text_file;
 
 /// Holds a token for servers that ask for one.
 const TOKEN_VARIABLE: &str = "FROND_REMOTE_TOKEN";
@@ -38,7 +39,7 @@ impl Connection {
         let token = match &self.token_file {
             Some(file) => {
                 let name = file.display().to_string();
-                let text = std::fs::read_to_string(file);
+                let text = text_file::read(file);
                 let text = text.map_err(|error| Failure::file(&name, &error))?;
                 let token = text.split_whitespace().next().map(str::to_owned);
                 Some(token.ok_or_else(|| Failure::failed(format!("{name} holds no token")))?)
@@ -97,7 +98,7 @@ impl Connection {
 /// # Errors
 /// [`Failure::Failed`] with the file's name and what the system says.
 pub fn read_text(file: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file)
+    text_file::read(file)
         .map_err(|error| Failure::failed(format!("{}: {}", file.display(), describe(&error))))
 }
 

@@ -15,7 +15,7 @@ use std::sync::mpsc::SyncSender;
 use frond_doc::extended_json;
 
 use crate::failure::Failure;
-use crate::input::{BIT_BYTES, Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken};
+use crate::input::{BIT_BYTES, Carrier, Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken};
 
 /// A longer text gets room for all that is gathered of one at once: growing by halves it would take
 /// three times that for a moment.
@@ -159,7 +159,7 @@ impl<R: BufRead> JsonSource<R> {
         self.place = after;
         let document = match cut {
             Cut::Long(scanner) => {
-                let (sender, text) = Text::channel();
+                let (sender, text) = Text::channel(Carrier::Json);
                 // The first bit waits in the channel.
                 let sent = sender.send(std::mem::take(&mut self.text)).is_ok();
                 let sender = Some(sender).filter(|_| sent);

@@ -12,6 +12,45 @@ fn round_trip(input: &str, import: &str, export: &str) -> String {
     frond(&directory, &format!("{EXPORT} {export}")).ok()
 }
 
+/// As `frond export ... >&-`: the runtime opens the null device in its place.
+#[test]
+fn an_export_to_a_closed_output_fails() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items", "{\"_id\":1}").ok();
+    for (redirection, code) in [(">&-", 1), ("> /dev/null", 0), ("> out", 0)] {
+        let frond = env!("CARGO_BIN_EXE_frond");
+        let line = format!("exec '{frond}' export -d shop -c items {redirection}");
+        let mut shell = std::process::Command::new("sh");
+        let output = shell.args(["-c", &line]).current_dir(directory.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{redirection}: {output:?}");
+    }
+}
+
+/// A file without a document is imported, and there is nothing to be recorded.
+#[test]
+fn nothing_is_imported_and_committed() {
+    let directory = Directory::new();
+    let told = frond_with(&directory, "import -d shop -c items --commit none", "").ok();
+    assert!(told.contains("nothing to commit"), "{told}");
+}
+
+/// Longer than any message, and so than what drivers read.
+#[test]
+fn a_bson_document_of_any_length_is_imported() {
+    let directory = Directory::new();
+    let long = "x".repeat(20 << 20);
+    let document = frond_doc::document! { "_id": 1_i32, "long": long.as_str(), "end": 2_i32 };
+    let after = frond_doc::document! { "_id": 2_i32 };
+    let path = directory.path().join("dump.bson");
+    std::fs::write(&path, [document.as_bytes(), after.as_bytes()].concat()).unwrap();
+    frond(&directory, "import -d shop -c items dump.bson").ok();
+    let out = frond(&directory, "export -d shop -c items").ok();
+    assert_eq!(
+        out.len(),
+        format!("{{\"_id\":1,\"long\":\"{long}\",\"end\":2}}\n{{\"_id\":2}}\n").len()
+    );
+}
+
 #[test]
 fn json_lines_and_arrays() {
     let lines = "{\"_id\":1,\"a\":\"x\"}\n{\"_id\":2,\"b\":[1,{\"c\":null}]}\n";

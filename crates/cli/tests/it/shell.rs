@@ -15,7 +15,11 @@ fn with_mongosh() -> Directory {
     let bin = directory.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
     let mongosh = bin.join("mongosh");
-    std::fs::write(&mongosh, "#!/bin/sh\nprintf '%s\\n\\n' \"$@\"\nexit 7\n").unwrap();
+    std::fs::write(
+        &mongosh,
+        "#!/bin/sh\nprintf '%s\\n\\n' \"$@\"\necho \"$FROND_SHELL_URI\" >&2\nexit 7\n",
+    )
+    .unwrap();
     std::fs::set_permissions(&mongosh, std::fs::Permissions::from_mode(0o755)).unwrap();
     directory
 }
@@ -43,7 +47,7 @@ fn mongosh_is_started_on_the_server() {
     ] {
         let ran = shell(&directory, &format!("--uri {address} {line}"));
         // The exit code is mongosh's.
-        assert_eq!(ran, (7, format!("{begin}{expected}"), String::new()), "{line}");
+        assert_eq!(ran, (7, format!("{begin}{expected}"), "\n".to_owned()), "{line}");
     }
     // What only mongosh understands is its own affair.
     let (_, told, _) = shell(&directory, "--uri mongodb://127.0.0.1:1/?tls=true");
@@ -55,6 +59,23 @@ fn mongosh_is_started_on_the_server() {
     let (code, told, _) = shell(&directory, "--print-script");
     assert_eq!((code, told.as_str()), (0, SCRIPT));
     server.stop();
+}
+
+/// Every user of a machine reads command lines.
+#[test]
+fn a_password_is_on_no_command_line() {
+    let directory = with_mongosh();
+    let uri = "mongodb://ada:secret@127.0.0.1:1/?tls=true";
+    for (given, variable) in [(uri, ""), ("mongodb://ada@127.0.0.1:1/?tls=true", "secret")] {
+        let mut command = command(&directory, &format!("shell --uri {given} -f a.js"));
+        command.env("PATH", directory.path().join("bin")).env("FROND_PASSWORD", variable);
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (told, errors) = (text(output.stdout), text(output.stderr));
+        assert_eq!(errors, format!("{uri}\n"));
+        assert!(told.starts_with("--nodb\n\n--eval\n\ndb = connect("), "{told}");
+        assert!(told.ends_with("--file\n\na.js\n\n") && !told.contains("secret"), "{told}");
+    }
 }
 
 #[test]

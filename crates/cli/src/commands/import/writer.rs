@@ -6,13 +6,14 @@ use std::io::Read;
 use frond_db::{Durability, ErrorKind};
 use frond_doc::document::DOCUMENT_BYTES_MAX;
 use frond_doc::extended_json::{self, read_json};
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, key, pieces};
+use frond_doc::pieces::{self, read_bson};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, key};
 use frond_server::wire::DocumentSequence;
 
 use crate::backend::Backend;
 use crate::commands::import::progress::Progress;
 use crate::failure::Failure;
-use crate::input::{DOCUMENT_TEXT_BYTES_MAX, Text};
+use crate::input::{Carrier, DOCUMENT_TEXT_BYTES_MAX, Text};
 use crate::output::{array_of, count_of, count_value, documents_of, text_of};
 
 /// Documents that are removed by one command.
@@ -155,7 +156,10 @@ impl<'a> Writer<'a> {
                 }
             };
         };
-        let mut fill = |writer: &mut pieces::Writer<'_>| read_json(&mut text, writer);
+        let mut fill = |writer: &mut pieces::Writer<'_>| match text.carrier {
+            Carrier::Json => read_json(&mut text, writer),
+            Carrier::Bson => read_bson(&mut text, writer),
+        };
         let database = frond.database(self.database)?;
         match database.insert_streamed(self.collection, &mut fill, Durability::Synced) {
             Ok(_) => self.report.inserted += 1,
@@ -258,6 +262,13 @@ impl<'a> Writer<'a> {
 
 /// The document of a text that can't be streamed, or why there is none.
 fn held(text: Text) -> Result<Result<DocumentBuf, String>, Failure> {
+    if text.carrier == Carrier::Bson {
+        let what = format!(
+            "a document of more than {DOCUMENT_BYTES_MAX} bytes goes into a data directory only \
+             (--data, --mode insert)"
+        );
+        return Ok(Err(what));
+    }
     let mut whole = String::new();
     let max = DOCUMENT_TEXT_BYTES_MAX as u64;
     match text.take(max + 1).read_to_string(&mut whole) {

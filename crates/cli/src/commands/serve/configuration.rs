@@ -20,6 +20,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::commands::serve::Serve;
 use crate::failure::Failure;
+use crate::text_file;
 
 /// Where mongod's files have what only Frond has.
 const OWN: &str = "frond.";
@@ -214,7 +215,7 @@ fn variable_of(flag: &str) -> String {
 
 fn of_file(path: &Path, flags: &[Flag]) -> Result<Vec<Setting>, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(&name, &error))?;
+    let text = text_file::read(path).map_err(|error| Failure::file(&name, &error))?;
     let refused = |(line, what): (usize, String)| Failure::Usage(format!("{name}:{line}: {what}"));
     let entries = yaml::read(&text).map_err(refused)?;
     keys::settings(&entries, &name, flags).map_err(refused)

@@ -69,6 +69,7 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
     let (mut port, mut bind) = (OsString::from(PORT), OsString::from(BIND));
     let mut data = OsString::from(DATA);
     let mut others: Vec<OsString> = Vec::new();
+    let (mut auth, mut noauth) = (false, false);
     while let Some(word) = words.next() {
         let text = word.to_str().ok_or_else(|| unrecognised(word))?;
         let (name, given) = match text.split_once('=') {
@@ -92,14 +93,22 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
             "--logpath" => pass_on("--log-path", value()?),
             "--config" | "-f" => pass_on("--config", value()?),
             "--setParameter" => pass_on("--setParameter", value()?),
-            "--auth" => others.push("--auth".into()),
+            "--auth" => auth = true,
+            "--noauth" => noauth = true,
             "--storageEngine" => check_engine(&value()?)?,
             "--keyFile" => drop(value()?),
-            "--noauth" | "--logappend" | "--quiet" => {}
+            "--logappend" | "--quiet" => {}
             "--version" => return Ok(Asked::Print(version())),
             "--help" | "-h" => return Ok(Asked::Print(HELP.to_owned())),
             _ => return Err(unrecognised(word)),
         }
+    }
+    if auth && noauth {
+        let message = "noauth is not allowed when auth is specified";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    if auth {
+        others.push("--auth".into());
     }
     let mut serve: Vec<OsString> = vec!["frond".into(), "serve".into(), "--data".into(), data];
     for address in bind.to_str().ok_or_else(|| unrecognised(&bind))?.split(',') {
@@ -167,7 +176,7 @@ mod tests {
             (
                 "--replSet=testset --auth --keyFile k --bind_ip ::1,/tmp/m.sock --logpath l --logappend",
                 "frond serve --data /data/db --listen [::1]:27017 --listen unix:/tmp/m.sock \
-                 --replica-set testset --auth --log-path l",
+                 --replica-set testset --log-path l --auth",
             ),
             (
                 "-f c.yaml --bind_ip_all --setParameter enableTestCommands=1",
@@ -183,7 +192,14 @@ mod tests {
 
     #[test]
     fn what_isnt_enforced_is_refused() {
-        for text in ["--shardsvr", "--storageEngine inMemory", "--port", "data", "--fork"] {
+        for text in [
+            "--shardsvr",
+            "--storageEngine inMemory",
+            "--port",
+            "data",
+            "--fork",
+            "--auth --noauth",
+        ] {
             assert!(serve(text).starts_with("refused: "), "{text}");
         }
     }
