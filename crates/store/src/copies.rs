@@ -6,7 +6,8 @@
 //! force there: it is read where a chunk's own place is damaged ([`crate::local`]), and by a
 //! rescue.
 //!
-//! 1. [`Copies::add`] appends, and syncs.
+//! 1. [`Copies::add`] appends, and syncs once a minute at most: what a power cut takes before that
+//!    is made again by the opening.
 //! 2. [`Copies::replace`] writes another file, syncs it and renames it: so what isn't needed any
 //!    more goes, and what is damaged is whole again.
 //! 3. A copy is a precaution. Where it can't be made nothing fails, but the file isn't added to any
@@ -25,7 +26,7 @@ use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::field::prefix;
 use crate::hash::NameHasherBuilder;
-use crate::io::Disk;
+use crate::io::{Clock, Disk, Machine};
 use crate::location::{FrameOffset, PackNumber, Purpose};
 use crate::pack::Pack;
 use crate::pack::codec::Effort;
@@ -41,12 +42,16 @@ pub(crate) const COPIES_NEW_NAME: &str = "COPIES.new";
 /// The file is replaced when it has grown to twice what it was, and by so much: a copy that is
 /// superseded costs its space until then.
 const SLACK_BYTES: u64 = 256 << 10;
+/// What was added is synced with the first addition so long after a sync. A flush would wait for
+/// each one, and the system writes it by itself in less.
+const SYNC_MICROS: u64 = 60_000_000;
 
 type Places = HashMap<ChunkHash, FrameOffset, NameHasherBuilder>;
 
 /// The copies of one data directory.
 pub struct Copies {
     disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
     /// So much stays free.
     reserve_bytes: u64,
     state: Mutex<State>,
@@ -63,6 +68,8 @@ struct State {
     bytes_anew: u64,
     /// Whether it can be added to: it is there, and nothing in it is known to be damaged.
     is_whole: bool,
+    /// When it was synced last.
+    synced_micros: u64,
 }
 
 /// What is in the file of a directory.
@@ -110,15 +117,17 @@ impl Copies {
     ///
     /// # Errors
     /// As [`find`].
-    pub(crate) fn open(disk: &Arc<dyn Disk>, reserve_bytes: u64) -> Result<Copies, StoreError> {
-        let state = find(&**disk)?.map_or_else(State::default, |found| State {
+    pub(crate) fn open(machine: &Machine, reserve_bytes: u64) -> Result<Copies, StoreError> {
+        let (disk, clock) = (Arc::clone(&machine.disk), Arc::clone(&machine.clock));
+        let state = find(&*disk)?.map_or_else(State::default, |found| State {
             file: Some(Arc::new(found.pack)),
             places: found.places.into_iter().collect(),
             position: found.end,
             bytes_anew: found.end,
             is_whole: found.damages.is_empty(),
+            synced_micros: clock.steady_micros(),
         });
-        Ok(Copies { disk: Arc::clone(disk), reserve_bytes, state: Mutex::new(state) })
+        Ok(Copies { disk, clock, reserve_bytes, state: Mutex::new(state) })
     }
 
     /// Whether the chunk `hash` has a copy.
@@ -132,8 +141,8 @@ impl Copies {
         !state.is_whole || 2 * state.bytes_anew + SLACK_BYTES < state.position
     }
 
-    /// Adds copies, durably, in this order: where a crash cuts it, the first are there. Nothing
-    /// where the file is to be replaced.
+    /// Adds copies; nothing where the file is to be replaced. What a crash leaves of them, an opening
+    /// completes.
     pub fn add(&self, chunks: &[Chunk]) {
         let mut state = self.state();
         let Some(file) = state.file.clone().filter(|_| state.is_whole) else { return };
@@ -143,8 +152,13 @@ impl Copies {
             return;
         }
         let State { places, position, .. } = &mut *state;
-        let written = append(&file, position, places, &new);
-        state.is_whole = written.and_then(|()| file.file.sync()).is_ok();
+        let mut written = append(&file, position, places, &new);
+        let now = self.clock.steady_micros();
+        if SYNC_MICROS <= now.saturating_sub(state.synced_micros) {
+            written = written.and_then(|()| file.file.sync());
+            state.synced_micros = now;
+        }
+        state.is_whole = written.is_ok();
     }
 
     /// Takes all copies away, durably.
@@ -271,7 +285,9 @@ impl NewCopies<'_> {
         match renamed {
             Ok(()) => {
                 let file = Some(Arc::new(pack));
-                *state = State { file, places, position, bytes_anew: position, is_whole: true };
+                let synced_micros = copies.clock.steady_micros();
+                let (bytes_anew, is_whole) = (position, true);
+                *state = State { file, places, position, bytes_anew, is_whole, synced_micros };
             }
             Err(_) => state.is_whole = false,
         }

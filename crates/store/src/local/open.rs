@@ -78,7 +78,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let pages = PageCache::new(options.index_cache_bytes);
     let loaded = load(&*disk, &manifest, &unlisted, pages, &counters)?;
 
-    let copies = Copies::open(&disk, options.reserve_bytes)?;
+    let copies = Copies::open(machine, options.reserve_bytes)?;
     let target = options.pack_bytes_target.min(PACK_BYTES_TARGET_MAX);
     let roots = manifest.roots.clone();
     let is_new = manifest.generation == 0;

@@ -1,11 +1,13 @@
 //! Second copies of chunks: they are there after a power cut, they heal what is damaged elsewhere,
 //! and damage to them makes another file due and costs nothing else.
 
+use frond_store::local::LocalStore;
 use frond_store::local::examine::examine;
 use frond_store::{Chunk, ChunkStore, Copies, StoreError};
-use frond_testkit::{Random, SimDisk};
+use frond_testkit::machine::machine;
+use frond_testkit::{Random, SimClock, SimDisk};
 
-use crate::{blob, open, random_chunks};
+use crate::{SMALL, blob, open, random_chunks};
 
 const NAME: &str = "COPIES";
 
@@ -37,9 +39,9 @@ fn damage_in_packs(disk: &SimDisk, chunk: &Chunk) {
 
 #[test]
 fn what_was_copied_is_there_after_a_power_cut() {
-    let disk = SimDisk::new(0);
+    let (disk, clock) = (SimDisk::new(0), SimClock::new());
     let chunks = random_chunks(&mut Random::new(0), 9);
-    let store = open(&disk).unwrap();
+    let store = LocalStore::open(&machine(&disk, &clock, 0), SMALL).unwrap();
     let copies = store.copies().unwrap();
     assert!(copies.is_due(), "there is no file");
     copies.add(&chunks);
@@ -49,11 +51,18 @@ fn what_was_copied_is_there_after_a_power_cut() {
     let bytes = disk.contents(NAME).unwrap().len();
     copy(copies, &chunks[..7]);
     assert_eq!(disk.contents(NAME).unwrap().len(), bytes, "they have copies");
+    // A minute later: what was added before is synced, too.
+    clock.step(60_000_000);
+    copy(copies, &chunks[7..8]);
     let disk = disk.crash();
     let store = open(&disk).unwrap();
     let copies = store.copies().unwrap();
     assert!(!copies.is_due());
-    assert_eq!((has(copies, &chunks[..7]), has(copies, &chunks[7..])), (7, 0));
+    assert_eq!((has(copies, &chunks[..8]), has(copies, &chunks[8..])), (8, 0));
+    disk.fail_sync_after(0);
+    copy(copies, &chunks[8..]);
+    assert!(!copies.is_due(), "a sync a minute at most");
+    assert_eq!(has(copies, &chunks), 9);
     copies.clear().unwrap();
     assert!(copies.is_due() && has(copies, &chunks) == 0);
     drop(store);
@@ -139,11 +148,12 @@ fn what_is_superseded_goes_when_the_file_has_grown() {
 
 #[test]
 fn what_cannot_be_copied_fails_nothing_and_is_copied_later() {
-    let disk = SimDisk::new(0);
-    let store = open(&disk).unwrap();
+    let (disk, clock) = (SimDisk::new(0), SimClock::new());
+    let store = LocalStore::open(&machine(&disk, &clock, 0), SMALL).unwrap();
     let copies = store.copies().unwrap();
     let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 100])).collect();
     copy(copies, &chunks[..1]);
+    clock.step(60_000_000);
     disk.fail_sync_after(0);
     copies.add(&chunks);
     assert!(copies.is_due(), "what the disk has is unknown");
