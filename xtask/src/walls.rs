@@ -75,7 +75,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "query",
-        rooms: "code error metadata memory large text sort_field number collation keys sort feature \
+        rooms: "code error metadata memory cores large text sort_field number collation keys sort feature \
                 geometry regex search expression filter update projection accumulator index planner \
                 pipeline reference",
         gate: None,

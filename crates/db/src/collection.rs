@@ -225,6 +225,8 @@ pub enum Purpose {
     Distinct,
     /// It gives them to the stages of a pipeline.
     Stages,
+    /// It gives them to the stages of a pipeline, which may run over parts of them.
+    DividedStages,
     /// It tells the stages of a pipeline how many there are.
     CountedStages,
     /// It changes them.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use frond_doc::{ObjectId, Timestamp};
 use frond_engine::{Engine, EngineCounters, EngineError, Failure, Fault};
+use frond_query::cores::Cores;
 use frond_query::memory::REQUEST_BYTES_MAX;
 use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
 use frond_query::{Code, QueryError};
@@ -149,6 +150,7 @@ struct Inner {
     cache_bytes: (u64, u64),
     /// What all requests share.
     memory_budget: Arc<MemoryBudget>,
+    cores: Arc<Cores>,
     write_wait_millis_max: u64,
     /// The middle five bytes of every ObjectId made here.
     object_id_process: [u8; 5],
@@ -203,6 +205,7 @@ impl Frond {
                 memory_budget: MemoryBudget::new(
                     options.stages_memory_bytes_max.unwrap_or(STAGES_BYTES_MAX),
                 ),
+                cores: Cores::of_machine(),
                 write_wait_millis_max: options
                     .write_wait_millis_max
                     .unwrap_or(WRITE_WAIT_MILLIS_MAX),
@@ -338,6 +341,7 @@ impl Frond {
             memory: Some(Arc::clone(&self.inner.memory_budget)),
             spill: Some(spill).filter(|_| !in_memory_only),
             go_on: None,
+            cores: Some(Arc::clone(&self.inner.cores)),
         }
     }
 
@@ -351,6 +355,12 @@ impl Frond {
     /// [`Reservation`] of it.
     pub fn memory_budget(&self) -> &Arc<MemoryBudget> {
         &self.inner.memory_budget
+    }
+
+    /// The machine's cores: a server tells them of each request that runs, and what these leave is
+    /// for queries that read much.
+    pub fn cores(&self) -> &Arc<Cores> {
+        &self.inner.cores
     }
 
     /// What the values of one request may take: see

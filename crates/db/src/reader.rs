@@ -303,6 +303,26 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Cuts `bounds` into at most `count` ranges, in the order of keys, that hold about equally
+    /// many entries.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
+    pub fn split(
+        &self,
+        tree: TreeRef,
+        bounds: &Bounds,
+        count: usize,
+    ) -> Result<Vec<Bounds>, Error> {
+        match self.place_to_count(tree)? {
+            TreeRef::Committed(tree) => Ok(tree.split(&*self.store, bounds, count)?),
+            TreeRef::Live(id) => self.ask(
+                |at| at.split(id, bounds, count),
+                |own| own.snapshot().split(id, bounds, count),
+            ),
+        }
+    }
+
     /// The tree that a snapshot shows as it is stored, if nothing lies over it: its entries can be
     /// found by their places.
     ///

@@ -248,6 +248,31 @@ impl Snapshot {
         })
     }
 
+    /// Cuts `bounds` into at most `count` ranges, in the order of keys, that hold about equally
+    /// many entries: of the tree or of the run that has most of them. O(count log n).
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn split(
+        &self,
+        tree: TreeId,
+        bounds: &Bounds,
+        count: usize,
+    ) -> Result<Vec<Bounds>, EngineError> {
+        self.aged(|| {
+            let (base, store) = (self.base(tree)?, &*self.view.store);
+            let mut largest: &Tree = &base.tree;
+            let mut most = largest.count_range(store, bounds)?;
+            for run in &base.runs {
+                let entries = run.tree.count_range(store, bounds)?;
+                if most < entries {
+                    (largest, most) = (&run.tree, entries);
+                }
+            }
+            Ok(largest.split(store, bounds, count)?)
+        })
+    }
+
     /// Bytes of all keys and values, those out of line too: costs as `count` does.
     ///
     /// # Errors

@@ -30,8 +30,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
+
 use frond_doc::{Document, Value};
 
+use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Elements, Evaluated, Expression, Scope, Variables};
 use crate::sort::SortPattern;
@@ -47,12 +50,21 @@ pub(crate) use table::{Place, features};
 pub(crate) const ENTRY_BYTES: usize = 64;
 
 /// What a group's values become. One document's value after the other goes in.
-pub(crate) trait State: Send {
+pub(crate) trait State: Any + Send {
     /// Takes one document's value; returns about how many bytes that took.
     ///
     /// # Errors
     /// MongoDB's codes for values of the wrong type and results that are too large.
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError>;
+
+    /// Takes what another state was given of the values behind: both are of one accumulator, of
+    /// which parts may be gathered apart ([`Accumulator::divides`]).
+    ///
+    /// # Errors
+    /// If that may be something else than to be given the values one after the other.
+    fn append(&mut self, _next: Box<dyn State>) -> Result<(), QueryError> {
+        Err(not_divided())
+    }
 
     /// The result; null where there is none.
     ///
@@ -104,6 +116,19 @@ enum Kind {
 }
 
 impl Kind {
+    /// Whether what parts of the values give can be put together. The others say something else of
+    /// other parts: by rounding, or by which of equal values they keep.
+    fn divides(self) -> bool {
+        match self {
+            Kind::AddToSet | Kind::Avg | Kind::Count | Kind::Max | Kind::MergeObjects => true,
+            Kind::First | Kind::FirstN | Kind::Last | Kind::LastN => true,
+            Kind::Min | Kind::MinN | Kind::Push | Kind::Sum | Kind::Top | Kind::TopN => true,
+            Kind::Bottom | Kind::BottomN | Kind::MaxN | Kind::Median | Kind::Percentile => false,
+            Kind::CovariancePop | Kind::CovarianceSamp => false,
+            Kind::StdDevPop | Kind::StdDevSamp => false,
+        }
+    }
+
     /// Whether values are kept as they are, and not looked at.
     fn carries(self) -> bool {
         matches!(self, Kind::First | Kind::FirstN | Kind::Last | Kind::LastN | Kind::Push)
@@ -150,6 +175,29 @@ impl Accumulator {
             (Kind::Sum, Input::One(summed)) => numbers::Total::times(summed.constant()?, count),
             _ => None,
         }
+    }
+
+    /// Whether parts of a group's values may be gathered apart, and put together
+    /// ([`State::append`]).
+    pub(crate) fn divides(&self) -> bool {
+        let parameter = self.parameter.as_ref();
+        self.kind.divides() && parameter.is_none_or(|it| it.constant().is_some())
+    }
+
+    /// As [`start`](Self::start), for a part of the group's values.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn start_part(
+        &self,
+        group: Document<'_>,
+        variables: &Variables,
+    ) -> Result<Box<dyn State>, QueryError> {
+        Ok(match self.kind {
+            Kind::Avg => Box::new(numbers::Avg::of_part()),
+            Kind::Sum => Box::new(numbers::Total::of_part()),
+            _ => self.start(group, variables)?,
+        })
     }
 
     /// The paths of what the documents are sorted by.
@@ -257,6 +305,17 @@ impl Accumulator {
             _ => (Some(parse::count_from(&value)?), None),
         })
     }
+}
+
+/// The state of another part of the values of one accumulator.
+fn of_same_kind<S: State>(next: Box<dyn State>) -> Box<S> {
+    let next: Box<dyn Any> = next;
+    next.downcast().expect("both are of one accumulator")
+}
+
+/// Told to no client: the values are then gathered once more, one after the other.
+fn not_divided() -> QueryError {
+    QueryError::new(Code::InternalError, "the parts of a group can't be put together")
 }
 
 /// About what a value takes in memory.

@@ -144,6 +144,11 @@ impl Filter {
         self
     }
 
+    /// The same, asked for a request that may use so much.
+    pub fn with_memory(self, memory: RequestMemory) -> Filter {
+        Filter { variables: self.variables.clone().with_memory(memory), ..self }
+    }
+
     /// Compares strings by `collation`.
     pub fn with_collation(self, collation: &Collation) -> Filter {
         let variables = self.variables.clone().with_collation(collation.clone());

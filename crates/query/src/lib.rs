@@ -9,6 +9,7 @@
 mod accumulator;
 pub mod code;
 pub mod collation;
+pub mod cores;
 pub mod error;
 pub mod expression;
 mod feature;

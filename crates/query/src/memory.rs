@@ -126,6 +126,24 @@ impl RequestMemory {
         Reservation::new(bytes_max, budget)
     }
 
+    /// The same for a part of the request that another thread works on, which asks `go_on` besides:
+    /// threads that count in one place wait for each other.
+    pub fn of_part(
+        &self,
+        go_on: impl Fn() -> Result<(), QueryError> + Send + Sync + 'static,
+    ) -> RequestMemory {
+        let Some(account) = self.0.clone() else { return RequestMemory(None) };
+        let reservation = {
+            let whole = account.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+            Reservation::new(whole.bytes_max(), whole.budget().cloned())
+        };
+        let both = move || {
+            account.go_on.as_ref().map_or(Ok(()), |go_on| go_on())?;
+            go_on()
+        };
+        RequestMemory::new(reservation, Some(Arc::new(both)))
+    }
+
     /// A charge of nothing, to grow.
     pub(crate) fn charge(&self) -> Charge {
         Charge { account: self.0.clone(), charged: 0, covered: FREE_BYTES }

@@ -6,15 +6,17 @@
 //! `crate::accumulator`.
 //!
 //! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
-//! writes when the pipeline is started; a `$sort` that a `$limit` follows keeps no more documents
-//! than that; a `$match` moves to the front ([`forward`]); what needs more memory than a stage may
-//! use goes to files of the caller's ([`Spill`]), or is refused.
+//! writes when the pipeline is started; the first stages may run on several cores ([`divided`]); a
+//! `$sort` that a `$limit` follows keeps no more documents than that; a `$match` moves to the front
+//! ([`forward`]); what needs more memory than a stage may use goes to files of the caller's
+//! ([`Spill`]), or is refused.
 
 mod bucket;
 mod bucket_auto;
 mod carried;
 mod count;
 mod densify;
+mod divided;
 mod documents;
 mod explained;
 mod facet;
@@ -75,6 +77,7 @@ use crate::filter::Filter;
 use crate::large::{Asked, Depth, Large};
 use crate::metadata::{self, Metadata, MetadataKind};
 use crate::sort::SortPattern;
+use divided::Wanted;
 use stage::{Context, Counter, Rows, Stage};
 
 pub use geo_near::GeoNear;
@@ -82,7 +85,7 @@ pub use geo_near::GeoNear;
 pub use crate::memory::GoOn;
 pub use explained::explained;
 pub use merge::{Merge, MergeAction};
-pub use rows::{Input, Rows as LentRows, Visit};
+pub use rows::{Input, Parts, Rows as LentRows, Visit};
 pub use sorter::{Sorted, Sorter};
 pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
 pub use table::NO_SEARCH_INDEXES;
@@ -331,6 +334,11 @@ impl Pipeline {
         self.counter().is_some()
     }
 
+    /// Whether its first stages may run over parts of the documents at once.
+    pub fn divides(&self) -> bool {
+        0 < divided::count(&self.stages)
+    }
+
     /// The first stage that does more than choose, if it only counts, and how many are before it.
     fn counter(&self) -> Option<(usize, &dyn Counter)> {
         let only_chooses = |stage: &&Arc<dyn Stage>| {
@@ -480,22 +488,33 @@ impl Pipeline {
         {
             (done, input) = (counted, Input::Documents(Box::new(made.into_iter().map(Ok))));
         }
-        for (position, stage) in self.stages.iter().enumerate().skip(done) {
-            let wanted = wanted(&self.stages[position + 1..]);
-            let context = Context { wanted, ..context.clone() };
-            input = input.with(stage.asked(), context.variables.large());
-            input = match input {
-                input if carries && matches!(stage.rows(), Rows::Same) => {
-                    Input::Documents(carried::through(stage, input.into_documents(), &context)?)
+        let wanted = |position: usize| wanted(&self.stages[position + 1..]);
+        let stages = self.stages.iter().cloned().enumerate();
+        let mut stages: Vec<Wanted> =
+            stages.map(|(position, stage)| (stage, wanted(position))).skip(done).collect();
+        let divided_count = if carries { 0 } else { divided::count(&self.stages) };
+        input = match input {
+            Input::Rows(rows) if 0 < divided_count => {
+                let rest = stages.split_off(divided_count);
+                let first = std::mem::replace(&mut stages, rest);
+                Input::Documents(divided::over(first, rows, &context))
+            }
+            input => input,
+        };
+        if !carries {
+            return Ok(divided::chain(&stages, input, &context)?.into_documents());
+        }
+        for stage in stages {
+            input = match stage.0.rows() {
+                Rows::Same => {
+                    let context = Context { wanted: stage.1, ..context.clone() };
+                    input = input.with(stage.0.asked(), context.variables.large());
+                    Input::Documents(carried::through(&stage.0, input.into_documents(), &context)?)
                 }
-                Input::Documents(documents) => {
-                    Input::Documents(Arc::clone(stage).run(documents, &context)?)
-                }
-                Input::Rows(rows) => Arc::clone(stage).run_over(rows, &context)?,
+                _ => divided::chain(&[stage], input, &context)?,
             };
         }
-        let made = input.into_documents();
-        Ok(if carries { Box::new(made.map(|made| Ok(metadata::strip(made?)))) } else { made })
+        Ok(Box::new(input.into_documents().map(|made| Ok(metadata::strip(made?)))))
     }
 }
 

@@ -428,6 +428,7 @@ fn try_run(
             return Err(error.into());
         }
     };
+    let _core = server.frond.cores().enter();
     let running = match &resumed {
         None => server.operations.begin(peer, command.name, (database_name, sent), &common),
         Some((operation, since)) => server.operations.resume(operation, *since),

@@ -165,6 +165,11 @@ impl Reservation {
         Ok(())
     }
 
+    /// The most that it allows.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// What it is a part of.
     pub fn budget(&self) -> Option<&Arc<MemoryBudget>> {
         self.budget.as_ref()

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use frond_doc::{Array, Document, DocumentBuf, Value};
 use frond_engine::Durability;
+use frond_query::cores::Workers;
 use frond_query::expression::Variables;
 use frond_query::index::FieldKind;
 use frond_query::large::{Asked, Large};
 use frond_query::pipeline::{
-    Collections, Documents, GeoNear, Input, LentRows, Merge, Pipeline, Resources, Visit,
+    Collections, Documents, GeoNear, Input, LentRows, Merge, Parts, Pipeline, Resources, Visit,
 };
 use frond_query::{Code, Filter, QueryError};
 
@@ -372,6 +373,18 @@ impl LentRows for ScannedRows {
             Ok(row) => Ok(row.map(Row::into_asked)),
             Err(error) => Err(self.put_aside.keep(error)),
         }
+    }
+
+    fn parts(&self, workers: &Arc<Workers>) -> Result<Option<Parts<'_>>, QueryError> {
+        if 0 < self.count {
+            return Ok(None);
+        }
+        let parts = self.scan.parts(workers).map_err(|error| self.put_aside.keep(error))?;
+        let rows = |scan: Scan<'static>| -> Box<dyn LentRows> {
+            let interrupt = scan.interrupt().clone();
+            Box::new(ScannedRows { scan, put_aside: self.put_aside.clone(), interrupt, count: 0 })
+        };
+        Ok(parts.map(|parts| parts.into_iter().map(rows).collect()))
     }
 
     fn remaining(&mut self, enough: u64) -> Result<Option<u64>, QueryError> {

@@ -11,7 +11,7 @@ use crate::collection::find::{Search, collation_of};
 use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::Order;
 use crate::collection::put_aside::PutAside;
-use crate::collection::scan::Scan;
+use crate::collection::scan::{Scan, gathered};
 use crate::database::Database;
 use crate::error::Error;
 
@@ -60,12 +60,23 @@ impl Database {
         if let Some(count) = scan.remaining(enough)? {
             return Ok(count.min(enough).saturating_sub(skip));
         }
-        let mut count = 0;
-        scan.visit_asked(&mut |_| {
-            count += 1;
-            Ok(count < enough)
-        })
-        .map_err(|error| put_aside.restore(error))?;
+        if enough == u64::MAX
+            && let Some(counts) =
+                gathered(self.frond().cores(), &mut scan, |part, _| counted(part, u64::MAX))
+        {
+            return Ok(counts.into_iter().sum::<u64>().saturating_sub(skip));
+        }
+        let count = counted(&mut scan, enough).map_err(|error| put_aside.restore(error))?;
         Ok(count.min(enough).saturating_sub(skip))
     }
+}
+
+/// How many documents a scan finds; `enough` where there are more.
+fn counted(scan: &mut Scan<'_>, enough: u64) -> Result<u64, Error> {
+    let mut count = 0;
+    scan.visit_asked(&mut |_| {
+        count += 1;
+        Ok(count < enough)
+    })?;
+    Ok(count)
 }

@@ -19,7 +19,7 @@ use crate::collection::find::{Search, collation_of};
 use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::{Access, Order, Source};
 use crate::collection::put_aside::PutAside;
-use crate::collection::scan::Scan;
+use crate::collection::scan::{Scan, gathered};
 use crate::collection::walk::Walk;
 use crate::database::Database;
 use crate::error::Error;
@@ -103,10 +103,17 @@ impl Database {
             asked.add(path, Depth::Whole);
             scan = scan.lazily(Lazily::new(&large, true).asking(&asked).only(&[]));
         }
-        let mut values = Values::new(self, collation);
         let path = Path::new(path);
-        scan.visit_asked(&mut |document| values.add_at(&path, document).map(|()| true))
-            .map_err(|error| put_aside.restore(error))?;
+        let values_of = |scan: &mut Scan<'_>| {
+            let mut values = Values::new(self, collation.clone());
+            scan.visit_asked(&mut |document| values.add_at(&path, document).map(|()| true))?;
+            Ok(values)
+        };
+        let parts = gathered(self.frond().cores(), &mut scan, |part, _| values_of(part));
+        let values = match parts.and_then(Values::of_parts) {
+            Some(values) => values,
+            None => values_of(&mut scan).map_err(|error| put_aside.restore(error))?,
+        };
         Ok(values.sorted())
     }
 }
@@ -184,6 +191,19 @@ impl Values {
             reservation: database.frond().resources(true).reservation_of(2 * DISTINCT_BYTES_MAX),
             key: Vec::new(),
         }
+    }
+
+    /// The values of parts that follow one another; `None` if they are too many.
+    fn of_parts(parts: Vec<Values>) -> Option<Values> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next()?;
+        for part in parts {
+            part.values.iter().for_each(|value| {
+                all.add(value.as_value());
+            });
+            all.check().ok()?;
+        }
+        Some(all)
     }
 
     /// Adds what a document has at `path`, of arrays their elements.

@@ -19,6 +19,7 @@ mod stage;
 mod text;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::cores::Workers;
 use frond_query::index::{FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
@@ -107,7 +108,7 @@ impl Database {
         let Some((collection, access)) = &query.collection else {
             let plan = purposed(Stage::leaf("EOF", DocumentBuf::empty(), 0), purpose);
             let nothing = Done::default();
-            return Ok(answer(&namespace, filter, (&plan, &[]), effort, nothing, 0));
+            return Ok(answer(&namespace, filter, (&plan, &[], 1), effort, nothing, 0));
         };
         let counts = purpose.counts() && access.is_exact;
         let distinct = match purpose {
@@ -171,7 +172,32 @@ impl Database {
             let plan = plan_stages(collection, access, query, request, purpose, &nothing_done);
             rejected.push(purposed(plan, purpose));
         }
-        Ok(answer(&namespace, filter, (&plan, &rejected), effort, total, millis))
+        let parts = self.explained_parts(reader, query, request, (purpose, distinct.is_some()))?;
+        Ok(answer(&namespace, filter, (&plan, &rejected, parts), effort, total, millis))
+    }
+
+    /// Into how many parts the search would be divided now: those of stages that can be, too.
+    fn explained_parts(
+        &self,
+        reader: &Reader<'static>,
+        query: &Query,
+        request: &FindRequest,
+        (purpose, reads_keys): (Purpose, bool),
+    ) -> Result<usize, Error> {
+        let Some((collection, access)) = &query.collection else { return Ok(1) };
+        let is_divided = match purpose {
+            Purpose::Find => matches!(query.order, Order::By(_)) && !access.gives_order,
+            Purpose::Count => !access.is_exact && request.limit.is_none(),
+            Purpose::Distinct => !reads_keys,
+            Purpose::DividedStages => true,
+            Purpose::CountedStages => !access.is_exact && request.limit.is_none(),
+            Purpose::Stages | Purpose::Update | Purpose::Delete => false,
+        };
+        let workers = Workers::find(self.frond().cores()).filter(|_| is_divided);
+        let Some(workers) = workers else { return Ok(1) };
+        let (filter, order) = (query.filter.clone(), &query.order);
+        let scan = Scan::new(reader.clone(), collection, access.clone(), filter, order);
+        Ok(scan.parts(&workers)?.map_or(1, |parts| parts.len()))
     }
 }
 
@@ -216,7 +242,8 @@ fn purposed(plan: Stage, purpose: Purpose) -> Stage {
     let found = plan.returned();
     let over = |name| Stage::over(name, DocumentBuf::empty(), plan.clone()).returning(0);
     match purpose {
-        Purpose::Find | Purpose::Distinct | Purpose::Stages | Purpose::CountedStages => plan,
+        Purpose::Find | Purpose::Distinct => plan,
+        Purpose::Stages | Purpose::DividedStages | Purpose::CountedStages => plan,
         Purpose::Count => over("COUNT").counting("nCounted", found).counting("nSkipped", 0),
         Purpose::Update => over("UPDATE")
             .counting("nMatched", found)
@@ -272,7 +299,7 @@ fn plan_stages(
         plan = Stage::over("RETURN_KEY", DocumentBuf::empty(), plan);
     }
     let projects = !request.gives_keys && query.projection.is_some()
-        || purpose == Purpose::Stages && is_covered;
+        || matches!(purpose, Purpose::Stages | Purpose::DividedStages) && is_covered;
     if let Some(projection) = request.projection.as_ref().filter(|_| projects) {
         let name = match (is_covered, is_simple(projection)) {
             (true, _) => "PROJECTION_COVERED",
@@ -456,11 +483,11 @@ fn uncached(plan: &DocumentBuf) -> DocumentBuf {
     told.build()
 }
 
-/// Of the plans, the first runs, and the others were rejected.
+/// Of the plans, the first runs, in so many parts at once, and the others were rejected.
 fn answer(
     namespace: &str,
     filter: Document<'_>,
-    (plan, rejected): (&Stage, &[Stage]),
+    (plan, rejected, parts): (&Stage, &[Stage], usize),
     effort: Effort,
     total: Done,
     millis: i64,
@@ -480,7 +507,11 @@ fn answer(
     for plan in rejected {
         builder.push(Value::from(&uncached(&plan.plan())));
     }
-    builder.end().end();
+    builder.end();
+    if 1 < parts {
+        builder.append("parts", number(parts as u64));
+    }
+    builder.end();
     if effort == Effort::Plan {
         return builder.build();
     }

@@ -7,7 +7,7 @@ use frond_query::expression::Variables;
 use frond_query::large::{Asked, Large};
 use frond_query::memory::RequestMemory;
 use frond_query::metadata::{self, MetadataKind};
-use frond_query::pipeline::Sorter;
+use frond_query::pipeline::{Sorted, Sorter};
 use frond_query::{Code, Collation, Filter, Projection, SortPattern};
 use frond_tree::Direction;
 
@@ -17,7 +17,7 @@ use crate::collection::ending::Ending;
 use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::put_aside::PutAside;
-use crate::collection::scan::{Scan, tells_keys};
+use crate::collection::scan::{Scan, gathered, tells_keys};
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::{Cursor, FindRequest, Purpose, capped};
 use crate::database::Database;
@@ -212,24 +212,23 @@ impl Database {
         match order {
             Order::By(_) | Order::Near(_) if is_sorted => {
                 let resources = self.frond().resources(request.in_memory_only);
-                let mut sorter = Sorter::new(SORT, &resources, skip.saturating_add(limit));
-                let (mut count, mut key) = (0_usize, Vec::new());
-                scan.visit_asked(&mut |document| {
-                    if count.is_multiple_of(CHECK_COUNT) {
-                        request.interrupt.check()?;
+                let wanted = skip.saturating_add(limit);
+                let sorted_of = |scan: &mut Scan<'_>, part_count: usize| {
+                    let resources = match part_count {
+                        1 => resources.clone(),
+                        several => resources.of_part(several),
+                    };
+                    sorted(scan, &order, Sorter::new(SORT, &resources, wanted))
+                };
+                let parts = gathered(self.frond().cores(), &mut scan, sorted_of);
+                let sorted = match parts {
+                    Some(parts) => Sorted::interleaved(parts, wanted)?,
+                    None => {
+                        let sorted = sorted_of(&mut scan, 1);
+                        sorted.map_err(|error| put_aside.restore(error))?
                     }
-                    count += 1;
-                    key.clear();
-                    match &order {
-                        Order::By(pattern) => pattern.append(&mut key, document)?,
-                        Order::Near(distance) => key.extend_from_slice(&distance.key(document)),
-                        Order::Any | Order::Natural(_) => {}
-                    }
-                    sorter.add_view(&key, document)?;
-                    Ok(true)
-                })
-                .map_err(|error| put_aside.restore(error))?;
-                let sorted = behind(sorter.finish()?, skip);
+                };
+                let sorted = behind(sorted, skip);
                 Ok(Cursor::new(
                     sorted.map(move |entry| {
                         project(entry?.1).map_err(|error| put_aside.restore(error))
@@ -301,7 +300,8 @@ impl Database {
             Purpose::Count | Purpose::CountedStages => Some(Vec::new()),
             Purpose::Find | Purpose::Distinct if request.tells_key || request.gives_keys => None,
             Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
-            Purpose::Update | Purpose::Delete | Purpose::Stages => None,
+            Purpose::Stages | Purpose::DividedStages => None,
+            Purpose::Update | Purpose::Delete => None,
         };
         let search = Search {
             filter: &filter,
@@ -429,6 +429,27 @@ impl Database {
         };
         Ok(filter.with_variables(variables.clone()))
     }
+}
+
+/// What a scan finds, in its order.
+fn sorted(scan: &mut Scan<'_>, order: &Order, mut sorter: Sorter<'_>) -> Result<Sorted, Error> {
+    let interrupt = scan.interrupt().clone();
+    let (mut count, mut key) = (0_usize, Vec::new());
+    scan.visit_asked(&mut |document| {
+        if count.is_multiple_of(CHECK_COUNT) {
+            interrupt.check()?;
+        }
+        count += 1;
+        key.clear();
+        match order {
+            Order::By(pattern) => pattern.append(&mut key, document)?,
+            Order::Near(distance) => key.extend_from_slice(&distance.key(document)),
+            Order::Any | Order::Natural(_) => {}
+        }
+        sorter.add_view(&key, document)?;
+        Ok(true)
+    })?;
+    Ok(sorter.finish()?)
 }
 
 /// Parses a projection of what a search has found; `None` if documents go through unchanged.

@@ -1,6 +1,7 @@
 //! Errors of the database on their way through stages and expressions, which speak of errors in
-//! MongoDB's codes only. So that damage or a full disk keeps its kind, the first such error is put
-//! aside, and the command returns it instead.
+//! MongoDB's codes only. So that damage or a full disk keeps its kind, such an error is put aside,
+//! and the command returns it instead: of those that parts of a query met before it was run by one
+//! thread the one that this was told.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,22 +9,28 @@ use frond_query::QueryError;
 
 use crate::error::Error;
 
-/// The first error that isn't a query's.
+/// So many are kept.
+const ERRORS_MAX: usize = 32;
+
+/// Errors that aren't a query's.
 #[derive(Clone, Default)]
-pub(crate) struct PutAside(Arc<Mutex<Option<Error>>>);
+pub(crate) struct PutAside(Arc<Mutex<Vec<Error>>>);
 
 impl PutAside {
     /// Keeps `error` and returns what stages are told instead.
     pub fn keep(&self, error: Error) -> QueryError {
         let told = error.as_query();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get_or_insert(error);
+        if kept.len() < ERRORS_MAX && kept.iter().all(|known| known.message != error.message) {
+            kept.push(error);
+        }
         told
     }
 
     /// The error that was kept, if `error` is what stages were told of it.
     pub fn restore(&self, error: Error) -> Error {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.filter(|kept| kept.message == error.message).unwrap_or(error)
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.iter().position(|kept| kept.message == error.message);
+        found.map_or(error, |position| kept.swap_remove(position))
     }
 }

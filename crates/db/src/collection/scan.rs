@@ -12,6 +12,7 @@
 //!    next comes out ([`Merge`]).
 
 mod metadata;
+mod parts;
 mod row;
 pub(super) mod seen;
 mod text_scores;
@@ -39,6 +40,7 @@ use crate::large;
 use crate::reader::Reader;
 use crate::schema::{Collection, TreeRef};
 pub use metadata::tells_keys;
+pub(crate) use parts::gathered;
 pub use row::{Found, FoundRows, Row};
 use seen::Seen;
 use text_scores::TextScores;

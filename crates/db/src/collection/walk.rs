@@ -21,6 +21,9 @@ use crate::schema::{Collection, Index, TreeRef};
 /// Whether to stop is asked once for so many ranges, of which a filter may make thousands.
 const CHECK_COUNT: usize = 64;
 
+/// A walk of more ranges isn't cut into parts.
+const CUT_RANGES_MAX: usize = 64;
+
 /// Reading on is cheaper than a new cursor for so many entries.
 const MISSES_MAX: usize = 8;
 
@@ -114,6 +117,51 @@ impl Walk {
             count = count.saturating_add(reader.count_range(self.tree, range)?);
         }
         Ok(Some(count))
+    }
+
+    /// The walk, which hasn't begun, in parts that follow one another and have about equally many
+    /// entries; as many as `wanted` says for how many entries there are. `None` if that isn't worth
+    /// it, or it can't be cut.
+    ///
+    /// # Errors
+    /// As [`Reader::estimate_range`].
+    pub fn parts(
+        &self,
+        reader: &Reader<'_>,
+        wanted: impl FnOnce(u64) -> usize,
+    ) -> Result<Option<Vec<Walk>>, Error> {
+        if self.is_natural || self.current.is_some() || CUT_RANGES_MAX < self.ranges.len() {
+            return Ok(None);
+        }
+        let mut counts = Vec::with_capacity(self.ranges.len());
+        for range in &self.ranges {
+            counts.push(reader.estimate_range(self.tree, range)?);
+        }
+        let total: u64 = counts.iter().sum();
+        let part_count = wanted(total);
+        if part_count < 2 || total == 0 {
+            return Ok(None);
+        }
+        let share = |count: u64| u128::from(count) * part_count as u128 / u128::from(total);
+        let mut parts: Vec<VecDeque<Bounds>> = vec![VecDeque::new(); part_count];
+        let mut before = 0;
+        for (range, count) in self.ranges.iter().zip(counts) {
+            let mut pieces =
+                reader.split(self.tree, range, usize::try_from(share(count) + 1).unwrap_or(1))?;
+            if self.direction == Direction::Descending {
+                pieces.reverse();
+            }
+            let piece_count = pieces.len() as u64;
+            for (position, piece) in pieces.into_iter().enumerate() {
+                let begins = before + count * position as u64 / piece_count;
+                let part = usize::try_from(share(begins)).unwrap_or(usize::MAX);
+                parts[part.min(part_count - 1)].push_back(piece);
+            }
+            before += count;
+        }
+        parts.retain(|ranges| !ranges.is_empty());
+        let walk = |ranges| Walk { ranges, ..self.twin() };
+        Ok((1 < parts.len()).then(|| parts.into_iter().map(walk).collect()))
     }
 
     /// Whether entries come in the order of their keys.

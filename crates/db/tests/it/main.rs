@@ -11,6 +11,7 @@ mod concurrency;
 mod counts;
 mod crud;
 mod damaged;
+mod divided;
 mod durability;
 mod equivalence;
 mod errors;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use frond_doc::ValueBuf;
 
-use super::{State, Window, array_of, cost, replaced};
+use super::{State, Window, array_of, cost, of_same_kind, replaced};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 
@@ -22,6 +22,14 @@ impl State for First {
         Ok(cost(value.or_null()))
     }
 
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        let next = of_same_kind::<Self>(next).0;
+        if self.0.is_none() {
+            self.0 = next;
+        }
+        Ok(())
+    }
+
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
         Ok(self.0.map_or(Evaluated::NULL, Evaluated::kept))
     }
@@ -36,6 +44,14 @@ impl State for Last {
         let cost = replaced(self.0.as_ref().map(ValueBuf::as_value), value.or_null());
         self.0 = Some(value.or_null().to_buf());
         Ok(cost)
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        let next = of_same_kind::<Self>(next).0;
+        if next.is_some() {
+            self.0 = next;
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
@@ -64,6 +80,12 @@ impl State for FirstN {
         Ok(cost(value.or_null()))
     }
 
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        let lacking = self.count_max.saturating_sub(self.values.len());
+        self.values.extend(of_same_kind::<Self>(next).values.into_iter().take(lacking));
+        Ok(())
+    }
+
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
         array_of(&self.values)
     }
@@ -87,6 +109,13 @@ impl State for LastN {
             if self.count_max <= self.values.len() { self.values.pop_front() } else { None };
         self.values.push_back(value.or_null().to_buf());
         Ok(replaced(oldest.as_ref().map(ValueBuf::as_value), value.or_null()))
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        self.values.extend(of_same_kind::<Self>(next).values);
+        let more = self.values.len().saturating_sub(self.count_max);
+        self.values.drain(..more);
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {

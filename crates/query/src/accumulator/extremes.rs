@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use frond_doc::{Value, ValueBuf};
 
-use super::{State, Window, array_of, cost, replaced};
+use super::{State, Window, array_of, cost, of_same_kind, replaced};
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Variables};
@@ -87,6 +87,11 @@ impl State for One {
         Ok(cost)
     }
 
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        let next = of_same_kind::<Self>(next).best;
+        next.map_or(Ok(()), |best| self.add(best).map(drop))
+    }
+
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
         Ok(self.best.unwrap_or(Evaluated::NULL))
     }
@@ -138,6 +143,18 @@ impl State for Several {
         self.values.extend(value.into_buf().map(|value| ((key, self.next), value)));
         self.next += 1;
         Ok(bytes)
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        // Of equal values the one that came first is kept: only so does it not matter where the
+        // parts end. Of the greatest it is the one that came last.
+        debug_assert_eq!(self.extreme, Extreme::Min);
+        let mut values: Vec<_> = of_same_kind::<Self>(next).values.into_iter().collect();
+        values.sort_by_key(|((_, place), _)| *place);
+        for (_, value) in values {
+            self.add(Evaluated::kept(value))?;
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {

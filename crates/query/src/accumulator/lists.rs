@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 
-use super::{State, Window, array_of, cost};
+use super::{State, Window, array_of, cost, of_same_kind};
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Evaluated, Fields, not_mergeable};
@@ -24,6 +24,12 @@ impl State for List {
         let Some(value) = value.value() else { return Ok(0) };
         self.0.push(value)?;
         Ok(cost(value))
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        let next = of_same_kind::<Self>(next).0.finish()?;
+        let Some(Value::Array(array)) = next.value() else { return Ok(()) };
+        array.iter().try_for_each(|value| self.0.push(value))
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
@@ -82,6 +88,13 @@ impl State for Set {
         }
         self.values.extend(value.into_buf());
         Ok(cost)
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        for value in of_same_kind::<Self>(next).values {
+            self.add(Evaluated::kept(value))?;
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
@@ -147,22 +160,23 @@ pub(super) struct Merged {
 impl Merged {
     /// Sets the fields of one document more; returns about how many bytes that took.
     fn merge(&mut self, document: Document<'_>) -> usize {
-        let mut bytes = 0;
-        for (name, value) in document.iter() {
-            match self.positions.get(name) {
-                Some(position) => {
-                    let old = &mut self.fields[*position].1;
-                    bytes += cost(value).saturating_sub(cost(old.as_value()));
-                    *old = value.to_buf();
-                }
-                None => {
-                    self.positions.insert(name.to_owned(), self.fields.len());
-                    self.fields.push((name.to_owned(), value.to_buf()));
-                    bytes += name.len() * 2 + cost(value);
-                }
+        document.iter().map(|(name, value)| self.set(name, value)).sum()
+    }
+
+    fn set(&mut self, name: &str, value: Value<'_>) -> usize {
+        match self.positions.get(name) {
+            Some(position) => {
+                let old = &mut self.fields[*position].1;
+                let more = cost(value).saturating_sub(cost(old.as_value()));
+                *old = value.to_buf();
+                more
+            }
+            None => {
+                self.positions.insert(name.to_owned(), self.fields.len());
+                self.fields.push((name.to_owned(), value.to_buf()));
+                name.len() * 2 + cost(value)
             }
         }
-        bytes
     }
 
     fn document(&self) -> Result<Evaluated<'static>, QueryError> {
@@ -186,6 +200,13 @@ fn mergeable<'v>(value: &'v Evaluated<'_>) -> Result<Option<Document<'v>>, Query
 impl State for Merged {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
         Ok(mergeable(&value)?.map_or(0, |document| self.merge(document)))
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        for (name, value) in of_same_kind::<Self>(next).fields {
+            self.set(&name, value.as_value());
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {

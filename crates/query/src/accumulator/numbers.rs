@@ -2,20 +2,58 @@
 
 use frond_doc::Value;
 
-use super::{State, Window};
+use super::{State, Window, not_divided, of_same_kind};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
-use crate::number::any_type::{Number, Sum};
+use crate::number::any_type::{Exactness, Number, Sum};
 
 fn number(value: &Evaluated<'_>) -> Option<Number> {
     value.value().and_then(Number::of)
 }
 
+/// A sum of which others may be added up apart.
+#[derive(Default)]
+struct Summed {
+    sum: Sum,
+    /// Of a part: whether the order of its numbers matters.
+    exactness: Option<Exactness>,
+}
+
+impl Summed {
+    fn of_part() -> Summed {
+        Summed { exactness: Some(Exactness::default()), ..Summed::default() }
+    }
+
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
+        let Some(number) = number(value) else { return Ok(()) };
+        if let Some(exactness) = &mut self.exactness
+            && !Sum::note(exactness, number)
+        {
+            return Err(not_divided());
+        }
+        self.sum.add(number);
+        Ok(())
+    }
+
+    fn append(&mut self, next: &Summed) -> Result<(), QueryError> {
+        let both = self.exactness.as_mut().zip(next.exactness);
+        let is_exact = both.is_some_and(|(own, next)| own.append(next));
+        self.sum.append(&next.sum);
+        let is_exact = is_exact && self.exactness.is_some_and(|it| self.sum.is_exact(it));
+        if is_exact { Ok(()) } else { Err(not_divided()) }
+    }
+}
+
 /// `$sum`
 #[derive(Default)]
-pub(super) struct Total(Sum);
+pub(super) struct Total(Summed);
 
 impl Total {
+    /// Of a part of a group.
+    pub(super) fn of_part() -> Total {
+        Total(Summed::of_part())
+    }
+
     /// The sum of `count` times `value`, if it doesn't depend on how it is added up.
     pub(super) fn times(value: Value<'_>, count: u64) -> Option<Evaluated<'static>> {
         let mut sum = Sum::default();
@@ -29,10 +67,12 @@ impl Total {
 
 impl State for Total {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
-        if let Some(number) = number(&value) {
-            self.0.add(number);
-        }
+        self.0.add(&value)?;
         Ok(0)
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        self.0.append(&of_same_kind::<Self>(next).0)
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
@@ -43,25 +83,34 @@ impl State for Total {
 impl Window for Total {
     fn remove(&mut self, value: Evaluated<'_>) {
         if let Some(number) = number(&value) {
-            self.0.remove(number);
+            self.0.sum.remove(number);
         }
     }
 
     fn current(&self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.0.total().into())
+        Ok(self.0.sum.total().into())
     }
 }
 
 /// `$avg`
 #[derive(Default)]
-pub(super) struct Avg(Sum);
+pub(super) struct Avg(Summed);
+
+impl Avg {
+    /// Of a part of a group.
+    pub(super) fn of_part() -> Avg {
+        Avg(Summed::of_part())
+    }
+}
 
 impl State for Avg {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
-        if let Some(number) = number(&value) {
-            self.0.add(number);
-        }
+        self.0.add(&value)?;
         Ok(0)
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        self.0.append(&of_same_kind::<Self>(next).0)
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
@@ -72,12 +121,12 @@ impl State for Avg {
 impl Window for Avg {
     fn remove(&mut self, value: Evaluated<'_>) {
         if let Some(number) = number(&value) {
-            self.0.remove(number);
+            self.0.sum.remove(number);
         }
     }
 
     fn current(&self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.0.mean().map_or(Evaluated::NULL, Evaluated::from))
+        Ok(self.0.sum.mean().map_or(Evaluated::NULL, Evaluated::from))
     }
 }
 
@@ -97,6 +146,11 @@ impl State for Count {
     fn add(&mut self, _: Evaluated<'_>) -> Result<usize, QueryError> {
         self.0 += 1;
         Ok(0)
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        self.0 += of_same_kind::<Self>(next).0;
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {

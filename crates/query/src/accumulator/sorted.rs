@@ -9,7 +9,7 @@ use bytes::Bytes;
 use frond_doc::{Binary, Value, ValueBuf};
 
 use super::extremes::remove_oldest;
-use super::{State, Window, array_of, cost};
+use super::{State, Window, array_of, cost, of_same_kind};
 use crate::error::QueryError;
 use crate::expression::{Elements, Evaluated};
 
@@ -77,18 +77,17 @@ impl Best {
     }
 }
 
-impl State for Best {
-    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
-        let (key, value) = parts(&value);
+impl Best {
+    fn take(&mut self, key: Bytes, value: Value<'_>) -> usize {
         let mut bytes = key.len() + cost(value);
         if self.count_max.unwrap_or(1) <= self.values.len() {
             let (worst, is_better) = match self.end {
                 End::Top => (self.values.keys().next_back(), std::cmp::Ordering::Less),
                 End::Bottom => (self.values.keys().next(), std::cmp::Ordering::Greater),
             };
-            let Some(worst) = worst.cloned() else { return Ok(0) };
+            let Some(worst) = worst.cloned() else { return 0 };
             if key.cmp(&worst.0) != is_better {
-                return Ok(0);
+                return 0;
             }
             if let Some(old) = self.values.remove(&worst) {
                 bytes = bytes.saturating_sub(worst.0.len() + cost(old.as_value()));
@@ -96,7 +95,25 @@ impl State for Best {
         }
         self.values.insert((key, self.next), value.to_buf());
         self.next += 1;
-        Ok(bytes)
+        bytes
+    }
+}
+
+impl State for Best {
+    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
+        let (key, value) = parts(&value);
+        Ok(self.take(key, value))
+    }
+
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        // As with the least values: only at the top is what came first kept.
+        debug_assert!(self.end == End::Top);
+        let mut values: Vec<_> = of_same_kind::<Self>(next).values.into_iter().collect();
+        values.sort_by_key(|((_, place), _)| *place);
+        for ((key, _), value) in values {
+            self.take(key, value.as_value());
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {

@@ -4,10 +4,12 @@
 //! overflows becomes a long, a long that overflows becomes a double. Many numbers are added up by
 //! [`Sum`].
 
+mod exactness;
 mod sum;
 
 use frond_doc::{Decimal128, Value, decimal};
 
+pub(crate) use exactness::Exactness;
 pub(crate) use sum::Sum;
 
 /// A number of one of the four types.

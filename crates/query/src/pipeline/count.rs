@@ -5,8 +5,10 @@ use std::sync::Arc;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use super::Documents;
+use super::divided::{Division, Gather, Gathered, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
+use super::spill::Resources;
 use super::stage::{Context, Counter, Stage, lazily};
 use crate::error::QueryError;
 use crate::expression::{Variables, failure};
@@ -44,6 +46,38 @@ impl Stage for Count {
     fn counter(&self) -> Option<&dyn Counter> {
         Some(self)
     }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Gathers(self)
+    }
+}
+
+/// How many documents a part has.
+struct Counted {
+    stage: Arc<Count>,
+    count: i64,
+}
+
+impl Gather for Count {
+    fn gather(
+        self: Arc<Self>,
+        input: Input<'_>,
+        _: &Context,
+    ) -> Result<Box<dyn Gathered>, QueryError> {
+        let count = count(input)?;
+        Ok(Box::new(Counted { stage: self, count }))
+    }
+}
+
+impl Gathered for Counted {
+    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError> {
+        self.count += of_same_stage::<Counted>(next).count;
+        Ok(())
+    }
+
+    fn documents(self: Box<Self>, _: &Resources) -> Result<Documents<'static>, QueryError> {
+        Ok(Box::new(self.stage.document(self.count).into_iter().map(Ok)))
+    }
 }
 
 impl Counter for Count {
@@ -54,14 +88,7 @@ impl Counter for Count {
 
 impl Count {
     fn over<'a>(self: Arc<Self>, input: Input<'a>) -> Documents<'a> {
-        lazily(move || {
-            let mut count: i64 = 0;
-            input.visit(&mut |_| {
-                count += 1;
-                Ok(true)
-            })?;
-            Ok(Box::new(self.document(count).into_iter().map(Ok)))
-        })
+        lazily(move || Ok(Box::new(self.document(count(input)?).into_iter().map(Ok))))
     }
 
     fn document(&self, count: i64) -> Option<DocumentBuf> {
@@ -72,6 +99,15 @@ impl Count {
         builder.append(&self.0, i32::try_from(count).map_or(Value::Int64(count), Value::Int32));
         Some(builder.build())
     }
+}
+
+fn count(input: Input<'_>) -> Result<i64, QueryError> {
+    let mut count = 0;
+    input.visit(&mut |_| {
+        count += 1;
+        Ok(true)
+    })?;
+    Ok(count)
 }
 
 pub(super) fn parse(

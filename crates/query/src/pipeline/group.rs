@@ -20,6 +20,7 @@ use frond_doc::builder::position_name;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
+use super::divided::{Division, Gather, Gathered, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{RESTING_BYTES_MIN, Sorted, Sorter};
@@ -68,6 +69,10 @@ struct Groups {
     reservation: Reservation,
     /// The key of the document that is added; kept for its memory.
     key: Vec<u8>,
+    /// Whether they are of a part of the documents.
+    is_part: bool,
+    /// What is held for groups that came from other parts.
+    others: Vec<Reservation>,
 }
 
 /// A group and the states of its fields.
@@ -109,6 +114,66 @@ impl Stage for Group {
         let is_counter = self.id.is_constant() && self.fields.iter().all(counts);
         is_counter.then_some(self)
     }
+
+    fn division(self: Arc<Self>) -> Division {
+        match self.fields.iter().all(|field| field.accumulator.divides()) {
+            true => Division::Gathers(self),
+            false => Division::Whole,
+        }
+    }
+}
+
+/// The groups of a part of the documents.
+struct GroupsOfPart {
+    stage: Arc<Group>,
+    groups: Groups,
+}
+
+impl Gather for Group {
+    fn gather(
+        self: Arc<Self>,
+        input: Input<'_>,
+        context: &Context,
+    ) -> Result<Box<dyn Gathered>, QueryError> {
+        let resources = of_groups(&context.resources);
+        let mut groups = Groups { is_part: true, ..Groups::new(resources.reservation()) };
+        input.visit(&mut |document| {
+            self.add(&mut groups, document, &context.variables)?;
+            groups.reservation.hold(groups.bytes).map_err(too_large)?;
+            Ok(true)
+        })?;
+        Ok(Box::new(GroupsOfPart { stage: self, groups }))
+    }
+}
+
+impl Gathered for GroupsOfPart {
+    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError> {
+        let next = of_same_stage::<GroupsOfPart>(next).groups;
+        let Groups { positions, mut groups, bytes, reservation, .. } = next;
+        self.groups.bytes += bytes;
+        self.groups.others.push(reservation);
+        let mut keys: Vec<(Bytes, usize)> = positions.into_iter().collect();
+        keys.sort_unstable_by_key(|(_, position)| *position);
+        for (key, position) in keys {
+            let Some(group) = groups[position].take() else { continue };
+            self.groups.append(key, group)?;
+        }
+        Ok(())
+    }
+
+    fn documents(self: Box<Self>, resources: &Resources) -> Result<Documents<'static>, QueryError> {
+        self.stage.documents(self.groups, &of_groups(resources))
+    }
+}
+
+/// What groups may use: one half of what a stage may; the other is for sorting what comes after,
+/// where there is anything to sort.
+fn of_groups(resources: &Resources) -> Resources {
+    let mut resources = resources.clone();
+    if resources.spill.is_some() {
+        resources.memory_bytes_max /= 2;
+    }
+    resources
 }
 
 impl Counter for Group {
@@ -134,7 +199,24 @@ impl Counter for Group {
 impl Groups {
     fn new(reservation: Reservation) -> Groups {
         let (positions, groups) = (HashMap::new(), Vec::new());
-        Groups { positions, groups, bytes: 0, reservation, key: Vec::new() }
+        let (key, others) = (Vec::new(), Vec::new());
+        Groups { positions, groups, bytes: 0, reservation, key, is_part: false, others }
+    }
+
+    /// Takes a group of the documents that follow.
+    fn append(&mut self, key: Bytes, group: OneGroup) -> Result<(), QueryError> {
+        match self.positions.get(&key).and_then(|position| self.groups[*position].as_mut()) {
+            Some(own) => {
+                for (state, next) in own.states.iter_mut().zip(group.states) {
+                    state.append(next)?;
+                }
+            }
+            None => {
+                self.positions.insert(key, self.groups.len());
+                self.groups.push(Some(group));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -159,15 +241,17 @@ fn in_their_order<'a>(
     Ok(Box::new(sorted.map(|entry| entry.map(|(_, document)| document))))
 }
 
+/// What the groups are kept by, if not in memory.
+fn rests(groups: &Groups, resources: &Resources) -> Option<Resources> {
+    let is_large = RESTING_BYTES_MIN <= groups.bytes;
+    let rests = is_large && resources.is_strained() && resources.spill.is_some();
+    rests.then(|| resources.clone())
+}
+
 impl Group {
     fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
         let variables = context.variables.clone();
-        let mut resources = context.resources.clone();
-        // One half for the groups, one for sorting what comes after, where there is anything to
-        // sort.
-        if resources.spill.is_some() {
-            resources.memory_bytes_max /= 2;
-        }
+        let resources = of_groups(&context.resources);
         lazily(move || {
             let mut groups = Groups::new(resources.reservation());
             let mut sorter = Sorter::new("$group", &resources, usize::MAX);
@@ -187,10 +271,11 @@ impl Group {
                 Ok(true)
             })?;
             let mut entries = sorter.finish()?.peekable();
-            let mut next = 0;
-            let is_large = RESTING_BYTES_MIN <= groups.bytes;
-            let rests = (is_large && resources.is_strained() && resources.spill.is_some())
-                .then(|| resources.clone());
+            if entries.peek().is_none() {
+                return self.documents(groups, &resources);
+            }
+            let rests = rests(&groups, &resources);
+            let mut position = 0;
             let finished = std::iter::from_fn(move || {
                 if entries.peek().is_some() {
                     let reservation = resources.reservation_of(MEMORY_BYTES_MAX);
@@ -199,19 +284,44 @@ impl Group {
                     return Some(next);
                 }
                 groups.positions = HashMap::new();
-                while let Some(group) = groups.groups.get_mut(next) {
-                    next += 1;
-                    if let Some(group) = group.take() {
-                        return Some(self.finish(group));
-                    }
-                }
-                None
+                self.next_of(&mut groups, &mut position)
             });
             match rests {
                 Some(resources) => in_their_order(finished, &resources),
                 None => Ok(Box::new(finished)),
             }
         })
+    }
+
+    /// The documents that groups become.
+    fn documents(
+        self: Arc<Self>,
+        mut groups: Groups,
+        resources: &Resources,
+    ) -> Result<Documents<'static>, QueryError> {
+        let rests = rests(&groups, resources);
+        groups.positions = HashMap::new();
+        let mut position = 0;
+        let finished = std::iter::from_fn(move || self.next_of(&mut groups, &mut position));
+        match rests {
+            Some(resources) => in_their_order(finished, &resources),
+            None => Ok(Box::new(finished)),
+        }
+    }
+
+    /// What the next of the groups from `position` on becomes that wasn't given out.
+    fn next_of(
+        &self,
+        groups: &mut Groups,
+        position: &mut usize,
+    ) -> Option<Result<DocumentBuf, QueryError>> {
+        while let Some(group) = groups.groups.get_mut(*position) {
+            *position += 1;
+            if let Some(group) = group.take() {
+                return Some(self.finish(group));
+            }
+        }
+        None
     }
 
     fn add(
@@ -228,7 +338,10 @@ impl Group {
         let position = match groups.positions.get(&groups.key[..]) {
             Some(position) => *position,
             None => {
-                let group = self.start(id.or_null(), variables)?;
+                let group = match groups.is_part {
+                    true => self.start_part(id.or_null(), variables)?,
+                    false => self.start(id.or_null(), variables)?,
+                };
                 groups.bytes += GROUP_BYTES
                     + 2 * groups.key.len()
                     + accumulator::cost(id.or_null())
@@ -280,6 +393,13 @@ impl Group {
             states.push(field.accumulator.start(group, variables)?);
         }
         Ok(OneGroup { id: id.to_buf(), states })
+    }
+
+    /// A group without documents, of a part of them.
+    fn start_part(&self, id: Value<'_>, variables: &Variables) -> Result<OneGroup, QueryError> {
+        let start = |field: &Field| field.accumulator.start_part(Document::empty(), variables);
+        let states: Result<_, _> = self.fields.iter().map(start).collect();
+        Ok(OneGroup { id: id.to_buf(), states: states? })
     }
 
     /// What a document has for its group: `{"": id, "0": value, ...}`, missing values left out.

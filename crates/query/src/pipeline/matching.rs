@@ -5,6 +5,7 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
+use super::divided::Division;
 use super::parse::{StageParser, one};
 use super::rows::{Input, Pass, Passed, Rows, Visit};
 use super::stage::{Context, Stage};
@@ -48,6 +49,10 @@ impl Stage for Match {
 
     fn asked(&self) -> Asked {
         self.0.asked()
+    }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Each
     }
 
     fn filter(&self) -> Option<&Filter> {

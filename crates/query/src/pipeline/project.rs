@@ -5,6 +5,7 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
+use super::divided::Division;
 use super::parse::{StageParser, one};
 use super::rows::{Input, Pass, Passed, Rows as Lent, Visit};
 use super::shape::Shape;
@@ -43,6 +44,10 @@ impl Stage for Project {
 
     fn asked(&self) -> Asked {
         self.0.asked()
+    }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Each
     }
 
     fn shape(&self) -> Option<&Shape> {

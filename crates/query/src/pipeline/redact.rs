@@ -9,6 +9,7 @@ use std::sync::Arc;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 
 use super::Documents;
+use super::divided::Division;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Stage};
 use crate::error::QueryError;
@@ -39,6 +40,10 @@ impl Stage for Redact {
         Ok(Box::new(input.filter_map(move |document| {
             document.and_then(|document| self.redacted(&document, &variables)).transpose()
         })))
+    }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Each
     }
 
     fn asked(&self) -> Asked {

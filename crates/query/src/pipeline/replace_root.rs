@@ -5,6 +5,7 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
+use super::divided::Division;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
@@ -27,6 +28,10 @@ impl Stage for ReplaceRoot {
 
     fn asked(&self) -> Asked {
         Asked::default()
+    }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Each
     }
 
     fn rows(&self) -> Rows {

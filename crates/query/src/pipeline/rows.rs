@@ -6,9 +6,12 @@
 //! and only look pass them on, or keep what they want of them. The first stage that needs its own
 //! documents gets an iterator.
 
+use std::sync::Arc;
+
 use frond_doc::{Document, DocumentBuf};
 
 use super::Documents;
+use crate::cores::Workers;
 use crate::error::QueryError;
 use crate::large::{Asked, Large};
 
@@ -37,7 +40,20 @@ pub trait Rows: Send {
     fn remaining(&mut self, _enough: u64) -> Result<Option<u64>, QueryError> {
         Ok(None)
     }
+
+    /// All documents in parts that follow one another, if reading hasn't begun, they can be read
+    /// apart and it is worth it: each is worked on at its place among `workers`, which it asks
+    /// whether to go on. These rows stay as they are.
+    ///
+    /// # Errors
+    /// What cutting failed with.
+    fn parts(&self, _workers: &Arc<Workers>) -> Result<Option<Parts<'_>>, QueryError> {
+        Ok(None)
+    }
 }
+
+/// Rows in parts that follow one another.
+pub type Parts<'p> = Vec<Box<dyn Rows + 'p>>;
 
 /// What a stage reads.
 pub enum Input<'a> {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use frond_doc::Value;
 
 use super::Documents;
+use super::divided::{Division, Gather, Gathered, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows as Lent};
-use super::sorter::Sorter;
+use super::sorter::{Sorted, Sorter};
+use super::spill::Resources;
 use super::stage::{Context, Rows, Stage, lazily};
 use crate::error::QueryError;
 use crate::expression::failure;
@@ -47,24 +49,63 @@ impl Stage for Sort {
     fn rows(&self) -> Rows {
         Rows::Other
     }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Gathers(self)
+    }
+}
+
+/// Parts, each in its order.
+struct SortedParts {
+    parts: Vec<Sorted>,
+    wanted: usize,
+}
+
+impl Gather for Sort {
+    fn gather(
+        self: Arc<Self>,
+        input: Input<'_>,
+        context: &Context,
+    ) -> Result<Box<dyn Gathered>, QueryError> {
+        let wanted = context.wanted.unwrap_or(usize::MAX);
+        let parts = vec![self.sorted(input, context)?];
+        Ok(Box::new(SortedParts { parts, wanted }))
+    }
+}
+
+impl Gathered for SortedParts {
+    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError> {
+        self.parts.extend(of_same_stage::<SortedParts>(next).parts);
+        Ok(())
+    }
+
+    fn documents(self: Box<Self>, _: &Resources) -> Result<Documents<'static>, QueryError> {
+        let sorted = Sorted::interleaved(self.parts, self.wanted)?;
+        Ok(Box::new(sorted.map(|entry| Ok(entry?.1))))
+    }
 }
 
 impl Sort {
-    fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
+    fn sorted(&self, input: Input<'_>, context: &Context) -> Result<Sorted, QueryError> {
+        let collation = context.variables.collation();
         let wanted = context.wanted.unwrap_or(usize::MAX);
-        let resources = context.resources.clone();
+        let mut sorter = Sorter::new("Sort", &context.resources, wanted);
+        let mut key = Vec::new();
+        input.visit(&mut |document| {
+            key.clear();
+            self.0.append_key(&mut key, document, collation)?;
+            sorter.add_view(&key, document)?;
+            Ok(true)
+        })?;
+        sorter.finish()
+    }
+
+    fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
+        let context = context.clone();
         let collation = context.variables.collation().clone();
         let is_asked = context.metadata.contains(MetadataKind::SortKey);
         lazily(move || {
-            let mut sorter = Sorter::new("Sort", &resources, wanted);
-            let mut key = Vec::new();
-            input.visit(&mut |document| {
-                key.clear();
-                self.0.append_key(&mut key, document, &collation)?;
-                sorter.add_view(&key, document)?;
-                Ok(true)
-            })?;
-            let sorted = sorter.finish()?;
+            let sorted = self.sorted(input, &context)?;
             if !is_asked {
                 return Ok(Box::new(sorted.map(|entry| Ok(entry?.1))));
             }

@@ -196,13 +196,28 @@ impl Ord for Head {
     }
 }
 
+/// Where sorted entries come from.
+enum Source {
+    Run(Run),
+    Sorted(Sorted),
+}
+
+impl Source {
+    fn next(&mut self) -> Result<Option<Entry>, QueryError> {
+        match self {
+            Source::Run(run) => run.next(),
+            Source::Sorted(sorted) => sorted.next().transpose(),
+        }
+    }
+}
+
 /// Sorted documents with their keys.
 pub struct Sorted {
     /// Empty where there are no runs, since all is in `kept` then, or a single one.
     heap: BinaryHeap<Reverse<Head>>,
-    runs: Vec<Run>,
+    runs: Vec<Source>,
     /// What is in memory, if there are no runs.
-    kept: Kept,
+    kept: Option<Kept>,
     /// Of what is kept, how many came out.
     position: usize,
     left: usize,
@@ -210,6 +225,23 @@ pub struct Sorted {
 
 impl Sorted {
     fn of(runs: Vec<Run>, kept: Kept, wanted: usize) -> Result<Sorted, QueryError> {
+        let runs = runs.into_iter().map(Source::Run).collect();
+        Sorted::of_sources(runs, Some(kept), wanted)
+    }
+
+    /// The first `wanted` of what was sorted in parts that follow one another.
+    ///
+    /// # Errors
+    /// What reading a run failed with.
+    pub fn interleaved(parts: Vec<Sorted>, wanted: usize) -> Result<Sorted, QueryError> {
+        Sorted::of_sources(parts.into_iter().map(Source::Sorted).collect(), None, wanted)
+    }
+
+    fn of_sources(
+        runs: Vec<Source>,
+        kept: Option<Kept>,
+        wanted: usize,
+    ) -> Result<Sorted, QueryError> {
         let mut sorted = Sorted { heap: BinaryHeap::new(), runs, kept, position: 0, left: wanted };
         if 1 < sorted.runs.len() {
             for run in 0..sorted.runs.len() {
@@ -226,10 +258,8 @@ impl Sorted {
     }
 
     fn next_kept(&mut self) -> Option<Entry> {
-        if self.position == self.kept.count() {
-            return None;
-        }
-        let (key, document) = self.kept.entry(self.position);
+        let kept = self.kept.as_ref().filter(|kept| self.position < kept.count())?;
+        let (key, document) = kept.entry(self.position);
         self.position += 1;
         let document = DocumentBuf::from_validated(Bytes::copy_from_slice(document));
         Some((Bytes::copy_from_slice(key), document))

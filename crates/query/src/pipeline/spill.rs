@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::code::Code;
+use crate::cores::Cores;
 use crate::error::QueryError;
 use crate::memory::GoOn;
 use frond_store::budget::{Exceeded, MemoryBudget, Reservation};
@@ -49,11 +50,19 @@ pub struct Resources {
     pub spill: Option<Arc<dyn Spill>>,
     /// What may tell the stage to stop; `None`: nothing may.
     pub go_on: Option<Arc<GoOn>>,
+    /// The cores on which parts of its documents may be worked on; `None`: on one.
+    pub cores: Option<Arc<Cores>>,
 }
 
 impl Default for Resources {
     fn default() -> Resources {
-        Resources { memory_bytes_max: MEMORY_BYTES_MAX, memory: None, spill: None, go_on: None }
+        Resources {
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            memory: None,
+            spill: None,
+            go_on: None,
+            cores: None,
+        }
     }
 }
 
@@ -73,6 +82,15 @@ impl Resources {
     /// What the query is to fail with.
     pub(crate) fn check(&self) -> Result<(), QueryError> {
         self.go_on.as_ref().map_or(Ok(()), |go_on| go_on())
+    }
+
+    /// What one of `count` threads may use that work for a stage together: no more memory than one
+    /// thread has that does it all.
+    pub fn of_part(&self, count: usize) -> Resources {
+        // Without files one thread fails where it needs more, counted by what its lists have room
+        // for: that is at most twice what is in them.
+        let shares = if self.spill.is_some() { count } else { count * 2 };
+        Resources { memory_bytes_max: self.memory_bytes_max / shares, ..self.clone() }
     }
 
     /// Memory for a stage.

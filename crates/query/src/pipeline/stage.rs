@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
 
+use super::divided::Division;
 use super::geo_near::GeoNear;
 use super::rows::{Input, Rows as Lent};
 use super::shape::Shape;
@@ -134,6 +135,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// How many documents come out.
     fn rows(&self) -> Rows {
         Rows::Other
+    }
+
+    /// How it may run over parts of its documents at once.
+    fn division(self: Arc<Self>) -> Division {
+        Division::Whole
     }
 
     /// The stage itself, if all that it asks of documents is how many there are.

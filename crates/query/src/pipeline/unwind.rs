@@ -6,6 +6,7 @@ use frond_doc::path::Path;
 use frond_doc::raw::RawElements;
 use frond_doc::{DocumentBuf, Value, ValueBuf};
 
+use super::divided::Division;
 use super::parse::{StageParser, one};
 use super::set_path::{ask_on_way, set_path};
 use super::stage::{Context, Stage};
@@ -47,6 +48,10 @@ impl Stage for Unwind {
             ask_on_way(&mut asked, path.iter().map(String::as_str));
         }
         asked
+    }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Each
     }
 
     fn keeps(&self, path: &str) -> bool {

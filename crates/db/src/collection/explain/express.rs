@@ -28,7 +28,8 @@ pub(super) fn stage(
     purpose: Purpose,
     done: &[Done],
 ) -> Option<Stage> {
-    let (Purpose::Find | Purpose::Stages, [path], [done]) = (purpose, &access.paths[..], done)
+    let (Purpose::Find | Purpose::Stages | Purpose::DividedStages, [path], [done]) =
+        (purpose, &access.paths[..], done)
     else {
         return None;
     };

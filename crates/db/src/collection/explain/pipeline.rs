@@ -66,7 +66,14 @@ impl Database {
             split(explained(stages, &collation)?, request, order.pattern().is_some());
         let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
         let query = Query { collection: access, filter, order, projection: None, rejected };
-        let purpose = if pipeline.counts_only() { Purpose::CountedStages } else { Purpose::Stages };
+        if query.collection.as_ref().is_some_and(|(_, access)| access.gives_order) {
+            pipeline.drop_order();
+        }
+        let purpose = match (pipeline.counts_only(), near.is_none() && pipeline.divides()) {
+            (true, _) => Purpose::CountedStages,
+            (false, true) => Purpose::DividedStages,
+            (false, false) => Purpose::Stages,
+        };
         let told = self.explain_query(&reader, collection, &asked, &query, purpose, effort)?;
         Ok((told, rest))
     }

@@ -6,7 +6,7 @@
 
 use frond_doc::{Decimal128, decimal};
 
-use super::Number;
+use super::{Exactness, Number};
 
 /// A sum of numbers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,6 +104,38 @@ impl Sum {
         }
         self.count += count;
         true
+    }
+
+    /// Adds the numbers of `next`. Where `exactness`, of both, says so, that is what adding them
+    /// one by one comes to.
+    pub(crate) fn append(&mut self, next: &Sum) {
+        self.count += next.count;
+        self.long_count += next.long_count;
+        self.double_count += next.double_count;
+        self.decimal_count += next.decimal_count;
+        self.integers += next.integers;
+        self.doubles.append(next.doubles);
+        self.nan_count += next.nan_count;
+        self.infinite_count += next.infinite_count;
+        self.minus_infinite_count += next.minus_infinite_count;
+        debug_assert!(self.decimals.is_none() && next.decimals.is_none());
+    }
+
+    /// Notes in `exactness` what is to be added; whether the order of all is known not to matter.
+    pub(crate) fn note(exactness: &mut Exactness, number: Number) -> bool {
+        match number {
+            Number::Int(_) | Number::Long(_) => true,
+            Number::Double(number) => !number.is_finite() || exactness.add(number),
+            Number::Decimal(_) => false,
+        }
+    }
+
+    /// Whether the order of all that is in doesn't matter, as `exactness` says of its doubles.
+    pub(crate) fn is_exact(&self, mut exactness: Exactness) -> bool {
+        // In the end the integers meet the doubles in two parts.
+        let high = self.integers as f64;
+        let low = (self.integers - high as i128) as f64;
+        self.double_count == 0 || exactness.add(high) && exactness.add(low)
     }
 
     /// Takes back a number that was added.
@@ -240,6 +272,11 @@ impl DoubleSum {
             };
         }
         self.sum = sum;
+    }
+
+    fn append(&mut self, next: DoubleSum) {
+        self.add(next.sum);
+        self.error += next.error;
     }
 
     fn total(&self) -> f64 {

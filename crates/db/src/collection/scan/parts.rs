@@ -1,0 +1,89 @@
+//! A scan in parts that several threads may run at once, and what they find put together.
+//!
+//! Only a scan along one tree that meets each document once can be cut, by ranges of keys: the
+//! overlay's entries, and a transaction's own, lie in them as the tree's do.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use frond_query::cores::{Cores, Workers};
+
+use super::{Fetch, Scan, Scores};
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+
+impl<'a> Scan<'a> {
+    /// The scan, which hasn't begun, in parts that follow one another; `None` if it can't be cut or
+    /// that isn't worth it. Each asks `workers` whether to go on.
+    ///
+    /// # Errors
+    /// As the scan's own steps.
+    pub fn parts(&self, workers: &Arc<Workers>) -> Result<Option<Vec<Scan<'a>>>, Error> {
+        let [walk] = &self.walks[..] else { return Ok(None) };
+        let meets_once = self.seen.is_none() && self.merge.is_none();
+        let is_plain = self.scoring.is_none()
+            && matches!(self.fetch.scores, Scores::Texts)
+            && self.fetch.metadata.is_empty();
+        if !meets_once || !is_plain || 0 < self.fetch.steps.get() || 0 < self.current {
+            return Ok(None);
+        }
+        let walks = walk.parts(&self.fetch.reader, |entries| workers.part_count(entries))?;
+        let of_part = |(position, walk)| Scan {
+            fetch: self.fetch.of_part(position, workers),
+            walks: vec![walk],
+            current: 0,
+            seen: None,
+            merge: None,
+            scoring: None,
+            ending: None,
+        };
+        Ok(walks.map(|walks| walks.into_iter().enumerate().map(of_part).collect()))
+    }
+
+    /// What stops the scan.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.fetch.interrupt
+    }
+}
+
+impl<'a> Fetch<'a> {
+    fn of_part(&self, position: usize, workers: &Arc<Workers>) -> Fetch<'a> {
+        let go_on = {
+            let workers = Arc::clone(workers);
+            move || workers.go_on(position)
+        };
+        let (whole, own) = (self.interrupt.clone(), go_on.clone());
+        let interrupt = Interrupt::new(move || {
+            whole.check()?;
+            Ok(own()?)
+        });
+        Fetch {
+            reader: self.reader.clone(),
+            documents: self.documents,
+            filter: self.filter.clone().with_memory(self.filter.memory().of_part(go_on)),
+            may_fail: self.may_fail,
+            in_part: self.in_part.clone(),
+            lazily: self.lazily.clone(),
+            counts_only: self.counts_only,
+            told_by_key: self.told_by_key.clone(),
+            interrupt,
+            steps: Cell::new(0),
+            metadata: self.metadata,
+            scores: Scores::Texts,
+        }
+    }
+}
+
+/// What `gather` makes of the parts of a scan that hasn't begun, told how many, in their order; `None` if there
+/// are none or it failed: then one thread does it all.
+pub(crate) fn gathered<T: Send>(
+    cores: &Arc<Cores>,
+    scan: &mut Scan<'_>,
+    gather: impl Fn(&mut Scan<'_>, usize) -> Result<T, Error> + Sync,
+) -> Option<Vec<T>> {
+    let workers = Workers::find(cores)?;
+    scan.check_ending().ok()?;
+    let parts = scan.parts(&workers).ok()??;
+    let count = parts.len();
+    workers.run(parts, |mut part| gather(&mut part, count))
+}

@@ -1,0 +1,362 @@
+//! Goal: what several threads answer, each for a part of what is read, is byte for byte what one
+//! answers, errors included. Method: random pipelines, counts, distinct values and sorted finds
+//! over random documents, of which some lie over the trees, some are a transaction's own, and some
+//! are a branch's committed ones; by one thread, and in 2 to 7 parts.
+
+use frond_db::catalog::IndexSpec;
+use frond_db::{AggregateRequest, Database, Error, FindRequest, Frond, FrondOptions, Interrupt};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, decimal};
+use frond_query::Collation;
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+use frond_vcs::Repository;
+
+use crate::support::*;
+
+const INDEXES: &[&str] = &[
+    "{'key': {'a': 1}}",
+    "{'key': {'g': -1, 'p': 1}}",
+    "{'key': {'s': 1}, 'name': 'collated', 'collation': {'locale': 'en', 'strength': 2}}",
+    "{'key': {'p': 1}, 'name': 'partial', 'partialFilterExpression': {'g': {'$gt': 2}}}",
+    "{'key': {'tags': 1}, 'name': 'multikey'}",
+];
+
+const FILTERS: &[&str] = &[
+    "{}",
+    "{'g': {'$gte': 3}}",
+    "{'a': {'$lt': 60}, 'p': {'$gt': 10}}",
+    "{'tags': 'x'}",
+    "{'s': {'$in': ['one', 'Two']}}",
+    "{'$expr': {'$gt': [{'$add': ['$p', 1]}, 20]}}",
+    "{'_id': {'$gte': 40, '$lt': 350}, 'g': {'$ne': 2}}",
+    "{'a': {'$in': [1, 5, 9, 40, 41, 42, 43]}, 'd': {'$exists': true}}",
+    "{'a': {'$gte': 10}, 's': 'one'}",
+    // Fails for one document of many.
+    "{'$expr': {'$gt': [{'$divide': [1, {'$subtract': ['$a', 77]}]}, 0.05]}}",
+];
+
+/// Stages that look at one document at a time.
+const EACH: &[&str] = &[
+    "{'$match': {'g': {'$ne': 4}}}",
+    "{'$match': {'$expr': {'$lt': ['$p', 60]}}}",
+    "{'$set': {'m': {'$multiply': ['$p', 2]}, 'k': {'$concat': ['k', '$s']}}}",
+    "{'$project': {'g': 1, 'p': 1, 's': 1, 'tags': 1, 'a': 1, 'd': 1}}",
+    "{'$unset': 'n'}",
+    "{'$unwind': '$tags'}",
+    "{'$unwind': {'path': '$tags', 'includeArrayIndex': 'at', 'preserveNullAndEmptyArrays': true}}",
+    "{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'r': '$g', 'p': {'$abs': '$p'}}]}}",
+    "{'$redact': {'$cond': [{'$eq': ['$g', 1]}, '$$PRUNE', '$$KEEP']}}",
+    "{'$addFields': {'z': {'$toInt': {'$ifNull': ['$a', 0]}}}}",
+    // Fail for some documents.
+    "{'$set': {'q': {'$divide': [10, {'$subtract': ['$a', 33]}]}}}",
+    "{'$replaceWith': {'$cond': [{'$eq': ['$a', 50]}, 5, '$$ROOT']}}",
+    // Stop what is behind them from being divided.
+    "{'$limit': 120}",
+    "{'$skip': 30}",
+];
+
+const IDS: &[&str] = &[
+    "null",
+    "'$g'",
+    "'$s'",
+    "{'g': '$g', 's': '$s'}",
+    "'$tags'",
+    "{'$mod': ['$a', 7]}",
+    "'$a'",
+    "'$missing'",
+];
+
+const ACCUMULATORS: &[&str] = &[
+    "{'$sum': 1}",
+    "{'$sum': '$p'}",
+    "{'$sum': '$wide'}",
+    "{'$sum': '$d'}",
+    "{'$sum': '$long'}",
+    "{'$avg': '$p'}",
+    "{'$avg': '$a'}",
+    "{'$avg': {'$multiply': ['$p', '$g']}}",
+    "{'$count': {}}",
+    "{'$min': '$p'}",
+    "{'$max': '$s'}",
+    "{'$min': '$mixed'}",
+    "{'$max': '$mixed'}",
+    "{'$first': '$mixed'}",
+    "{'$last': '$mixed'}",
+    "{'$first': '$n'}",
+    "{'$last': '$n'}",
+    "{'$push': '$mixed'}",
+    "{'$push': {'p': '$p', 's': '$s'}}",
+    "{'$addToSet': '$mixed'}",
+    "{'$addToSet': '$s'}",
+    "{'$mergeObjects': '$n'}",
+    "{'$mergeObjects': '$mixed'}",
+    "{'$firstN': {'input': '$p', 'n': 3}}",
+    "{'$lastN': {'input': '$mixed', 'n': 4}}",
+    "{'$firstN': {'input': '$p', 'n': {'$cond': [{'$eq': ['$s', 'one']}, 1, 3]}}}",
+    "{'$minN': {'input': '$mixed', 'n': 3}}",
+    "{'$maxN': {'input': '$mixed', 'n': 3}}",
+    "{'$top': {'sortBy': {'g': 1}, 'output': '$mixed'}}",
+    "{'$topN': {'sortBy': {'mixed': 1}, 'output': '$_id', 'n': 3}}",
+    "{'$bottomN': {'sortBy': {'mixed': 1}, 'output': '$_id', 'n': 3}}",
+    "{'$bottom': {'sortBy': {'g': 1}, 'output': '$mixed'}}",
+    "{'$stdDevPop': '$p'}",
+    "{'$stdDevSamp': '$a'}",
+    "{'$median': {'input': '$p', 'method': 'approximate'}}",
+    "{'$percentile': {'input': '$p', 'p': [0.5, 0.9], 'method': 'approximate'}}",
+];
+
+const TAILS: &[&str] = &[
+    "{'$sort': {'_id': 1}}",
+    "{'$limit': 5}",
+    "{'$set': {'later': {'$size': {'$ifNull': ['$x', []]}}}}",
+    "{'$match': {'_id': {'$ne': 2}}}",
+    "{'$group': {'_id': null, 'x': {'$push': '$_id'}}}",
+    "{'$count': 'all'}",
+];
+
+fn one<'a>(random: &mut Random, choices: &[&'a str]) -> &'a str {
+    choices[random.below(choices.len())]
+}
+
+/// What the documents of one run have in common.
+struct Kind {
+    has_wide: bool,
+    has_decimals: bool,
+}
+
+fn document(random: &mut Random, id: i32, kind: &Kind) -> DocumentBuf {
+    let mut out = DocumentBuilder::new();
+    out.append("_id", Value::Int32(id)).append("a", Value::Int32(random.below(100) as i32));
+    match random.below(3) {
+        0 => out.append("g", Value::Double(random.below(6) as f64)),
+        _ => out.append("g", Value::Int32(random.below(6) as i32)),
+    };
+    if !random.one_in(9) {
+        out.append("p", Value::Double(random.below(9999) as f64 / 100.0));
+    }
+    if kind.has_wide {
+        let power = random.below(60) as i32 - 30;
+        out.append("wide", Value::Double(10_f64.powi(power) * (random.below(9) as f64 - 4.0)));
+    }
+    if kind.has_decimals {
+        let number = format!("{}.{}", random.below(50), random.below(1000));
+        let number = decimal::parse(&number).expect("digits");
+        out.append("d", Value::Decimal128(number));
+    } else if random.one_in(3) {
+        out.append("d", Value::Double(random.below(100) as f64 * 0.1));
+    }
+    out.append("long", Value::Int64(random.next() as i64 >> random.below(40)));
+    out.append("s", Value::String(one(random, &["one", "One", "two", "Two", "três"])));
+    if !random.one_in(5) {
+        out.begin_array("tags");
+        for _ in 0..random.below(4) {
+            out.push(Value::String(one(random, &["x", "y", "z"])));
+        }
+        out.end();
+    }
+    if random.one_in(3) {
+        let name = one(random, &["u", "v", "w"]);
+        out.begin_document("n").append(name, Value::Int32(random.below(4) as i32)).end();
+    }
+    match random.below(6) {
+        0 => out.append("mixed", Value::Int32(random.below(4) as i32)),
+        1 => out.append("mixed", Value::Double(random.below(4) as f64)),
+        2 => out.append("mixed", Value::Int64(random.below(4) as i64)),
+        3 => out.append("mixed", Value::String(one(random, &["b", "B", "c"]))),
+        4 => out.append("mixed", Value::Null),
+        _ => &mut out,
+    };
+    out.build()
+}
+
+fn pipeline(random: &mut Random) -> String {
+    let mut stages: Vec<String> = Vec::new();
+    if random.one_in(2) {
+        stages.push(format!("{{'$match': {}}}", one(random, FILTERS)));
+    }
+    for _ in 0..random.below(4) {
+        // The last ones seldom.
+        let most = if random.one_in(4) { EACH.len() } else { EACH.len() - 4 };
+        stages.push(one(random, &EACH[..most]).to_owned());
+    }
+    stages.push(match random.below(8) {
+        0 => "{'$count': 'n'}".to_owned(),
+        1 => "{'$sort': {'g': 1, 's': -1}}".to_owned(),
+        2 => format!("{{'$sort': {{'mixed': 1}}}}, {{'$limit': {}}}", 1 + random.below(50)),
+        3 => format!("{{'$sortByCount': {}}}", one(random, &["'$s'", "'$g'", "'$tags'"])),
+        4 => "{'$bucket': {'groupBy': '$p', 'boundaries': [0, 20, 50], 'default': 'other', \
+              'output': {'n': {'$sum': 1}, 'x': {'$push': '$s'}}}}"
+            .to_owned(),
+        _ => {
+            let mut fields = vec![format!("'_id': {}", one(random, IDS))];
+            // Most of them can be divided, so few of each.
+            for field in 0..1 + random.below(3) {
+                fields.push(format!("'f{field}': {}", one(random, ACCUMULATORS)));
+            }
+            format!("{{'$group': {{{}}}}}", fields.join(", "))
+        }
+    });
+    for _ in 0..random.below(3) {
+        stages.push(one(random, TAILS).to_owned());
+    }
+    format!("[{}]", stages.join(", "))
+}
+
+/// What is answered, as far as a client sees it.
+type Answer = Result<Vec<Vec<u8>>, String>;
+
+fn answer(documents: Result<Vec<DocumentBuf>, Error>) -> Answer {
+    let bytes = |document: DocumentBuf| document.as_bytes().to_vec();
+    let documents = documents.map_err(|error| format!("{:?} {error}", error.code))?;
+    Ok(documents.into_iter().map(bytes).collect())
+}
+
+/// One random request, to be run as often as one likes.
+enum Asked {
+    Stages(AggregateRequest),
+    Count(FindRequest),
+    Distinct(String, FindRequest),
+    Find(FindRequest),
+}
+
+impl Asked {
+    fn random(random: &mut Random) -> Asked {
+        let by = Collation::parse(json("{'locale': 'en', 'strength': 2}").view()).expect("right");
+        let collation = random.one_in(4).then_some(by);
+        let hints = ["'a_1'", "'g_-1_p_1'", "'collated'", "'partial'", "'multikey'", "'_id_'"];
+        let hint = random.one_in(3).then(|| value(one(random, &hints)));
+        if !random.one_in(4) {
+            return Asked::Stages(AggregateRequest {
+                pipeline: value(&pipeline(random)),
+                variables: None,
+                collation,
+                hint,
+                in_memory_only: random.one_in(3),
+                interrupt: Interrupt::default(),
+            });
+        }
+        let filter = Some(json(one(random, FILTERS)));
+        let find = FindRequest { filter, hint, collation, ..FindRequest::default() };
+        match random.below(3) {
+            0 => Asked::Count(find),
+            1 => Asked::Distinct(one(random, &["s", "mixed", "tags", "n.u"]).to_owned(), find),
+            _ => Asked::Find(FindRequest {
+                sort: Some(json(one(random, &["{'mixed': 1}", "{'s': -1, 'g': 1}"]))),
+                skip: random.below(20) as u64,
+                limit: random.one_in(2).then(|| 1 + random.below(60) as u64),
+                in_memory_only: random.one_in(3),
+                ..find
+            }),
+        }
+    }
+
+    fn run(&self, database: &Database) -> Answer {
+        let things = "things";
+        match self {
+            Asked::Stages(request) => {
+                let found = database.aggregate(Some(things), request);
+                answer(found.and_then(Iterator::collect))
+            }
+            Asked::Count(request) => {
+                let count = database.count(things, request);
+                count.map(|count| vec![count.to_le_bytes().to_vec()]).map_err(|it| it.to_string())
+            }
+            Asked::Distinct(path, request) => {
+                let values = database.distinct(things, path, request);
+                let bytes = |value: &ValueBuf| frond_doc::document! { "": value.as_value() };
+                answer(values.map(|values| values.iter().map(bytes).collect()))
+            }
+            Asked::Find(request) => answer(run(database, things, request)),
+        }
+    }
+
+    fn told(&self) -> String {
+        match self {
+            Asked::Stages(request) => format!("{request:?}"),
+            Asked::Count(request) => format!("count {request:?}"),
+            Asked::Distinct(path, request) => format!("distinct {path} {request:?}"),
+            Asked::Find(request) => format!("find {request:?}"),
+        }
+    }
+}
+
+fn check(random: &mut Random, frond: &Frond, database: &Database, what: &str, times: usize) {
+    for _ in 0..times {
+        let asked = Asked::random(random);
+        frond.cores().divide_into(1);
+        let expected = asked.run(database);
+        let parts = 2 + random.below(6);
+        frond.cores().divide_into(parts);
+        let found = asked.run(database);
+        assert!(found == expected, "{what} in {parts} parts: {}\n{}", asked.told(), {
+            let text = |answer: &Answer| match answer {
+                Ok(documents) => documents
+                    .iter()
+                    .map(|bytes| DocumentBuf::from_validated(bytes.clone().into()))
+                    .map(|document| text(&document))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+                Err(error) => error.clone(),
+            };
+            format!("{}\n-- expected\n{}", text(&found), text(&expected))
+        });
+    }
+}
+
+/// Documents of which some are folded, some lie in runs or memtables, some were changed and some
+/// removed since.
+fn filled(random: &mut Random, frond: &Frond) -> Repository {
+    let shop = Repository::open(frond, "shop").expect("a proper name");
+    let kind = Kind { has_wide: random.one_in(3), has_decimals: random.one_in(4) };
+    let count = 150 + random.below(300) as i32;
+    let mut make = |from: i32, to: i32| {
+        let batch: Vec<DocumentBuf> = (from..to).map(|id| document(random, id, &kind)).collect();
+        assert_eq!(try_insert(&shop, "things", &batch).count, batch.len() as u64);
+    };
+    make(0, count);
+    let specs = INDEXES.iter().map(|spec| IndexSpec::parse(json(spec).view()).expect("an index"));
+    let specs: Vec<IndexSpec> = specs.collect();
+    shop.create_indexes("things", &specs).expect("made");
+    frond.engine().checkpoint().expect("folded");
+    make(count, count + 60);
+    frond.flush().expect("flushed");
+    make(count + 60, count + 90);
+    assert!(0 < delete(&shop, "things", "{'_id': {'$gte': 20, '$lt': 50}}"));
+    let changed = frond_db::UpdateStatement {
+        multi: true,
+        ..statement("{'_id': {'$gte': 90, '$lt': 120}}", "{'$set': {'p': 7.25, 's': 'one'}}")
+    };
+    update(&shop, "things", changed);
+    shop
+}
+
+#[test]
+fn parts_answer_what_one_thread_answers() {
+    let (mut divided, mut asked) = (0, 0);
+    for_seeds(12, |mut random| {
+        // Some of what is gathered has to go to files, or is refused.
+        let options = FrondOptions {
+            stage_memory_bytes_max: random.one_in(2).then_some(40 << 10),
+            ..FrondOptions::default()
+        };
+        let disk = SimDisk::new(random.next());
+        let frond = frond_vcs::open_on(&disk.machine(), options).expect("opens");
+        let shop = filled(&mut random, &frond);
+        check(&mut random, &frond, &shop, "the working state", 60);
+        shop.commit("one", "a").expect("committed");
+        shop.create_branch("side", None).expect("made");
+        let side = Repository::open(&frond, "shop@side").expect("opens");
+        check(&mut random, &frond, &side, "a branch", 20);
+        insert(&side, "things", "[{'_id': 10000, 'a': 3, 'p': 1.5}, {'_id': -1, 'g': 2}]");
+        check(&mut random, &frond, &side, "a branch that was written", 20);
+        let transaction = frond.begin();
+        let inside = transaction.database("shop").expect("opens");
+        insert(&inside, "things", "[{'_id': 20000, 'a': 33, 'p': 2.5}, {'_id': -5, 'g': 1}]");
+        delete(&inside, "things", "{'_id': {'$gte': 200, '$lt': 230}}");
+        check(&mut random, &frond, &inside, "a transaction", 30);
+        transaction.abort();
+        divided += frond.cores().divided_count();
+        asked += 130;
+    });
+    assert!(asked < divided * 3, "{divided} of {asked}: most aren't divided");
+}

@@ -1,0 +1,196 @@
+//! Which cores of the machine a request may use beside its own.
+//!
+//! 1. A [`Cores`] counts the requests that run. What they leave of the machine's cores is lent, one
+//!    by one, to requests whose work can be divided ([`workers`]).
+//! 2. A worker on a core that was lent asks every [`SLICE`] whether it is wanted back: as soon as
+//!    more requests run than there are cores for. As many as ran at once lately ([`LATELY`]) count
+//!    as running, so that a client that asks one thing after the other isn't in the way of a worker
+//!    between two of its requests, nor a worker in its.
+//!
+//! *Surprise*: what other processes do isn't known here. A worker lets them go first each time that
+//! it asks.
+
+mod workers;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use frond_store::io::steady_now;
+
+pub use workers::Workers;
+
+/// A core is kept for so long before it is asked whether it is wanted back. Less costs throughput,
+/// more costs those who wait.
+const SLICE: Duration = Duration::from_micros(250);
+/// How long a request counts after it has ended.
+const LATELY: Duration = Duration::from_millis(20);
+/// Fewer entries aren't worth a part: they are read in some 4 ms, and a thread takes 50 µs.
+const PART_ENTRIES_MIN: u64 = 16 << 10;
+/// So many parts for each worker: the last part of one may be slower than that of another.
+const PARTS_A_WORKER: usize = 4;
+
+/// The machine's cores.
+///
+/// *Thread safety*: any number of threads may call anything at once. No answer depends on what they
+/// are told, only who works.
+#[derive(Debug)]
+pub struct Cores {
+    count: usize,
+    /// Requests that run.
+    running: AtomicUsize,
+    /// Cores that are lent.
+    lent: AtomicUsize,
+    /// How many requests ran at once lately.
+    peak: AtomicUsize,
+    /// When that was, in microseconds since `began`.
+    peak_at: AtomicU64,
+    began: Instant,
+    /// Requests that were divided.
+    divided: AtomicU64,
+    /// So many parts are made in any case; 0: as many as are worth it.
+    parts: AtomicUsize,
+}
+
+impl Cores {
+    /// Those that the process may use.
+    pub fn of_machine() -> Arc<Cores> {
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        Cores::of_count(count)
+    }
+
+    /// So many, whatever there is.
+    pub fn of_count(count: usize) -> Arc<Cores> {
+        let (running, lent, peak, parts) = Default::default();
+        let (peak_at, divided, began) = (AtomicU64::new(0), AtomicU64::new(0), steady_now());
+        Arc::new(Cores { count, running, lent, peak, peak_at, began, divided, parts })
+    }
+
+    /// From now on has work divided into so many parts wherever it can be, however little it is and
+    /// whatever else runs, and into none if that is 1: for tests.
+    pub fn divide_into(&self, parts: usize) {
+        self.parts.store(parts, Ordering::Relaxed);
+    }
+
+    /// How many parts are made in any case.
+    fn parts(&self) -> Option<usize> {
+        Some(self.parts.load(Ordering::Relaxed)).filter(|parts| 0 < *parts)
+    }
+
+    /// Counts a request that runs, until what is returned is dropped.
+    pub fn enter(self: &Arc<Cores>) -> RunningRequest {
+        let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.peak.load(Ordering::Relaxed) <= running {
+            self.peak.store(running, Ordering::Relaxed);
+            self.peak_at.store(self.now_micros(), Ordering::Relaxed);
+        }
+        RunningRequest(Arc::clone(self))
+    }
+
+    /// How many requests were answered by several threads.
+    pub fn divided_count(&self) -> u64 {
+        self.divided.load(Ordering::Relaxed)
+    }
+
+    /// How many cores could be lent now.
+    fn spare_count(&self) -> usize {
+        if let Some(parts) = self.parts() {
+            return parts.saturating_sub(1);
+        }
+        self.count.saturating_sub(self.busy_count() + self.lent.load(Ordering::Relaxed))
+    }
+
+    /// Lends a core, if one is idle.
+    fn lend(self: &Arc<Cores>) -> Option<LentCore> {
+        let may_be_lent =
+            |lent: usize| self.parts().is_some() || self.busy_count() + lent < self.count;
+        let more = |lent: usize| may_be_lent(lent).then(|| lent + 1);
+        self.lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(LentCore(Arc::clone(self)))
+    }
+
+    /// Whether more cores are lent than are idle.
+    fn is_overdrawn(&self) -> bool {
+        let lent = self.lent.load(Ordering::Relaxed);
+        self.parts().is_none() && self.count < self.busy_count() + lent
+    }
+
+    /// How many requests have a core of their own: at least the one that asks.
+    fn busy_count(&self) -> usize {
+        let running = self.running.load(Ordering::Relaxed);
+        let now = self.now_micros();
+        let age = now.saturating_sub(self.peak_at.load(Ordering::Relaxed));
+        if LATELY.as_micros() < u128::from(age) {
+            self.peak.store(running, Ordering::Relaxed);
+            self.peak_at.store(now, Ordering::Relaxed);
+        }
+        self.peak.load(Ordering::Relaxed).max(running).max(1)
+    }
+
+    fn now_micros(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A request that runs.
+#[derive(Debug)]
+pub struct RunningRequest(Arc<Cores>);
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A core that is lent until this is dropped.
+#[derive(Debug)]
+struct LentCore(Arc<Cores>);
+
+impl LentCore {
+    fn is_wanted_back(&self) -> bool {
+        self.0.is_overdrawn()
+    }
+}
+
+impl Drop for LentCore {
+    fn drop(&mut self) {
+        self.0.lent.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_requests_leave_is_lent_and_wanted_back_when_more_run() {
+        let cores = Cores::of_count(3);
+        let own = cores.enter();
+        assert_eq!(cores.spare_count(), 2);
+        let (first, second) = (cores.lend().unwrap(), cores.lend().unwrap());
+        assert!(cores.lend().is_none());
+        assert!(!first.is_wanted_back());
+        let other = cores.enter();
+        assert!(first.is_wanted_back());
+        drop(second);
+        assert!(!first.is_wanted_back());
+        drop((other, first));
+        assert_eq!(cores.spare_count(), 1, "what ran lately may come again");
+        frond_store::io::pause(LATELY + Duration::from_millis(1));
+        assert_eq!(cores.spare_count(), 2);
+        drop(own);
+        assert_eq!(cores.spare_count(), 2, "who asks has a core of its own");
+    }
+
+    #[test]
+    fn nothing_is_lent_where_there_is_one_core_or_as_many_requests() {
+        assert!(Cores::of_count(1).lend().is_none());
+        let cores = Cores::of_count(2);
+        let _running = [cores.enter(), cores.enter()];
+        assert_eq!(cores.spare_count(), 0);
+        assert!(cores.lend().is_none());
+        cores.divide_into(3);
+        assert_eq!(cores.spare_count(), 2);
+        assert!(cores.lend().is_some());
+    }
+}

@@ -1,0 +1,165 @@
+//! The first stages of a pipeline on several cores: each part of the documents goes through them by
+//! itself, and what comes of the parts is put together.
+//!
+//! 1. Each stage declares how it may be divided ([`Division`]). What can be is any number of stages
+//!    that look at one document at a time, and one behind them that gathers all documents before it
+//!    gives any ([`Gather`]). All stages after that run as ever.
+//! 2. The documents' source cuts itself into parts that follow one another
+//!    ([`Rows::parts`](super::LentRows::parts)), where it can and it is worth it.
+//! 3. A thread takes a part through the stages; what the last one has gathered of the parts is put
+//!    together in their order ([`Gathered::append`]).
+//!
+//! *Invariant*: the answer is, byte for byte, that of one thread, errors included. So each thread
+//! may use only its share of a stage's memory, and where anything fails, in a part or in putting
+//! parts together, what was done is forgotten: one thread does it all again, and meets the error
+//! that comes first or the memory that is too small.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::Documents;
+use super::rows::{Input, Rows};
+use super::spill::Resources;
+use super::stage::{Context, Stage, lazily};
+use crate::cores::Workers;
+use crate::error::QueryError;
+
+/// How a stage may run over parts of its documents.
+pub(super) enum Division {
+    /// It makes something of one document after the other, whatever the others are.
+    Each,
+    /// It gathers all of them; what it gathers of parts can be put together.
+    Gathers(Arc<dyn Gather>),
+    /// It doesn't.
+    Whole,
+}
+
+/// A stage of which parts can be gathered apart.
+pub(super) trait Gather: Send + Sync {
+    /// Gathers a part of the documents.
+    ///
+    /// # Errors
+    /// What a document fails with; if the part needs more than its share of memory.
+    fn gather(
+        self: Arc<Self>,
+        input: Input<'_>,
+        context: &Context,
+    ) -> Result<Box<dyn Gathered>, QueryError>;
+}
+
+/// What a stage has gathered of some documents.
+pub(super) trait Gathered: Any + Send {
+    /// Takes what the same stage has gathered of the documents that follow.
+    ///
+    /// # Errors
+    /// If both together aren't known to be what it would have gathered of all of them.
+    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError>;
+
+    /// What the stage makes of them.
+    ///
+    /// # Errors
+    /// What the stage fails with.
+    fn documents(self: Box<Self>, resources: &Resources) -> Result<Documents<'static>, QueryError>;
+}
+
+/// What the same stage has gathered of other documents.
+pub(super) fn of_same_stage<G: Gathered>(next: Box<dyn Gathered>) -> Box<G> {
+    let next: Box<dyn Any> = next;
+    next.downcast().expect("both are of one stage")
+}
+
+/// A stage, and how many documents those after it read at most.
+pub(super) type Wanted = (Arc<dyn Stage>, Option<usize>);
+
+/// How many of the first stages can be run over parts; 0 if none are.
+pub(super) fn count(stages: &[Arc<dyn Stage>]) -> usize {
+    let division = |stage: &Arc<dyn Stage>| Arc::clone(stage).division();
+    let each = stages.iter().take_while(|stage| matches!(division(stage), Division::Each)).count();
+    match stages.get(each).map(division) {
+        Some(Division::Gathers(_)) => each + 1,
+        _ => 0,
+    }
+}
+
+/// Puts stages after `input`.
+pub(super) fn chain<'a>(
+    stages: &[Wanted],
+    mut input: Input<'a>,
+    context: &Context,
+) -> Result<Input<'a>, QueryError> {
+    for (stage, wanted) in stages {
+        let context = Context { wanted: *wanted, ..context.clone() };
+        input = input.with(stage.asked(), context.variables.large());
+        input = match input {
+            Input::Documents(documents) => {
+                Input::Documents(Arc::clone(stage).run(documents, &context)?)
+            }
+            Input::Rows(rows) => Arc::clone(stage).run_over(rows, &context)?,
+        };
+    }
+    Ok(input)
+}
+
+/// Puts stages that can be divided after rows that may be.
+pub(super) fn over<'a>(
+    stages: Vec<Wanted>,
+    rows: Box<dyn Rows + 'a>,
+    context: &Context,
+) -> Documents<'a> {
+    let context = context.clone();
+    lazily(move || match of_parts(&stages, &*rows, &context) {
+        Some(documents) => Ok(documents),
+        None => Ok(chain(&stages, Input::Rows(rows), &context)?.into_documents()),
+    })
+}
+
+/// What comes of the parts; `None` if there are none, or one thread has to do it.
+fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Documents<'static>> {
+    let cores = context.resources.cores.as_ref()?;
+    let ((last, wanted), each) = stages.split_last()?;
+    let Division::Gathers(last) = Arc::clone(last).division() else { return None };
+    let workers = Workers::find(cores)?;
+    // What can't be read is told when all is read.
+    let parts = rows.parts(&workers).ok()??;
+    let contexts = contexts(context, *wanted, &workers, parts.len());
+    let parts = parts.into_iter().zip(contexts).collect();
+    let gathered = workers.run(parts, |(rows, context): (Box<dyn Rows + '_>, Context)| {
+        let input = chain(each, Input::Rows(rows), &context)?;
+        let asked = stages.last().map(|(stage, _)| stage.asked()).unwrap_or_default();
+        let input = input.with(asked, context.variables.large());
+        Arc::clone(&last).gather(input, &context)
+    })?;
+    let mut gathered = gathered.into_iter();
+    let mut all = gathered.next()?;
+    for next in gathered {
+        context.resources.check().and_then(|()| all.append(next)).ok()?;
+    }
+    all.documents(&context.resources).ok()
+}
+
+/// What the threads see besides the documents: each has its share of memory, and asks whether it
+/// may go on wherever one thread asks.
+fn contexts(
+    context: &Context,
+    wanted: Option<usize>,
+    workers: &Arc<Workers>,
+    count: usize,
+) -> Vec<Context> {
+    let of_part = |position: usize| {
+        let may_go_on = {
+            let workers = Arc::clone(workers);
+            move || workers.go_on(position)
+        };
+        let (whole, own) = (context.resources.clone(), may_go_on.clone());
+        let go_on = move || {
+            whole.check()?;
+            own()
+        };
+        let resources =
+            Resources { go_on: Some(Arc::new(go_on)), ..context.resources.of_part(count) };
+        let memory = context.variables.memory().of_part(may_go_on);
+        let variables = context.variables.clone().with_memory(memory);
+        Context { variables, resources, wanted, ..context.clone() }
+    };
+    (0..count).map(of_part).collect()
+}
