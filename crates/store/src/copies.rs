@@ -44,7 +44,7 @@ pub(crate) const COPIES_NEW_NAME: &str = "COPIES.new";
 const SLACK_BYTES: u64 = 256 << 10;
 /// What was added is synced with the first addition so long after a sync. A flush would wait for
 /// each one, and the system writes it by itself in less.
-const SYNC_MICROS: u64 = 60_000_000;
+const SYNC_MICROS: i64 = 60_000_000;
 
 type Places = HashMap<ChunkHash, FrameOffset, NameHasherBuilder>;
 
@@ -69,7 +69,7 @@ struct State {
     /// Whether it can be added to: it is there, and nothing in it is known to be damaged.
     is_whole: bool,
     /// When it was synced last.
-    synced_micros: u64,
+    synced_micros: i64,
 }
 
 /// What is in the file of a directory.
