@@ -96,8 +96,6 @@ impl Workers {
         if matches!(&slot.core, Some(Core::Lent(lent)) if lent.is_wanted_back()) {
             slot.core = None;
             slot.core = self.core(|| false);
-        } else {
-            std::thread::yield_now();
         }
         slot.asked = steady_now();
         if slot.core.is_some() { Ok(()) } else { Err(stopped()) }

@@ -1,23 +1,24 @@
 //! Whether doubles add up to the same in whatever order: then parts of them may be added up apart.
 //!
-//! [`Sum`](super::Sum) keeps a sum `s` and the sum `e` of all rounding errors. Let every number be
-//! a multiple of `u`, a power of two, and let their sizes add up to `S`. Then
+//! [`Sum`](super::Sum) keeps a sum `s`, the sum `e` of its rounding errors, and the sum `r` of
+//! those of `e`. Let every number be a multiple of `u`, a power of two, and let the sizes of all `n`
+//! add up to `S`. Then
 //!
-//! 1. each `s` and each rounding error is a multiple of `u`, too: what is rounded to coarser steps
-//!    than `u` stays one, and what isn't is exact;
-//! 2. a rounding error is at most `S / 2^53`, so that `n` of them, in whatever order they come, add
-//!    up to at most `n S / 2^53`;
-//! 3. multiples of `u` up to `2^53 u` are doubles, so that `e` is exact as long as
-//!    `n S / 2^53 <= 2^53 u`.
+//! 1. each of `s`, `e` and `r` and each rounding error is a multiple of `u`, too: what is rounded to
+//!    coarser steps than `u` stays one, and what isn't is exact;
+//! 2. a rounding error of `s` is at most `S / 2^53`, so that in whatever order they come, they add
+//!    up to at most `n S / 2^53`; those of `e` in the same way to at most `n^2 S / 2^106`;
+//! 3. multiples of `u` up to `2^53 u` are doubles, so that `r` is exact as long as
+//!    `n^2 S / 2^106 <= 2^53 u`.
 //!
-//! So where `n S <= 2^105 u` (half of that, for what `S` itself is rounded by), `s + e` is the true
-//! sum, and what it is rounded to in the end says nothing of the order. A million prices with cents
-//! pass by far; numbers of very different sizes don't.
+//! So where `n^2 S <= 2^158 u` (half of that, for what is rounded here), `s + e + r` is the true
+//! sum, and what it is rounded to in the end says nothing of the order. A hundred million prices
+//! with cents pass by far; numbers of very different sizes don't.
 
-/// The most that is asked of `n S`: beyond it sums may overflow.
+/// The most that is allowed of `n^2 S`: beyond it sums may overflow.
 const POWER_MAX: i32 = 1000;
-/// Of `2^105 u`, if `u` is 1.
-const POWER: i32 = 105;
+/// Of `2^158 u`, if `u` is 1.
+const POWER: i32 = 158;
 const MANTISSA_BITS: i32 = 52;
 /// The power of two of the last bit of the numbers whose exponent is stored as 1.
 const LAST_BIT_MIN: i32 = -1074;
@@ -30,7 +31,7 @@ pub(crate) struct Exactness {
     sizes: f64,
     /// All are multiples of two to this power.
     last_bit: i32,
-    /// Two to the power of what `count * sizes` may be.
+    /// What the square of the count times the sizes may be.
     most: f64,
 }
 
@@ -69,7 +70,7 @@ impl Exactness {
     }
 
     fn holds(&self) -> bool {
-        self.count * self.sizes <= self.most
+        self.count * self.count * self.sizes <= self.most
     }
 }
 
@@ -137,13 +138,35 @@ mod tests {
         let prices: Vec<f64> = (0..20_000).map(|n| f64::from(n * 7919 % 9999) / 100.0).collect();
         let signed: Vec<f64> = (0..5000).map(|n| f64::from(n % 17 - 8) * 0.1).collect();
         let whole: Vec<f64> = (0..5000).map(|n| f64::from(n) * 1e15).collect();
-        for numbers in [prices, signed, whole] {
+        // Beyond what a sum and one sum of its errors hold.
+        let wide: Vec<f64> = (0..2000)
+            .map(|n| f64::from(n * 7919 % 9999 - 5000) * 2.0_f64.powi(n * 31 % 70 - 30))
+            .collect();
+        for numbers in [prices, signed, whole, wide] {
             let mut exactness = Exactness::default();
             assert!(numbers.iter().all(|number| exactness.add(*number)));
             let expected = total(&numbers);
             for seed in 0..20 {
                 assert_eq!(total(&shuffled(&numbers, seed)), expected);
             }
+        }
+    }
+
+    #[test]
+    fn a_sum_is_the_double_that_is_nearest() {
+        let tiny = 2.0_f64.powi(-100);
+        let half = 2.0_f64.powi(-53);
+        for (numbers, expected) in [
+            (vec![1.0, half, tiny], 1.0 + 2.0 * half),
+            (vec![tiny, half, 1.0], 1.0 + 2.0 * half),
+            (vec![1.0, half, -tiny], 1.0),
+            (vec![1.0, half], 1.0),
+            (vec![-1.0, -half, -tiny], -1.0 - 2.0 * half),
+            (vec![1e30, 1.0, -1e30, 1e-20], 1.0),
+            (vec![0.1; 10], 1.0),
+            (vec![], 0.0),
+        ] {
+            assert_eq!(f64::from_bits(total(&numbers)), expected, "{numbers:?}");
         }
     }
 
@@ -155,7 +178,7 @@ mod tests {
         let mut exactness = Exactness::default();
         assert!(![1e308, 1e308, -1e308].iter().all(|number| exactness.add(*number)));
         let mut parts = [Exactness::default(); 2];
-        assert!(parts[0].add(1e40) && parts[1].add(1.0));
+        assert!(parts[0].add(1e50) && parts[1].add(1.0));
         let [mut first, second] = parts;
         assert!(!first.append(second));
     }

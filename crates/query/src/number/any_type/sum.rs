@@ -1,7 +1,7 @@
 //! Sums of numbers of any types, from which numbers can be taken back.
 //!
 //! Integers add up in 128 bits and doubles with their rounding errors kept, so that the order of
-//! the operands doesn't matter. Infinities and NaNs are only counted, since they would stay for
+//! the operands doesn't matter ([`Exactness`] says when that is certain). Infinities and NaNs are only counted, since they would stay for
 //! ever in a sum. The result has the widest type among the numbers that are in.
 
 use frond_doc::{Decimal128, decimal};
@@ -254,32 +254,58 @@ impl Sum {
     }
 }
 
-/// Doubles summed with the errors of rounding kept (Neumaier's variant of Kahan's sum).
+/// Doubles summed with the errors of rounding kept, and those of summing up these (Neumaier's
+/// variant of Kahan's sum, twice). Where [`Exactness`] holds the three together are the true sum.
 #[derive(Clone, Copy, Debug, Default)]
 struct DoubleSum {
     sum: f64,
     error: f64,
+    rest: f64,
 }
 
 impl DoubleSum {
     fn add(&mut self, number: f64) {
-        let sum = self.sum + number;
-        if sum.is_finite() {
-            self.error += if self.sum.abs() >= number.abs() {
-                (self.sum - sum) + number
-            } else {
-                (number - sum) + self.sum
-            };
-        }
+        let (sum, error) = two_sum(self.sum, number);
         self.sum = sum;
+        if sum.is_finite() {
+            self.add_error(error);
+        }
+    }
+
+    fn add_error(&mut self, number: f64) {
+        let (error, rest) = two_sum(self.error, number);
+        self.error = error;
+        self.rest += rest;
     }
 
     fn append(&mut self, next: DoubleSum) {
         self.add(next.sum);
-        self.error += next.error;
+        self.add_error(next.error);
+        self.rest += next.rest;
     }
 
+    /// The double that is nearest to all three, whatever each has of it: the last step is that of
+    /// Python's `math.fsum`.
     fn total(&self) -> f64 {
-        if self.sum.is_finite() { self.sum + self.error } else { self.sum }
+        if !self.sum.is_finite() {
+            return self.sum;
+        }
+        let (high, middle) = two_sum(self.sum, self.error);
+        let (middle, low) = two_sum(middle, self.rest);
+        let (high, middle) = two_sum(high, middle);
+        let (middle, low) = two_sum(middle, low);
+        let (high, middle) = two_sum(high, middle);
+        // In the middle between two doubles the even one was taken; what is left may decide.
+        let other = high + 2.0 * middle;
+        let decides = 0.0 < middle && 0.0 < low || middle < 0.0 && low < 0.0;
+        if decides && other - high == 2.0 * middle { other } else { high }
     }
+}
+
+/// The rounded sum of two doubles, and what it was rounded by.
+#[inline]
+fn two_sum(left: f64, right: f64) -> (f64, f64) {
+    let sum = left + right;
+    let (greater, less) = if left.abs() >= right.abs() { (left, right) } else { (right, left) };
+    (sum, (greater - sum) + less)
 }

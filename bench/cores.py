@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""One query on all idle cores: a million small documents, asked in turns of a server that may use
+one core and of one that may use all, and the p99 of find_one beside such a query.
+
+    python bench/cores.py FROND DIRECTORY [DOCUMENTS] [TURNS]
+
+Prints for each query the median and the least of its times and their ratios; where other processes
+use the machine's cores, the least are what counts. The answers of both servers must be equal.
+"""
+
+import os
+import random
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import pymongo
+
+QUERIES = {
+    "group": lambda things: list(things.aggregate([
+        {"$group": {"_id": "$g", "n": {"$sum": "$n"}, "mean": {"$avg": "$p"}, "total": {"$sum": "$p"}}}])),
+    "filtered count": lambda things: things.count_documents({"p": {"$gt": 25}, "s": "word 7"}),
+    "sort and limit": lambda things: list(things.aggregate([{"$sort": {"p": -1, "n": 1}}, {"$limit": 20}])),
+    "group of expressions": lambda things: list(things.aggregate([
+        {"$match": {"$expr": {"$gt": [{"$mod": ["$n", 10]}, 3]}}},
+        {"$set": {"v": {"$multiply": ["$p", {"$add": ["$g", 1]}]}}},
+        {"$group": {"_id": "$s", "v": {"$sum": "$v"}, "most": {"$max": "$v"}}}])),
+    "distinct": lambda things: things.distinct("s", {"p": {"$lt": 90}}),
+}
+# Beside which documents are found: one that is divided, and one that can't be.
+DIVIDED = [{"$group": {"_id": "$g", "n": {"$sum": "$n"}, "mean": {"$avg": "$p"}}}]
+WHOLE = [{"$group": {"_id": "$g", "n": {"$sum": "$n"}, "mean": {"$avg": "$p"}, "d": {"$stdDevPop": "$p"}}}]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A server on a directory, on some of the cores."""
+
+    def __init__(self, frond, directory, cores):
+        port = free_port()
+        self.process = subprocess.Popen(
+            [frond, "serve", "--data", directory, "--listen", f"127.0.0.1:{port}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        self.client = pymongo.MongoClient("127.0.0.1", port)
+        self.client.admin.command("ping")
+        self.things = self.client.shop.things
+
+    def stop(self):
+        self.client.close()
+        self.process.terminate()
+        self.process.wait()
+
+
+def load(things, count):
+    chance = random.Random(1)
+    for first in range(0, count, 20_000):
+        things.insert_many([
+            {"_id": n, "g": n * 7919 % 1000, "n": chance.randrange(100_000), "p": chance.randrange(9999) / 100,
+             "s": f"word {n % 13}", "pad": "x" * 20}
+            for n in range(first, min(first + 20_000, count))])
+
+
+def timed(ask, things):
+    begun = time.perf_counter()
+    answer = ask(things)
+    return time.perf_counter() - begun, answer
+
+
+def percentile(times, share):
+    return sorted(times)[int(len(times) * share)]
+
+
+def beside(server, stages, seconds):
+    """The times of find_one while `stages` run again and again; None: nothing runs."""
+    stop = threading.Event()
+    asked = []
+
+    def ask():
+        with pymongo.MongoClient(*server.client.address) as client:
+            while stages and not stop.is_set():
+                list(client.shop.things.aggregate(stages))
+                asked.append(1)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    times, ends = [], time.perf_counter() + seconds
+    while time.perf_counter() < ends:
+        times.append(timed(lambda things: things.find_one({"_id": len(times) * 31 % 1000}), server.things)[0])
+    stop.set()
+    thread.join()
+    return times, len(asked)
+
+
+def main():
+    frond, directory = sys.argv[1:3]
+    count = int(sys.argv[3]) if 3 < len(sys.argv) else 1_000_000
+    turns = int(sys.argv[4]) if 4 < len(sys.argv) else 9
+    paths = [os.path.join(directory, name) for name in ("one", "all")]
+    cores = os.sched_getaffinity(0)
+    if not os.path.exists(paths[1]):
+        server = Server(frond, paths[0], cores)
+        load(server.things, count)
+        server.client.admin.command("fsync")
+        server.stop()
+        shutil.copytree(*paths)
+    one, every = Server(frond, paths[0], {min(cores)}), Server(frond, paths[1], cores)
+    try:
+        for name, ask in QUERIES.items():
+            times = ([], [])
+            for turn in range(turns + 1):
+                answers = [None, None]
+                for place, server in enumerate((one, every)):
+                    took, answers[place] = timed(ask, server.things)
+                    # The first of each reads what isn't cached.
+                    times[place].extend([took] if turn else [])
+                assert answers[0] == answers[1], name
+            (first, second), (least, other) = map(statistics.median, times), map(min, times)
+            print(f"{name:22} median {first * 1e3:7.1f} {second * 1e3:7.1f} ms, {first / second:.2f} times;"
+                  f" least {least * 1e3:7.1f} {other * 1e3:7.1f} ms, {least / other:.2f} times", flush=True)
+        for _ in range(3):
+            for name, stages in (("nothing", None), ("a query on one core", WHOLE), ("a divided one", DIVIDED)):
+                times, asked = beside(every, stages, 6)
+                print(f"find_one beside {name:20} p50 {statistics.median(times) * 1e6:6.0f} us,"
+                      f" p99 {percentile(times, 0.99) * 1e6:6.0f} us, {len(times)} asked, {asked} queries", flush=True)
+    finally:
+        one.stop()
+        every.stop()
+
+
+if __name__ == "__main__":
+    main()
