@@ -1,13 +1,14 @@
 //! Arguments that several commands take.
 
+mod server_uri;
+
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use frond_db::name::percent_decode;
 use frond_doc::DocumentBuf;
 
-use crate::backend::{self, Backend, ServerUri, UserLogin};
+use crate::backend::{self, Backend, ServerUri};
 use crate::directory::check_there;
 use crate::failure::Failure;
 use crate::output::answer_json;
@@ -20,8 +21,9 @@ pub struct Target {
     #[arg(long, value_name = "DIR", default_value = "./frond-data", conflicts_with = "uri")]
     pub data: PathBuf,
 
-    /// Running server to talk to instead, for example 127.0.0.1:27017, or with a user
-    /// mongodb://USER:PASSWORD@HOST:PORT/DATABASE (FROND_PASSWORD, where it holds no password)
+    /// Running server to talk to instead: 127.0.0.1:27017, the path of its socket, or with a user
+    /// mongodb://USER:PASSWORD@HOST:PORT/DATABASE (FROND_PASSWORD, where it holds no password);
+    /// ?tls=true and tlsCAFile=FILE are known
     #[arg(long, value_name = "HOST:PORT")]
     pub uri: Option<String>,
 }
@@ -93,54 +95,6 @@ impl Target {
 /// [`Failure::Usage`] if it is no such URI.
 pub fn server_of(uri: &str) -> Result<ServerUri, Failure> {
     ServerUri::parse(uri, std::env::var("FROND_PASSWORD").ok())
-}
-
-impl ServerUri {
-    /// Reads what was given as `--uri`: `HOST:PORT`, or a connection string with a user and perhaps
-    /// `authSource`; `password` is that of a user without one.
-    ///
-    /// # Errors
-    /// If it is none. The message doesn't tell it: it may hold a password.
-    pub fn parse(uri: &str, password: Option<String>) -> Result<ServerUri, Failure> {
-        let wrong = || {
-            let expected = "HOST:PORT, or mongodb://USER:PASSWORD@HOST:PORT/DATABASE";
-            Failure::Usage(format!("--uri: expected {expected}"))
-        };
-        let decode = |text: &str| percent_decode(text).ok_or_else(wrong);
-        let rest = uri.strip_prefix("mongodb://").unwrap_or(uri);
-        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let (rest, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let (user, address) = match rest.rsplit_once('@') {
-            Some((user, address)) => (Some(user), address),
-            None => (None, rest),
-        };
-        if address.is_empty() || address.contains([',', '?']) {
-            return Err(wrong());
-        }
-        let mut source = if database.is_empty() { "admin" } else { database };
-        for option in options.split('&').filter(|option| !option.is_empty()) {
-            source = option.strip_prefix("authSource=").ok_or_else(wrong)?;
-        }
-        let login = match user {
-            None => None,
-            Some(user) => {
-                let (user, given) = match user.split_once(':') {
-                    Some((user, password)) => (user, Some(decode(password)?)),
-                    None => (user, password),
-                };
-                let password = given.ok_or_else(|| {
-                    Failure::Usage("--uri: the user's password is missing".to_owned())
-                })?;
-                Some(UserLogin { user: decode(user)?, password, database: decode(source)? })
-            }
-        };
-        let after_host = address.rsplit_once(']').map_or(address, |(_, after)| after);
-        let address = match after_host.contains(':') {
-            true => address.to_owned(),
-            false => format!("{address}:27017"),
-        };
-        Ok(ServerUri { address, login })
-    }
 }
 
 /// What of a database is asked about: everything, a collection, or one document in it.
@@ -246,45 +200,6 @@ mod tests {
         ] {
             let subject = Subject { collection: None, id: None, path: Some(path.to_owned()) };
             assert_eq!((subject.collection(), subject.id()), expected, "{path}");
-        }
-    }
-
-    #[test]
-    fn users() {
-        let login = |uri: &str| {
-            let server = ServerUri::parse(uri, Some("of the environment".to_owned())).ok()?;
-            let login = server.login?;
-            Some([login.user, login.password, login.database].join("/"))
-        };
-        for (uri, expected) in [
-            ("localhost", None),
-            ("mongodb://ada:secret@localhost", Some("ada/secret/admin")),
-            ("mongodb://ada:a%40b%2F@localhost/shop", Some("ada/a@b//shop")),
-            ("mongodb://ada:x@localhost/shop?authSource=admin", Some("ada/x/admin")),
-            ("ada@localhost:1", Some("ada/of the environment/admin")),
-            ("mongodb://ada:%zz@localhost", None),
-        ] {
-            assert_eq!(login(uri).as_deref(), expected, "{uri}");
-        }
-        assert!(ServerUri::parse("ada@localhost", None).is_err());
-    }
-
-    #[test]
-    fn addresses() {
-        for (uri, expected) in [
-            ("127.0.0.1:27018", Some("127.0.0.1:27018")),
-            ("localhost", Some("localhost:27017")),
-            ("[::1]", Some("[::1]:27017")),
-            ("[::1]:5", Some("[::1]:5")),
-            ("mongodb://localhost:1/", Some("localhost:1")),
-            ("mongodb://localhost/shop", Some("localhost:27017")),
-            ("mongodb://ada:secret@localhost", Some("localhost:27017")),
-            ("mongodb://localhost/?tls=true", None),
-            ("a:1,b:2", None),
-            ("", None),
-        ] {
-            let server = ServerUri::parse(uri, None).ok();
-            assert_eq!(server.map(|server| server.address).as_deref(), expected, "{uri}");
         }
     }
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use frond_db::{Code, Error, ErrorKind, Frond, FrondOptions};
 use frond_doc::{Document, DocumentBuf, document};
+use frond_server::scram::Mechanism;
 use frond_server::wire::DocumentSequence;
-use frond_server::{Client, ClientError, InProcess};
+use frond_server::{Client, ClientError, ClientTls, InProcess};
 
 use crate::directory::check_usable;
 use crate::failure::{Failure, when_full};
@@ -217,10 +218,18 @@ pub struct Remote(Client);
 
 /// Where a server is, and who logs in there.
 pub struct ServerUri {
-    /// `HOST:PORT`.
+    /// `HOST:PORT`, or the path of a socket.
     pub address: String,
+    /// Those of the other members of its set that were named.
+    pub others: Vec<String>,
     /// Who logs in.
     pub login: Option<UserLogin>,
+    /// How TLS is spoken, if it is.
+    pub tls: Option<ClientTls>,
+    /// The database behind the address; empty where there is none.
+    pub database: String,
+    /// The name that the set must have.
+    pub set: Option<String>,
 }
 
 /// A user and a password.
@@ -231,29 +240,36 @@ pub struct UserLogin {
     pub password: String,
     /// The database that the user belongs to.
     pub database: String,
+    /// How the password is proved.
+    pub mechanism: Mechanism,
 }
 
 impl Remote {
     /// Connects to a server, and logs in if there is a user.
     ///
     /// # Errors
-    /// [`Failure::Failed`] if nothing answers there, or the login is refused.
+    /// [`Failure::Lost`] if nothing answers there; [`Failure::Failed`] if the login is refused.
     pub fn connect(server: &ServerUri) -> Result<Remote, Failure> {
-        let address = &server.address;
-        match Client::connect(address) {
-            Ok(mut client) => {
-                if let Some(UserLogin { user, password, database }) = &server.login {
-                    let logged_in = client.log_in(database, user, password);
-                    logged_in.map_err(|error| {
-                        Failure::failed(format!("login of {user} at {address}: {error}"))
-                    })?;
-                }
-                Ok(Remote(client))
-            }
-            Err(error) => Err(Failure::failed(format!(
+        Remote::connect_to(&server.address, server)
+    }
+
+    /// As [`Remote::connect`], at another address of the same set.
+    ///
+    /// # Errors
+    /// As [`Remote::connect`].
+    pub fn connect_to(address: &str, server: &ServerUri) -> Result<Remote, Failure> {
+        let mut client = Client::connect_by(address, server.tls.as_ref()).map_err(|error| {
+            Failure::Lost(format!(
                 "{error}: is a server running there? frond serve --listen {address} starts one"
-            ))),
+            ))
+        })?;
+        if let Some(login) = &server.login {
+            let UserLogin { user, password, database, mechanism } = login;
+            client.log_in_by(*mechanism, database, user, password).map_err(|error| {
+                Failure::failed(format!("login of {user} at {address}: {error}"))
+            })?;
         }
+        Ok(Remote(client))
     }
 }
 
@@ -268,6 +284,7 @@ impl Backend for Remote {
             ClientError::Command { code, message, answer } => {
                 Failure::Refused { code: i64::from(code), message, answer }
             }
+            lost @ ClientError::Connection { .. } => Failure::Lost(lost.to_string()),
             other => Failure::failed(other.to_string()),
         })
     }

@@ -34,6 +34,8 @@ pub enum Failure {
         /// The whole answer.
         answer: DocumentBuf,
     },
+    /// A server can't be reached, or not any more: a whole message.
+    Lost(String),
     /// Anything else: a whole message.
     Failed(String),
     /// It was done, and something was found that the user must hear of: exit code 3.
@@ -91,9 +93,10 @@ pub fn describe(error: &io::Error) -> String {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) | Failure::Failed(message) | Failure::Warned(message) => {
-                f.write_str(message)
-            }
+            Failure::Usage(message)
+            | Failure::Lost(message)
+            | Failure::Failed(message)
+            | Failure::Warned(message) => f.write_str(message),
             Failure::Refused { code, message, .. } => {
                 f.write_str(message)?;
                 f.write_str(if *code == OUT_OF_DISK_SPACE { FULL } else { "" })

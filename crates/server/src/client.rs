@@ -2,13 +2,15 @@
 //!
 //! One connection, one command at a time, no pool, no sessions. Applications use MongoDB's drivers.
 
+mod transport;
+
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::time::Duration;
 
 use bytes::Bytes;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
 
+pub use self::transport::ClientTls;
+use self::transport::Transport;
 use crate::scram::{Login, Mechanism};
 use crate::wire::{DocumentSequence, HEADER_BYTES, Header, Message, WireError};
 
@@ -64,31 +66,29 @@ fn payload(answer: &DocumentBuf) -> &[u8] {
 
 /// A connection to a server.
 pub struct Client {
-    stream: TcpStream,
+    stream: Transport,
     address: String,
     last_request_id: i32,
 }
 
 impl Client {
-    /// Connects to `address` (`HOST:PORT`).
+    /// Connects to `address`: `HOST:PORT`, or the path of a socket of the Unix domain.
     ///
     /// # Errors
     /// [`ClientError::Connection`] with what the last of its addresses answered.
     pub fn connect(address: &str) -> Result<Client, ClientError> {
-        let failed = |source| ClientError::Connection { address: address.to_owned(), source };
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        let resolved: Vec<SocketAddr> = address.to_socket_addrs().map_err(failed)?.collect();
-        for candidate in resolved {
-            match TcpStream::connect_timeout(&candidate, Duration::from_secs(10)) {
-                Ok(stream) => {
-                    stream.set_nodelay(true).map_err(failed)?;
-                    let address = address.to_owned();
-                    return Ok(Client { stream, address, last_request_id: 0 });
-                }
-                Err(error) => last = error,
-            }
+        Client::connect_by(address, None)
+    }
+
+    /// As [`Client::connect`], by TLS where `tls` says so.
+    ///
+    /// # Errors
+    /// As [`Client::connect`]; also where the server's certificate isn't trusted.
+    pub fn connect_by(address: &str, tls: Option<&ClientTls>) -> Result<Client, ClientError> {
+        match Transport::connect(address, tls) {
+            Ok(stream) => Ok(Client { stream, address: address.to_owned(), last_request_id: 0 }),
+            Err(source) => Err(ClientError::Connection { address: address.to_owned(), source }),
         }
-        Err(failed(last))
     }
 
     /// Logs in as a user of `database`, by SCRAM-SHA-256.
@@ -169,7 +169,8 @@ impl Client {
         self.last_request_id = self.last_request_id.wrapping_add(1);
         let message = Message { sequences, ..Message::new(body.build()) };
         let bytes = message.encode(self.last_request_id, 0);
-        self.stream.write_all(&bytes).map_err(|source| self.failed(source))?;
+        let sent = self.stream.write_all(&bytes).and_then(|()| self.stream.flush());
+        sent.map_err(|source| self.failed(source))?;
         let answer = self.read_answer()?;
         if answer.get("ok").is_some_and(|ok| ok.is_truthy()) {
             return Ok(answer);

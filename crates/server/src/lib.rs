@@ -66,7 +66,7 @@ mod workers;
 /// What gives mongosh methods for versions (`db.commit()`, `db.diff()`): `frond shell` runs it.
 pub const MONGOSH_SCRIPT: &str = include_str!("../data/frond.mongosh.js");
 
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, ClientTls};
 pub use console::ConsoleOptions;
 pub use in_process::InProcess;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};

@@ -110,7 +110,7 @@ impl Tls {
 
 fn read(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError> {
     let file = &options.certificate_key_file;
-    let wrong = |source| TlsError::Certificate { file: name(file), source };
+    let wrong = |source| unusable_certificate(file, source);
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -123,11 +123,7 @@ fn read(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError> {
         )?),
         None => builder.with_no_client_auth(),
     };
-    let chain = read_certificates(file)?;
-    let key = PrivateKeyDer::from_pem_file(file).map_err(|error| match error {
-        pem::Error::NoItemsFound => unusable(file, "there is no key in it that isn't encrypted"),
-        other => unusable(file, &other.to_string()),
-    })?;
+    let (chain, key) = (read_certificates(file)?, read_key(file)?);
     Ok(Arc::new(builder.with_single_cert(chain, key).map_err(wrong)?))
 }
 
@@ -139,8 +135,7 @@ fn verifier(
 ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, TlsError> {
     let mut authorities = RootCertStore::empty();
     for certificate in read_certificates(file)? {
-        let wrong = |source| TlsError::Certificate { file: name(file), source };
-        authorities.add(certificate).map_err(wrong)?;
+        authorities.add(certificate).map_err(|source| unusable_certificate(file, source))?;
     }
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider);
     if are_optional {
@@ -149,8 +144,22 @@ fn verifier(
     builder.build().map_err(|source| TlsError::Authorities { file: name(file), source })
 }
 
+/// The key of a file.
+///
+/// # Errors
+/// If it can't be read, or there is none that can be used.
+pub(crate) fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(file).map_err(|error| match error {
+        pem::Error::NoItemsFound => unusable(file, "there is no key in it that isn't encrypted"),
+        other => unusable(file, &other.to_string()),
+    })
+}
+
 /// All certificates of a file, at least one.
-fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+///
+/// # Errors
+/// If it can't be read, or there is none.
+pub(crate) fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certificates: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
     match certificates {
@@ -163,6 +172,11 @@ fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
         }
         Err(error) => Err(unusable(file, &error.to_string())),
     }
+}
+
+/// That the certificates of a file can't be used.
+pub(crate) fn unusable_certificate(file: &Path, source: rustls::Error) -> TlsError {
+    TlsError::Certificate { file: name(file), source }
 }
 
 fn unusable(file: &Path, reason: &str) -> TlsError {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, Value, document};
 use frond_server::wire::{DocumentSequence, Message};
-use frond_server::{ServerOptions, TlsMode, TlsOptions};
+use frond_server::{Client, ClientTls, ServerOptions, TlsMode, TlsOptions};
 use frond_testkit::SimDisk;
 use rcgen::DnType;
 use rustls::ClientConfig;
@@ -79,6 +79,51 @@ fn modes_say_who_may_connect() {
     let none = Running::start();
     assert!(!takes_tls(&none, &allowed.client) && takes_plain(&none));
     assert!(!allowed.takes(&required.client), "another authority's");
+}
+
+/// As the command line and a follower connect.
+#[test]
+fn our_own_client_speaks_it() {
+    let members = Authority::new("the members");
+    let secured = Secured::with(TlsMode::Required, |options| options);
+    let port = secured.server.stream().peer_addr().expect("a peer").port();
+    let own = write(&secured.directory.file("ca.pem"), &secured.authority.pem);
+    let other = write(&secured.directory.file("other.pem"), &members.pem);
+    let ping = |host: &str, authorities_file: Option<std::path::PathBuf>| {
+        let tls = ClientTls { authorities_file, certificate_key_file: None };
+        let mut client = Client::connect_by(&format!("{host}:{port}"), Some(&tls))?;
+        client.command("admin", document! { "ping": 1_i32 }.view())
+    };
+    ping("localhost", Some(own.clone())).expect("it is trusted");
+    ping("127.0.0.1", Some(own.clone())).expect("by its address, too");
+    for (file, expected) in [
+        (Some(other), "UnknownIssuer"),
+        (None, "UnknownIssuer"),
+        (Some(secured.directory.file("missing.pem")), "no such file"),
+    ] {
+        let error = ping("localhost", file).expect_err("it isn't trusted").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let plain = Client::connect(&format!("127.0.0.1:{port}"));
+    let mut plain = plain.expect("a connection");
+    assert!(plain.command("admin", document! { "ping": 1_i32 }.view()).is_err());
+
+    let file = secured.directory.file("server.pem");
+    let members_file = write(&secured.directory.file("members.pem"), &members.pem);
+    let options =
+        TlsOptions { authorities_file: Some(members_file), ..options(TlsMode::Required, file) };
+    let options = ServerOptions { tls: Some(options), ..ServerOptions::default() };
+    let server = Running::with(&SimDisk::new(2), options);
+    let port = server.stream().peer_addr().expect("a peer").port();
+    let shown = write(&secured.directory.file("me.pem"), &members.certificate_of("me"));
+    for certificate_key_file in [None, Some(shown)] {
+        let is_member = certificate_key_file.is_some();
+        let tls = ClientTls { authorities_file: Some(own.clone()), certificate_key_file };
+        let client = Client::connect_by(&format!("localhost:{port}"), Some(&tls));
+        let answer = client
+            .and_then(|mut client| client.command("admin", document! { "ping": 1_i32 }.view()));
+        assert_eq!(answer.is_ok(), is_member);
+    }
 }
 
 /// The first byte of a message is that of its length, which may be that of a TLS record.

@@ -1,0 +1,138 @@
+//! How a client's bytes travel: by TCP, by TLS over it, or through a socket of the Unix domain.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::tls::{TlsError, read_certificates, read_key, unusable_certificate};
+
+/// For so long an address may say nothing when it is called.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How a client speaks TLS.
+#[derive(Clone, Default, Debug)]
+pub struct ClientTls {
+    /// Authorities (PEM) that the server's certificate must come from; without them those that the
+    /// system trusts.
+    pub authorities_file: Option<PathBuf>,
+    /// A certificate to show, and its key (PEM).
+    pub certificate_key_file: Option<PathBuf>,
+}
+
+impl ClientTls {
+    /// Reads the files.
+    fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|source| TlsError::Certificate { file: "TLS".to_owned(), source })?
+            .with_root_certificates(self.roots()?);
+        let Some(file) = &self.certificate_key_file else {
+            return Ok(Arc::new(builder.with_no_client_auth()));
+        };
+        let (chain, key) = (read_certificates(file)?, read_key(file)?);
+        let config = builder.with_client_auth_cert(chain, key);
+        Ok(Arc::new(config.map_err(|source| unusable_certificate(file, source))?))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, TlsError> {
+        let mut roots = RootCertStore::empty();
+        match &self.authorities_file {
+            Some(file) => {
+                for certificate in read_certificates(file)? {
+                    let added = roots.add(certificate);
+                    added.map_err(|source| unusable_certificate(file, source))?;
+                }
+            }
+            // Among a system's are some that can't be read: the others do.
+            None => {
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+        }
+        Ok(roots)
+    }
+}
+
+/// A connection.
+pub enum Transport {
+    /// By TCP.
+    Tcp(TcpStream),
+    /// By TLS.
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    /// Through a socket of the Unix domain.
+    Unix(UnixStream),
+}
+
+impl Transport {
+    /// Connects to `address`, `HOST:PORT` or the path of a socket; a socket needs no TLS.
+    ///
+    /// # Errors
+    /// What the last of the host's addresses answered; a certificate that isn't trusted.
+    pub fn connect(address: &str, tls: Option<&ClientTls>) -> io::Result<Transport> {
+        if address.contains('/') {
+            return UnixStream::connect(address).map(Transport::Unix);
+        }
+        let stream = connect_tcp(address)?;
+        stream.set_nodelay(true)?;
+        let Some(tls) = tls else { return Ok(Transport::Tcp(stream)) };
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let config =
+            tls.config().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        let mut stream = StreamOwned::new(connection, stream);
+        // A server that isn't trusted is told now, not at the first command.
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock)?;
+        }
+        Ok(Transport::Tls(Box::new(stream)))
+    }
+}
+
+fn connect_tcp(address: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    let resolved: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
+    for candidate in resolved {
+        match TcpStream::connect_timeout(&candidate, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+impl Read for Transport {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Transport::Tcp(stream) => stream.read(buffer),
+            Transport::Tls(stream) => stream.read(buffer),
+            Transport::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Transport {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Transport::Tcp(stream) => stream.write(bytes),
+            Transport::Tls(stream) => stream.write(bytes),
+            Transport::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Transport::Tcp(stream) => stream.flush(),
+            Transport::Tls(stream) => stream.flush(),
+            Transport::Unix(stream) => stream.flush(),
+        }
+    }
+}
