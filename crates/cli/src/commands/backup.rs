@@ -4,15 +4,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use frond_doc::{Document, DocumentBuilder, Value, document};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_remote::{HttpImage, RemoteUrl};
 use frond_vcs::PartRequest;
 use frond_vcs::remote::{
-    BackupInfo, BackupReport, DataImage, ImageSource, PlainRemote, Remote as _, Reread,
-    RestoreRequest, StorageDamage, StoragePart,
+    BackupInfo, BackupReport, DataImage, ImageSource, PlaceReport, PlainRemote, Remote as _,
+    Reread, RestoreRequest, StorageDamage, StoragePart,
 };
 
-use crate::arguments::server_of;
+use crate::arguments::{Answer, server_of};
 use crate::backend::{Backend, Embedded, Remote, STOP_IT, is_in_use, open_failure};
 use crate::commands::salvage;
 use crate::commands::transfer::{
@@ -85,9 +85,8 @@ pub struct Backup {
     #[arg(long, value_name = "NAME", conflicts_with = "name")]
     remove: Option<String>,
 
-    /// The backup that was made, or each that is listed, as JSON on a line
-    #[arg(long, conflicts_with_all = ["verify", "remove"])]
-    json: bool,
+    #[command(flatten)]
+    as_json: Answer,
 
     #[command(flatten)]
     connection: Connection,
@@ -109,14 +108,17 @@ impl Backup {
         }
         let plain_remote = frond_remote::open_plain(&place).map_err(failure)?;
         if self.list {
-            return list(terminal, &plain_remote, self.json);
+            return list(terminal, &plain_remote, self.as_json.is_set());
         }
         if self.verify {
-            return verify(terminal, &self.place, &plain_remote, self.name.as_deref());
+            let told = (terminal, self.as_json);
+            return verify(told, &self.place, &plain_remote, self.name.as_deref());
         }
         if let Some(name) = &self.remove {
             plain_remote.remove_backup(name).map_err(failure)?;
-            writeln!(terminal, "removed backup {}", plain(name))?;
+            if !self.as_json.tell(terminal, &document! { "removed": name })? {
+                writeln!(terminal, "removed backup {}", plain(name))?;
+            }
             return Ok(());
         }
         let asked = self.uri.as_deref().map(remotes_of).transpose()?;
@@ -149,13 +151,11 @@ impl Backup {
         let done = place.back_up(&name, image, reread, &mut |moved| progress.show(moved));
         let report = done.map_err(failure)?;
         progress.end();
-        if self.json {
+        if self.as_json.is_set() {
             let mut told = described(&report.backup);
             append_moved(&mut told, &report.moved);
             told.append("mended", count_value(report.mended));
-            let damages: Vec<String> =
-                report.damages.iter().map(|damage| damage.what.clone()).collect();
-            append_texts(&mut told, "damages", &damages);
+            append_texts(&mut told, "damages", &texts_of(&report.damages));
             writeln!(terminal, "{}", json(Value::from(&told.build())))?;
             terminal.finish()?;
             return self.judge(&report);
@@ -227,7 +227,7 @@ pub fn tell_damages(terminal: &mut Terminal, damages: &[StorageDamage]) -> Resul
 
 /// Reads everything in a place.
 fn verify(
-    terminal: &mut Terminal,
+    (terminal, as_json): (&mut Terminal, Answer),
     place: &str,
     remote: &PlainRemote,
     name: Option<&str>,
@@ -235,15 +235,18 @@ fn verify(
     let progress = Progress::new();
     let report = remote.verify(name, &mut |chunks| progress.look(chunks)).map_err(failure)?;
     progress.end();
+    let damaged = report.parts.iter().filter(|part| !part.lost.is_empty()).count();
+    let is_whole = damaged == 0 && report.damages.is_empty();
+    if as_json.tell(terminal, &verified(&report, is_whole))? {
+        return if is_whole { Ok(()) } else { Err(Failure::Told) };
+    }
     tell_damages(terminal, &report.damages)?;
-    let mut damaged = 0;
     for StoragePart { name, lost, lost_before, .. } in &report.parts {
         let strong = terminal.paint(Style::Strong, plain(name));
         if lost.is_empty() {
             writeln!(terminal, "{strong} is {}", terminal.paint(Style::Added, "whole"))?;
             continue;
         }
-        damaged += 1;
         let lost = terminal.paint(Style::Removed, counted(lost.len() as u64, "chunk"));
         let before = match *lost_before {
             0 => String::new(),
@@ -255,7 +258,7 @@ fn verify(
         }
     }
     let (chunks, size) = (counted(report.chunks, "chunk"), bytes(report.bytes));
-    if damaged == 0 && report.damages.is_empty() {
+    if is_whole {
         let whole = terminal.paint(Style::Added, "whole");
         writeln!(terminal, "{place} is {whole}: {chunks}, {size}")?;
         return Ok(());
@@ -271,6 +274,26 @@ fn verify(
     };
     let message = format!("{place} is damaged: {damaged} of {parts} not whole, {advice}");
     Err(Failure::failed(message))
+}
+
+/// What was read in a place, as a document.
+fn verified(report: &PlaceReport, is_whole: bool) -> DocumentBuf {
+    let mut told = DocumentBuilder::new();
+    told.append("whole", Value::Boolean(is_whole));
+    told.append("chunks", count_value(report.chunks)).append("bytes", count_value(report.bytes));
+    append_texts(&mut told, "damages", &texts_of(&report.damages));
+    told.begin_array("parts");
+    for StoragePart { name, lost, lost_before, .. } in &report.parts {
+        told.push_begin_document().append("name", Value::String(name));
+        told.append("chunksLacking", count_value(lost.len() as u64));
+        told.append("chunksLackingBefore", count_value(*lost_before)).end();
+    }
+    told.end();
+    told.build()
+}
+
+fn texts_of(damages: &[StorageDamage]) -> Vec<String> {
+    damages.iter().map(|damage| damage.what.clone()).collect()
 }
 
 /// Where the server at `uri` serves remotes, by its settings.
@@ -350,7 +373,7 @@ fn tell_lacking(terminal: &mut Terminal, place: &str, backup: &str) -> Result<()
 /// # Errors
 /// [`Failure::Failed`] if the directory isn't empty, or the backup can't be read.
 pub fn restore(
-    terminal: &mut Terminal,
+    (terminal, as_json): (&mut Terminal, Answer),
     place: &str,
     request: &RestoreRequest,
     directory: &Path,
@@ -362,6 +385,13 @@ pub fn restore(
     let report =
         remote.restore(request, directory, &mut |moved| progress.show(moved)).map_err(failure)?;
     progress.end();
+    let mut told = described(&report.backup);
+    append_moved(&mut told, &report.moved);
+    told.append("chunksLost", count_value(report.lost.len() as u64));
+    let is_told = as_json.tell(terminal, &told.build())?;
+    if is_told && report.lost.is_empty() {
+        return Ok(());
+    }
     let name = terminal.paint(Style::Strong, plain(&report.backup.name));
     let databases = counted(report.backup.databases.len() as u64, "database");
     let (chunks, size) = (counted(report.moved.chunks, "chunk"), bytes(report.moved.bytes));
@@ -369,11 +399,15 @@ pub fn restore(
         writeln!(terminal, "restored {name}: {databases}; {chunks}, {size} moved")?;
         return Ok(());
     }
-    tell_damages(terminal, &remote.damages())?;
-    tell_lacking(terminal, &place, &report.backup.name)?;
+    if !is_told {
+        tell_damages(terminal, &remote.damages())?;
+        tell_lacking(terminal, &place, &report.backup.name)?;
+    }
     let (lost, data) = (counted(report.lost.len() as u64, "chunk"), directory.display());
     if report.is_there {
-        writeln!(terminal, "restored a part of {name}: {chunks}, {size} moved")?;
+        if !is_told {
+            writeln!(terminal, "restored a part of {name}: {chunks}, {size} moved")?;
+        }
         terminal.finish()?;
         return Err(Failure::failed(format!(
             "{lost} of backup {} can't be read: what they hold is missing; frond salvage --data {data} \
@@ -399,7 +433,7 @@ const SERVED: &str = "stop it first, or back it up while it serves: frond serve 
 /// [`Failure::Failed`] if the directory or the backup can't be opened, or the backup lacks what is
 /// asked for.
 pub fn restore_part(
-    terminal: &mut Terminal,
+    (terminal, as_json): (&mut Terminal, Answer),
     place: &str,
     request: &PartRequest,
     directory: &Path,
@@ -413,14 +447,19 @@ pub fn restore_part(
         true => open_failure(directory, &error, STOP_IT),
         false => failure(error),
     })?;
-    salvage::tell(terminal, &report)?;
+    let is_told = as_json.tell(terminal, &salvage::described(&report).build())?;
+    if !is_told {
+        salvage::tell(terminal, &report)?;
+    }
     let database = plain(&request.database);
     let what = match &request.collection {
         Some(collection) => format!("{database}.{}", plain(collection)),
         None => database,
     };
-    writeln!(terminal, "restored {} into {}", what, directory.display())?;
-    if request.collection.is_none() {
+    if !is_told {
+        writeln!(terminal, "restored {} into {}", what, directory.display())?;
+    }
+    if request.collection.is_none() && !is_told {
         writeln!(
             terminal,
             "not restored: its policies, remotes and reflog; a restore of the whole backup brings them"

@@ -21,7 +21,7 @@ use crate::backend::{Backend, Remote, USE_URI, is_in_use, open_failure};
 use crate::commands::transfer::failure;
 use crate::directory::check_there;
 use crate::failure::{Failure, describe};
-use crate::output::{bytes, counted, json};
+use crate::output::{bytes, count_value, counted, json};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -75,7 +75,7 @@ pub struct Doctor {
     accept_clock: bool,
 
     /// One finding a line, as JSON
-    #[arg(long, conflicts_with_all = ["store", "accept_clock"])]
+    #[arg(long, conflicts_with = "accept_clock")]
     json: bool,
 }
 
@@ -86,7 +86,7 @@ impl Doctor {
     /// [`Failure::Failed`] if something is wrong, or it can't be looked at.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         if let Some(store) = &self.store {
-            return look_at_store(terminal, store);
+            return look_at_store(terminal, store, self.json);
         }
         if self.accept_clock {
             let target = Target { data: self.data.clone(), uri: self.uri.clone() };
@@ -129,8 +129,22 @@ fn accept_clock(terminal: &mut Terminal, target: &Target) -> Result<(), Failure>
     backend.close()
 }
 
-fn look_at_store(terminal: &mut Terminal, store: &str) -> Result<(), Failure> {
+fn look_at_store(terminal: &mut Terminal, store: &str, as_json: bool) -> Result<(), Failure> {
     let raced = frond_remote::cas_probe::probe(store).map_err(failure)?;
+    if as_json {
+        let mut told = DocumentBuilder::new();
+        told.append("safe", Value::Boolean(raced.is_safe()));
+        for (name, count) in [
+            ("rounds", raced.rounds),
+            ("nobodyWon", raced.nobody_won),
+            ("twoWon", raced.two_won),
+            ("lost", raced.lost),
+        ] {
+            told.append(name, count_value(count));
+        }
+        writeln!(terminal, "{}", json(Value::from(&told.build())))?;
+        return if raced.is_safe() { Ok(()) } else { Err(Failure::Told) };
+    }
     let rounds = counted(raced.rounds, "round");
     writeln!(terminal, "conditional put: {rounds} in which writers raced")?;
     if raced.nobody_won > 0 {

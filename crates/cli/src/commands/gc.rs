@@ -7,7 +7,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use crate::arguments::{Answer, Target};
 use crate::commands::transfer::{Progress, absolute, check_place, failure};
 use crate::failure::Failure;
-use crate::output::{bytes, count_of, counted, date};
+use crate::output::{bytes, count_of, count_value, counted, date};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -49,7 +49,7 @@ pub struct Gc {
     /// Directory or s3://BUCKET/PREFIX of a plain remote or of backups, to collect instead: what
     /// cut pushes left and removed backups needed goes. A push that runs meanwhile is refused at
     /// its end
-    #[arg(long, value_name = "PLACE", conflicts_with_all = ["quick", "rate", "uri", "json"])]
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["quick", "rate", "uri"])]
     place: Option<String>,
 
     #[command(flatten)]
@@ -66,7 +66,7 @@ impl Gc {
     /// As [`Target::open`]; [`Failure::Refused`] if something reachable can't be read.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         if let Some(place) = &self.place {
-            return collect_place(terminal, place);
+            return collect_place(terminal, place, self.as_json);
         }
         let mut command = DocumentBuilder::new();
         command
@@ -127,13 +127,19 @@ impl Gc {
     }
 }
 
-fn collect_place(terminal: &mut Terminal, place: &str) -> Result<(), Failure> {
+fn collect_place(terminal: &mut Terminal, place: &str, as_json: Answer) -> Result<(), Failure> {
     let place = absolute(place)?;
     check_place(&place)?;
     let remote = frond_remote::open_plain(&place).map_err(failure)?;
     let progress = Progress::new();
     let done = remote.reclaim(&mut |chunks| progress.look(chunks)).map_err(failure)?;
     progress.end();
+    let mut told = DocumentBuilder::new();
+    told.append("bytesBefore", count_value(done.bytes_before));
+    told.append("bytesAfter", count_value(done.bytes_after));
+    if as_json.tell(terminal, &told.build())? {
+        return Ok(());
+    }
     let now = terminal.paint(Style::Added, bytes(done.bytes_after));
     writeln!(terminal, "{} before, {now} now", bytes(done.bytes_before))?;
     Ok(())

@@ -3,15 +3,17 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_remote::{HttpImage, RemoteUrl};
 use frond_vcs::{ChunkSource, RepairReport};
 
+use crate::arguments::Answer;
 use crate::backend::{STOP_IT, is_in_use, open_failure};
 use crate::commands::salvage;
 use crate::commands::transfer::{Connection, Progress, absolute, check_place, failure};
 use crate::directory::check_there;
 use crate::failure::Failure;
-use crate::output::{counted, plain};
+use crate::output::{append_texts, count_value, counted, plain};
 use crate::terminal::{Style, Terminal};
 
 /// So many damages are shown; the rest is counted.
@@ -56,6 +58,9 @@ pub struct Repair {
     from: Vec<String>,
 
     #[command(flatten)]
+    as_json: Answer,
+
+    #[command(flatten)]
     connection: Connection,
 }
 
@@ -78,11 +83,16 @@ impl Repair {
             true => open_failure(data, &error, STOP_IT),
             false => failure(error),
         })?;
-        self.tell(terminal, &report)?;
+        let is_told = self.as_json.tell(terminal, &self.described(&report))?;
+        if !is_told {
+            self.tell(terminal, &report)?;
+        }
         if report.left.damages.is_empty() {
-            let whole = terminal.paint(Style::Added, "whole");
-            let chunks = counted(report.left.chunks, "chunk");
-            writeln!(terminal, "{shown} is {whole}: {chunks}")?;
+            if !is_told {
+                let whole = terminal.paint(Style::Added, "whole");
+                let chunks = counted(report.left.chunks, "chunk");
+                writeln!(terminal, "{shown} is {whole}: {chunks}")?;
+            }
             if report.damages.is_empty() {
                 return Ok(());
             }
@@ -117,6 +127,24 @@ impl Repair {
             salvage::tell_lost(terminal, lost)?;
         }
         Ok(())
+    }
+
+    fn described(&self, report: &RepairReport) -> DocumentBuf {
+        let mut told = DocumentBuilder::new();
+        told.append("whole", Value::Boolean(report.left.damages.is_empty()));
+        told.append("chunks", count_value(report.left.chunks));
+        append_texts(&mut told, "damages", &report.damages);
+        told.begin_array("brought");
+        for (place, brought) in self.from.iter().zip(&report.brought) {
+            told.push_begin_document().append("from", Value::String(place));
+            told.append("chunks", count_value(*brought)).end();
+        }
+        told.end();
+        append_texts(&mut told, "left", &report.left.damages);
+        if let Some(lost) = &report.left.lost {
+            told.append("lost", Value::Document(salvage::described(lost).build().view()));
+        }
+        told.build()
     }
 
     /// What gets chunks from `place`.

@@ -50,7 +50,7 @@ pub struct Restore {
 
     /// Directory or s3://BUCKET/PREFIX with backups: makes --data, which is empty or holds what a
     /// cut restore left, a data directory as the last one has it
-    #[arg(long, value_name = "PLACE", conflicts_with_all = ["database", "collection", "uri", "json"])]
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["database", "collection", "uri"])]
     backup: Option<String>,
 
     /// Which backup; otherwise the last
@@ -97,10 +97,11 @@ impl Restore {
                     database: database.clone(),
                     collection: self.of_collection.clone(),
                 };
-                return backup::restore_part(terminal, place, &request, &self.target.data);
+                let told = (terminal, self.as_json);
+                return backup::restore_part(told, place, &request, &self.target.data);
             }
             let request = RestoreRequest { name: self.name.clone(), partial: self.partial };
-            return backup::restore(terminal, place, &request, &self.target.data);
+            return backup::restore((terminal, self.as_json), place, &request, &self.target.data);
         }
         let (Some(database), Some(collection)) = (&self.database, &self.collection) else {
             return Err(Failure::Usage("a database and a collection are needed".to_owned()));

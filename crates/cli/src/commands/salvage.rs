@@ -3,13 +3,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use frond_doc::{DocumentBuilder, Value};
 use frond_vcs::{LostPart, SalvageReport, SalvagedCollection};
 
+use crate::arguments::Answer;
 use crate::backend::{STOP_IT, is_in_use, open_failure};
 use crate::commands::transfer::{Progress, failure};
 use crate::directory::check_usable;
 use crate::failure::Failure;
-use crate::output::{counted, plain};
+use crate::output::{append_texts, count_value, counted, plain};
 use crate::terminal::{Style, Terminal};
 
 /// So many lost parts of a collection, and damages of files, are shown; the rest is counted.
@@ -40,6 +42,9 @@ pub struct Salvage {
     /// Directory to make
     #[arg(long, value_name = "NEWDIR")]
     to: PathBuf,
+
+    #[command(flatten)]
+    as_json: Answer,
 }
 
 impl Salvage {
@@ -63,7 +68,9 @@ impl Salvage {
             true => open_failure(&self.data, &error, STOP_IT),
             false => failure(error),
         })?;
-        tell(terminal, &report)?;
+        if !self.as_json.tell(terminal, &described(&report).build())? {
+            tell(terminal, &report)?;
+        }
         terminal.finish()?;
         if report.is_whole() {
             return Ok(());
@@ -85,6 +92,62 @@ pub fn tell(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failu
     let (chunks, commits) = (counted(report.chunks, "chunk"), counted(report.commits, "commit"));
     writeln!(terminal, "{chunks} read, {commits} saved")?;
     Ok(())
+}
+
+/// What was saved and what is lost, as a document.
+pub fn described(report: &SalvageReport) -> DocumentBuilder {
+    let mut told = DocumentBuilder::new();
+    told.append("whole", Value::Boolean(report.is_whole()));
+    told.append("chunks", count_value(report.chunks));
+    told.append("commits", count_value(report.commits));
+    append_texts(&mut told, "damages", &report.damages);
+    told.begin_array("collections");
+    for collection in &report.collections {
+        let SalvagedCollection { database, name, documents, from_commit, lost, indexes } =
+            collection;
+        told.push_begin_document().append("database", Value::String(database));
+        told.append("collection", Value::String(name));
+        told.append("documents", count_value(*documents));
+        told.append("fromCommit", count_value(*from_commit));
+        told.begin_array("lost");
+        for part in lost {
+            append_lost(told.push_begin_document(), part);
+            told.end();
+        }
+        told.end();
+        append_texts(&mut told, "indexes", indexes);
+        told.end();
+    }
+    told.end().begin_array("commitsLost");
+    for (database, id) in &report.commits_lost {
+        told.push_begin_document().append("database", Value::String(database));
+        told.append("commitId", Value::String(&id.to_string())).end();
+    }
+    told.end();
+    append_texts(&mut told, "notes", &report.notes);
+    told
+}
+
+/// Appends a part that is lost; an `_id` is told as JSON, a bound that is missing by no field.
+fn append_lost(told: &mut DocumentBuilder, part: &LostPart) {
+    match part {
+        LostPart::Document(id) => {
+            told.append("_id", Value::String(id));
+        }
+        LostPart::Range(after, up_to, count) => {
+            for (name, bound) in [("after", after), ("upTo", up_to)] {
+                if let Some(bound) = bound {
+                    told.append(name, Value::String(bound));
+                }
+            }
+            if let Some(count) = count {
+                told.append("documents", count_value(*count));
+            }
+        }
+        LostPart::Whole(why) => {
+            told.append("all", Value::String(why));
+        }
+    }
 }
 
 /// Tells what is lost.
