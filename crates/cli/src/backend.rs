@@ -76,7 +76,10 @@ impl dyn Backend + '_ {
 }
 
 /// Shows a batch; returns the command that gets the next one, if there is more.
-fn visit_batch(
+///
+/// # Errors
+/// [`Failure::Failed`] if the answer has no cursor; what `visit` fails with.
+pub fn visit_batch(
     answer: &DocumentBuf,
     visit: &mut dyn FnMut(Document<'_>) -> Result<(), Failure>,
 ) -> Result<Option<DocumentBuf>, Failure> {

@@ -11,6 +11,7 @@ pub mod diff;
 pub mod doctor;
 pub mod erase;
 pub mod export;
+pub mod follow;
 pub mod fsck;
 pub mod gc;
 pub mod graph;

@@ -27,11 +27,11 @@ impl Server {
         Server::start_with(directory, "")
     }
 
-    fn start_with(directory: &Directory, arguments: &str) -> Server {
+    pub(crate) fn start_with(directory: &Directory, arguments: &str) -> Server {
         Server::start_as(command(directory, &format!("serve --listen 127.0.0.1:0 {arguments}")))
     }
 
-    fn start_as(mut command: Command) -> Server {
+    pub(crate) fn start_as(mut command: Command) -> Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines.map(Result::unwrap).find_map(|line| {

@@ -295,7 +295,7 @@ fn held(text: Text) -> Result<Result<DocumentBuf, String>, Failure> {
 /// `{q: {_id}, u: document, upsert: true}`. A document with a name that begins with `$`, which an
 /// insert takes and a replacement doesn't, goes as MongoDB advises:
 /// `u: [{$replaceWith: {$literal: document}}]`.
-fn replacement(document: &DocumentBuf, id: Value<'_>) -> DocumentBuf {
+pub fn replacement(document: &DocumentBuf, id: Value<'_>) -> DocumentBuf {
     let mut statement = DocumentBuilder::with_capacity(document.as_bytes().len() + 64);
     statement.begin_document("q").append("_id", id).end();
     if document.view().iter().any(|(name, _)| name.starts_with('$')) {

@@ -1,0 +1,293 @@
+//! Changes of documents, taken over together in one transaction with the record.
+//!
+//! 1. What happened to one document is put together: a document that was changed a hundred times is
+//!    read once and written once. Deletions go first, so that values of unique indexes are free.
+//! 2. That expects of each document that it is as the source had it. Where one isn't, and where
+//!    documents exchanged unique values, all is undone and taken over change by change, as it
+//!    happened; what isn't there then is counted as unlike the source ([`Record::unlike`]).
+
+use std::collections::HashMap;
+
+use frond_doc::{DocumentBuf, Value, ValueBuf, key};
+
+use crate::commands::follow::description;
+use crate::commands::follow::event::Change;
+use crate::commands::follow::record::Record;
+use crate::commands::follow::target::{Target, WriteError, Writes, upserted};
+use crate::commands::import::writer::{removal, replacement};
+use crate::failure::Failure;
+use crate::output::count_of;
+
+/// What one command writes takes so many bytes, unless one document is larger.
+const COMMAND_BYTES: usize = 12 << 20;
+/// Documents that are read together at first, and at most.
+const READ_FIRST: usize = 16;
+const READ_MAX: usize = 1_000;
+
+const INSERT: (&str, &str) = ("insert", "documents");
+const UPDATE: (&str, &str) = ("update", "updates");
+const DELETE: (&str, &str) = ("delete", "deletes");
+
+/// Changes that are taken over together, in their order.
+#[derive(Default)]
+pub struct Changes {
+    all: Vec<Changed>,
+    /// Their size.
+    pub bytes: usize,
+}
+
+/// One change.
+struct Changed {
+    collection: String,
+    id: ValueBuf,
+    change: Change,
+}
+
+/// What becomes of one document.
+struct Outcome<'c> {
+    id: &'c ValueBuf,
+    /// Whether it was there before.
+    was_there: bool,
+    /// Its content as far as no description is left, or `None` where it is gone.
+    content: Option<DocumentBuf>,
+    /// Whether that content is known; else it is what is stored.
+    is_known: bool,
+    /// What is to be applied to it.
+    descriptions: Vec<&'c DocumentBuf>,
+}
+
+impl Changes {
+    /// Adds one.
+    pub fn push(&mut self, collection: &str, id: ValueBuf, change: Change, bytes: usize) {
+        self.bytes += bytes;
+        self.all.push(Changed { collection: collection.to_owned(), id, change });
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Takes all over; `record` then is what is stored: as `after`, which may be unlike in more.
+    ///
+    /// # Errors
+    /// As of the target; [`Failure::Failed`] if the copy can't take what the source has.
+    pub fn take_over(
+        &self,
+        target: &mut Target<'_>,
+        record: &mut Record,
+        mut after: Record,
+    ) -> Result<(), Failure> {
+        let refused = target.transact(|writes| {
+            if let Some(error) = self.write_outcomes(writes)? {
+                return Ok(Some(error));
+            }
+            writes.record(record, &after)?;
+            Ok(None)
+        })?;
+        if refused.is_some() {
+            let refused = target.transact(|writes| {
+                let mut after = after.clone();
+                if let Some(error) = self.write_each(writes, &mut after)? {
+                    return Ok(Some(error));
+                }
+                writes.record(record, &after)?;
+                Ok(None)
+            })?;
+            if let Some(WriteError(message)) = refused {
+                let what = format!("the copy can't have what the source has: {message}");
+                return Err(Failure::failed(what));
+            }
+            let stored = target.record()?;
+            after = stored.ok_or_else(|| Failure::failed("the copy's record is gone"))?;
+        }
+        *record = after;
+        Ok(())
+    }
+
+    fn write_outcomes(&self, writes: &mut Writes<'_, '_>) -> Result<Option<WriteError>, Failure> {
+        for (collection, mut outcomes) in self.outcomes() {
+            let gone = outcomes.iter().filter(|outcome| outcome.was_there && outcome.is_gone());
+            let removals: Vec<DocumentBuf> =
+                gone.map(|outcome| removal(outcome.id.as_value())).collect();
+            if let Some(error) = write(writes, DELETE, collection, removals)? {
+                return Ok(Some(error));
+            }
+            outcomes.retain(|outcome| !outcome.is_gone());
+            let mut rest = &mut outcomes[..];
+            let mut count = READ_FIRST;
+            while !rest.is_empty() {
+                let (some, others) = rest.split_at_mut(count.min(rest.len()));
+                let bytes = match write_some(writes, collection, some)? {
+                    Ok(bytes) => bytes,
+                    Err(error) => return Ok(Some(error)),
+                };
+                count = (COMMAND_BYTES * some.len() / bytes.max(1)).clamp(1, READ_MAX);
+                rest = others;
+            }
+        }
+        Ok(None)
+    }
+
+    /// What becomes of each document, by collections, in the order in which they were changed first.
+    fn outcomes(&self) -> Vec<(&str, Vec<Outcome<'_>>)> {
+        let mut found: Vec<(&str, Vec<Outcome<'_>>)> = Vec::new();
+        let mut places: HashMap<(&str, Vec<u8>), (usize, usize)> = HashMap::new();
+        for Changed { collection, id, change } in &self.all {
+            let of = found.iter().position(|(name, _)| name == collection);
+            let of = of.unwrap_or_else(|| {
+                found.push((collection, Vec::new()));
+                found.len() - 1
+            });
+            let place = (collection.as_str(), key_of(id.as_value()));
+            let (of, position) = *places.entry(place).or_insert_with(|| {
+                found[of].1.push(Outcome::new(id, change));
+                (of, found[of].1.len() - 1)
+            });
+            found[of].1[position].apply(change);
+        }
+        found
+    }
+
+    /// Takes over change by change.
+    fn write_each(
+        &self,
+        writes: &mut Writes<'_, '_>,
+        after: &mut Record,
+    ) -> Result<Option<WriteError>, Failure> {
+        for Changed { collection, id, change } in &self.all {
+            let (command, statement) = match change {
+                Change::Insert(document) | Change::Replace(document) => {
+                    (UPDATE, replacement(document, id.as_value()))
+                }
+                Change::Delete => (DELETE, removal(id.as_value())),
+                Change::Update(described) => {
+                    let stored = writes.documents(collection, &[id])?;
+                    let new =
+                        stored.first().and_then(|it| description::apply(it, described.view()));
+                    let Some(new) = new else {
+                        after.unlike += 1;
+                        continue;
+                    };
+                    (UPDATE, replacement(&new, id.as_value()))
+                }
+            };
+            let answer = match writes.write(command, collection, vec![statement])? {
+                Ok(answer) => answer,
+                Err(error) => return Ok(Some(error)),
+            };
+            let is_like = match change {
+                Change::Insert(_) => upserted(&answer) == 1,
+                Change::Replace(_) | Change::Update(_) => upserted(&answer) == 0,
+                Change::Delete => count_of(answer.view(), "n") == 1,
+            };
+            after.unlike += i64::from(!is_like);
+        }
+        Ok(None)
+    }
+}
+
+impl<'c> Outcome<'c> {
+    fn new(id: &'c ValueBuf, first: &Change) -> Outcome<'c> {
+        let was_there = !matches!(first, Change::Insert(_));
+        Outcome { id, was_there, content: None, is_known: false, descriptions: Vec::new() }
+    }
+
+    fn apply(&mut self, change: &'c Change) {
+        let content = match change {
+            Change::Update(description) => return self.descriptions.push(description),
+            Change::Insert(document) | Change::Replace(document) => Some(document.clone()),
+            Change::Delete => None,
+        };
+        (self.content, self.is_known) = (content, true);
+        self.descriptions.clear();
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_known && self.content.is_none()
+    }
+
+    /// The document as it becomes; `None` if a description doesn't fit.
+    fn finish(&self, stored: Option<&DocumentBuf>) -> Option<DocumentBuf> {
+        let mut document = if self.is_known { self.content.clone() } else { stored.cloned() }?;
+        for description in &self.descriptions {
+            document = description::apply(&document, description.view())?;
+        }
+        Some(document)
+    }
+}
+
+/// Writes documents as they become; returns how large they were.
+fn write_some(
+    writes: &mut Writes<'_, '_>,
+    collection: &str,
+    outcomes: &[Outcome<'_>],
+) -> Result<Result<usize, WriteError>, Failure> {
+    let wanted: Vec<&ValueBuf> =
+        outcomes.iter().filter(|outcome| !outcome.is_known).map(|outcome| outcome.id).collect();
+    let mut stored = HashMap::new();
+    if !wanted.is_empty() {
+        for document in writes.documents(collection, &wanted)? {
+            let id = document.get("_id").map(key_of);
+            stored.extend(id.map(|id| (id, document)));
+        }
+    }
+    let (mut new, mut changed, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for outcome in outcomes {
+        let document = outcome.finish(stored.get(&key_of(outcome.id.as_value())));
+        let Some(document) = document else { return Ok(Err(unlike())) };
+        bytes += document.as_bytes().len();
+        match outcome.was_there {
+            true => changed.push(replacement(&document, outcome.id.as_value())),
+            false => new.push(document),
+        }
+    }
+    for (command, statements) in [(UPDATE, changed), (INSERT, new)] {
+        if let Some(error) = write(writes, command, collection, statements)? {
+            return Ok(Err(error));
+        }
+    }
+    Ok(Ok(bytes))
+}
+
+/// Writes statements, as many commands as they need; each must meet what it expects.
+fn write(
+    writes: &mut Writes<'_, '_>,
+    command: (&str, &str),
+    collection: &str,
+    statements: Vec<DocumentBuf>,
+) -> Result<Option<WriteError>, Failure> {
+    let mut statements = statements.into_iter().peekable();
+    while statements.peek().is_some() {
+        let (mut some, mut bytes) = (Vec::new(), 0);
+        while let Some(next) = statements
+            .next_if(|next| some.is_empty() || bytes + next.as_bytes().len() <= COMMAND_BYTES)
+        {
+            bytes += next.as_bytes().len();
+            some.push(next);
+        }
+        let count = some.len() as u64;
+        let answer = match writes.write(command, collection, some)? {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Some(error)),
+        };
+        if count_of(answer.view(), "n") != count || upserted(&answer) > 0 {
+            return Ok(Some(unlike()));
+        }
+    }
+    Ok(None)
+}
+
+fn key_of(id: Value<'_>) -> Vec<u8> {
+    key::of_value(id).to_vec()
+}
+
+/// That a document isn't as it was expected.
+fn unlike() -> WriteError {
+    WriteError("a document isn't as the source had it".to_owned())
+}

@@ -1,0 +1,135 @@
+//! What is told while following: a line on standard error that changes, where that is a terminal;
+//! what is copied and recorded on standard output; what is left out on standard error.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::time::Duration;
+
+use frond_doc::{DocumentBuf, document};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::arguments::Answer;
+use crate::commands::commit;
+use crate::commands::follow::record::Record;
+use crate::failure::Failure;
+use crate::output::{answer_json, bytes, counted, date, grouped, plain};
+use crate::terminal::Terminal;
+
+/// What is told, and where.
+pub struct Told<'t> {
+    terminal: &'t mut Terminal,
+    as_json: Answer,
+    bar: ProgressBar,
+    /// Where the source is.
+    source: String,
+    /// What was told to be left out.
+    left_out: HashSet<String>,
+    /// Of the collection that is being copied.
+    documents: u64,
+    bytes: u64,
+}
+
+impl Told<'_> {
+    /// Begins.
+    pub fn new(terminal: &mut Terminal, as_json: Answer, source: String) -> Told<'_> {
+        let bar = ProgressBar::new_spinner();
+        // Hidden where standard error is no terminal.
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}");
+        bar.set_style(style.expect("the template is a constant"));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        let left_out = HashSet::new();
+        Told { terminal, as_json, bar, source, left_out, documents: 0, bytes: 0 }
+    }
+
+    /// Where the source is.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Says that something isn't copied, once.
+    pub fn left_out(&mut self, what: &str, why: &str) {
+        if self.left_out.insert(what.to_owned()) {
+            self.bar.suspend(|| eprintln!("{} is left out: {}", plain(what), plain(why)));
+        }
+    }
+
+    /// Says that a connection is lost.
+    pub fn lost(&self, why: &str) {
+        self.bar.suspend(|| eprintln!("{}: trying again", plain(why)));
+    }
+
+    /// Counts documents that were copied.
+    pub fn copied(&mut self, name: &str, documents: usize, bytes_more: usize) {
+        self.documents += documents as u64;
+        self.bytes += bytes_more as u64;
+        let (count, size) = (counted(self.documents, "document"), bytes(self.bytes));
+        self.bar.set_message(format!("copying {}: {count}, {size}", plain(name)));
+    }
+
+    /// Says that a collection is copied.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
+    pub fn finished(&mut self, name: &str) -> Result<(), Failure> {
+        let (documents, bytes_all) = (self.documents, self.bytes);
+        (self.documents, self.bytes) = (0, 0);
+        let (count, size) = (counted(documents, "document"), bytes(bytes_all));
+        let told = document! { "copied": name, "documents": documents as i64 };
+        self.tell(&told, &format!("copied {}: {count}, {size}", plain(name)))
+    }
+
+    /// Says how far the copy is.
+    pub fn follows(&self, record: &Record) {
+        let changes = grouped(u64::try_from(record.changes).unwrap_or(0));
+        let at = match record.wall_millis {
+            0 => String::new(),
+            millis => format!(", the last of {}", date(millis)),
+        };
+        self.bar.set_message(format!("following {}: {changes} changes{at}", self.source));
+    }
+
+    /// The message of a version.
+    pub fn message(&self, record: &Record) -> String {
+        match (record.committed_millis, u64::try_from(record.uncommitted).unwrap_or(0)) {
+            (0, 0) => format!("copy of {}", self.source),
+            (0, changes) => format!("copy of {}, and {}", self.source, counted(changes, "change")),
+            (_, changes) => format!("{} of {}", counted(changes, "change"), self.source),
+        }
+    }
+
+    /// Says that a version was recorded.
+    ///
+    /// # Errors
+    /// [`Failure::ReaderGone`] if nothing reads the output.
+    pub fn committed(&mut self, answer: &DocumentBuf) -> Result<(), Failure> {
+        if self.as_json.is_set() {
+            return self.tell(answer, "");
+        }
+        let bar = self.bar.clone();
+        bar.suspend(|| commit::tell(self.terminal, answer))?;
+        Ok(self.terminal.flush()?)
+    }
+
+    /// Says how many documents weren't as the source had them, if there are any.
+    ///
+    /// # Errors
+    /// [`Failure::Warned`] with that.
+    pub fn end(&self, record: &Record) -> Result<(), Failure> {
+        self.bar.finish_and_clear();
+        match u64::try_from(record.unlike) {
+            Ok(0) | Err(_) => Ok(()),
+            Ok(count) => Err(Failure::Warned(format!(
+                "{} of the copy not as the source had them: write to a branch of it, not to the copy",
+                counted(count, "document")
+            ))),
+        }
+    }
+
+    fn tell(&mut self, answer: &DocumentBuf, text: &str) -> Result<(), Failure> {
+        let line = if self.as_json.is_set() { answer_json(answer) } else { text.to_owned() };
+        let bar = self.bar.clone();
+        bar.suspend(|| writeln!(self.terminal, "{line}").and_then(|()| self.terminal.flush()))?;
+        Ok(())
+    }
+}
