@@ -20,6 +20,7 @@ pub mod import;
 pub mod log;
 pub mod ls;
 pub mod man;
+pub mod mcp;
 pub mod merge;
 pub mod patch;
 pub mod pick;

@@ -11,6 +11,7 @@
 //! - [`walkthrough`]: docs/walkthrough.md, run;
 //! - [`patches`]: what differs is written to a file, and applied elsewhere;
 //! - [`remotes`]: docs/remotes.md, run with a server;
+//! - [`mcp`]: an agent's session, by the protocol's messages;
 //! - [`telling`]: what is told as JSON, manual pages, completions;
 //! - [`maintenance`]: damage is found.
 
@@ -19,6 +20,7 @@ mod book;
 mod follow;
 mod imports;
 mod maintenance;
+mod mcp;
 mod patches;
 mod remotes;
 mod serving;

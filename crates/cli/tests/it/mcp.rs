@@ -1,0 +1,231 @@
+//! Goal: an agent reads every version and writes to its branch alone, and what it proposes waits
+//! for a person.
+//! Method: sessions as clients of the Model Context Protocol have them, a line a message.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use frond_doc::{Document, DocumentBuf, Value, extended_json};
+
+use crate::serving::Server;
+use crate::{Directory, command, frond, frond_with};
+
+/// A session.
+struct Session {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    last: i32,
+}
+
+impl Session {
+    fn start(directory: &Directory, line: &str) -> Session {
+        let mut child = command(directory, &format!("mcp {line}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut session = Session { child, input, output, last: 0 };
+        let hello = session.ask(
+            "initialize",
+            r#"{"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}"#,
+        );
+        assert_eq!(text(at(&hello, "result").view(), "protocolVersion"), "2025-03-26");
+        session.send(r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#);
+        session
+    }
+
+    fn send(&mut self, line: &str) {
+        let line = line.replace('\n', " ");
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn receive(&mut self) -> DocumentBuf {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        extended_json::parse(&line).expect(&line)
+    }
+
+    fn ask(&mut self, method: &str, params: &str) -> DocumentBuf {
+        self.last += 1;
+        let id = self.last;
+        self.send(&format!(
+            r#"{{"jsonrpc": "2.0", "id": {id}, "method": "{method}", "params": {params}}}"#
+        ));
+        let answer = self.receive();
+        assert_eq!(answer.get("id"), Some(Value::Int32(id)), "{answer:?}");
+        answer
+    }
+
+    /// Calls a tool; its text, and whether it is an error.
+    fn call(&mut self, name: &str, arguments: &str) -> (String, bool) {
+        let params = format!(r#"{{"name": "{name}", "arguments": {arguments}}}"#);
+        let result = at(&self.ask("tools/call", &params), "result");
+        let content = result.get("content").and_then(|it| it.as_array()).unwrap();
+        let told = content.get(0).and_then(|it| it.as_document()).unwrap();
+        (text(told, "text").to_owned(), result.get("isError") == Some(Value::Boolean(true)))
+    }
+
+    #[track_caller]
+    fn ok(&mut self, name: &str, arguments: &str) -> String {
+        let (text, is_error) = self.call(name, arguments);
+        assert!(!is_error, "{name}: {text}");
+        text
+    }
+
+    #[track_caller]
+    fn fails(&mut self, name: &str, arguments: &str) -> String {
+        let (text, is_error) = self.call(name, arguments);
+        assert!(is_error, "{name}: {text}");
+        text
+    }
+
+    fn end(mut self) {
+        drop(self.input.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+fn at(document: &DocumentBuf, name: &str) -> DocumentBuf {
+    document.get(name).and_then(|it| it.as_document()).expect(name).to_buf()
+}
+
+fn text<'a>(document: Document<'a>, name: &str) -> &'a str {
+    document.get(name).and_then(|it| it.as_str()).unwrap_or("")
+}
+
+fn tools(session: &mut Session) -> Vec<String> {
+    let listed = at(&session.ask("tools/list", "{}"), "result");
+    let listed = listed.get("tools").and_then(|it| it.as_array()).unwrap();
+    let listed = listed.iter().map(|tool| {
+        let tool = tool.as_document().unwrap();
+        let schema = tool.get("inputSchema").and_then(|it| it.as_document()).unwrap();
+        assert_eq!(text(schema, "type"), "object");
+        assert!(!text(tool, "description").is_empty() && tool.get("annotations").is_some());
+        text(tool, "name").to_owned()
+    });
+    listed.collect()
+}
+
+fn shop() -> Directory {
+    let directory = Directory::new();
+    let items = "{\"_id\": 1, \"price\": 30}\n{\"_id\": 2, \"price\": -240}";
+    frond_with(&directory, "import -d shop -c items --commit first", items).ok();
+    directory
+}
+
+#[test]
+fn an_agent_works_on_its_branch_and_a_person_merges() {
+    let directory = shop();
+    let mut session = Session::start(&directory, "shop@agent/prices");
+    assert_eq!(tools(&mut session).len(), 15);
+    let listed = session.ok("collections", "{}");
+    assert!(listed.contains("\"name\":\"items\"") && listed.contains("\"price\":30"), "{listed}");
+    let wrong = session.ok("find", r#"{"collection": "items", "filter": {"price": {"$lt": 0}}}"#);
+    assert_eq!(wrong, r#"{"_id":2,"price":-240}"#);
+    assert!(
+        session.fails("propose", r#"{"message": "nothing"}"#).contains("has all of it already")
+    );
+    session.ok(
+        "update",
+        r#"{"collection": "items", "filter": {"_id": 2}, "update": {"$set": {"price": 240}}}"#,
+    );
+    session.ok("insert", r#"{"collection": "items", "documents": [{"_id": 3}, {"_id": 4}]}"#);
+    session.ok("delete", r#"{"collection": "items", "filter": {"_id": 4}}"#);
+    session.ok("create_index", r#"{"collection": "items", "key": {"price": 1}}"#);
+    let at_main = r#"{"collection": "items", "version": "main", "filter": {"_id": 2}}"#;
+    assert_eq!(session.ok("find", at_main), r#"{"_id":2,"price":-240}"#);
+    assert!(session.ok("count", r#"{"collection": "items"}"#).contains("\"n\":3"));
+    let sum = r#"{"collection": "items", "pipeline": [{"$group": {"_id": null, "sum": {"$sum": "$price"}}}]}"#;
+    assert_eq!(session.ok("aggregate", sum), r#"{"_id":null,"sum":270}"#);
+    let plan = r#"{"collection": "items", "filter": {"price": {"$gt": 100}}}"#;
+    assert!(session.ok("explain", plan).contains("price_1"));
+    assert!(session.ok("diff", "{}").contains("\"to\":240"));
+    session.ok("commit", r#"{"message": "prices are positive"}"#);
+    session.ok("insert", r#"{"collection": "items", "documents": [{"_id": 5}]}"#);
+    session.ok("discard", "{}");
+    session.ok("insert", r#"{"collection": "items", "documents": [{"_id": 6}]}"#);
+    let proposed = session.ok("propose", r#"{"message": "and a sixth"}"#);
+    assert!(proposed.contains("frond merge shop agent/prices"), "{proposed}");
+    let history = session.ok("history", r#"{"collection": "items", "id": 2}"#);
+    assert!(history.contains("prices are positive"), "{history}");
+    assert!(session.ok("log", r#"{"limit": 1}"#).contains("and a sixth"));
+    session.end();
+    let diff = frond(&directory, "diff shop main...agent/prices").ok();
+    assert!(diff.contains("-240 → 240") && diff.contains("+ {\"_id\":6}"), "{diff}");
+    assert!(!diff.contains("\"_id\":5"), "{diff}");
+    let before = frond(&directory, "export -d shop -c items").ok();
+    assert!(before.contains("-240"), "nothing is merged by the agent: {before}");
+    frond(&directory, "merge shop agent/prices").ok();
+    assert!(!frond(&directory, "export -d shop -c items").ok().contains("-240"));
+}
+
+#[test]
+fn nothing_leads_off_the_branch() {
+    let directory = shop();
+    let mut session = Session::start(&directory, "shop@agent/x");
+    for stage in
+        [r#"{"$out": "items"}"#, r#"{"$merge": {"into": {"db": "shop", "coll": "items"}}}"#]
+    {
+        let arguments = format!(r#"{{"collection": "items", "pipeline": [{stage}]}}"#);
+        assert!(session.fails("aggregate", &arguments).contains("reads only"));
+        let nested = format!(
+            r#"{{"collection": "items", "pipeline": [{{"$unionWith": {{"coll": "items", "pipeline": [{stage}]}}}}]}}"#
+        );
+        session.fails("aggregate", &nested);
+    }
+    // Arguments beside those that a tool has are passed over, `version` of what writes too.
+    let insert =
+        r#"{"collection": "items", "documents": [{"_id": 9}], "version": "main", "$db": "shop"}"#;
+    session.ok("insert", insert);
+    session.fails("insert", r#"{"collection": "items", "documents": [{"_id": 9}]}"#);
+    session.fails("insert", r#"{"documents": [{"_id": 9}]}"#);
+    session.fails("insert", r#"{"collection": {"a": 1}, "documents": [{"_id": 10}]}"#);
+    session.fails("find", r#"{"collection": "items", "version": 1}"#);
+    for (message, code) in [
+        ("{", -32700),
+        ("[]", -32700),
+        (r#"{"id": 1, "method": "ping"}"#, -32600),
+        (r#"{"jsonrpc": "2.0", "id": "a", "method": "resources/list"}"#, -32601),
+        (
+            r#"{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "drop"}}"#,
+            -32602,
+        ),
+    ] {
+        session.send(message);
+        let answer = session.receive();
+        assert_eq!(at(&answer, "error").get("code"), Some(Value::Int32(code)), "{message}");
+    }
+    assert!(at(&session.ask("ping", "{}"), "result").view().is_empty());
+    session.end();
+    assert_eq!(frond(&directory, "export -d shop -c items").ok().lines().count(), 2);
+
+    let mut session = Session::start(&directory, "shop --read-only");
+    assert_eq!(tools(&mut session).len(), 8);
+    let insert = r#"{"name": "insert", "arguments": {"collection": "items", "documents": [{}]}}"#;
+    let refused = at(&session.ask("tools/call", insert), "error");
+    assert_eq!(refused.get("code"), Some(Value::Int32(-32602)));
+    session.end();
+    for line in ["mcp shop", "mcp shop@main", "mcp shop@"] {
+        let error = frond(&directory, line).fails(2);
+        assert!(error.contains("name"), "{error}");
+    }
+}
+
+/// On a server, what an agent may do beside its tools is for its roles to say.
+#[test]
+fn an_agent_works_on_a_running_server() {
+    let directory = shop();
+    let server = Server::start(&directory);
+    let mut session = Session::start(&directory, &format!("shop@agent/x --uri {}", server.address));
+    session.ok(
+        "insert",
+        r#"{"collection": "items", "documents": [{"_id": {"$oid": "0123456789abcdef01234567"}}]}"#,
+    );
+    session.ok("propose", r#"{"message": "an id"}"#);
+    session.end();
+    let diff = format!("diff shop main...agent/x --uri {}", server.address);
+    assert!(frond(&directory, &diff).ok().contains("$oid"));
+    server.stop();
+}
