@@ -114,7 +114,7 @@ const CRATES: &[Walls] = &[
         rooms: "errors wire tls unix_socket supervisor limits outgoing tables fields stable_api \
                 common scram fail_points access peer sessions workers message_memory \
                 machine_memory process_counts usage operations waiting answer_memory remote_opener cursors \
-                log_file log audit_log drain snapshot_window shared audit authorization \
+                log_file log audit_log drain snapshot_window hooks shared audit authorization \
                 transactions sweep governor request commands reference concerns dispatch \
                 in_process connection metrics console listener client",
         gate: None,

@@ -9,10 +9,11 @@ use frond_db::{Code, Error, ErrorKind, Frond, FrondOptions};
 use frond_doc::{Document, DocumentBuf, document};
 use frond_server::scram::Mechanism;
 use frond_server::wire::DocumentSequence;
-use frond_server::{Client, ClientError, ClientTls, InProcess};
+use frond_server::{Client, ClientError, ClientTls, Hooks, InProcess};
 
 use crate::directory::check_usable;
 use crate::failure::{Failure, when_full};
+use crate::output::plain;
 
 /// A database in this process or a running server.
 pub trait Backend {
@@ -110,6 +111,7 @@ pub const STOP_IT: &str = "stop it first";
 /// A data directory that this process has opened.
 pub struct Embedded {
     frond: Frond,
+    hooks: Hooks,
     commands: InProcess,
 }
 
@@ -144,8 +146,14 @@ impl Embedded {
         check_usable(directory)?;
         let frond = frond_vcs::open(directory, options)
             .map_err(|error| open_failure(directory, &error, in_use))?;
-        let commands = InProcess::new(frond.clone());
-        Ok(Embedded { frond, commands })
+        let hooks = Hooks::of(directory);
+        let commands = InProcess::new(frond.clone()).with_hooks(hooks.clone());
+        Ok(Embedded { frond, hooks, commands })
+    }
+
+    /// What runs before and after what no command does.
+    pub fn hooks(&self) -> &Hooks {
+        &self.hooks
     }
 
     /// The databases themselves, for what no command tells.
@@ -197,6 +205,7 @@ impl Backend for Embedded {
     ) -> Result<DocumentBuf, Failure> {
         let answer = self.commands.execute(database, command, &sequences);
         if answer.get("ok").is_some_and(|ok| ok.is_truthy()) {
+            tell_hook(&answer);
             return Ok(answer);
         }
         let code = answer.get("code").and_then(|code| code.as_integer()).unwrap_or(1);
@@ -213,6 +222,13 @@ impl Backend for Embedded {
             let full = when_full(&error);
             Failure::failed(format!("the data directory can't be closed: {error}{full}"))
         })
+    }
+}
+
+/// Says that a hook failed behind what was done.
+pub fn tell_hook(answer: &DocumentBuf) {
+    if let Some(what) = answer.get("hookFailed").and_then(|what| what.as_str()) {
+        eprintln!("frond: the hook {}", plain(what));
     }
 }
 
@@ -283,7 +299,8 @@ impl Backend for Remote {
         command: Document<'_>,
         sequences: Vec<DocumentSequence>,
     ) -> Result<DocumentBuf, Failure> {
-        self.0.command_with(database, command, sequences).map_err(|error| match error {
+        let answer = self.0.command_with(database, command, sequences);
+        answer.inspect(tell_hook).map_err(|error| match error {
             ClientError::Command { code, message, answer } => {
                 Failure::Refused { code: i64::from(code), message, answer }
             }

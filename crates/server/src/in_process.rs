@@ -11,6 +11,7 @@ use frond_db::Frond;
 use frond_doc::{Document, DocumentBuf};
 
 use crate::dispatch;
+use crate::hooks::Hooks;
 use crate::limits::DOCUMENT_BYTES_MAX;
 use crate::peer::Peer;
 use crate::shared::{MemberOptions, Shared};
@@ -37,6 +38,13 @@ impl InProcess {
             MemberOptions::default(),
         );
         InProcess { shared, peer: Arc::new(Peer::new(1, address)) }
+    }
+
+    /// The same, with hooks.
+    #[must_use]
+    pub fn with_hooks(mut self, hooks: Hooks) -> InProcess {
+        self.shared.hooks = hooks;
+        self
     }
 
     /// Runs a command on `database` and returns the whole answer, `ok` included; `sequences` are

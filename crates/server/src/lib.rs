@@ -31,6 +31,7 @@ pub mod errors;
 pub mod fail_points;
 pub mod fields;
 pub mod governor;
+pub mod hooks;
 pub mod in_process;
 pub mod limits;
 pub mod listener;
@@ -68,6 +69,7 @@ pub const MONGOSH_SCRIPT: &str = include_str!("../data/frond.mongosh.js");
 
 pub use client::{Client, ClientError, ClientTls};
 pub use console::ConsoleOptions;
+pub use hooks::Hooks;
 pub use in_process::InProcess;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};
 pub use log::LogOutput;

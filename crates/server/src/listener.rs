@@ -29,6 +29,7 @@ use crate::connection;
 use crate::connection::socket::IdleSocket;
 use crate::console::{self, ConsoleOptions};
 use crate::governor;
+use crate::hooks::Hooks;
 use crate::limits::{
     ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, CURSORS_BYTES_MAX, CURSORS_SHARE,
     DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, DRAIN_STEP, MESSAGES_BYTES_MAX, MESSAGES_BYTES_MIN,
@@ -71,6 +72,8 @@ pub struct ServerOptions {
     pub insecure: bool,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
+    /// What runs before and after commits, merges and pushes.
+    pub hooks: Hooks,
     /// Clients that have a thread at one time.
     pub threads_max: usize,
     /// What messages that come in may hold together, those up to
@@ -117,6 +120,7 @@ impl Default for ServerOptions {
             auth: false,
             insecure: false,
             places: RemoteOpener::default(),
+            hooks: Hooks::default(),
             threads_max: CONNECTIONS_MAX,
             messages_bytes_max: MESSAGES_BYTES_MAX,
             answers_bytes_max: ANSWERS_BYTES_MAX,
@@ -289,6 +293,7 @@ impl Server {
         shared.parsed = options.parsed;
         shared.accounts = accounts;
         shared.places = options.places;
+        shared.hooks = options.hooks;
         let failed = |source| ServerError::Log { output: options.log.clone(), source };
         shared.log.write_to(&options.log).map_err(failed)?;
         if let Some(path) = options.audit_path {

@@ -15,6 +15,7 @@ use crate::audit_log::AuditLog;
 use crate::cursors::Cursors;
 use crate::drain::Drain;
 use crate::fail_points::FailPoints;
+use crate::hooks::Hooks;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, EXPIRE_SECONDS, MESSAGES_BYTES_MAX};
 use crate::log::Log;
 use crate::message_memory::MessageMemory;
@@ -92,6 +93,8 @@ pub struct Shared {
     pub accounts: Accounts,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
+    /// What runs before and after commits, merges and pushes.
+    pub hooks: Hooks,
     /// Whether it stops.
     pub drain: Drain,
     /// How messages may be compressed.
@@ -183,6 +186,7 @@ impl Shared {
             audit_log: AuditLog::default(),
             accounts: Accounts::default(),
             places: RemoteOpener::default(),
+            hooks: Hooks::default(),
             drain: Drain::default(),
             compressors: Compressor::ALL.to_vec(),
             fail_points: FailPoints::default(),

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_server::hooks::{Act, Occasion};
 use frond_vcs::Repository;
 use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN, PushReport, PushRequest};
 use frond_vcs::{CommitId, MergeOutcome, MergeRequest};
 
 use crate::arguments::{Answer, Author};
-use crate::backend::{Backend, Embedded};
+use crate::backend::{Backend, Embedded, tell_hook};
 use crate::commands::backup::tell_damages;
 use crate::commands::transfer::{
     Connection, Progress, absolute, append_moved, check_place, failure, told,
@@ -293,6 +294,9 @@ impl Pull {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
         let remote = self.connection.open_to_read(&self.remote, &database)?;
+        let mut occasion = occasion(Act::Merge, &self.database, &database);
+        occasion.facts.push(("mergeIn", self.remote.clone()));
+        opened.hooks().before(&occasion)?;
         let progress = Progress::new();
         let request = MergeRequest { author: Some(self.author.name()), ..MergeRequest::default() };
         let branch = self.branch.as_deref();
@@ -301,6 +305,15 @@ impl Pull {
             .map_err(failure)?;
         progress.end();
         let waits = matches!(outcome, MergeOutcome::Conflicts { .. });
+        if let MergeOutcome::FastForward { head } = &outcome {
+            occasion.facts.push(("commitId", head.to_string()));
+        }
+        if let MergeOutcome::Merged { commit } = &outcome {
+            occasion.facts.push(("commitId", commit.id.to_string()));
+        }
+        if occasion.facts.last().is_some_and(|(fact, _)| *fact == "commitId") {
+            told_after(&opened, &occasion);
+        }
         if self.as_json.tell(terminal, &pulled(&report, &outcome))? {
             terminal.finish()?;
             Box::new(opened).close()?;
@@ -410,6 +423,9 @@ impl Push {
     fn push(&self, terminal: &mut Terminal, opened: &Embedded, name: &str) -> Result<u64, Failure> {
         let database = open_database(opened, name)?;
         let remote = self.connection.open_named(&self.remote, &database)?;
+        let mut occasion = occasion(Act::Push, name, &database);
+        occasion.facts.push(("remote", self.remote.clone()));
+        opened.hooks().before(&occasion)?;
         let progress = Progress::new();
         let request = PushRequest {
             branch: self.branch.clone(),
@@ -420,6 +436,8 @@ impl Push {
             .push(&self.remote, &*remote, &request, &mut |moved| progress.show(moved))
             .map_err(failure)?;
         progress.end();
+        occasion.facts.push(("commitId", report.to.to_string()));
+        told_after(opened, &occasion);
         let mended = if report.damages.is_empty() { 0 } else { report.mended.max(1) };
         if self.as_json.tell(terminal, &pushed(&report))? {
             return Ok(mended);
@@ -497,6 +515,19 @@ fn pulled(report: &FetchReport, outcome: &MergeOutcome) -> DocumentBuf {
         told.end();
     }
     told.build()
+}
+
+/// What hooks are told.
+fn occasion<'n>(act: Act, name: &'n str, database: &Repository) -> Occasion<'n> {
+    let branch = database.branch().unwrap_or_default().to_owned();
+    Occasion { act, database: name, user: String::new(), facts: vec![("branch", branch)] }
+}
+
+/// Runs the hook behind what was done, and says if it fails.
+fn told_after(opened: &Embedded, occasion: &Occasion<'_>) {
+    let mut answer = DocumentBuilder::new();
+    opened.hooks().after(occasion, &mut answer);
+    tell_hook(&answer.build());
 }
 
 /// What a push did, as a document.

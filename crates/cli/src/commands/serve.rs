@@ -15,8 +15,8 @@ use frond_doc::DocumentBuf;
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{
-    LogOutput, MachineMemory, MemberOptions, RemoteOpener, Server, ServerError, ServerOptions,
-    Supervisor,
+    Hooks, LogOutput, MachineMemory, MemberOptions, RemoteOpener, Server, ServerError,
+    ServerOptions, Supervisor,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -138,6 +138,10 @@ pub struct Serve {
     /// File of certificates (PEM) to trust there, beside the system's
     #[arg(long, value_name = "FILE")]
     place_ca_file: Option<PathBuf>,
+
+    /// Run none of the hooks in the data directory (hooks/pre-commit and others)
+    #[arg(long)]
+    no_hooks: bool,
 
     /// Let clients ask for faults by configureFailPoint: for tests of applications and drivers only
     #[arg(long)]
@@ -324,6 +328,7 @@ impl Serve {
             console: self.network.console(),
             connections_max: self.network.connections_max(),
             data_directory: self.data.display().to_string(),
+            hooks: if self.no_hooks { Hooks::default() } else { Hooks::of(&self.data) },
             member: MemberOptions {
                 replica_set: self.replica_set.clone(),
                 advertise: self.advertise.clone(),

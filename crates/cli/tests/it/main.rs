@@ -3,6 +3,7 @@
 //! - [`bisect`]: the first bad commit is found;
 //! - [`book`]: the pages of the book that show commands, run;
 //! - [`follow`]: a copy follows its source, through a proxy that knows what MongoDB knows;
+//! - [`hooks`]: what runs before and after commits, merges and pushes;
 //! - [`imports`]: files in three formats go in and come out again; what is wrong is told by line;
 //! - [`versions`]: commits, branches, diffs, merges and conflicts on a data directory;
 //! - [`serving`]: the same on a running server, and the lock between the two;
@@ -18,6 +19,7 @@
 mod bisect;
 mod book;
 mod follow;
+mod hooks;
 mod imports;
 mod maintenance;
 mod mcp;

@@ -13,6 +13,7 @@ use crate::access::Action;
 use crate::authorization::At;
 use crate::commands::reply;
 use crate::fields::Fields;
+use crate::hooks::{Act, Occasion};
 use crate::request::{Answer, Request};
 
 /// The author of a commit whose client names none: who has logged in.
@@ -44,10 +45,26 @@ pub fn commit(request: &Request<'_>) -> Answer {
     if !commit.allow_empty {
         database.check_exists()?;
     }
+    let branch = database.branch().unwrap_or_default().to_owned();
+    let facts = vec![("branch", branch), ("message", message.unwrap_or_default().to_owned())];
+    let mut occasion = occasion(request, Act::Commit, facts);
+    request.server.hooks.before(&occasion)?;
     let commit = database.commit_as(&commit)?;
     let mut answer = DocumentBuilder::new();
     append_commit(&mut answer, &commit, database.branch());
+    occasion.facts.push(("commitId", commit.id.to_string()));
+    request.server.hooks.after(&occasion, &mut answer);
     Ok(answer)
+}
+
+/// What hooks are told of a command.
+pub fn occasion<'r>(
+    request: &Request<'r>,
+    act: Act,
+    facts: Vec<(&'static str, String)>,
+) -> Occasion<'r> {
+    let user = request.peer.login().map(|login| login.user.user.clone()).unwrap_or_default();
+    Occasion { act, database: request.database_name, user, facts }
 }
 
 /// Takes a date, as milliseconds since 1970.

@@ -15,6 +15,7 @@ use frond_vcs::{
 
 use crate::commands::{history, reply, status};
 use crate::fields::Fields;
+use crate::hooks::Act;
 use crate::request::{Answer, Request};
 
 /// Merges another version into this branch, or continues or aborts a merge.
@@ -49,9 +50,11 @@ pub fn run(request: &Request<'_>) -> Answer {
         return Ok(preview(&database.preview_merge(&merge)?, database.branch()));
     }
     match (merge_in, continues, aborts) {
-        (Some(_), false, false) => outcome(&database.merge(&merge)?, database.branch()),
+        (Some(merge_in), false, false) => {
+            hooked(request, &database, merge_in, || database.merge(&merge))
+        }
         (None, true, false) => {
-            outcome(&database.merge_continue(message, author)?, database.branch())
+            hooked(request, &database, "", || database.merge_continue(message, author))
         }
         (None, false, true) => aborted(&database),
         _ => {
@@ -59,6 +62,32 @@ pub fn run(request: &Request<'_>) -> Answer {
             Err(Error::invalid(Code::BadValue, message))
         }
     }
+}
+
+/// Merges, between the hooks.
+///
+/// # Errors
+/// What the hook before it refuses; as `merge`, and as [`outcome`].
+pub fn hooked(
+    request: &Request<'_>,
+    database: &Repository,
+    merge_in: &str,
+    merge: impl FnOnce() -> Result<MergeOutcome, Error>,
+) -> Answer {
+    let branch = database.branch().unwrap_or_default().to_owned();
+    let facts = vec![("branch", branch), ("mergeIn", merge_in.to_owned())];
+    let mut occasion = history::occasion(request, Act::Merge, facts);
+    request.server.hooks.before(&occasion)?;
+    let done = merge()?;
+    let mut answer = outcome(&done, database.branch())?;
+    let head = match &done {
+        MergeOutcome::FastForward { head } => head.to_string(),
+        MergeOutcome::Merged { commit } => commit.id.to_string(),
+        MergeOutcome::UpToDate { .. } | MergeOutcome::Conflicts { .. } => return Ok(answer),
+    };
+    occasion.facts.push(("commitId", head));
+    request.server.hooks.after(&occasion, &mut answer);
+    Ok(answer)
 }
 
 /// What a merge would answer: conflicts are no error here, and a commit that isn't made has no id.

@@ -13,6 +13,7 @@ use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN, PushRequest};
 use crate::commands::reply::long;
 use crate::commands::{history, merge};
 use crate::fields::Fields;
+use crate::hooks::Act;
 use crate::remote_opener;
 use crate::request::{Answer, Request};
 
@@ -107,8 +108,16 @@ pub fn pull(request: &Request<'_>) -> Answer {
     let own = &database.name().name;
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
     let show = &mut |moved: &Moved| remote_opener::show(&request.operation, moved);
-    let (report, outcome) = database.pull(name, &remote, branch, merge_request, show)?;
-    Ok(fetched(merge::outcome(&outcome, database.branch())?, &report))
+    let mut report = None;
+    let answer = merge::hooked(request, &database, name, || {
+        let (fetched, outcome) = database.pull(name, &remote, branch, merge_request, show)?;
+        report = Some(fetched);
+        Ok(outcome)
+    })?;
+    Ok(match &report {
+        Some(report) => fetched(answer, report),
+        None => answer,
+    })
 }
 
 /// Sends this branch's commits to a remote, and moves its branch there.
@@ -126,6 +135,10 @@ pub fn push(request: &Request<'_>) -> Answer {
     let url = database.remote_url(name)?;
     let own = &database.name().name;
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
+    let branch = database.branch().unwrap_or_default().to_owned();
+    let facts = vec![("branch", branch), ("remote", name.to_owned())];
+    let mut occasion = history::occasion(request, Act::Push, facts);
+    request.server.hooks.before(&occasion)?;
     let report = database
         .push(name, &remote, &push, &mut |moved| remote_opener::show(&request.operation, moved))?;
     let mut answer = DocumentBuilder::new();
@@ -136,6 +149,8 @@ pub fn push(request: &Request<'_>) -> Answer {
     answer.append("commitId", Value::String(&report.to.to_string()));
     append_tags(&mut answer, "tags", &report.tags);
     append_moved(&mut answer, &report.moved);
+    occasion.facts.push(("commitId", report.to.to_string()));
+    request.server.hooks.after(&occasion, &mut answer);
     Ok(answer)
 }
 

@@ -1,0 +1,136 @@
+//! Goal: hooks of the data directory run where the work is done, refuse, and are told.
+//! Method: scripts that write down what they were told; an address that answers as it is wanted.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+
+use crate::serving::Server;
+use crate::{Directory, frond, frond_with};
+
+/// A hook that writes down what it is told, and then does as `script` says.
+fn hook(directory: &Directory, name: &str, script: &str, mode: u32) {
+    let hooks = directory.path().join("frond-data/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    let told = directory.path().join(format!("told-{name}")).display().to_string();
+    let file = hooks.join(name);
+    fs::write(&file, format!("#!/bin/sh\ncat >> {told}\n{script}\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn told(directory: &Directory, name: &str) -> String {
+    fs::read_to_string(directory.path().join(format!("told-{name}"))).unwrap_or_default()
+}
+
+fn shop() -> Directory {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\": 1}").ok();
+    frond(&directory, "branch shop sale").ok();
+    directory
+}
+
+#[test]
+fn a_commit_is_refused_and_told() {
+    let directory = shop();
+    let refusal = "if [ $FROND_BRANCH = main ]; then echo by review only >&2; exit 1; fi";
+    hook(&directory, "pre-commit", refusal, 0o700);
+    hook(&directory, "post-commit", "echo $FROND_COMMIT > last; exit 7", 0o700);
+    let server = Server::start(&directory);
+    let uri = format!("--uri {}", server.address);
+    for name in ["shop", "shop@sale"] {
+        frond_with(&directory, &format!("import -d {name} -c items {uri}"), "{\"_id\": 2}").ok();
+    }
+    let error = frond(&directory, &format!("commit shop -m second {uri}")).fails(1);
+    assert!(error.contains("the hook pre-commit refuses: by review only"), "{error}");
+    let ran = frond(&directory, &format!("commit shop@sale -m second {uri}"));
+    assert!(ran.err.contains("the hook post-commit: exit status: 7"), "{ran:?}");
+    assert!(ran.ok().contains("[sale "));
+    server.stop();
+    let before = told(&directory, "pre-commit");
+    assert_eq!(before.lines().count(), 2, "{before}");
+    assert!(before.contains("\"branch\":\"main\",\"message\":\"second\"}"), "{before}");
+    assert!(told(&directory, "post-commit").contains("\"commitId\":\""));
+    // In this process, too.
+    frond_with(&directory, "import -d shop@sale -c items", "{\"_id\": 9}").ok();
+    frond(&directory, "commit shop@sale -m third").ok();
+    let error = frond(&directory, "commit shop -m third").fails(1);
+    assert!(error.contains("by review only"), "{error}");
+    let last = fs::read_to_string(directory.path().join("last")).unwrap();
+    assert!(frond(&directory, "log shop@sale -1 --json").ok().contains(last.trim()));
+
+    let server = Server::start_with(&directory, "--no-hooks");
+    frond(&directory, &format!("commit shop -m fourth --uri {}", server.address)).ok();
+    server.stop();
+}
+
+#[test]
+fn merges_and_pushes_have_theirs() {
+    let directory = shop();
+    frond_with(&directory, "import -d shop@sale -c items --commit more", "{\"_id\": 2}").ok();
+    frond(&directory, "remote shop add origin plain").ok();
+    hook(&directory, "pre-merge", "exit 1", 0o700);
+    hook(&directory, "pre-push", "echo not today >&2; exit 1", 0o700);
+    assert!(frond(&directory, "merge shop sale").fails(1).contains("the hook pre-merge refuses"));
+    assert!(frond(&directory, "push shop").fails(1).contains("not today"));
+    assert!(!directory.path().join("plain").join("REFS").exists());
+    // As git: what isn't executable is off.
+    hook(&directory, "pre-merge", "exit 1", 0o600);
+    hook(&directory, "pre-push", "exit 0", 0o700);
+    hook(&directory, "post-merge", "exit 0", 0o700);
+    hook(&directory, "post-push", "exit 0", 0o700);
+    frond(&directory, "merge shop sale").ok();
+    frond(&directory, "push shop").ok();
+    assert!(told(&directory, "post-merge").contains("\"mergeIn\":\"sale\""));
+    assert!(told(&directory, "post-push").contains("\"remote\":\"origin\""));
+    // That there was nothing to merge isn't told.
+    frond(&directory, "merge shop sale").ok();
+    assert_eq!(told(&directory, "post-merge").lines().count(), 1);
+    // What others may write to isn't run.
+    hook(&directory, "pre-push", "exit 0", 0o722);
+    let error = frond(&directory, "push shop").fails(1);
+    assert!(error.contains("may be written to by others"), "{error}");
+}
+
+#[test]
+fn an_address_is_asked() {
+    let directory = shop();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked = thread::spawn(move || {
+        let mut asked = Vec::new();
+        for answer in ["403 Forbidden\r\n\r\nnot on Fridays", "204 No Content\r\n\r\n"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut bytes) = (String::new(), 0);
+            while !head.ends_with("\r\n\r\n") {
+                let from = head.len();
+                reader.read_line(&mut head).unwrap();
+                if let Some(length) = head[from..].strip_prefix("Content-Length: ") {
+                    bytes = length.trim().parse().unwrap();
+                }
+            }
+            let mut body = vec![0; bytes];
+            reader.read_exact(&mut body).unwrap();
+            asked.push(format!("{head}{}", String::from_utf8(body).unwrap()));
+            write!(stream, "HTTP/1.1 {answer}").unwrap();
+        }
+        asked
+    });
+    let hooks = directory.path().join("frond-data/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    let url = hooks.join("pre-commit.url");
+    fs::write(&url, format!("http://127.0.0.1:{port}/ask?it\n")).unwrap();
+    let commit = "commit shop -m asked --allow-empty";
+    let error = frond(&directory, commit).fails(1);
+    assert!(error.contains("the hook pre-commit refuses: not on Fridays"), "{error}");
+    frond(&directory, commit).ok();
+    let asked = asked.join().unwrap();
+    assert!(asked[0].starts_with("POST /ask?it HTTP/1.1\r\n"), "{asked:?}");
+    assert!(asked[1].ends_with("\"message\":\"asked\"}\n"), "{asked:?}");
+    // That it can't be asked is a refusal.
+    assert!(frond(&directory, commit).fails(1).contains("refuses"));
+    fs::write(&url, "ftp://127.0.0.1/\n").unwrap();
+    assert!(frond(&directory, commit).fails(1).contains("http://HOST"));
+}

@@ -1,0 +1,168 @@
+//! Hooks of the repository: what runs before and after a commit, a merge and a push.
+//!
+//! A hook is a file in the directory `hooks` of the data directory, called as git calls it:
+//! `pre-commit`, `post-commit`, `pre-merge`, `post-merge`, `pre-push`, `post-push`. It runs in the
+//! process that does the work, as the user that the process is.
+//!
+//! 1. A file that may be executed is run, with what it is about on its standard input, one line of
+//!    JSON, and in its environment. A file `NAME.url` names an address to which the same is sent
+//!    (`http` only).
+//! 2. What runs before may refuse: another exit code than 0, another status than 2xx. So does what
+//!    can't be run, or takes longer than [`TIME_MAX`]: it is ended then. What runs after only tells.
+//! 3. Only who may write to the directory sets hooks; no command does. A file that others may write
+//!    to is refused, and is another's.
+//! 4. What a client sends never becomes a word of a command line.
+//!
+//! Commits by policy, and what is pushed here from elsewhere, run none.
+
+mod address;
+mod command;
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use frond_db::Error;
+use frond_doc::extended_json::{self, Form};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+/// How long a hook may take.
+pub const TIME_MAX: Duration = Duration::from_secs(30);
+/// What is read of what a hook says.
+const SAID_BYTES_MAX: u64 = 4 << 10;
+/// Bits of a file's mode by which others than its owner write to it.
+const WRITTEN_BY_OTHERS: u32 = 0o022;
+const EXECUTABLE: u32 = 0o100;
+
+/// What a hook is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// A commit.
+    Commit,
+    /// A merge.
+    Merge,
+    /// A push to a remote.
+    Push,
+}
+
+/// The hooks of a data directory.
+#[derive(Clone, Default, Debug)]
+pub struct Hooks {
+    directory: Option<PathBuf>,
+}
+
+/// What is done, where and by whom.
+#[derive(Clone, Debug)]
+pub struct Occasion<'a> {
+    /// What.
+    pub act: Act,
+    /// The database's name, as the client has it.
+    pub database: &'a str,
+    /// The user; empty where clients don't log in.
+    pub user: String,
+    /// What else hooks are told, in the order in which it is told. What is empty isn't.
+    pub facts: Vec<(&'static str, String)>,
+}
+
+impl Act {
+    fn name(self) -> &'static str {
+        match self {
+            Act::Commit => "commit",
+            Act::Merge => "merge",
+            Act::Push => "push",
+        }
+    }
+}
+
+impl Hooks {
+    /// Those of the directory `hooks` in `data`.
+    pub fn of(data: &Path) -> Hooks {
+        Hooks { directory: Some(data.join("hooks")) }
+    }
+
+    /// Asks whether something may be done.
+    ///
+    /// # Errors
+    /// `OperationFailed` (96) with what the hook said.
+    pub fn before(&self, occasion: &Occasion<'_>) -> Result<(), Error> {
+        let name = format!("pre-{}", occasion.act.name());
+        self.run(&name, occasion).map_err(|what| {
+            Error::invalid(Code::OperationFailed, format!("the hook {name} refuses: {what}"))
+        })
+    }
+
+    /// Tells that something was done; `answer` gets `hookFailed` where that can't be told.
+    pub fn after(&self, occasion: &Occasion<'_>, answer: &mut DocumentBuilder) {
+        let name = format!("post-{}", occasion.act.name());
+        if let Err(what) = self.run(&name, occasion) {
+            answer.append("hookFailed", Value::String(&format!("{name}: {what}")));
+        }
+    }
+
+    fn run(&self, name: &str, occasion: &Occasion<'_>) -> Result<(), String> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let file = directory.join(name);
+        let url = directory.join(format!("{name}.url"));
+        let (is_command, is_url) = (check(directory, &file)?, check(directory, &url)?);
+        if !is_command && !is_url {
+            return Ok(());
+        }
+        let told = occasion.described(name);
+        if is_command {
+            command::run((&file, name), &told, TIME_MAX)?;
+        }
+        if is_url {
+            let address = fs::read_to_string(&url).map_err(|error| shown(&url, &error))?;
+            address::send(address.trim(), &line_of(&told))?;
+        }
+        Ok(())
+    }
+}
+
+impl Occasion<'_> {
+    fn described(&self, name: &str) -> DocumentBuf {
+        let mut told = DocumentBuilder::new();
+        told.append("hook", Value::String(name));
+        told.append("database", Value::String(self.database));
+        let user = [("user", self.user.clone())];
+        for (fact, value) in user.iter().chain(&self.facts).filter(|(_, value)| !value.is_empty()) {
+            told.append(fact, Value::String(value));
+        }
+        told.build()
+    }
+}
+
+/// Whether a hook is there; says why it isn't run, if it may be another's.
+fn check(directory: &Path, file: &Path) -> Result<bool, String> {
+    let found = match fs::metadata(file) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(shown(file, &error)),
+    };
+    let parent = fs::metadata(directory).map_err(|error| shown(directory, &error))?;
+    if is_of_others(&parent) || is_of_others(&found) {
+        return Err(format!("{} may be written to by others", file.display()));
+    }
+    let is_url = file.extension().is_some_and(|extension| extension == "url");
+    // As git: what isn't executable is off.
+    Ok(is_url || found.mode() & EXECUTABLE != 0)
+}
+
+fn is_of_others(found: &Metadata) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    found.mode() & WRITTEN_BY_OTHERS != 0 || ![me, 0].contains(&found.uid())
+}
+
+fn shown(file: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", file.display())
+}
+
+fn line_of(facts: &DocumentBuf) -> String {
+    let mut line = String::new();
+    extended_json::write(facts.view(), Form::Relaxed, &mut line);
+    line.push('\n');
+    line
+}

@@ -1,0 +1,130 @@
+//! A hook that is a program.
+
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use frond_doc::DocumentBuf;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::{SAID_BYTES_MAX, line_of};
+
+/// How often it is looked whether a hook has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// What the environment has of ours may be secret.
+const OURS: &str = "FROND_";
+/// How long what a hook has started may still speak when the hook has ended.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Runs a hook and waits for it.
+///
+/// # Errors
+/// What it said, if it refused; that it couldn't be run, or took too long.
+pub fn run(
+    (file, name): (&Path, &str),
+    facts: &DocumentBuf,
+    time_max: Duration,
+) -> Result<(), String> {
+    let mut command = Command::new(file);
+    command.arg(name).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // What it starts ends with it.
+    command.process_group(0);
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with(OURS) {
+            command.env_remove(variable);
+        }
+    }
+    for fact in ["hook", "database", "branch", "user", "commitId"] {
+        if let Some(value) = facts.get(fact).and_then(|value| value.as_str()) {
+            let variable =
+                if fact == "commitId" { "COMMIT".to_owned() } else { fact.to_uppercase() };
+            // A variable can't hold a zero.
+            command.env(format!("{OURS}{variable}"), value.replace('\0', ""));
+        }
+    }
+    let mut child = command.spawn().map_err(|error| format!("{}: {error}", file.display()))?;
+    let line = line_of(facts);
+    if let Some(mut input) = child.stdin.take() {
+        // Ends when the hook does, if that reads nothing.
+        thread::spawn(move || input.write_all(line.as_bytes()));
+    }
+    let said = child.stderr.take().map(listen);
+    let Some(status) = wait(&mut child, time_max) else {
+        return Err(format!("it took longer than {} s, and was ended", time_max.as_secs_f32()));
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let said = said.and_then(|said| said.recv_timeout(LAST_WORDS).ok()).unwrap_or_default();
+    Err(if said.is_empty() { status.to_string() } else { said })
+}
+
+/// Reads what a hook says. A program that it left behind may hold the other end for long.
+fn listen(mut errors: ChildStderr) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut said = Vec::new();
+        let _ = (&mut errors).take(SAID_BYTES_MAX).read_to_end(&mut said);
+        // Too late for who has gone on.
+        let _ = sender.send(String::from_utf8_lossy(&said).trim().to_owned());
+        let _ = std::io::copy(&mut errors, &mut std::io::sink());
+    });
+    receiver
+}
+
+/// Waits for its end; `None` if it had to be ended.
+fn wait(child: &mut Child, time_max: Duration) -> Option<ExitStatus> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if begun.elapsed() < time_max => thread::sleep(LOOK_EVERY),
+            _ => {
+                let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use frond_doc::document;
+
+    use super::*;
+
+    /// Also what it has started, and what goes on speaking when it has ended.
+    #[test]
+    fn hooks_end_in_time() {
+        let file = std::env::temp_dir().join(format!("frond-hook-{}", std::process::id()));
+        let facts = document! { "hook": "pre-commit", "branch": "a\0b" };
+        for (script, expected) in [
+            ("exit 0", Ok(())),
+            ("sleep 60 & exit 0", Ok(())),
+            ("test \"$FROND_BRANCH\" = ab", Ok(())),
+            ("echo no >&2; exit 3", Err("no")),
+            ("exit 3", Err("exit status: 3")),
+            ("sleep 60", Err("it took longer than 0.5 s, and was ended")),
+            ("(sleep 60; echo late >&2) & exit 1", Err("exit status: 1")),
+            ("yes >&2 & sleep 60", Err("it took longer than 0.5 s, and was ended")),
+        ] {
+            fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).expect("its mode");
+            let begun = Instant::now();
+            let done = run((&file, "pre-commit"), &facts, Duration::from_millis(500));
+            assert_eq!(done, expected.map_err(str::to_owned), "{script}");
+            assert!(begun.elapsed() < Duration::from_secs(10), "{script}");
+        }
+        fs::remove_file(&file).expect("it is there");
+    }
+}
