@@ -238,7 +238,11 @@ pub fn finish(
     backend.close()
 }
 
-fn tell_conflicts(
+/// Tells what conflicts, and what to do.
+///
+/// # Errors
+/// [`Failure::ReaderGone`] if nothing reads the output.
+pub fn tell_conflicts(
     terminal: &mut Terminal,
     database: &str,
     answer: &DocumentBuf,

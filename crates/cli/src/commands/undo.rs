@@ -1,10 +1,12 @@
 //! `frond undo`: takes back what moved a branch, and brings back what was dropped.
 
+mod of_author;
+
 use std::io::Write;
 
 use frond_doc::{DocumentBuilder, Value};
 
-use crate::arguments::{Answer, Target};
+use crate::arguments::{Answer, Author, Target};
 use crate::failure::Failure;
 use crate::output::{plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -17,9 +19,13 @@ Examples:
   frond undo shop --branch sale         bring a deleted branch back, or a tag that was moved or deleted
   frond undo shop                       of a dropped database: bring it back
   frond undo shop2 --dropped shop       under another name
+  frond undo shop --user agent --since '2 hours ago'    all that agent committed since then
 
 A commit that is undone leaves its changes as not committed; what a merge or a reset replaced comes
-back as it was. Nothing is lost: an undoing can be undone.";
+back as it was. Nothing is lost: an undoing can be undone.
+
+With --user each of the author's commits is reverted, the newest first, by a commit of its own. What others
+changed since is a conflict: when that is resolved, the same command goes on.";
 
 /// Take back what moved a branch; bring back what was dropped
 #[derive(clap::Args)]
@@ -40,6 +46,18 @@ pub struct Undo {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["branch", "change"])]
     dropped: Option<String>,
 
+    /// Revert what this author committed, by name, by mail, or by both as they stand in the log
+    #[arg(long, value_name = "NAME", requires = "since")]
+    #[arg(conflicts_with_all = ["branch", "change", "dropped"])]
+    user: Option<String>,
+
+    /// Since when: YYYY-MM-DD, YYYY-MM-DDTHH:MM:SSZ, yesterday, 3 days ago
+    #[arg(long, value_name = "TIME", requires = "user")]
+    since: Option<String>,
+
+    #[command(flatten)]
+    author: Author,
+
     #[command(flatten)]
     as_json: Answer,
 
@@ -54,6 +72,9 @@ impl Undo {
     /// As [`Target::open`]; [`Failure::Refused`] if there is no such change, or the branch has
     /// moved on.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if let (Some(user), Some(since)) = (&self.user, &self.since) {
+            return self.of_author(terminal, user, since);
+        }
         let mut command = DocumentBuilder::new();
         command.append("frondUndo", Value::Int32(1));
         for (name, text) in [("branch", &self.branch), ("dropped", &self.dropped)] {

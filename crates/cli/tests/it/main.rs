@@ -9,6 +9,7 @@
 //! - [`serving`]: the same on a running server, and the lock between the two;
 //! - [`shell`]: mongosh is started on a server, with our script;
 //! - [`tour`]: the tour ends well, and leaves a database that can be used;
+//! - [`undo`]: one author's commits, taken back;
 //! - [`walkthrough`]: docs/walkthrough.md, run;
 //! - [`patches`]: what differs is written to a file, and applied elsewhere;
 //! - [`remotes`]: docs/remotes.md, run with a server;
@@ -29,6 +30,7 @@ mod serving;
 mod shell;
 mod telling;
 mod tour;
+mod undo;
 mod versions;
 mod walkthrough;
 

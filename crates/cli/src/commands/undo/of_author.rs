@@ -1,0 +1,132 @@
+//! `frond undo --user`: what one author committed since a time, taken back commit by commit.
+//!
+//! The newest is reverted first, so that each revert meets what its commit made, but for what others
+//! changed since: that is a conflict, which waits as any merge's. When it is resolved the same
+//! command goes on: a commit that a revert names is taken back already.
+
+use std::io::Write;
+
+use frond_doc::{Document, DocumentBuilder, Value};
+
+use crate::backend::Backend;
+use crate::commands::{commit, log, merge};
+use crate::failure::Failure;
+use crate::output::{answer_json, array_of, documents_of, plain, text_of};
+use crate::terminal::Terminal;
+
+use super::Undo;
+
+const OPERATION_FAILED: i64 = 96;
+/// What a revert's message has before the id of what it takes back.
+const NAMES: &str = "This undoes what commit ";
+
+/// A commit that is to be taken back.
+struct Found {
+    id: String,
+    message: String,
+}
+
+impl Undo {
+    /// Takes back what `user` committed since `since`.
+    ///
+    /// # Errors
+    /// [`Failure::Told`] if conflicts wait; [`Failure::Failed`] if there is nothing to take back.
+    pub fn of_author(
+        &self,
+        terminal: &mut Terminal,
+        user: &str,
+        since: &str,
+    ) -> Result<(), Failure> {
+        let mut backend = self.target.open()?;
+        let found = self.find(&mut *backend, user, since)?;
+        for Found { id, message } in &found {
+            let mut revert = DocumentBuilder::new();
+            revert.append("frondRevert", Value::Int32(1)).append("target", Value::String(id));
+            revert.append("author", Value::String(&self.author.name()));
+            match backend.execute(&self.database, &revert.build()) {
+                Ok(answer) if self.as_json.is_set() => {
+                    writeln!(terminal, "{}", answer_json(&answer))?;
+                }
+                Ok(answer) => commit::tell(terminal, &answer)?,
+                Err(Failure::Refused { code: OPERATION_FAILED, answer, .. })
+                    if text_of(answer.view(), "result") == "conflicts" =>
+                {
+                    if !self.as_json.tell(terminal, &answer)? {
+                        writeln!(terminal, "taking back {id}: {}", plain(message))?;
+                        merge::tell_conflicts(terminal, &self.database, &answer)?;
+                        writeln!(terminal, "and then this command again: it goes on")?;
+                    }
+                    terminal.finish()?;
+                    backend.close()?;
+                    return Err(Failure::Told);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        terminal.finish()?;
+        backend.close()?;
+        match found.is_empty() {
+            true => Err(Failure::failed(format!("{user} has committed nothing since {since}"))),
+            false => Ok(()),
+        }
+    }
+
+    /// The author's commits that aren't taken back, newest first. A merge isn't one: what it brought
+    /// are others.
+    fn find(
+        &self,
+        backend: &mut dyn Backend,
+        user: &str,
+        since: &str,
+    ) -> Result<Vec<Found>, Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondLog", Value::Int32(1));
+        command.append("since", Value::DateTime(log::parse_date(since)?));
+        let answer = backend.execute(&self.database, &command.build())?;
+        let commits = || documents_of(answer.view(), "commits");
+        let undone: Vec<String> = commits().filter_map(names).collect();
+        let is_wanted = |commit: &Document<'_>| {
+            is_of(text_of(*commit, "author"), user)
+                && array_of(*commit, "parents").iter().count() < 2
+                && names(*commit).is_none()
+                && undone.iter().all(|undone| undone != text_of(*commit, "commitId"))
+        };
+        let found = commits().filter(is_wanted).map(|commit| Found {
+            id: text_of(commit, "commitId").to_owned(),
+            message: text_of(commit, "message").lines().next().unwrap_or_default().to_owned(),
+        });
+        Ok(found.collect())
+    }
+}
+
+/// Whether an author, `NAME <MAIL>` or a name alone, is meant by its name, its mail, or whole.
+fn is_of(author: &str, user: &str) -> bool {
+    let (name, mail) = author.split_once('<').unwrap_or((author, ""));
+    [author, name.trim(), mail.trim_end_matches('>')].contains(&user) && !user.is_empty()
+}
+
+/// The commit that a revert takes back.
+fn names(commit: Document<'_>) -> Option<String> {
+    let (_, after) = text_of(commit, "message").split_once(NAMES)?;
+    Some(after.split(' ').next()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authors() {
+        for (author, user, expected) in [
+            ("Ada <ada@example.org>", "Ada", true),
+            ("Ada <ada@example.org>", "ada@example.org", true),
+            ("Ada <ada@example.org>", "Ada <ada@example.org>", true),
+            ("Ada <ada@example.org>", "A", false),
+            ("agent", "agent", true),
+            ("agent 2", "agent", false),
+            ("agent", "", false),
+        ] {
+            assert_eq!(is_of(author, user), expected, "{author} {user}");
+        }
+    }
+}
