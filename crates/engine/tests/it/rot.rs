@@ -287,6 +287,7 @@ fn run(mut random: Random, met: &mut Met) {
         return;
     }
     met.healed += 1;
+    met.crashes += 1;
     rotting.disk = rotting.disk.crash();
     drop(engine);
     let engine = rotting.open(met);

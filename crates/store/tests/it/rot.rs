@@ -79,6 +79,7 @@ fn check(store: &dyn ChunkStore, disk: &SimDisk, kept: &[Chunk]) {
 fn what_is_synced_after_damage_outlives_any_crash() {
     let mut counts = Counts::default();
     for_seeds(1500, |random| run(random, &mut counts));
+    println!("{counts:?}");
     let Counts { crashes, sealed } = counts;
     let is_whole_run = std::env::var("FROND_SEED").is_err();
     assert!(!is_whole_run || (crashes > 100 && sealed > 10), "{crashes} {sealed}");
@@ -94,7 +95,7 @@ fn a_collection_keeps_the_whole_one_of_two_copies() {
 }
 
 /// What happened, so that a run in which nothing does is noticed.
-#[derive(Default)]
+#[derive(Default, Debug)]
 struct Counts {
     crashes: usize,
     sealed: usize,
@@ -161,6 +162,7 @@ fn run(mut random: Random, counts: &mut Counts) {
             store = open(&disk).unwrap();
         }
     }
+    counts.crashes += 1;
     disk = disk.crash();
     drop(store);
     assert_stored(&*open(&disk).unwrap(), &kept);

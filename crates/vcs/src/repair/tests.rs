@@ -84,6 +84,9 @@ fn damage(random: &mut Random, disk: &SimDisk) -> String {
     names.retain(|name| {
         name.ends_with(".pack") && disk.contents(name).is_some_and(|bytes| !bytes.is_empty())
     });
+    if names.is_empty() {
+        return "nothing is left".to_owned();
+    }
     let name = random.choose(&names).clone();
     let contents = disk.contents(&name).expect("it is there");
     let position = random.below(contents.len());
