@@ -29,6 +29,7 @@ mod open;
 mod prefetch;
 mod repack;
 mod reported;
+mod reread;
 mod scrub;
 mod verify;
 

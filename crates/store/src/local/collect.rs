@@ -12,8 +12,9 @@
 //!    room. What was read to be moved was checked; what is damaged is set aside ([`super::heal`]),
 //!    and if it is needed its pack stays as it is. A pack with damage of which all that is needed
 //!    lies elsewhere is moved however much of it lives: damage doesn't stay for ever.
-//! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced.
-//!    Then its file is deleted; readers that hold it read on.
+//! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced
+//!    and these chunks were read once more from there ([`super::reread`]): what isn't whole is
+//!    written again from the pack that would go. Then its file is deleted; readers that hold it read on.
 //!
 //! *Crash*: before 5, the old packs are listed and whole, and a chunk that lies in two packs is
 //! found in either. After it, the old files are not listed, and are removed by the next opening.
@@ -411,11 +412,14 @@ impl Collector<'_, '_> {
     fn move_packs(&mut self, round: &[Candidate]) -> Result<(), Halt> {
         let recodes = self.collection.options.pack_history;
         let mut repack = Repack::new(self.store, &self.marks, recodes, self.collection.pace);
+        let mut moved = Vec::new();
         for victim in round {
-            repack.add(&victim.pack, &read_index(&victim.pack, victim.bytes)?)?;
+            let entries = read_index(&victim.pack, victim.bytes)?;
+            repack.add(&victim.pack, &entries)?;
+            moved.extend(entries.iter().map(|entry| entry.hash));
         }
         self.collected.chunks_moved += repack.finish()?;
-        Ok(())
+        self.store.reread(&moved, self.collection.pace)
     }
 
     fn nothing_fits(&self) -> Result<(), Halt> {
