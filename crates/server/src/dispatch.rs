@@ -186,6 +186,18 @@ pub fn abandon(server: &Shared, parked: Parked) {
     parked.abandon(&server.waiting, &server.operations, &server.cursors);
 }
 
+/// Closes the cursor of a client that took several answers and is gone: it couldn't have closed it
+/// but by hanging up.
+pub fn end_repeating(server: &Shared, repeat: Repeat) {
+    let Ok(message) = Message::decode(repeat.message) else { return };
+    let field = |name| message.body.view().get(name);
+    let text = |name| field(name).and_then(|value| value.as_str());
+    let id = field("getMore").and_then(|id| id.as_integer());
+    if let (Some(id), Some(database), Some(collection)) = (id, text("$db"), text("collection")) {
+        server.cursors.kill(id, &format!("{database}.{collection}"));
+    }
+}
+
 /// Whether an answer tells of a cursor that has more.
 fn has_open_cursor(answer: Document<'_>) -> bool {
     let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document());

@@ -255,8 +255,10 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        if let Some((_, _, Some(parked))) = self.next.take() {
-            dispatch::abandon(&self.shared, parked);
+        match self.next.take() {
+            Some((_, _, Some(parked))) => dispatch::abandon(&self.shared, parked),
+            Some((repeat, _, None)) => dispatch::end_repeating(&self.shared, repeat),
+            None => {}
         }
     }
 }
@@ -271,8 +273,11 @@ mod tests {
     use frond_testkit::SimDisk;
 
     use super::*;
+    use crate::common::UserDigest;
+    use crate::cursors::{CursorFacts, OpenCursor};
     use crate::limits::MESSAGES_BYTES_MAX;
     use crate::shared::MemberOptions;
+    use crate::stable_api::ApiParameters;
 
     /// A conversation, its side of the connection, and the client's.
     fn begin() -> (Conversation, Socket, TcpStream, watch::Sender<bool>) {
@@ -315,6 +320,36 @@ mod tests {
         client.read_to_end(&mut answers).expect("closed, not reset");
         let bytes = i32::from_le_bytes(answers[..4].try_into().expect("four bytes")) as usize;
         assert_eq!(answers.len(), 3 * bytes);
+    }
+
+    #[test]
+    fn a_client_that_leaves_amid_several_answers_takes_its_cursor_along() {
+        let (mut conversation, stream, mut client, _stop) = begin();
+        let facts = CursorFacts {
+            namespace: "shop.things".to_owned(),
+            session: None,
+            user: UserDigest::ANONYMOUS,
+            granted: None,
+            connection: 1,
+            transaction: None,
+            no_timeout: false,
+            api: ApiParameters::default(),
+            read_time: None,
+            resume_token: None,
+        };
+        let text = "x".repeat(1 << 20);
+        let documents = (0..100).map(move |_| Ok(document! { "text": text.as_str() }));
+        let shared = Arc::clone(&conversation.shared);
+        let cursor = OpenCursor::new(facts, Box::new(documents));
+        let id = shared.cursors.open(cursor, Instant::now()).expect("the only one");
+        let body = document! { "getMore": id, "collection": "things", "$db": "shop" };
+        let mut more = Message::new(body);
+        more.flags.exhaust_allowed = true;
+        client.write_all(&more.encode(1, 0)).expect("sends");
+        assert!(matches!(conversation.talk(&stream), Pause::Full));
+        assert_eq!(shared.cursors.counts().open, 1);
+        drop(conversation);
+        assert_eq!(shared.cursors.counts().open, 0);
     }
 
     #[test]
