@@ -10,6 +10,8 @@
 //!   named `field<position>`.
 //! - A line is held in memory, so one of more than [`LINE_BYTES_MAX`] ends the input: mostly a
 //!   quote is missing, or this is no text with lines.
+//! - Input that ends within a quoted cell is cut off: an error, as with mongoimport. (The reader of
+//!   lines would take what there is for the last line.)
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -85,11 +87,42 @@ impl Fields {
     }
 }
 
-/// A reader that ends with an error once too much was read for one line.
+/// Where in a cell the text is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// Nothing was read, or the mark that UTF-8 may begin with.
+    Start,
+    /// Nothing of the cell was read.
+    Before,
+    /// In one without quotes, or behind them.
+    Plain,
+    /// Between its quotes.
+    Quoted,
+    /// Behind a quote that ends it, unless another follows.
+    Quote,
+}
+
+impl Place {
+    fn after(self, byte: u8) -> Place {
+        match (self, byte) {
+            (Place::Quoted, b'"') => Place::Quote,
+            (Place::Quoted, _) | (Place::Start | Place::Before | Place::Quote, b'"') => {
+                Place::Quoted
+            }
+            (Place::Start, 0xef | 0xbb | 0xbf) => Place::Start,
+            (_, b',' | b'\n' | b'\r') => Place::Before,
+            _ => Place::Plain,
+        }
+    }
+}
+
+/// A reader that ends with an error once too much was read for one line, or within quotes.
 struct Bounded<R> {
     reader: R,
     /// What was read since the last line that was whole.
     bytes: Arc<AtomicUsize>,
+    /// `None` where quotes are letters.
+    place: Option<Place>,
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -101,6 +134,13 @@ impl<R: Read> Read for Bounded<R> {
         }
         let count = self.reader.read(buffer)?;
         self.bytes.fetch_add(count, Ordering::Relaxed);
+        if let Some(place) = &mut self.place {
+            if count == 0 && *place == Place::Quoted {
+                let what = "a quote is not closed: the input is cut off";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+            }
+            *place = buffer[..count].iter().fold(*place, |place, byte| place.after(*byte));
+        }
         Ok(count)
     }
 }
@@ -126,7 +166,8 @@ impl<R: Read> CsvSource<R> {
             builder.delimiter(b'\t').quoting(false);
         }
         let bytes = Arc::new(AtomicUsize::new(0));
-        let reader = Bounded { reader, bytes: Arc::clone(&bytes) };
+        let place = (cells == Cells::Csv).then_some(Place::Start);
+        let reader = Bounded { reader, bytes: Arc::clone(&bytes), place };
         let mut reader = builder.flexible(true).from_reader(reader);
         let header = reader.headers().map_err(|error| Failure::failed(told(&error)))?.clone();
         let mut fields = Fields::default();
@@ -314,6 +355,30 @@ mod tests {
         let lines = line.repeat((LINE_BYTES_MAX >> 20) + 2);
         let source = CsvSource::open(lines.as_bytes(), Cells::Csv, Blanks::Kept).expect("a header");
         assert_eq!(source.filter(Result::is_ok).count(), (LINE_BYTES_MAX >> 20) + 1);
+    }
+
+    #[test]
+    fn input_that_ends_within_quotes_is_cut_off() {
+        let outcome = |text: &str| {
+            let source = CsvSource::open(text.as_bytes(), Cells::Csv, Blanks::Kept);
+            let records: Result<Vec<Record>, Failure> = source.and_then(Iterator::collect);
+            records.map(|records| records.len()).map_err(|failure| failure.to_string())
+        };
+        for (text, expected) in [
+            ("a,b\n1,\"x\"", 1),
+            ("a,b\n1,\"x\"\"\"\n", 1),
+            ("a,b\n1,\"x\n,y\n\"", 1),
+            ("a,b\n1,\"\"\n2,", 2),
+            ("a,b\n1,x\"y\n", 1),
+            ("a,b\n1,\"x\"y\"\n2,z", 2),
+            ("\u{feff}\"a,\",b\n1,2", 1),
+        ] {
+            assert_eq!(outcome(text), Ok(expected), "{text}");
+        }
+        for text in ["a,b\n1,2\n3,\"x\n", "a,b\n1,\"x\"\"", "a\n\"", "\"a", "a\r\n\"x,y\r\n1\r\n"] {
+            let error = outcome(text).expect_err(text);
+            assert!(error.contains("the input is cut off"), "{text}: {error}");
+        }
     }
 
     #[test]
