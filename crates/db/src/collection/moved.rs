@@ -35,7 +35,8 @@ impl Database {
     /// Moves a collection into another database, under the name `to`.
     ///
     /// # Errors
-    /// `NamespaceNotFound` (26), `NamespaceExists` (48), `CommandNotSupportedOnView` (166).
+    /// `NamespaceNotFound` (26), `NamespaceExists` (48), `CommandNotSupportedOnView` (166);
+    /// `UserWritesBlocked` (371) if one of the branches takes no direct writes.
     pub fn move_collection(
         &self,
         from: &str,
@@ -52,6 +53,8 @@ impl Database {
         let _session = self.frond().engine().store().session();
         let (mode, synced) = (LatchMode::Replacer, Durability::Synced);
         let done = self.frond().transact_over(scope, &[other], mode, synced, |transaction| {
+            self.refuse_closed(transaction)?;
+            target.refuse_closed(transaction)?;
             let Some(found) = adopt::find(transaction, self, branch, from)? else {
                 let message = format!("Source collection {} does not exist", self.namespace(from));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));

@@ -204,6 +204,12 @@ fn a_closed_branch_changes_by_merges() {
     refused(main.create_collection("new", document! {}.view()), no);
     refused(main.drop_collection("items"), no);
     refused(main.pick(&PickRequest { revision: "main".to_owned(), ..PickRequest::default() }), no);
+    {
+        let other = Repository::open(&frond, "other").unwrap();
+        insert(&other, "parts", &[item(1, 1)]);
+        refused(main.move_collection("items", &other, "items", false), no);
+        refused(other.move_collection("parts", &main, "parts", false), no);
+    }
     let transaction = frond.begin();
     refused(put(&transaction.database("shop").unwrap(), "items", &item(1, 2)), no);
     let side = shop(&frond, "side");
