@@ -67,19 +67,19 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "doc",
-        rooms: "error value reference decimal raw field_scan validate document builder key normalise \
-                field_index pieces path extended_json order",
+        rooms: "error element_type reference raw validate name_walk field_index document builder \
+                path field_scan decimal key normalise order extended_json pieces",
         gate: None,
-        upward: 12,
-        in_rings: 13,
+        upward: 0,
+        in_rings: 0,
     },
     Walls {
         name: "query",
         rooms: "code error metadata memory cores large text sort_field number collation keys sort feature \
-                geometry regex search expression filter update projection accumulator index planner \
-                pipeline reference",
+                geometry regex search expression filter projection accumulator index planner \
+                replacement pipeline update reference",
         gate: None,
-        upward: 4,
+        upward: 0,
         in_rings: 89,
     },
     Walls {

@@ -147,14 +147,14 @@ fn index_cost() {
         let none = ShapeRegistry::new(0);
         let view = case.document.view();
         assert!(!view.is_indexed(), "making a document makes no index");
-        FieldIndex::of(view, &shapes);
-        let index = FieldIndex::of(view, &shapes).expect("few fields");
+        FieldIndex::of(view.as_bytes(), &shapes);
+        let index = FieldIndex::of(view.as_bytes(), &shapes).expect("few fields");
         assert!(index.is_shaped());
         let walk = nanos(|_| walk_all(black_box(case.document.as_bytes())));
         let validation =
             nanos(|_| frond_doc::validate::validate(black_box(case.document.as_bytes())).is_ok());
-        let shaped = nanos(|_| FieldIndex::of(black_box(view), &shapes));
-        let bucketed = nanos(|_| FieldIndex::of(black_box(view), &none));
+        let shaped = nanos(|_| FieldIndex::of(black_box(view).as_bytes(), &shapes));
+        let bucketed = nanos(|_| FieldIndex::of(black_box(view).as_bytes(), &none));
         let (first, ratio) = match first_read(&case) {
             Some(first) => (text(first), format!("{:.2}", first / walk)),
             None => ("makes none".to_owned(), String::new()),
@@ -197,7 +197,7 @@ fn cold() {
     let shapes = ShapeRegistry::new(SHAPES_BYTES_MAX);
     let case = documents::flat(1, 100);
     for _ in 0..2 {
-        FieldIndex::of(case.view(), &shapes);
+        FieldIndex::of(case.as_bytes(), &shapes);
     }
     let made = |id: usize| documents::flat(id as i32, 100).indexed(&shapes);
     let in_order: Vec<DocumentBuf> = (0..COUNT).map(made).collect();
@@ -287,7 +287,7 @@ fn walk_all(bytes: &[u8]) -> usize {
 
 /// The document with its index in the cache, under the hash of zeros; its shape is known.
 fn warm(indexes: &FieldIndexes, case: &Case) -> DocumentBuf {
-    FieldIndex::of(case.document.view(), indexes.shapes());
+    FieldIndex::of(case.document.as_bytes(), indexes.shapes());
     let document = indexes.attach([0; 32], case.document.clone());
     let is_long = INDEXED_BYTES_MIN <= case.document.as_bytes().len();
     assert_eq!(document.view().is_indexed(), is_long);

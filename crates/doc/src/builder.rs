@@ -1,12 +1,12 @@
-//! Making documents and arrays field by field.
+//! Making documents and arrays field by field, and values of their own.
 //!
 //! The builder writes BSON as it goes: a nested document's length is left open and filled in when
 //! it is closed.
 
+use crate::document::value::{Value, ValueBuf};
 use crate::document::{Document, DocumentBuf};
 use crate::raw::RawElement;
 use crate::reference::REFERENCE_BYTES;
-use crate::value::{Value, ValueBuf};
 
 /// Builds one document; nested ones through `begin_document`, `begin_array` and `end`.
 ///
@@ -256,6 +256,33 @@ fn append_length(bytes: &mut Vec<u8>, length: usize) {
     bytes.extend_from_slice(&length.to_le_bytes());
 }
 
+/// What an owned value's document has besides the value: its length, the type, an empty name's end,
+/// a final zero.
+const VALUE_OVERHEAD: usize = 4 + 1 + 1 + 1;
+
+impl Value<'_> {
+    /// Copies the value.
+    pub fn to_buf(&self) -> ValueBuf {
+        ValueBuf::from(*self)
+    }
+}
+
+impl<'a> From<Value<'a>> for ValueBuf {
+    fn from(value: Value<'a>) -> ValueBuf {
+        // Exactly: many are kept.
+        let bytes = VALUE_OVERHEAD + value_bytes(value);
+        let mut builder = DocumentBuilder::with_capacity(bytes);
+        builder.append("", value);
+        ValueBuf::from_only_field(builder.build())
+    }
+}
+
+impl From<DocumentBuf> for ValueBuf {
+    fn from(document: DocumentBuf) -> ValueBuf {
+        ValueBuf::from(Value::Document(document.view()))
+    }
+}
+
 /// Builds a document from `name: value` pairs, each value anything that `Value` can be made from:
 /// `document! { "ok": 1.0, "n": 5_i32, "name": "x" }`.
 #[macro_export]
@@ -271,7 +298,7 @@ macro_rules! document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::{Binary, Decimal128, ObjectId, Regex, Timestamp};
+    use crate::document::value::{Binary, Decimal128, ObjectId, Regex, Timestamp};
 
     #[test]
     fn every_type_comes_back() {

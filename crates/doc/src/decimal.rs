@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 pub use arithmetic::{Rounding, add, divide, multiply, remainder, round_to_places, subtract};
 pub use text::{parse, to_string};
 
-use crate::value::Decimal128;
+use crate::document::value::Decimal128;
 
 /// The greatest significand: 34 nines.
 pub const COEFFICIENT_MAX: u128 = 9_999_999_999_999_999_999_999_999_999_999_999;

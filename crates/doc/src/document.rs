@@ -4,24 +4,25 @@
 //! one from outside bytes validates them first ([`DocumentBuf::validated`]); iterating over bytes
 //! that aren't BSON ends early and never panics.
 
+mod decode;
+mod indexed;
+pub mod value;
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
 
 use crate::error::DocError;
-use crate::field_index::shape::{Remembered, ShapeRegistry};
+use crate::field_index::shape::Remembered;
 use crate::field_index::{Attached, FieldIndex, Known, Spot};
-use crate::field_scan;
+use crate::name_walk;
 use crate::raw::{RawElement, RawElements};
+pub use crate::validate::{ANSWER_DEPTH_MAX, DEPTH_MAX};
 use crate::validate::{validate, validate_to};
-use crate::value::Value;
+pub(crate) use decode::decode_value;
+use value::Value;
 
-/// How deep documents and arrays may be nested, the outermost counted.
-pub const DEPTH_MAX: usize = 180;
-/// How deep an answer's may be: documents lie in it, in a cursor's batch three levels down.
-/// MongoDB's limit.
-pub const ANSWER_DEPTH_MAX: usize = 200;
 /// Largest document taken over the wire.
 pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 /// The five bytes of the empty document.
@@ -86,7 +87,7 @@ impl<'a> Document<'a> {
         match self.index().map(|index| index.field(self.bytes, name)) {
             Some(Known::At(spot)) => spot.element(self.bytes),
             Some(Known::Absent) => None,
-            Some(Known::Unindexed) | None => field_scan::find(self.bytes, name),
+            Some(Known::Unindexed) | None => name_walk::find(self.bytes, name),
         }
     }
 
@@ -231,21 +232,6 @@ impl DocumentBuf {
     /// Takes bytes that were validated when they came in.
     pub fn from_validated(bytes: Bytes) -> DocumentBuf {
         DocumentBuf { bytes, index: None }
-    }
-
-    /// Indexes the fields of a document that will be asked for many; `shapes` will be told of its
-    /// names. A document that can't have an index stays without.
-    pub fn indexed(self, shapes: &ShapeRegistry) -> DocumentBuf {
-        match FieldIndex::of(self.view(), shapes) {
-            Some(index) => self.with_index(Attached::Ready(index)),
-            None => self,
-        }
-    }
-
-    /// Carries an index from now on, which must be one of these bytes.
-    pub(crate) fn with_index(mut self, index: Attached) -> DocumentBuf {
-        self.index = Some(index);
-        self
     }
 
     /// Borrows the document.

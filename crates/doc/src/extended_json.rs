@@ -8,13 +8,12 @@
 pub mod base64;
 mod parse;
 mod straight;
-mod stream;
 mod visit;
-mod wrapper;
+pub(crate) mod wrapper;
 mod write;
 
 pub use parse::{parse, parse_first};
-pub use stream::read_json;
+pub(crate) use visit::{Element, Name};
 pub use write::{append, write, write_value};
 pub(crate) use write::{append_raw, append_text};
 

@@ -1,9 +1,9 @@
 //! Where a document's fields lie: derived data beside it, so that a field is found without a scan.
 //!
 //! Reading order: [`shape`] (the names of documents, interned), `buckets` (where names don't
-//! repeat), [`cache`] (indexes of documents in the store, made on first use). A [`Document`] that
-//! carries an index uses it in [`Document::get`] and wherever a [`Path`] is walked, so that a
-//! caller that asks a document for a field asks the index without knowing it.
+//! repeat), [`cache`] (indexes of documents in the store, made on first use). A document that
+//! carries an index uses it in `Document::get` and wherever a `Path` is walked, so that a caller
+//! that asks a document for a field asks the index without knowing it.
 //!
 //! 1. A document whose list of names was seen before has a *shape*: the shape's number and one
 //!    offset a field. A path through documents, however deep, is one probe of the shape's table, or
@@ -23,8 +23,6 @@ pub mod shape;
 
 use std::sync::Arc;
 
-use crate::document::Document;
-use crate::path::Path;
 use crate::raw::{RawElement, element_at};
 use buckets::Buckets;
 use cache::LazyIndex;
@@ -97,9 +95,9 @@ impl Attached {
 }
 
 impl FieldIndex {
-    /// Indexes a document. `None` if it has too many fields, or it is no BSON.
-    pub fn of(document: Document<'_>, shapes: &ShapeRegistry) -> Option<FieldIndex> {
-        let shaped = match document.as_bytes().len() <= usize::from(u16::MAX) {
+    /// Indexes a document, given its bytes. `None` if it has too many fields, or it is no BSON.
+    pub fn of(document: &[u8], shapes: &ShapeRegistry) -> Option<FieldIndex> {
+        let shaped = match document.len() <= usize::from(u16::MAX) {
             true => shapes.shape_of(document).map(|(shape, offsets)| {
                 let number = shape.number();
                 Kind::Short { number, shape, offsets }
@@ -137,10 +135,15 @@ impl FieldIndex {
         }
     }
 
-    /// Where the field lies that `path` names through documents alone.
-    pub(crate) fn at_path(&self, document: &[u8], path: &Path) -> Known {
-        match (self.shape(), path.parts()) {
-            (Ok(shape), _) => self.at(path.place_in(shape)),
+    /// Where the field lies to which `parts` lead through documents alone, `place` in its shape.
+    pub(crate) fn at_path(
+        &self,
+        document: &[u8],
+        parts: &[String],
+        place: impl FnOnce(&Shape) -> Place,
+    ) -> Known {
+        match (self.shape(), parts) {
+            (Ok(shape), _) => self.at(place(shape)),
             (Err(buckets), [name]) => Known::of(buckets.find(document, name.as_bytes())),
             (Err(_), _) => Known::Unindexed,
         }

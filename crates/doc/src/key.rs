@@ -18,8 +18,9 @@ pub use decode::{decode, skip};
 pub use frond_tree::Bounds;
 pub use type_bits::{append_type_bits, trim_type_bits};
 
+use crate::document::value::Value;
 use crate::document::{Array, Document};
-use crate::value::{ElementType, Value};
+use crate::element_type::ElementType;
 
 /// Tags. Stored: never renumber. `00` is no tag: it ends documents and arrays.
 mod tag {

@@ -1,6 +1,6 @@
 //! BSON documents: views over bytes, order and equality, keys, paths, extended JSON.
 //!
-//! Reading order: [`mod@document`] (a view over validated bytes), [`value`] (one field's value),
+//! Reading order: [`mod@document`] (a view over validated bytes), [`document::value`] (one field's value),
 //! [`builder`] (making documents), [`validate`] (bytes from outside), [`order`] (how MongoDB
 //! compares), [`key`] (bytes that sort the same way). This crate knows no queries and no log.
 
@@ -9,11 +9,13 @@
 pub mod builder;
 pub mod decimal;
 pub mod document;
+pub mod element_type;
 pub mod error;
 pub mod extended_json;
 pub mod field_index;
 pub mod field_scan;
 pub mod key;
+mod name_walk;
 pub mod normalise;
 pub mod order;
 pub mod path;
@@ -21,10 +23,10 @@ pub mod pieces;
 pub mod raw;
 pub mod reference;
 pub mod validate;
-pub mod value;
 
 pub use builder::DocumentBuilder;
+pub use document::value::{Binary, Decimal128, ObjectId, Regex, Timestamp, Value, ValueBuf};
 pub use document::{Array, Document, DocumentBuf};
+pub use element_type::ElementType;
 pub use error::DocError;
 pub use reference::Reference;
-pub use value::{Binary, Decimal128, ElementType, ObjectId, Regex, Timestamp, Value, ValueBuf};

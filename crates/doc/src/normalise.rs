@@ -3,9 +3,9 @@
 //! The messages are MongoDB's own, since drivers' users search for them.
 
 use crate::builder::DocumentBuilder;
+use crate::document::value::{ObjectId, Value};
 use crate::document::{Document, DocumentBuf};
 use crate::error::DocError;
-use crate::value::{ObjectId, Value};
 
 /// Returns the document with `_id` as its first field, made by `new_id` where it is absent; the
 /// other bytes stay as the client sent them, in its order. Top-level timestamps of 0 are the
@@ -74,7 +74,7 @@ fn check_no_dollar(id: Document<'_>) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::document;
-    use crate::value::Regex;
+    use crate::document::value::Regex;
 
     fn check(before: &DocumentBuf, expected: &str) {
         let after = for_insert(before, || ObjectId([0xab; 12])).expect("one _id at most");

@@ -11,9 +11,10 @@ use std::cmp::Ordering;
 use bigdecimal::num_bigint::BigUint;
 
 use crate::decimal::{self, Parts};
+use crate::document::value::{Binary, Decimal128, Value};
 use crate::document::{Array, Document};
+use crate::element_type::ElementType;
 use crate::raw::RawElement;
-use crate::value::{Binary, Decimal128, ElementType, Value};
 
 /// The place of a type among all types. The numbers are MongoDB's, and leave room; only their
 /// order matters.

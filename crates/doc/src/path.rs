@@ -16,11 +16,12 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::document::value::Value;
 use crate::document::{Array, Document};
+use crate::element_type::ElementType;
 use crate::field_index::shape::{self, Place, Remembered, Shape};
 use crate::field_index::{Attached, Known, Spot};
 use crate::raw::RawElement;
-use crate::value::{ElementType, Value};
 
 /// A dotted path, cut once: `a.b.0.c`. It remembers where it leads in the shape that it met last.
 pub struct Path {
@@ -91,7 +92,7 @@ impl Path {
     }
 
     /// The field of `shape` to which the path leads through documents; remembers it.
-    pub(crate) fn place_in(&self, shape: &Shape) -> Place {
+    fn place_in(&self, shape: &Shape) -> Place {
         let number = shape.number();
         let place = shape.find_dotted(&self.joined, self.hash);
         if number != shape::NO_NUMBER {
@@ -128,7 +129,10 @@ impl Path {
     #[inline(never)]
     fn look_up(&self, bytes: &[u8], attached: Option<&Attached>) -> Option<Spot> {
         let document = Document::from_parts(bytes, attached);
-        match document.index().map(|index| index.at_path(bytes, self)) {
+        match document
+            .index()
+            .map(|index| index.at_path(bytes, &self.parts, |shape| self.place_in(shape)))
+        {
             Some(Known::At(spot)) => Some(spot),
             Some(Known::Absent) => None,
             Some(Known::Unindexed) | None => {

@@ -37,7 +37,7 @@ use frond_tree::{Content, Sequence, TreeError, TreeFormat, Value};
 pub use build::{build, build_referring};
 pub use difference::{Differing, Hunk, Versions};
 pub use edit::{Edited, Element, Splice};
-pub use input::read_bson;
+pub use input::{read_bson, read_json};
 pub use item::Item;
 pub use read::{Found, Part};
 pub use shallow::{

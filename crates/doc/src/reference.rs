@@ -17,8 +17,7 @@
 //!     11   32  the hash of its root
 //! ```
 
-use crate::raw::{array_at, kind_of};
-use crate::value::ElementType;
+use crate::element_type::{ElementType, kind_of};
 
 const OFFSET_LAYOUT: usize = 1;
 const OFFSET_DEPTH: usize = 2;
@@ -59,7 +58,7 @@ impl<'a> Reference<'a> {
 
     /// How long the value is in BSON.
     pub fn bytes(&self) -> u64 {
-        u64::from_le_bytes(array_at(self.0, OFFSET_BYTES).expect("of one length"))
+        u64::from_le_bytes(self.array_at(OFFSET_BYTES))
     }
 
     pub(crate) fn layout(&self) -> u8 {
@@ -71,10 +70,14 @@ impl<'a> Reference<'a> {
     }
 
     pub(crate) fn root(&self) -> [u8; 32] {
-        array_at(self.0, OFFSET_ROOT).expect("of one length")
+        self.array_at(OFFSET_ROOT)
     }
 
     pub(crate) fn as_bytes(&self) -> &'a [u8] {
         self.0
+    }
+
+    fn array_at<const COUNT: usize>(&self, offset: usize) -> [u8; COUNT] {
+        *self.0[offset..].first_chunk().expect("all references are of one length")
     }
 }

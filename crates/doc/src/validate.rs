@@ -4,10 +4,15 @@
 //! of an array's elements are not checked: MongoDB's clients send what they like there, and it is
 //! kept.
 
-use crate::document::DEPTH_MAX;
+use crate::element_type::{ElementType, kind_of};
 use crate::error::DocError;
-use crate::raw::{is_ascii, kind_of, length_at, name_at, value_bytes};
-use crate::value::ElementType;
+use crate::raw::{is_ascii, length_at, name_at, value_bytes};
+
+/// How deep documents and arrays may be nested, the outermost counted.
+pub const DEPTH_MAX: usize = 180;
+/// How deep an answer's may be: documents lie in it, in a cursor's batch three levels down.
+/// MongoDB's limit.
+pub const ANSWER_DEPTH_MAX: usize = 200;
 
 /// Checks that `bytes` are one whole BSON document and nothing else.
 ///

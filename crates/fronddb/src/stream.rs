@@ -4,8 +4,8 @@ use std::io::{BufWriter, Read, Write};
 
 use bson::Bson;
 use frond_db::StoredDocument;
-use frond_doc::extended_json::{self, Form};
-use frond_doc::pieces::{PiecesError, Writer, read_bson};
+use frond_doc::extended_json::Form;
+use frond_doc::pieces::{PiecesError, Writer, read_bson, read_json};
 
 use crate::collection::by_id;
 use crate::{Collection, Result, convert};
@@ -46,7 +46,7 @@ impl<T> Collection<T> {
     /// # Errors
     /// As there; what isn't JSON, with line and column.
     pub fn insert_json(&self, mut reader: impl Read) -> Result<Bson> {
-        self.insert_streamed(&mut |writer| extended_json::read_json(&mut reader, writer))
+        self.insert_streamed(&mut |writer| read_json(&mut reader, writer))
     }
 
     fn insert_streamed(

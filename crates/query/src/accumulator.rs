@@ -36,14 +36,11 @@ use frond_doc::{Document, Value};
 
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::{Elements, Evaluated, Expression, Scope, Variables};
+use crate::expression::parameters::{count_from, percentiles_from};
+use crate::expression::{Elements, Evaluated, Expression, Extreme, Scope, Variables};
 use crate::sort::SortPattern;
 use spread::{Measure, Spreading};
 
-pub(crate) use extremes::Extreme;
-pub(crate) use parse::{count_from, parameter_names, percentiles_from, percentiles_node};
-pub(crate) use percentile::Sorted;
-pub(crate) use spread::Spread;
 pub(crate) use table::{Place, features};
 
 /// What an entry of a list or a set costs besides its value.
@@ -301,8 +298,8 @@ impl Accumulator {
         let scope = Scope::new(group, variables);
         let value = expression.evaluate_in(&scope)?;
         Ok(match self.kind {
-            Kind::Percentile => (None, Some(parse::percentiles_from(&value)?)),
-            _ => (Some(parse::count_from(&value)?), None),
+            Kind::Percentile => (None, Some(percentiles_from(&value)?)),
+            _ => (Some(count_from(&value)?), None),
         })
     }
 }

@@ -5,8 +5,8 @@
 //! is borrowed where it can be), `path` (how a field path fans out over arrays), `number` (how the
 //! four number types combine), then the families: `arithmetic`, `rounding`, `comparison`,
 //! `conditional`, `string`, `substring`, `search`, `array`, `iterate`, `pairs`, `set`, `object`,
-//! `convert`, `hash`, `date`, `total`, `several`,
-//! `trigonometry`, `bits`, `variable`.
+//! `convert`, `hash`, `date`, `total`, `several` (whose parts, `parameters`, `extreme` and
+//! `percentile`, accumulators use too), `trigonometry`, `bits`, `variable`.
 //!
 //! *Surprises*: "missing" is a value of its own, less than null and unequal to it; most operators
 //! answer null where an argument is null or missing, but not all; unbound variables are noticed
@@ -20,14 +20,17 @@ mod conditional;
 mod convert;
 mod date;
 mod evaluated;
+mod extreme;
 mod hash;
 mod iterate;
 mod meta;
 mod node;
 mod object;
 mod pairs;
+pub(crate) mod parameters;
 mod parse;
 mod path;
+pub(crate) mod percentile;
 mod rounding;
 mod scope;
 mod search;
@@ -54,6 +57,7 @@ pub(crate) use crate::error::failure;
 use node::Node;
 
 pub(crate) use evaluated::{Elements, Evaluated, Fields, check_bytes, check_depth};
+pub(crate) use extreme::Extreme;
 pub(crate) use hash::hashed_key;
 pub(crate) use object::not_mergeable;
 pub(crate) use parse::Parser;

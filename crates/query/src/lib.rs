@@ -26,6 +26,7 @@ pub mod planner;
 pub mod projection;
 pub mod reference;
 mod regex;
+mod replacement;
 pub mod search;
 pub mod sort;
 mod sort_field;

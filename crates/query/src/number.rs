@@ -4,6 +4,7 @@
 //! becomes a long, a long that overflows is refused.
 
 pub(crate) mod any_type;
+pub(crate) mod spread;
 
 use frond_doc::{Decimal128, Value, decimal, order};
 

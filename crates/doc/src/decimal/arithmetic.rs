@@ -8,7 +8,7 @@ use bigdecimal::num_bigint::{BigInt, BigUint, Sign};
 use super::{
     COEFFICIENT_MAX, EXPONENT_BIAS, EXPONENT_MAX, NAN, Parts, from_parts, infinity, parts,
 };
-use crate::value::Decimal128;
+use crate::document::value::Decimal128;
 
 /// Which way what is cut off goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -15,7 +15,7 @@ use bigdecimal::num_bigint::{BigInt, BigUint, Sign};
 
 use super::arithmetic::rounded;
 use super::{NAN, Parts, fixed, from_i64, from_parts, infinity, negate, parts};
-use crate::value::Decimal128;
+use crate::document::value::Decimal128;
 
 /// Bits behind the point: 34 digits of a result as small as 10^-40, and some to spare.
 const BITS: u64 = 448;

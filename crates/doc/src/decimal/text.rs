@@ -2,7 +2,7 @@
 
 use super::arithmetic::rounded;
 use super::{NAN, Parts, infinity, parts};
-use crate::value::Decimal128;
+use crate::document::value::Decimal128;
 use bigdecimal::num_bigint::BigUint;
 
 /// Longest text taken, so that no client makes us multiply a megabyte of digits.

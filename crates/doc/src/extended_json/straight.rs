@@ -12,8 +12,8 @@ use super::wrapper;
 use super::write::plain_bytes;
 use crate::builder::{append_value, position_name};
 use crate::document::{DEPTH_MAX, Document};
+use crate::element_type::ElementType;
 use crate::raw::is_ascii;
-use crate::value::ElementType;
 
 /// Appends the object that `text` begins with, behind white space, to `out`, which is empty; tells
 /// where it ends.

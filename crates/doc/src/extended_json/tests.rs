@@ -3,7 +3,7 @@
 use frond_testkit::random::{Random, for_seeds};
 
 use super::*;
-use crate::value::Value;
+use crate::document::value::Value;
 use crate::{DocumentBuf, document};
 
 fn write_as(document: &DocumentBuf, form: Form) -> String {
@@ -96,7 +96,7 @@ const RELAXED_DATE_MAX: i64 = 253_402_300_799_999;
 
 #[test]
 fn other_types() {
-    use crate::value::{Binary, ObjectId, Regex, Timestamp};
+    use crate::document::value::{Binary, ObjectId, Regex, Timestamp};
     check_both("null", Value::Null, "null");
     check_both("true", Value::Boolean(true), "true");
     check_both(r#""\u00e9\n\"\\\u0001\/""#, Value::String("é\n\"\\\u{1}/"), r#""é\n\"\\\u0001/""#);
@@ -190,7 +190,7 @@ fn errors_name_the_field() {
 #[test]
 fn as_deep_as_documents_may_be() {
     use crate::document::DEPTH_MAX;
-    use crate::value::ObjectId;
+    use crate::document::value::ObjectId;
 
     let innermost = |depth: usize| {
         let id = Value::DbPointer { namespace: "a.b", id: ObjectId([7; 12]) };

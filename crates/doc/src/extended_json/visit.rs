@@ -11,8 +11,8 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use super::wrapper;
 use crate::builder::{DocumentBuilder, position_name};
 use crate::document::DEPTH_MAX;
+use crate::document::value::Value;
 use crate::error::DocError;
-use crate::value::Value;
 
 /// Levels of JSON: in the innermost document a wrapper may have three, as the id of a DBPointer.
 const JSON_DEPTH_MAX: usize = DEPTH_MAX + 3;
@@ -39,8 +39,8 @@ impl<'de> Visitor<'de> for Outermost<'_> {
 }
 
 /// Reads a name into a buffer that is used again.
-pub(super) struct Name<'b> {
-    pub(super) name: &'b mut String,
+pub(crate) struct Name<'b> {
+    pub(crate) name: &'b mut String,
 }
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
@@ -69,9 +69,9 @@ impl Visitor<'_> for Name<'_> {
 }
 
 /// Reads one value and appends it under its name.
-pub(super) struct Element<'b> {
-    pub(super) builder: &'b mut DocumentBuilder,
-    pub(super) name: &'b str,
+pub(crate) struct Element<'b> {
+    pub(crate) builder: &'b mut DocumentBuilder,
+    pub(crate) name: &'b str,
 }
 
 impl<'de> DeserializeSeed<'de> for Element<'_> {
@@ -161,7 +161,7 @@ impl Element<'_> {
         }
     }
 
-    pub(super) fn append<E>(self, value: Value<'_>) -> Result<(), E> {
+    pub(crate) fn append<E>(self, value: Value<'_>) -> Result<(), E> {
         self.builder.append(self.name, value);
         Ok(())
     }

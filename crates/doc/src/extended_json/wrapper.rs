@@ -5,7 +5,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use super::base64;
 use crate::decimal;
 use crate::document::Document;
-use crate::value::{Binary, ObjectId, Regex, Timestamp, Value, ValueBuf};
+use crate::document::value::{Binary, ObjectId, Regex, Timestamp, Value, ValueBuf};
 
 /// The value of a wrapper; `None` if the document is none after all; what is wrong with it.
 type Converted = Result<Option<ValueBuf>, String>;
@@ -38,12 +38,12 @@ const WRAPPERS: [Wrapper; 20] = [
 ];
 
 /// Whether an object with that first name may be a wrapper.
-pub(super) fn is_wrapper(name: &str) -> bool {
+pub(crate) fn is_wrapper(name: &str) -> bool {
     name.starts_with('$') && find(name).is_some()
 }
 
 /// Converts a document whose first name is a wrapper's.
-pub(super) fn convert(document: Document<'_>) -> Converted {
+pub(crate) fn convert(document: Document<'_>) -> Converted {
     let Some((name, _)) = document.iter().next() else { return Ok(None) };
     let Some((name, convert)) = find(name) else { return Ok(None) };
     convert(document).map_err(|what| format!("{name}: {what}"))

@@ -9,9 +9,11 @@ use data_encoding::HEXLOWER;
 
 use super::{Form, base64};
 use crate::decimal;
+use crate::document::decode_value;
+use crate::document::value::{Binary, ObjectId, Value};
 use crate::document::{Array, Document};
-use crate::raw::{RawElements, array_at, decode_value};
-use crate::value::{Binary, ElementType, ObjectId, Value};
+use crate::element_type::ElementType;
+use crate::raw::{RawElements, array_at};
 
 /// 9999-12-31T23:59:59.999Z: relaxed dates lie between 1970 and here.
 const RELAXED_DATE_MAX: i64 = 253_402_300_799_999;

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use super::{Spot, shape};
-use crate::document::Document;
 use crate::raw::RawElements;
 
 /// Fields of a bucket: 10 x 6 bytes, and their number, in 64 bytes.
@@ -36,8 +35,7 @@ const _: () = assert!(size_of::<Bucket>() == 64);
 
 impl Buckets {
     /// Files a document's outermost fields.
-    pub(super) fn of(document: Document<'_>) -> Option<Buckets> {
-        let bytes = document.as_bytes();
+    pub(super) fn of(bytes: &[u8]) -> Option<Buckets> {
         u32::try_from(bytes.len()).ok()?;
         let mut fields = Vec::new();
         let mut elements = RawElements::new(bytes);
@@ -111,8 +109,8 @@ fn is_named(document: &[u8], offset: usize, name: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::builder::DocumentBuilder;
+    use crate::document::value::Value;
     use crate::field_index::shape::{SHAPES_BYTES_MAX, ShapeRegistry};
-    use crate::value::Value;
 
     /// Names whose hashes are equal: in the middle what makes one factor zero.
     fn colliding(count: usize) -> Vec<String> {
@@ -140,7 +138,7 @@ mod tests {
             builder.append(name, Value::Int32(position as i32));
         }
         let document = builder.build();
-        assert!(Buckets::of(document.view()).is_none());
+        assert!(Buckets::of(document.as_bytes()).is_none());
         let shapes = ShapeRegistry::new(SHAPES_BYTES_MAX);
         for _ in 0..3 {
             let document = document.clone().indexed(&shapes);

@@ -11,8 +11,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::shape::{SHAPES_BYTES_MAX, ShapeRegistry};
-use super::{Attached, FieldIndex, INDEXED_BYTES_MIN};
-use crate::document::{Document, DocumentBuf};
+use super::{Attached, FieldIndex};
 
 /// Memory for indexes, if their owner doesn't say: of 16,000 documents of 1,000 fields.
 pub const CACHE_BYTES: u64 = 32 << 20;
@@ -73,13 +72,10 @@ impl FieldIndexes {
         &self.shared.shapes
     }
 
-    /// Takes over a document whose bytes have that hash; it will find its index here.
-    pub fn attach(&self, hash: [u8; 32], document: DocumentBuf) -> DocumentBuf {
-        if document.as_bytes().len() < INDEXED_BYTES_MIN {
-            return document;
-        }
+    /// The index of the document whose bytes have that hash, to be made when it is asked first.
+    pub(crate) fn lazy(&self, hash: [u8; 32]) -> Attached {
         let index = LazyIndex { indexes: self.clone(), hash, index: OnceLock::new() };
-        document.with_index(Attached::Lazy(Arc::new(index)))
+        Attached::Lazy(Arc::new(index))
     }
 }
 
@@ -110,7 +106,6 @@ impl LazyIndex {
         if let Some(known) = shared.cache.get(&self.hash) {
             return Some(known);
         }
-        let document = Document::from_validated(document);
         let index = FieldIndex::of(document, &shared.shapes)?;
         shared.cache.insert(self.hash, index.clone());
         Some(index)

@@ -18,9 +18,9 @@ use std::iter::repeat_n;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::document::{DEPTH_MAX, Document};
-use crate::raw::{RawElements, array_at, kind_of, length_at, split_name, value_bytes};
-use crate::value::ElementType;
+use crate::element_type::{ElementType, kind_of};
+use crate::raw::{RawElements, array_at, length_at, split_name, value_bytes};
+use crate::validate::DEPTH_MAX;
 
 /// Most fields of a document with a shape, nested ones counted.
 pub const FIELD_COUNT_MAX: usize = 4096;
@@ -296,10 +296,9 @@ impl Shape {
         })
     }
 
-    /// Walks `document` beside the shape: the offsets of its elements if it has exactly these
+    /// Walks a document beside the shape: the offsets of its elements if it has exactly these
     /// names.
-    pub(super) fn offsets<O: Offset>(&self, document: Document<'_>) -> Option<Arc<[O]>> {
-        let bytes = document.as_bytes();
+    pub(super) fn offsets<O: Offset>(&self, bytes: &[u8]) -> Option<Arc<[O]>> {
         let mut offsets: Arc<[O]> = repeat_n(O::default(), self.field_count).collect();
         let places = Arc::get_mut(&mut offsets)?;
         let (mut offset, mut ordinal) = (size_of::<i32>(), 0);
@@ -481,10 +480,7 @@ impl ShapeRegistry {
 
     /// The shape of a document, with the offset of each of its elements; `None` if it is too wide,
     /// or was not met before.
-    pub(super) fn shape_of<O: Offset>(
-        &self,
-        document: Document<'_>,
-    ) -> Option<(Arc<Shape>, Arc<[O]>)> {
+    pub(super) fn shape_of<O: Offset>(&self, document: &[u8]) -> Option<(Arc<Shape>, Arc<[O]>)> {
         let last = self.last.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(shape) = last
             && let Some(offsets) = shape.offsets(document)
@@ -499,8 +495,8 @@ impl ShapeRegistry {
     }
 
     #[cold]
-    fn find_or_make<O: Offset>(&self, document: Document<'_>) -> Option<(Arc<Shape>, Arc<[O]>)> {
-        u32::try_from(document.as_bytes().len()).ok()?;
+    fn find_or_make<O: Offset>(&self, document: &[u8]) -> Option<(Arc<Shape>, Arc<[O]>)> {
+        u32::try_from(document.len()).ok()?;
         let front = hash_of_front(document);
         let recent = {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -546,8 +542,8 @@ impl Known {
     }
 }
 
-fn hash_of_front(document: Document<'_>) -> u64 {
-    document.elements().take(FRONT_FIELDS).fold(0, |before, element| {
+fn hash_of_front(document: &[u8]) -> u64 {
+    RawElements::new(document).take(FRONT_FIELDS).fold(0, |before, element| {
         (before ^ hash(element.name)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     })
 }
@@ -561,9 +557,8 @@ struct Walk {
 }
 
 impl Walk {
-    fn over(document: Document<'_>) -> Option<Walk> {
+    fn over(bytes: &[u8]) -> Option<Walk> {
         let mut walk = Walk::default();
-        let bytes = document.as_bytes();
         // Per open document its elements. Offsets come from what is left to walk over: a nested
         // document's end is known when its parent's element was cut.
         let mut open = vec![(bytes.len(), RawElements::new(bytes))];

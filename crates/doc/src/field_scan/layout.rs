@@ -19,9 +19,10 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use super::{ScannedNames, Walk};
-use crate::raw::{ValueSize, array_at, element_value_bytes, kind_of, size_of_value};
-use crate::value::ElementType;
+use super::ScannedNames;
+use crate::element_type::{ElementType, kind_of};
+use crate::name_walk::Walk;
+use crate::raw::{ValueSize, array_at, element_value_bytes, size_of_value};
 
 /// No layout knows more fields: what lies behind is walked over.
 const FIELD_COUNT_MAX: usize = 64;

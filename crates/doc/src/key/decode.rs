@@ -4,9 +4,9 @@ use super::{END, ESCAPE, SIGN, number, number::Number, tag, type_bits};
 use crate::builder::DocumentBuilder;
 use crate::builder::position_name;
 use crate::decimal;
+use crate::document::value::{Binary, Decimal128, ObjectId, Regex, Timestamp, Value, ValueBuf};
 use crate::document::{DEPTH_MAX, DocumentBuf};
 use crate::error::DocError;
-use crate::value::{Binary, Decimal128, ObjectId, Regex, Timestamp, Value, ValueBuf};
 
 /// Reads one value back from the front of `key` and its type bits, and cuts both. Type bits that
 /// end early count as zeros.

@@ -20,8 +20,8 @@ use bigdecimal::num_bigint::BigUint;
 use super::decode::Reader;
 use super::tag::NUMBER_FIRST;
 use crate::decimal::{self, Parts};
+use crate::document::value::Decimal128;
 use crate::error::DocError;
-use crate::value::Decimal128;
 
 const NAN: u8 = NUMBER_FIRST;
 const NEGATIVE_INFINITY: u8 = NUMBER_FIRST + 1;

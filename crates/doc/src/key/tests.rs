@@ -3,7 +3,7 @@
 use super::*;
 use crate::decimal;
 use crate::document;
-use crate::value::{Decimal128, Timestamp};
+use crate::document::value::{Decimal128, Timestamp};
 
 fn check(value: Value<'_>, expected: &str) {
     let mut key = Vec::new();

@@ -6,8 +6,8 @@
 
 use crate::builder::position_name;
 use crate::decimal::{self, Parts};
+use crate::document::value::{Decimal128, Value};
 use crate::document::{Array, Document};
-use crate::value::{Decimal128, Value};
 
 /// Codes of numbers. Stored: never renumber.
 pub(super) const INT32: u8 = 0;

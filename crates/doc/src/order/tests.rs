@@ -3,7 +3,7 @@
 use super::*;
 use crate::document;
 use crate::document::DocumentBuf;
-use crate::value::{ObjectId, Regex, Timestamp};
+use crate::document::value::{ObjectId, Regex, Timestamp};
 
 /// Checks that each group's values are equal and that the groups ascend.
 fn check(groups: &[Vec<Value<'_>>]) {

@@ -12,9 +12,9 @@ use super::{
     NAME_BYTES_MAX, PiecesError, cut, piece_format, shallow,
 };
 use crate::document::Document;
+use crate::element_type::ElementType;
 use crate::raw::{RawElement, RawElements};
 use crate::reference::Reference;
-use crate::value::ElementType;
 
 /// Stores a document as pieces; `None` if it isn't large. Chunks are put, not synced. `format` is
 /// that of the tree that will hold it.

@@ -1,15 +1,20 @@
 //! BSON from a reader into a [`Writer`], checked on the way as [`validate`](crate::validate) does.
 //!
 //! Only one value that is neither a document nor an array is in memory at a time, and nothing is
-//! reserved by a length that the input tells.
+//! reserved by a length that the input tells. Extended JSON is read likewise (`json`).
+
+mod json;
 
 use std::io::{self, Read};
 
+pub use json::read_json;
+
 use super::{NAME_BYTES_MAX, PiecesError, Writer};
+use crate::element_type::ElementType;
+use crate::element_type::kind_of;
 use crate::error::DocError;
-use crate::raw::{RawElement, kind_of, value_bytes};
+use crate::raw::{RawElement, value_bytes};
 use crate::validate;
-use crate::value::ElementType;
 
 /// Reads one document, and nothing behind it, and writes its elements.
 ///

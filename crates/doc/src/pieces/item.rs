@@ -9,8 +9,9 @@ use frond_store::chunk::HASH_BYTES;
 
 use super::{FIELD_VALUE_BYTES_MAX, ITEM_VALUE_BYTES_MAX, PiecesError};
 use crate::builder::position_name;
-use crate::raw::{RawElement, array_at, kind_of, split_name, value_bytes};
-use crate::value::ElementType;
+use crate::element_type::ElementType;
+use crate::element_type::kind_of;
+use crate::raw::{RawElement, array_at, split_name, value_bytes};
 
 /// Stored: never renumber.
 const TAG_ELSEWHERE: u8 = 0x40;

@@ -7,9 +7,10 @@ use frond_tree::{Sequence, TreeFormat};
 use super::item::{Body, BodyRef, Item, ItemRef, Layout, has_name};
 use super::{Container, LargeDocument, PiecesError};
 use crate::builder::position_name;
+use crate::document::value::{Value, ValueBuf};
 use crate::document::{DEPTH_MAX, DocumentBuf};
+use crate::element_type::ElementType;
 use crate::error::DocError;
-use crate::value::{ElementType, Value, ValueBuf};
 
 /// How far a path leads through containers.
 #[derive(Clone, Debug)]
@@ -257,7 +258,7 @@ impl LargeDocument {
                 bytes
             }
         };
-        let value = crate::raw::decode_value(item.kind, value);
+        let value = crate::document::decode_value(item.kind, value);
         value.ok_or_else(|| PiecesError::damaged("a value of another type"))
     }
 
@@ -290,7 +291,7 @@ impl LargeDocument {
     pub fn value_of(&self, store: &dyn ChunkStore, item: &Item) -> Result<ValueBuf, PiecesError> {
         let mut bytes = Vec::new();
         self.append_value_of(store, item, &mut bytes)?;
-        let value = crate::raw::decode_value(item.kind, &bytes);
+        let value = crate::document::decode_value(item.kind, &bytes);
         Ok(value.ok_or_else(|| PiecesError::damaged("a value of another type"))?.to_buf())
     }
 

@@ -15,10 +15,11 @@ use super::item::{BodyRef, ItemRef, Layout};
 use super::read::{append_value, close};
 use super::{Container, LargeDocument, PiecesError, piece_format};
 use crate::builder::position_name;
+use crate::document::value::ValueBuf;
 use crate::document::{Document, DocumentBuf};
+use crate::element_type::ElementType;
 use crate::raw::{RawElement, RawElements};
 use crate::reference::{REFERENCE_BYTES, Reference};
-use crate::value::{ElementType, ValueBuf};
 
 /// What a document with a reference has at least: its length, a type byte, a name's end, the
 /// reference, a final zero.

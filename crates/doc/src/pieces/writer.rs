@@ -25,9 +25,10 @@ use super::{
 };
 use crate::builder::position_name;
 use crate::document::DEPTH_MAX;
+use crate::document::value::ObjectId;
+use crate::element_type::ElementType;
 use crate::error::DocError;
 use crate::raw::{RawElement, RawElements};
-use crate::value::{ElementType, ObjectId};
 
 /// Writes one document. Chunks are put into the store as they are full, not synced.
 pub struct Writer<'a> {

@@ -57,7 +57,7 @@ fn indexed_documents_equal_scanned_ones() {
         for turn in 0..30_u8 {
             let plain = random.choose(&documents).clone();
             if random.one_in(2) {
-                let index = FieldIndex::of(plain.view(), indexes.shapes()).expect("few fields");
+                let index = FieldIndex::of(plain.as_bytes(), indexes.shapes()).expect("few fields");
                 shaped += usize::from(index.is_shaped());
                 bucketed += usize::from(!index.is_shaped());
             }
@@ -209,7 +209,7 @@ fn names_with_dots() {
     builder.append("b", Value::Int32(2)).append("c.d", Value::Int32(3)).end();
     let plain = builder.build();
     let indexes = FieldIndexes::new(1 << 20);
-    FieldIndex::of(plain.view(), indexes.shapes());
+    FieldIndex::of(plain.as_bytes(), indexes.shapes());
     let ready = plain.clone().indexed(indexes.shapes());
     assert!(ready.view().is_indexed());
     for document in [&plain, &ready] {
@@ -233,8 +233,8 @@ fn shapes_are_bounded() {
             builder.append(&format!("name_{number}_{field}"), Value::Null);
         }
         let document = builder.build();
-        FieldIndex::of(document.view(), &shapes).expect("few fields");
-        let index = FieldIndex::of(document.view(), &shapes).expect("few fields");
+        FieldIndex::of(document.as_bytes(), &shapes).expect("few fields");
+        let index = FieldIndex::of(document.as_bytes(), &shapes).expect("few fields");
         shaped += usize::from(index.is_shaped());
         assert!(shapes.bytes() <= bytes_max);
     }
@@ -244,7 +244,7 @@ fn shapes_are_bounded() {
     builder.append(&long, Value::Null);
     let document = builder.build();
     for _ in 0..3 {
-        assert!(!FieldIndex::of(document.view(), &shapes).expect("one field").is_shaped());
+        assert!(!FieldIndex::of(document.as_bytes(), &shapes).expect("one field").is_shaped());
     }
 }
 
@@ -256,7 +256,7 @@ fn damaged_documents() {
         let good = large(&mut random, 3);
         let mut bytes = good.as_bytes().to_vec();
         for _ in 0..2 {
-            FieldIndex::of(good.view(), indexes.shapes());
+            FieldIndex::of(good.as_bytes(), indexes.shapes());
         }
         for _ in 0..3 {
             let position = random.below(bytes.len());

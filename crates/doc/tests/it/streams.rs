@@ -5,8 +5,10 @@
 
 use std::io::Read;
 
-use frond_doc::extended_json::{self, Form, read_json};
-use frond_doc::pieces::{Edited, LARGE_DOCUMENT_BYTES, PiecesError, Writer, build, read_bson};
+use frond_doc::extended_json::{self, Form};
+use frond_doc::pieces::{
+    Edited, LARGE_DOCUMENT_BYTES, PiecesError, Writer, build, read_bson, read_json,
+};
 use frond_doc::{DocumentBuf, DocumentBuilder, ObjectId, Timestamp, Value, document, normalise};
 use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;

@@ -5,12 +5,12 @@ use frond_doc::Value;
 
 use super::Expression;
 use super::evaluated::{Elements, elements};
+use super::extreme::Extreme;
 use super::node::{Answer, Node, Operation};
+use super::parameters::{count_from, parameter_names, percentiles_from, percentiles_node};
 use super::parse::Parser;
+use super::percentile::Sorted;
 use super::scope::Scope;
-use crate::accumulator::{
-    Extreme, Sorted, count_from, parameter_names, percentiles_from, percentiles_node,
-};
 use crate::error::QueryError;
 use crate::number::any_type::Number;
 

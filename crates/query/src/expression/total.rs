@@ -9,9 +9,9 @@ use super::evaluated::Evaluated;
 use super::node::{Answer, Node, Operation};
 use super::parse::Parser;
 use super::scope::Scope;
-use crate::accumulator::Spread;
 use crate::error::QueryError;
 use crate::number::any_type::{Number, Sum};
+use crate::number::spread::Spread;
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {

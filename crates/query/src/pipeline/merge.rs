@@ -15,7 +15,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_name, failure, parse_path};
 use crate::filter::Filter;
-use crate::update::replaced_whole;
+use crate::replacement::replaced_whole;
 
 /// What becomes of a document that is there already.
 #[derive(Clone, Debug)]

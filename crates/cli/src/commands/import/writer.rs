@@ -5,8 +5,8 @@ use std::io::Read;
 
 use frond_db::{Durability, ErrorKind};
 use frond_doc::document::DOCUMENT_BYTES_MAX;
-use frond_doc::extended_json::{self, read_json};
-use frond_doc::pieces::{self, read_bson};
+use frond_doc::extended_json;
+use frond_doc::pieces::{self, read_bson, read_json};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, key};
 use frond_server::wire::DocumentSequence;
 

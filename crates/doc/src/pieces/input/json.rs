@@ -1,7 +1,7 @@
 //! Extended JSON from a reader into a large document's [`Writer`], never whole in memory.
 //!
 //! An object whose first name is a wrapper's (`$oid`, ...) is read as a document of its own and
-//! converted, as [`parse`](super::parse) does; anything else goes to the writer as it comes. So a
+//! converted, as [`parse`](crate::extended_json::parse) does; anything else goes to the writer as it comes. So a
 //! document of any size needs the memory of its largest single value, whose text is [`bounded`].
 //! Recursion is bounded by the writer.
 
@@ -14,13 +14,13 @@ use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
 use self::bounded::Bounded;
-use super::visit::{Element, Name};
-use super::wrapper;
 use crate::builder::{DocumentBuilder, position_name};
+use crate::document::value::Value;
+use crate::element_type::ElementType;
 use crate::error::DocError;
+use crate::extended_json::{Element, Name, wrapper};
 use crate::pieces::{PiecesError, Writer};
 use crate::validate::check_element;
-use crate::value::{ElementType, Value};
 
 /// What is taken from the reader at once.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -113,7 +113,7 @@ impl<'de> DeserializeSeed<'de> for Streamed<'_, '_, '_> {
 }
 
 impl Streamed<'_, '_, '_> {
-    /// Writes what [`super::parse`] makes of a value that is neither an object nor an array.
+    /// Writes what [`parse`](crate::extended_json::parse) makes of a value that is neither an object nor an array.
     fn value<E: Error>(self, visit: impl FnOnce(Element<'_>) -> Result<(), E>) -> Result<(), E> {
         let mut builder = DocumentBuilder::new();
         visit(Element { builder: &mut builder, name: self.name })?;
