@@ -7,12 +7,11 @@
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_engine::{Durability, Transaction};
-use frond_query::{Code, Filter};
+use frond_query::Code;
 use frond_tree::Direction;
 
 use crate::catalog::{adopt, collections};
-use crate::collection::plan::{Access, Between, Order, Request};
-use crate::collection::scan::Scan;
+use crate::collection::scan::all_documents;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -84,22 +83,10 @@ impl Database {
         collection: &Collection,
         size: i64,
     ) -> Result<Vec<DocumentBuf>, Error> {
-        let (filter, order) = (Filter::all(), Order::Natural(Direction::Descending));
-        let request = Request {
-            filter: &filter,
-            order: &order,
-            hint: None,
-            limit: None,
-            needs: &None,
-            between: Between::default(),
-            distinct: None,
-        };
-        let access = Access::natural(collection, Direction::Descending, request);
         let reader = Reader::within(self.frond().engine(), transaction);
         let (mut documents, mut bytes) = (Vec::new(), 0);
-        let scan = Scan::new(reader.clone(), collection, access, filter.clone(), &order);
-        for row in scan {
-            let document = row?.into_whole(&reader, collection.documents)?.document;
+        for document in all_documents(&reader, collection, Direction::Descending) {
+            let document = document?;
             bytes += i64::try_from(document.as_bytes().len()).unwrap_or(i64::MAX);
             if bytes > size {
                 break;

@@ -9,15 +9,14 @@
 //!
 //! What was dropped, here or there, can be brought back, as after any drop.
 
-use frond_doc::Document;
+use frond_doc::{Document, DocumentBuf};
 use frond_engine::{Durability, Transaction};
-use frond_query::{Code, Filter};
+use frond_query::Code;
 use frond_tree::{Direction, Tree, TreeFormat};
 
 use crate::catalog::{adopt, collections};
-use crate::collection::plan::{Access, Between, Order, Request};
 use crate::collection::replace::content::{Content, id_key_of};
-use crate::collection::scan::Scan;
+use crate::collection::scan::all_documents;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -125,8 +124,8 @@ impl Database {
         let reader = Reader::within(self.frond().engine(), transaction);
         let resources = self.frond().resources(false);
         let mut content = Content::new(&resources, self.interrupt());
-        for row in all_of(&reader, found) {
-            let document = row?.into_whole(&reader, found.documents)?.document;
+        for document in all_documents(&reader, found, Direction::Ascending) {
+            let document = document?;
             content.add(&id_key_of(&document), &document)?;
         }
         content.load(&**self.frond().engine().store(), format, namespace)
@@ -139,13 +138,10 @@ impl Database {
         found: &Collection,
         (target, branch, to): (&Database, &str, &str),
     ) -> Result<(), Error> {
-        let mut documents = Vec::new();
-        {
+        let documents: Vec<DocumentBuf> = {
             let reader = Reader::within(self.frond().engine(), transaction);
-            for row in all_of(&reader, found) {
-                documents.push(row?.into_whole(&reader, found.documents)?.document);
-            }
-        }
+            all_documents(&reader, found, Direction::Ascending).collect::<Result<_, Error>>()?
+        };
         let mut live = adopt::create(transaction, target, branch, to, found.options.clone())?;
         for index in &found.indexes {
             let engine = self.frond().engine();
@@ -164,20 +160,4 @@ impl Database {
         }
         Ok(())
     }
-}
-
-/// All documents in their natural order.
-fn all_of<'a>(reader: &Reader<'a>, found: &Collection) -> Scan<'a> {
-    let (filter, order) = (Filter::all(), Order::Natural(Direction::Ascending));
-    let request = Request {
-        filter: &filter,
-        order: &order,
-        hint: None,
-        limit: None,
-        needs: &None,
-        between: Between::default(),
-        distinct: None,
-    };
-    let access = Access::natural(found, Direction::Ascending, request);
-    Scan::new(reader.clone(), found, access, filter.clone(), &order)
 }

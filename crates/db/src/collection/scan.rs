@@ -11,6 +11,7 @@
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have
 //!    next comes out ([`Merge`]).
 
+mod all;
 mod metadata;
 mod parts;
 mod row;
@@ -39,6 +40,7 @@ use crate::interrupt::Interrupt;
 use crate::large;
 use crate::reader::Reader;
 use crate::schema::{Collection, TreeRef};
+pub use all::all_documents;
 pub use metadata::tells_keys;
 pub(crate) use parts::gathered;
 pub use row::{Found, FoundRows, Row};
