@@ -68,7 +68,7 @@ impl<'a> Signature<'a> {
     /// Checks what a client gave; an empty author is [`AUTHOR_DEFAULT`].
     ///
     /// # Errors
-    /// `BadValue` if it is too long.
+    /// `InvalidLength` if it is too long.
     pub fn new(
         author: &'a str,
         message: &'a str,
@@ -91,7 +91,7 @@ fn check_length(what: &str, text: &str, max: usize) -> Result<(), Error> {
     if text.len() <= max {
         return Ok(());
     }
-    Err(Error::invalid(Code::BadValue, format!("the {what} is longer than {max} bytes")))
+    Err(Error::invalid(Code::InvalidLength, format!("the {what} is longer than {max} bytes")))
 }
 
 impl Repository {

@@ -254,7 +254,7 @@ impl Import {
                 true => Ok(()),
                 false => commit::tell(terminal, &answer),
             },
-            Err(Failure::Refused { message, .. }) if message.contains("nothing to commit") => {
+            Err(Failure::Refused { code: NOTHING_CHANGED, .. }) => {
                 self.tell_no_commit(terminal, "the last version holds the same")
             }
             // There is no such database yet.
@@ -272,6 +272,9 @@ impl Import {
         Ok(())
     }
 }
+
+/// The code of a commit of what the last version has already.
+const NOTHING_CHANGED: i64 = 2;
 
 /// The code of a collection or database that isn't there.
 const NAMESPACE_NOT_FOUND: i64 = 26;
