@@ -4,6 +4,7 @@
 //! get, so that the commands of the command line exist once and can't differ from a driver's view.
 
 use std::path::Path;
+use std::time::Duration;
 
 use frond_db::{Code, Error, ErrorKind, Frond, FrondOptions};
 use frond_doc::{Document, DocumentBuf, document};
@@ -264,12 +265,28 @@ pub struct UserLogin {
 }
 
 impl Remote {
-    /// Connects to a server, and logs in if there is a user.
+    /// Connects to a server, the first that answers, and logs in if there is a user.
     ///
     /// # Errors
     /// [`Failure::Lost`] if nothing answers there; [`Failure::Failed`] if the login is refused.
     pub fn connect(server: &ServerUri) -> Result<Remote, Failure> {
-        Remote::connect_to(&server.address, server)
+        let mut connected = Remote::connect_to(&server.address, server);
+        for address in &server.others {
+            if !matches!(connected, Err(Failure::Lost(_))) {
+                break;
+            }
+            connected = Remote::connect_to(address, server);
+        }
+        connected
+    }
+
+    /// Takes a server that doesn't answer for so long for one that is lost.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] with what the system says.
+    pub fn set_read_timeout(&self, time: Duration) -> Result<(), Failure> {
+        let set = self.0.set_read_timeout(Some(time));
+        set.map_err(|error| Failure::failed(error.to_string()))
     }
 
     /// As [`Remote::connect`], at another address of the same set.

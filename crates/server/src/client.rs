@@ -5,6 +5,7 @@
 mod transport;
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use bytes::Bytes;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document};
@@ -89,6 +90,14 @@ impl Client {
             Ok(stream) => Ok(Client { stream, address: address.to_owned(), last_request_id: 0 }),
             Err(source) => Err(ClientError::Connection { address: address.to_owned(), source }),
         }
+    }
+
+    /// Gives an answer up that takes longer; the connection can't be used then.
+    ///
+    /// # Errors
+    /// [`ClientError::Connection`] with what the system says.
+    pub fn set_read_timeout(&self, time: Option<Duration>) -> Result<(), ClientError> {
+        self.stream.set_read_timeout(time).map_err(|source| self.failed(source))
     }
 
     /// Logs in as a user of `database`, by SCRAM-SHA-256.

@@ -95,6 +95,18 @@ impl Transport {
         }
         Ok(Transport::Tls(Box::new(stream)))
     }
+
+    /// How long a read waits at most; `None`: for as long as it takes.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Transport::Tcp(stream) => stream.set_read_timeout(time),
+            Transport::Tls(stream) => stream.sock.set_read_timeout(time),
+            Transport::Unix(stream) => stream.set_read_timeout(time),
+        }
+    }
 }
 
 fn connect_tcp(address: &str) -> io::Result<TcpStream> {

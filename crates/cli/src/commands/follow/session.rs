@@ -35,7 +35,7 @@ use crate::output::text_of;
 
 /// Events of one transaction of the source that are held until it is whole.
 const HELD_BYTES: usize = 64 << 20;
-/// What is written in one transaction.
+/// What is written in one transaction, unless one of the source is larger.
 const WRITTEN_BYTES: usize = 16 << 20;
 const WRITTEN_CHANGES: usize = 5_000;
 /// How long the source is asked to wait for something to tell.
@@ -272,8 +272,9 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             self.take_over(&Changes::default(), |_| ())?;
         }
         self.told.follows(&self.record);
-        // Else it may be in the midst of a transaction.
-        let is_between = is_held || is_end;
+        // What comes next is another transaction's, or there is nothing.
+        let next = self.events.front().map(|event| event.time.0);
+        let is_between = is_end || next.is_some_and(|next| next != self.reached.0);
         if is_between && self.is_due() {
             self.commit()?;
         }
@@ -310,7 +311,10 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             if let (true, Kind::Document { id, change }) = (is_concerned, event.kind) {
                 changes.push(&event.collection, id, change, event.bytes);
             }
-            if changes.bytes >= WRITTEN_BYTES || changes.count() >= WRITTEN_CHANGES {
+            let is_enough = changes.bytes >= WRITTEN_BYTES || changes.count() >= WRITTEN_CHANGES;
+            let next = self.events.front().map(|event| event.time.0);
+            let is_between = next != Some(self.reached.0);
+            if (is_enough && is_between) || changes.bytes >= HELD_BYTES {
                 self.take_over_counted(&mut changes)?;
             }
         }

@@ -7,6 +7,7 @@
 //! - `aggregate` with `$changeStream` over the database, and its `getMore`.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Timestamp, Value, ValueBuf, document};
 
@@ -19,6 +20,8 @@ use crate::output::{documents_of, text_of};
 const WIRE_VERSION_MIN: i64 = 17;
 /// Documents of one batch of a copy; a batch ends at 16 MB too.
 const BATCH_DOCUMENTS: i32 = 2_000;
+/// A source that says nothing for so long is gone: it is asked to wait for a second.
+const ANSWER_MAX: Duration = Duration::from_secs(120);
 /// Errors after which the source may be asked again: it stops, begins, or another is primary.
 const PASSING: &[i64] = &[6, 7, 43, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
 /// The log has no more of what is asked for.
@@ -293,6 +296,7 @@ impl Batch {
 
 fn greet(address: &str, server: &ServerUri) -> Result<(Remote, DocumentBuf), Failure> {
     let mut connection = Remote::connect_to(address, server)?;
+    connection.set_read_timeout(ANSWER_MAX)?;
     let hello = connection.execute_with("admin", document! { "hello": 1_i32 }.view(), Vec::new());
     Ok((connection, passing(hello)?))
 }
