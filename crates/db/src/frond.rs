@@ -45,6 +45,8 @@ pub struct FrondOptions {
     /// How many milliseconds a statement of a transaction of several requests waits for what
     /// another transaction has claimed, before it fails with `WriteConflict`. `None`: 3,000.
     pub write_wait_millis_max: Option<u64>,
+    /// On how many cores one query may run that reads much. `None`: one.
+    pub query_cores_max: Option<usize>,
 }
 
 /// What a stage keeps in memory is at most this part of a budget: several run at once.
@@ -205,8 +207,7 @@ impl Frond {
                 memory_budget: MemoryBudget::new(
                     options.stages_memory_bytes_max.unwrap_or(STAGES_BYTES_MAX),
                 ),
-                // Of all cores a group over a million documents took 7 s instead of 0.9.
-                cores: Cores::of_count(1),
+                cores: Cores::of_count(options.query_cores_max.unwrap_or(1)),
                 write_wait_millis_max: options
                     .write_wait_millis_max
                     .unwrap_or(WRITE_WAIT_MILLIS_MAX),
