@@ -126,7 +126,8 @@ impl Shell {
     fn check_server(&self) -> Result<(), Failure> {
         // No password is needed to be told.
         let Ok(server) = ServerUri::parse(&self.uri, Some(String::new())) else { return Ok(()) };
-        if !self.options.is_empty() {
+        let is_plain = server.tls.is_none() && server.others.is_empty();
+        if !self.options.is_empty() || !is_plain {
             return Ok(());
         }
         let address = &server.address;
