@@ -57,6 +57,8 @@ pub enum AccessKind {
     Role,
     /// What the server needs to know beside them, and tells no client; it belongs to no database.
     Secret,
+    /// What clients set for all of the server; it belongs to no database.
+    Setting,
 }
 
 /// A database: a repository.
@@ -315,6 +317,7 @@ fn access_letter(kind: AccessKind) -> u8 {
         AccessKind::User => b'u',
         AccessKind::Role => b'a',
         AccessKind::Secret => b'h',
+        AccessKind::Setting => b'v',
     }
 }
 

@@ -9,11 +9,13 @@
 //!
 //! Surprising: a descending key is the ascending one with every byte inverted, its end included.
 
+mod cut;
 mod decode;
 mod number;
 mod type_bits;
 
 use bytes::Bytes;
+pub use cut::{CUT_PREFIX_BYTES, cut, id_bytes, is_cut, is_id_cut, known, of_id};
 pub use decode::{decode, skip};
 pub use frond_tree::Bounds;
 pub use type_bits::{append_type_bits, trim_type_bits};
@@ -64,7 +66,7 @@ pub fn append(key: &mut Vec<u8>, value: Value<'_>, descending: bool) {
     }
 }
 
-/// The key of one value: of an `_id` in its collection's tree.
+/// The key of one value, however long it is.
 pub fn of_value(value: Value<'_>) -> Bytes {
     let mut key = Vec::with_capacity(16);
     append(&mut key, value, false);

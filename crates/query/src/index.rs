@@ -13,8 +13,8 @@
 //! *Invariants*
 //! 1. Keys ascend strictly; each consists of [`IndexShape::parts`] parts, each of which ends by
 //!    itself.
-//! 2. Flags tell which fields met an array; the first is that any did. They are ORed upward in
-//!    trees.
+//! 2. Flags tell which fields met an array; the first is that any did, or that a key was cut. They
+//!    are ORed upward in trees.
 //! 3. The planner's bounds for a kind ([`crate::planner`]) rest on what is filed here.
 
 pub mod decode;
@@ -37,10 +37,11 @@ use crate::search::TextSpec;
 use crate::sort_field::SortField;
 use wildcard::Wildcard;
 
-/// Flag: some field of the index met an array.
-pub const FLAG_MULTIKEY: u8 = 1;
-/// Fields from this one on share the last flag.
-const FLAGGED_FIELDS: usize = 6;
+/// Flag: some key doesn't tell what its document has, since a field of the index met an array, or
+/// since the key was cut.
+pub const FLAG_UNTOLD: u8 = 1;
+/// Fields from this one on share the last flag: the one above it is the engine's.
+const FLAGGED_FIELDS: usize = 5;
 
 /// The first and the second part of the terms of a text index, as its key is told.
 pub const TERMS_FIRST: &str = "_fts";
@@ -120,7 +121,7 @@ pub struct IndexKey {
 pub struct IndexKeys {
     /// Ascend strictly.
     pub keys: Vec<IndexKey>,
-    /// [`FLAG_MULTIKEY`] and those of the fields that met an array.
+    /// [`FLAG_UNTOLD`] and those of the fields that met an array.
     pub flags: u8,
 }
 
@@ -293,6 +294,11 @@ impl IndexShape {
         self.wildcard.as_ref().is_some_and(|wildcard| wildcard.takes(path))
     }
 
+    /// Whether a wildcard takes all leaves at and below `path`.
+    pub fn wildcard_takes_all_below(&self, path: &str) -> bool {
+        self.wildcard.as_ref().is_some_and(|wildcard| wildcard.takes_all_below(path))
+    }
+
     /// The outermost fields that decide what is filed of a document; `None` if all may.
     pub fn outermost_names(&self) -> Option<Vec<&[u8]>> {
         if self.has_kind(FieldKind::Wildcard) {
@@ -365,14 +371,14 @@ impl IndexShape {
     }
 }
 
-/// The flag of the field at a place; each field has one of its own up to the sixth.
+/// The flag of the field at a place; each field has one of its own up to the fifth.
 pub fn field_flag(place: usize) -> u8 {
     2 << place.min(FLAGGED_FIELDS)
 }
 
 /// The flags that tell of the fields in `arrays`, a bit a field.
 fn flags(arrays: u64) -> u8 {
-    let mut flags = if arrays == 0 { 0 } else { FLAG_MULTIKEY };
+    let mut flags = if arrays == 0 { 0 } else { FLAG_UNTOLD };
     for place in (0..64).filter(|place| arrays & (1 << place) != 0) {
         flags |= field_flag(place);
     }

@@ -26,7 +26,11 @@
 mod bounds_text;
 mod compound;
 mod conditions;
+mod defect;
+#[cfg(test)]
+mod differential;
 mod interval;
+mod leaves;
 mod parts;
 mod places;
 mod terms;
@@ -449,7 +453,7 @@ pub fn whole_scan(
     Some(index_scan(scan, 0, direction))
 }
 
-/// The key of the only `_id` that a filter names, if it says nothing else: what is asked most
+/// The key, in the documents' tree, of the only `_id` that a filter names, if it says nothing else: what is asked most
 /// often, and nothing can be better than looking it up.
 pub fn only_id(filter: &Filter) -> Option<Bytes> {
     let mut node = filter.root();
@@ -459,7 +463,7 @@ pub fn only_id(filter: &Filter) -> Option<Bytes> {
     }
     match node {
         Node::Field(field) if field.dotted == "_id" => {
-            conditions::only_value(&field.condition).map(key::of_value)
+            conditions::only_value(&field.condition).map(key::of_id)
         }
         _ => None,
     }

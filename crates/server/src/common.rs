@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use frond_db::{Durability, Error};
-use frond_doc::{Document, Timestamp, Value};
+use frond_doc::{Document, DocumentBuilder, Timestamp, Value};
 use frond_query::Code;
 
 pub use self::part::{Part, PartFields};
@@ -104,6 +104,10 @@ pub struct Common {
     pub part: Option<Part>,
     /// Whether it has a write concern.
     pub has_write_concern: bool,
+    /// Whether that says how many members must have a write.
+    pub has_w: bool,
+    /// What that says of the journal.
+    pub journal: Option<bool>,
     /// What of the write concern can't be had: told in the answer, the write is done.
     pub concern_failure: Option<Error>,
     /// Whether it has a read concern.
@@ -160,6 +164,8 @@ impl Default for Common {
             api: ApiParameters::default(),
             part: None,
             has_write_concern: false,
+            has_w: false,
+            journal: None,
             concern_failure: None,
             has_read_concern: false,
             level: Level::Local,
@@ -202,6 +208,16 @@ impl Common {
         Ok(common)
     }
 
+    /// Reads a concern by itself: `name` is `readConcern` or `writeConcern`.
+    ///
+    /// # Errors
+    /// As [`Common::read`].
+    pub fn of_concerns(name: &str, concern: Document<'_>) -> Result<Common, Error> {
+        let mut command = DocumentBuilder::new();
+        command.append(name, Value::Document(concern));
+        Common::read(command.build().view())
+    }
+
     /// Makes its session one of `user`.
     ///
     /// # Errors
@@ -223,7 +239,9 @@ impl Common {
         let concern = value.as_document().unwrap_or(Document::empty());
         self.has_write_concern = !concern.is_empty();
         let mut fields = Fields::of_part("writeConcern", concern)?;
-        match fields.value("w") {
+        let members = fields.value("w");
+        self.has_w = members.is_some();
+        match members {
             None | Some(Value::String("majority")) => {}
             Some(Value::String(mode)) => {
                 let message = format!(
@@ -249,7 +267,8 @@ impl Common {
         }
         let journal = fields.optional_boolean("j")?;
         let sync = fields.optional_boolean("fsync")?;
-        if journal == Some(false) && sync != Some(true) {
+        self.journal = if sync == Some(true) { sync } else { journal };
+        if self.journal == Some(false) {
             self.durability = Durability::Relaxed;
         }
         fields.ignore(&["wtimeout", "provenance"]);

@@ -57,6 +57,18 @@ pub fn check(command: &Command, body: Document<'_>, common: &Common) -> Result<(
     Ok(())
 }
 
+/// Gives a command the write concern that holds where it carries none.
+///
+/// # Errors
+/// As [`crate::default_concerns::Defaults::apply`].
+pub fn apply_defaults(server: &Shared, name: &str, common: &mut Common) -> Result<(), Error> {
+    let is_statement = matches!(common.part, Some(Part::Statement { .. }));
+    match takes_write_concern(name) && !is_statement {
+        true => server.default_concerns.apply(&server.frond, common),
+        false => Ok(()),
+    }
+}
+
 fn check_level(name: &str, body: Document<'_>, common: &Common) -> Result<(), Error> {
     let reads = tables::find(name).map_or(Reads::Local, |table| table.reads);
     let takes = match common.level {

@@ -429,6 +429,7 @@ fn try_run(
     check_allowed(command, database_name)?;
     common.api.check(command.name, body, server.require_api_version.get())?;
     concerns::check(command, body, &common)?;
+    concerns::apply_defaults(server, command.name, &mut common)?;
     let asked = (database_name, body, sequences);
     let watched = audit::watch(server, peer, command.name, (database_name, body))?;
     let rights = match authorization::check(server, peer, (command.name, command.needs), asked) {

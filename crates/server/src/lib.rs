@@ -25,6 +25,7 @@ pub mod concerns;
 pub mod connection;
 pub mod console;
 pub mod cursors;
+pub mod default_concerns;
 pub mod dispatch;
 pub mod drain;
 pub mod errors;

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::access::Accounts;
 use crate::audit_log::AuditLog;
 use crate::cursors::Cursors;
+use crate::default_concerns::Defaults;
 use crate::drain::Drain;
 use crate::fail_points::FailPoints;
 use crate::hooks::Hooks;
@@ -107,6 +108,8 @@ pub struct Shared {
     pub profiler: Profiler,
     /// Whether clients must name the version of the stable API.
     pub require_api_version: RequireApiVersion,
+    /// The concerns of requests that carry none.
+    pub default_concerns: Defaults,
     /// For how long a moment at which a client read can be read again.
     pub snapshot_window: SnapshotWindow,
     /// How it speaks TLS, if it does.
@@ -193,6 +196,7 @@ impl Shared {
             usage: Usage::default(),
             profiler: Profiler::default(),
             require_api_version: RequireApiVersion::default(),
+            default_concerns: Defaults::default(),
             snapshot_window: SnapshotWindow::default(),
             tls: None,
             memory_pressure: AtomicU32::new(0),

@@ -149,6 +149,7 @@ pub static TABLES: &[&Table] = &[
     &sessions::SASL_CONTINUE,
     &sessions::SASL_START,
     &servers::SERVER_STATUS,
+    &servers::SET_DEFAULT_RW_CONCERN,
     &servers::SET_PARAMETER,
     &servers::SHUTDOWN,
     &sessions::START_SESSION,

@@ -309,7 +309,7 @@ impl StoredConflict {
         if id_key.len() > ID_KEY_BYTES_MAX {
             let any: Option<&DocumentBuf> = base.as_ref().or(ours.as_ref()).or(theirs.as_ref());
             let id = any.and_then(|document| document.get("_id"));
-            id_key = key::of_value(id.ok_or_else(|| damaged("_id"))?);
+            id_key = key::of_id(id.ok_or_else(|| damaged("_id"))?);
         }
         Ok(StoredConflict { collection, kind, id_key, paths, base, ours, theirs })
     }

@@ -157,7 +157,7 @@ impl Repository {
         format: frond_tree::TreeFormat,
     ) -> Result<Rewrite<'a>, Error> {
         let mut id_keys: Vec<Bytes> =
-            request.documents.iter().map(|id| key::of_value(id.as_value())).collect();
+            request.documents.iter().map(|id| key::of_id(id.as_value())).collect();
         id_keys.sort();
         id_keys.dedup();
         let mut update = None;

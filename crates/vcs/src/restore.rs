@@ -104,7 +104,7 @@ impl Repository {
             let store = reader.store();
             PathFilter::new(store, collection, Some(id)).find(&source)?.document(&**store)?
         };
-        let id_key = key::of_value(id.as_value());
+        let id_key = key::of_id(id.as_value());
         let scope = Scope::collection(name, branch, collection);
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             self.refuse_closed(transaction)?;

@@ -65,7 +65,7 @@ impl Builder<'_> {
                 self.interrupt.check()?;
             }
             let (id_key, document) = document?;
-            for (key, value) in entries(index, &id_key, document.view(), self.namespace)? {
+            for (key, value) in entries(index, &id_key, document.view())? {
                 sorter.add(key, packed(&value)?)?;
             }
             if let Some(progress) = self.progress {

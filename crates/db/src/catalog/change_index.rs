@@ -5,14 +5,15 @@
 //! since keys of unique indexes have another form; that takes one that was prepared, and had its
 //! duplicates resolved.
 
-use bytes::Bytes;
-use frond_doc::{DocumentBuilder, Value, ValueBuf};
+use std::collections::BTreeMap;
+
+use frond_doc::{DocumentBuilder, Value, ValueBuf, key};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::adopt;
-use crate::catalog::index_entry::{id_key_of, id_of};
+use crate::catalog::index_entry;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{ID_INDEX_NAME, IndexSpec};
@@ -20,7 +21,7 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
-use crate::schema::Index;
+use crate::schema::{Collection, Index};
 use crate::system::WorkingEntry;
 use crate::transact::Outcome;
 
@@ -119,7 +120,7 @@ impl Database {
                 return Ok(Outcome::Discard((before, after)));
             }
             if after.unique && !before.unique {
-                self.check_convertible(transaction, &found.indexes[position])?;
+                self.check_convertible(transaction, &found, &found.indexes[position])?;
                 if is_dry {
                     return Ok(Outcome::Discard((before, after)));
                 }
@@ -145,11 +146,18 @@ impl Database {
 
 impl Database {
     /// Refuses to make an index unique under whose keys lie several documents, naming them.
-    fn check_convertible(&self, transaction: &Transaction, index: &Index) -> Result<(), Error> {
+    fn check_convertible(
+        &self,
+        transaction: &Transaction,
+        collection: &Collection,
+        index: &Index,
+    ) -> Result<(), Error> {
         let reader = Reader::within(self.frond().engine(), transaction);
         let mut violations = DocumentBuilder::new();
         violations.begin_array("violations");
-        let (mut group, mut ids): (Bytes, Vec<ValueBuf>) = (Bytes::new(), Vec::new());
+        let (mut group, mut ids): (Vec<u8>, Vec<ValueBuf>) = (Vec::new(), Vec::new());
+        // Those that share what is left of a key that is cut don't lie in the order of their keys.
+        let mut in_runs: BTreeMap<Vec<u8>, Vec<ValueBuf>> = BTreeMap::new();
         let mut count = 0;
         let mut tell = |ids: &mut Vec<ValueBuf>| {
             if ids.len() > 1 && count < VIOLATIONS_MAX {
@@ -164,17 +172,24 @@ impl Database {
         };
         for entry in reader.range(index.tree, Bounds::all(), Direction::Ascending)? {
             let entry = entry?;
-            let id_key = id_key_of(index, &entry.key, &Bytes::new())?;
-            let key = entry.key.slice(..entry.key.len() - id_key.len());
-            if key != group {
+            let content = reader.read(&entry.value)?;
+            let id_key = index_entry::id_key_of(index, &entry.key, &content)?;
+            let bare = index_entry::bare_key_of(&reader, collection, index, &entry.key, &id_key)?;
+            let id = id_of(&reader, collection, &id_key)?;
+            if bare.len() > key::CUT_PREFIX_BYTES {
+                in_runs.entry(bare).or_default().push(id);
+                continue;
+            }
+            if bare != group {
                 tell(&mut ids);
-                group = key;
+                group = bare;
             }
             if ids.len() < VIOLATIONS_MAX {
-                ids.push(id_of(&id_key, &mut &[][..])?);
+                ids.push(id);
             }
         }
         tell(&mut ids);
+        in_runs.values_mut().for_each(tell);
         if count == 0 {
             return Ok(());
         }
@@ -253,4 +268,19 @@ fn of_id(change: &IndexChange) -> Error {
         _ => (Code::InvalidOptions, "can't rename _id index"),
     };
     Error::invalid(code, message)
+}
+
+/// The `_id` whose key this is.
+fn id_of(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    id_key: &[u8],
+) -> Result<ValueBuf, Error> {
+    if !key::is_id_cut(id_key) {
+        return index_entry::id_of(id_key, &mut &[][..]);
+    }
+    let value = reader.get(collection.documents, id_key)?;
+    let document = value.map(|value| reader.document(&value)).transpose()?;
+    let id = document.as_ref().and_then(|document| document.get("_id"));
+    id.map(|id| id.to_buf()).ok_or_else(|| Error::damaged("an index names an absent document"))
 }

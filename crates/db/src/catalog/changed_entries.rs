@@ -192,7 +192,7 @@ impl Changing<'_> {
         duplicates: &mut Vec<Duplicate>,
     ) -> Result<(), Error> {
         let entries_of = |document: Option<&DocumentBuf>| match document {
-            Some(document) => entries(&self.index, id_key, document.view(), namespace),
+            Some(document) => entries(&self.index, id_key, document.view()),
             None => Ok(BTreeMap::new()),
         };
         let old = entries_of(from)?;

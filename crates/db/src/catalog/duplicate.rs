@@ -5,6 +5,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_query::index::IndexShape;
 use frond_query::sort::SortField;
 use frond_query::{Code, Collation, text};
+use frond_tree::format::KEY_BYTES_MAX;
 
 use crate::error::Error;
 
@@ -28,8 +29,14 @@ pub(crate) fn of_index(
 ) -> Error {
     let mut values = DocumentBuilder::new();
     let mut rest = index_key;
+    if index_key.len() == KEY_BYTES_MAX && !is_whole(index_key, shape) {
+        rest = key::known(index_key, true);
+    }
     for field in shape.sort_fields() {
-        let part = key::skip(&mut rest, field.descending).unwrap_or_default();
+        let part = match key::skip(&mut rest, field.descending) {
+            Ok(part) => Part::Whole(part),
+            Err(_) => Part::Begins(std::mem::take(&mut rest)),
+        };
         let value = value_of_key(document, field, shape.collation(), part);
         values.append(&field.path, value.as_ref().map_or(Value::Null, ValueBuf::as_value));
     }
@@ -46,18 +53,35 @@ fn error(namespace: &str, name: &str, pattern: DocumentBuf, value: DocumentBuf) 
     Error::invalid(Code::DuplicateKey, message).with_details(details.build())
 }
 
+/// What an index's key tells of one of its parts.
+#[derive(Clone, Copy)]
+enum Part<'k> {
+    Whole(&'k [u8]),
+    /// The key was cut: the first bytes, if any.
+    Begins(&'k [u8]),
+}
+
+/// Whether all parts of a key are in it.
+fn is_whole(index_key: &[u8], shape: &IndexShape) -> bool {
+    let mut rest = index_key;
+    shape.parts().iter().all(|descending| key::skip(&mut rest, *descending).is_ok())
+}
+
 /// The value in `document` that `part` of an index's key stands for: keys lose number types, so the
 /// document is asked. `None`: the field is absent.
 fn value_of_key(
     document: Document<'_>,
     field: &SortField,
     collation: &Collation,
-    part: &[u8],
+    part: Part<'_>,
 ) -> Option<ValueBuf> {
     let is_it = |value: Value<'_>| {
         let mut key = Vec::new();
         collation.append_key(&mut key, value, field.descending);
-        key == part
+        match part {
+            Part::Whole(part) => key == part,
+            Part::Begins(part) => key.starts_with(part),
+        }
     };
     let mut found = None;
     Path::new(&field.path).visit(document, &mut |value| {

@@ -4,6 +4,11 @@
 //! |---|---|---|
 //! | unique | the index's key | the key of `_id`, then the rest |
 //! | any other | the index's key, then that of `_id` | the rest |
+//! | any other, where that is too long | the same, cut | the key of `_id`, then the rest |
+//!
+//! Keys that are too long are cut ([`key::cut`]), which a flag tells. They end in a hash, so entries
+//! whose first [`key::CUT_PREFIX_BYTES`] are equal, a *run*, have no order, and what those bytes
+//! don't tell is asked of documents: type bits, which would give values back, aren't kept.
 //!
 //! The rest is, for an index that holds nothing of documents, the type bits of the key's parts and
 //! of `_id`, without the zeros at their end: mostly nothing. For one that does (`include`,
@@ -20,12 +25,13 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use frond_doc::pieces::LARGE_DOCUMENT_BYTES;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
-use frond_query::index::decode;
+use frond_query::index::{FLAG_UNTOLD, IndexKey, decode};
 use frond_tree::Value;
 use frond_tree::format::KEY_BYTES_MAX;
 
-use crate::error::{Error, KEY_TOO_LONG};
-use crate::schema::{Held, Index};
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::schema::{Collection, Held, Index};
 
 /// Bytes that say how many type bits there are.
 const BITS_COUNT_BYTES: usize = 2;
@@ -44,12 +50,11 @@ pub(crate) struct EntryParts {
 /// The entries by which `index` files a document.
 ///
 /// # Errors
-/// What the document can't be filed for, by MongoDB's codes; 17280 if a key is too long.
+/// What the document can't be filed for, by MongoDB's codes.
 pub(crate) fn entries(
     index: &Index,
     id_key: &Bytes,
     document: Document<'_>,
-    namespace: &str,
 ) -> Result<BTreeMap<Bytes, Value>, Error> {
     let found = index.shape.keys(document)?;
     let mut entries = BTreeMap::new();
@@ -70,10 +75,15 @@ pub(crate) fn entries(
         decode::append_bits(&mut filed.bits, document.get("_id"));
         key::trim_type_bits(&mut filed.bits);
         let mut content = Vec::new();
-        if index.spec.unique {
-            content.extend_from_slice(id_key);
-        } else {
+        if !index.spec.unique {
             filed.key.extend_from_slice(id_key);
+        }
+        let is_cut = filed.key.len() > KEY_BYTES_MAX;
+        if is_cut {
+            filed.bits.clear();
+        }
+        if index.spec.unique || is_cut {
+            content.extend_from_slice(id_key);
         }
         if let Some(held) = &held {
             // More type bits than this can't be told, and aren't needed beside the document.
@@ -84,36 +94,84 @@ pub(crate) fn entries(
         } else {
             content.extend_from_slice(&filed.bits);
         }
-        let key = checked_key(filed.key.into(), namespace, &index.spec.name)?;
-        let content = Bytes::from(content);
+        let (key, content) = (key::cut(filed.key), Bytes::from(content));
         debug_assert_eq!(
             id_key_of(index, &key, &content).ok().as_ref(),
             Some(id_key),
             "an entry leads back to its document"
         );
-        entries.insert(key, Value { flags: found.flags, ..Value::inline(content) });
+        let flags = if is_cut { found.flags | FLAG_UNTOLD } else { found.flags };
+        entries.insert(key, Value { flags, ..Value::inline(content) });
     }
     Ok(entries)
 }
 
 /// The `_id`'s key of an entry: all that is needed to fetch its document. `content` is the value's.
 pub(crate) fn id_key_of(index: &Index, key: &Bytes, content: &Bytes) -> Result<Bytes, Error> {
-    let (whole, mut rest) = match index.spec.unique {
-        true => (content, &content[..]),
-        false => (key, &key[..]),
-    };
-    if index.spec.unique {
-        key::skip(&mut rest, false).map_err(|error| damaged(&error))?;
-        return Ok(whole.slice(..whole.len() - rest.len()));
+    if is_told_by_value(index, key) {
+        let bytes = key::id_bytes(content).ok_or_else(|| damaged(&"no `_id` in its value"))?;
+        return Ok(content.slice(..bytes));
     }
+    let mut rest = &key[..];
     index.skip_key(&mut rest)?;
-    Ok(whole.slice(whole.len() - rest.len()..))
+    Ok(key.slice(key.len() - rest.len()..))
+}
+
+/// Whether an entry's value tells the document, and not its key.
+fn is_told_by_value(index: &Index, key: &[u8]) -> bool {
+    index.spec.unique || index.is_cut(key)
+}
+
+/// What `index` files of the document under the key of an entry, if it does: the key as it was
+/// before it was cut, without that of `_id`.
+pub(crate) fn whole_key(
+    index: &Index,
+    key: &[u8],
+    id_key: &[u8],
+    document: Document<'_>,
+) -> Result<Option<IndexKey>, Error> {
+    let behind = if index.spec.unique { &[][..] } else { id_key };
+    let is_it = |filed: &IndexKey| key::cut([&filed.key[..], behind].concat()) == key;
+    Ok(index.shape.keys(document)?.keys.into_iter().find(is_it))
+}
+
+/// The key of an entry without that of `_id`, as far as the key tells it: `None` if it was cut
+/// before its end.
+pub(crate) fn bare_key<'k>(index: &Index, key: &'k [u8]) -> Result<Option<&'k [u8]>, Error> {
+    let is_cut = index.is_cut(key);
+    let known = key::known(key, is_cut);
+    let mut rest = known;
+    match index.skip_key(&mut rest) {
+        Ok(()) => Ok(Some(&known[..known.len() - rest.len()])),
+        Err(_) if is_cut => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// As [`bare_key`]; of a key that doesn't tell it, as the document with this `_id` does.
+pub(crate) fn bare_key_of(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    index: &Index,
+    key: &[u8],
+    id_key: &[u8],
+) -> Result<Vec<u8>, Error> {
+    if let Some(bare) = bare_key(index, key)? {
+        return Ok(bare.to_vec());
+    }
+    let absent = || Error::damaged("an index names an absent document");
+    let value = reader.get(collection.documents, id_key)?.ok_or_else(absent)?;
+    let document = reader.document(&value)?;
+    Ok(whole_key(index, key, id_key, document.view())?.ok_or_else(absent)?.key)
 }
 
 /// Cuts an entry. `content` is the value's.
 pub(crate) fn cut(index: &Index, key: &Bytes, content: &Bytes) -> Result<EntryParts, Error> {
     let id_key = id_key_of(index, key, content)?;
-    let rest = if index.spec.unique { content.slice(id_key.len()..) } else { content.clone() };
+    let rest = match is_told_by_value(index, key) {
+        true => content.slice(id_key.len()..),
+        false => content.clone(),
+    };
     if matches!(index.held, Held::Nothing) {
         return Ok(EntryParts { id_key, bits: rest, document: None });
     }
@@ -137,24 +195,11 @@ pub(crate) fn is_of_document(content: &[u8], id_key: &[u8]) -> bool {
     content.starts_with(id_key)
 }
 
-/// Refuses keys that are too long.
-pub(crate) fn checked_key(key: Bytes, namespace: &str, index: &str) -> Result<Bytes, Error> {
-    if key.len() > KEY_BYTES_MAX {
-        let message = format!(
-            "{namespace}: key too large to index, failing: index {index}, {} bytes, at most \
-             {KEY_BYTES_MAX} are allowed",
-            key.len()
-        );
-        return Err(Error::invalid(KEY_TOO_LONG, message));
-    }
-    Ok(key)
-}
-
 fn damaged(error: &dyn std::fmt::Display) -> Error {
     Error::damaged(format!("entry of an index: {error}"))
 }
 
-/// The value of `_id` from its key and the type bits that are left.
+/// The value of `_id` from its key, which wasn't cut, and the type bits that are left.
 pub(crate) fn id_of(id_key: &[u8], bits: &mut &[u8]) -> Result<frond_doc::ValueBuf, Error> {
     let mut rest = id_key;
     let id = decode::part(&mut rest, bits, false).map_err(|error| damaged(&error))?;

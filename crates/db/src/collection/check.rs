@@ -62,14 +62,14 @@ impl Database {
             let entry = entry?;
             let document = reader.document(&entry.value)?;
             checked.documents += 1;
-            let id = document.get("_id").map(frond_doc::key::of_value);
+            let id = document.get("_id").map(frond_doc::key::of_id);
             let bytes = Bytes::copy_from_slice(document.as_bytes());
             if id.as_ref() != Some(&entry.key) || DocumentBuf::validated(bytes).is_err() {
                 checked.invalid += 1;
                 continue;
             }
             for (index, counted) in found.indexes.iter().zip(&mut checked.indexes) {
-                for (key, value) in entries(index, &entry.key, document.view(), &namespace)? {
+                for (key, value) in entries(index, &entry.key, document.view())? {
                     let is_there = match reader.get(index.tree, &key)? {
                         Some(there) => {
                             there.flags == value.flags

@@ -90,6 +90,7 @@ impl Cover {
         match self {
             Cover::Nothing => Ok(None),
             Cover::Held => Ok(parts.document.clone()),
+            Cover::Key(_) if index.is_cut(key) => Ok(None),
             Cover::Key(places) => of_key(index, places, key, parts),
         }
     }

@@ -20,7 +20,7 @@ mod text;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::cores::Workers;
-use frond_query::index::{FieldKind, TERMS_SECOND};
+use frond_query::index::{FLAG_UNTOLD, FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
 use crate::collection::covered::Cover;
@@ -432,7 +432,7 @@ fn index_details(spec: &IndexSpec, path: &AccessPath, direction: &str) -> Docume
     let mut scan = DocumentBuilder::new();
     scan.append("keyPattern", Value::from(&spec.key));
     scan.append("indexName", Value::String(&spec.name));
-    scan.append("isMultiKey", Value::Boolean(path.flags != 0));
+    scan.append("isMultiKey", Value::Boolean(path.flags & !FLAG_UNTOLD != 0));
     scan.begin_document("multiKeyPaths");
     let mut place = 0;
     for (name, _) in spec.key.iter() {

@@ -515,7 +515,7 @@ fn refuse_untold_keys(access: &Access, collection: &Collection) -> Result<(), Er
 /// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered
 /// collections.
 fn with_record_id(projected: &DocumentBuf, document: &DocumentBuf) -> DocumentBuf {
-    let key = key::of_value(document.get("_id").unwrap_or(Value::Null));
+    let key = key::of_id(document.get("_id").unwrap_or(Value::Null));
     let mut builder = DocumentBuilder::new();
     for (name, value) in projected.iter() {
         builder.append(name, value);

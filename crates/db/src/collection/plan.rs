@@ -4,6 +4,7 @@
 //! the documents' own tree *is* the index of `_id`, so a sort by `_id`, in either direction, costs
 //! nothing wherever the documents' tree is scanned.
 
+mod fit;
 mod request;
 mod text;
 
@@ -63,6 +64,8 @@ pub(crate) struct AccessPath {
     pub cover: Cover,
     /// What each part of a key may be, to be told.
     pub fields: Vec<FieldBounds>,
+    /// What keys must lie between by `min` and `max`, where the ranges are wider than that.
+    pub between: Option<Bounds>,
 }
 
 /// Which tree is scanned.
@@ -125,6 +128,7 @@ fn choose_trees(
         let mut access = Access::all(direction, request);
         access.paths[0].source = Source::Id;
         access.paths[0].ranges = vec![request.between.range(&shape)?];
+        access.is_exact &= !access.paths[0].fit(&|_| false, request);
         return Ok(access);
     }
     if let Some(direction) = natural {
@@ -365,7 +369,19 @@ impl Found<'_> {
             }
         };
         let direction = if scan.descending { Direction::Descending } else { Direction::Ascending };
-        let path = AccessPath {
+        let is_unique = match source {
+            Source::Index(position) => self.indexes[position].spec.unique,
+            _ => true,
+        };
+        let is_whole = |key: &[u8]| {
+            let mut rest = key;
+            let is_read = match source {
+                Source::Index(position) => self.indexes[position].skip_key(&mut rest).is_ok(),
+                _ => key::skip(&mut rest, false).is_ok(),
+            };
+            is_unique && is_read && rest.is_empty()
+        };
+        let mut path = AccessPath {
             source,
             ranges: scan.ranges,
             checks: scan.checks,
@@ -374,13 +390,16 @@ impl Found<'_> {
             flags,
             cover,
             fields: scan.fields,
+            between: None,
         };
-        let is_exact = scan.is_exact;
-        if !scan.is_merged {
+        let is_wider = path.fit(&is_whole, request);
+        let is_exact = scan.is_exact && !is_wider;
+        // What were several ranges, each in order, may be one that isn't.
+        if !scan.is_merged || is_wider {
             return Access {
                 paths: vec![path],
                 is_merged: false,
-                gives_order,
+                gives_order: gives_order && !scan.is_merged,
                 is_exact,
                 filter: None,
             };
@@ -442,6 +461,14 @@ fn count_ranges(
 }
 
 impl AccessPath {
+    /// Puts the ranges where entries are, and answers whether they are wider then.
+    fn fit(&mut self, is_whole: &dyn Fn(&[u8]) -> bool, request: Request<'_>) -> bool {
+        let between = self.ranges.first().filter(|_| request.between.is_given()).cloned();
+        let is_wider = fit::fit(&mut self.ranges, self.direction, is_whole);
+        self.between = between.filter(|_| is_wider);
+        is_wider
+    }
+
     /// Whether each entry within the ranges is another document.
     pub fn is_counted_by_ranges(&self) -> bool {
         self.checks.is_empty() && !self.may_repeat
@@ -521,6 +548,7 @@ impl Access {
             flags: 0,
             cover: Cover::Nothing,
             fields: Vec::new(),
+            between: None,
         };
         let is_exact = request.filter.is_all();
         Access { paths: vec![path], is_merged: false, gives_order, is_exact, filter: None }

@@ -10,11 +10,14 @@
 //!    scan's cost would be counting the holders of a leaf.
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have
 //!    next comes out ([`Merge`]).
+//! 5. Entries whose keys were cut have no order among those that begin alike: where an order was
+//!    asked for, these are read together and sorted ([`Runs`]).
 
 mod all;
 mod metadata;
 mod parts;
 mod row;
+mod runs;
 pub(super) mod seen;
 mod text_scores;
 
@@ -22,12 +25,12 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::{Document, DocumentBuf, key};
 use frond_query::large::Asked;
 use frond_query::metadata::{Metadata, MetadataKind};
 use frond_query::{Filter, SortPattern};
 use frond_store::budget::Reservation;
-use frond_tree::{Content, ContentRef, Entry, Value};
+use frond_tree::{Bounds, Content, ContentRef, Entry, Value};
 
 use crate::catalog::index_entry::{self, EntryParts};
 use crate::collection::covered::Cover;
@@ -39,11 +42,12 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::large;
 use crate::reader::Reader;
-use crate::schema::{Collection, TreeRef};
+use crate::schema::{Collection, Index, TreeRef};
 pub use all::all_documents;
 pub use metadata::tells_keys;
 pub(crate) use parts::gathered;
 pub use row::{Found, FoundRows, Row};
+use runs::{Runs, Shared};
 use seen::Seen;
 use text_scores::TextScores;
 
@@ -56,6 +60,8 @@ pub(crate) struct Scan<'a> {
     /// Keys of the documents that came out, if one may come again.
     seen: Option<Seen>,
     merge: Option<Merge>,
+    /// What is sorted of what the walks give in order.
+    runs: Option<Runs>,
     /// Along the entries that tell scores, and memory for them, until they were read.
     scoring: Option<(Walk, Reservation)>,
     /// What has to be there for it to go on.
@@ -127,6 +133,7 @@ impl<'a> Scan<'a> {
             }
             _ => None,
         };
+        let gives_order = access.gives_order;
         let paths: Option<Vec<String>> =
             filter.paths().map(|paths| paths.into_iter().map(str::to_owned).collect());
         let walks: Vec<Walk> =
@@ -154,8 +161,15 @@ impl<'a> Scan<'a> {
             steps: Cell::new(0),
             scores: Scores::Texts,
         };
-        let seen = may_repeat.then(|| Seen::new(fetch.filter.memory().another(usize::MAX)));
-        Scan { fetch, walks, current: 0, seen, merge, scoring: None, ending: None }
+        let reservation = || fetch.filter.memory().another(usize::MAX);
+        let seen = may_repeat.then(|| Seen::new(reservation()));
+        let runs = match order {
+            Order::By(pattern) if gives_order => {
+                Some(Runs::new(pattern.clone(), walks.len(), reservation()))
+            }
+            _ => None,
+        };
+        Scan { fetch, walks, current: 0, seen, merge, runs, scoring: None, ending: None }
     }
 
     /// What documents pass: of a `$text` it knows by what it is asked.
@@ -232,11 +246,14 @@ impl<'a> Scan<'a> {
         while self.current < self.walks.len() && count < enough {
             let walk = &mut self.walks[self.current];
             let (index, seen) = (walk.index.clone(), &mut self.seen);
-            walk.visit_keys(&fetch.reader, &mut |key| {
+            walk.visit_keys(&fetch.reader, &mut |key, content| {
                 fetch.step()?;
                 if let Some(seen) = seen {
                     let mut id_key = key;
-                    if let Some(index) = &index {
+                    let told = content.as_deref().and_then(key::id_bytes);
+                    if let (Some(content), Some(bytes)) = (&content, told) {
+                        id_key = &content[..bytes];
+                    } else if let Some(index) = &index {
                         index.skip_key(&mut id_key)?;
                     }
                     count += u64::from(seen.insert(id_key)?);
@@ -293,6 +310,7 @@ impl<'a> Scan<'a> {
         self.check_ending()?;
         loop {
             if self.merge.is_none()
+                && self.runs.is_none()
                 && self.seen.is_none()
                 && let Some(walk) = self.walks.get_mut(self.current)
                 && !self.fetch.lend(walk, visit)?
@@ -322,7 +340,7 @@ impl<'a> Scan<'a> {
             return self.step_merged();
         }
         while self.current < self.walks.len() {
-            if let Some(found) = self.next_of(self.current)? {
+            if let Some(found) = self.next_in_order(self.current)? {
                 return Ok(Some(found));
             }
             self.current += 1;
@@ -346,7 +364,7 @@ impl<'a> Scan<'a> {
     }
 
     fn refill(&mut self, place: usize) -> Result<(), Error> {
-        let found = self.next_of(place)?;
+        let found = self.next_in_order(place)?;
         if let (Some(merge), Some(found)) = (&mut self.merge, found) {
             let key = merge.pattern.key(found.asked())?;
             merge.next.insert((key, place), found);
@@ -354,8 +372,23 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// The next document of one walk.
-    fn next_of(&mut self, place: usize) -> Result<Option<Row>, Error> {
+    /// The next document of one walk, in the order that was asked for.
+    fn next_in_order(&mut self, place: usize) -> Result<Option<Row>, Error> {
+        let Some(mut runs) = self.runs.take() else {
+            return Ok(self.next_of(place)?.map(|(row, _)| row));
+        };
+        let (reader, documents) = (self.fetch.reader.clone(), self.fetch.documents);
+        let key_of = |row: &Row, pattern: &SortPattern| {
+            let whole = row.clone().into_whole(&reader, documents)?;
+            Ok(pattern.key(whole.document.view())?)
+        };
+        let next = runs.next(place, &mut || self.next_of(place), &key_of);
+        self.runs = Some(runs);
+        next
+    }
+
+    /// The next document of one walk, and what its key shares with others if it may have been cut.
+    fn next_of(&mut self, place: usize) -> Result<Option<(Row, Shared)>, Error> {
         if let Some((walk, reservation)) = self.scoring.take() {
             let Fetch { reader, interrupt, .. } = &self.fetch;
             if let Some(scores) = TextScores::read(walk, reader, interrupt, reservation)? {
@@ -366,10 +399,13 @@ impl<'a> Scan<'a> {
         if self.seen.is_none()
             && let Some(found) = fetch.next_inline(walk)?
         {
-            return Ok(Some(found));
+            let shared = runs::shared(&found.id_key);
+            return Ok(Some((found, shared)));
         }
         while let Some(entry) = walk.next(&fetch.reader)? {
             fetch.step()?;
+            let (shared, between) = (runs::shared(&entry.key), walk.between.clone());
+            let entry_key = between.is_some().then(|| entry.key.clone());
             let key = fetch.index_key(walk, &entry)?;
             let score = fetch.score_of_entry(walk, &entry)?;
             let found = match &walk.index {
@@ -384,9 +420,14 @@ impl<'a> Scan<'a> {
                 {
                     continue;
                 }
+                if let (Some(between), Some(entry_key)) = (&between, &entry_key)
+                    && !fetch.lies_between(between, walk.index.as_ref(), entry_key, &found)?
+                {
+                    continue;
+                }
                 walk.returned += 1;
                 let key = key.or_else(|| fetch.key_of_id(walk, &found));
-                return Ok(Some(fetch.with_metadata(found, key, score)));
+                return Ok(Some((fetch.with_metadata(found, key, score), shared)));
             }
         }
         Ok(None)
@@ -497,6 +538,7 @@ impl Fetch<'_> {
         let Some(index) = &walk.index else { return Ok(None) };
         let told_by_key = self.told_by_key[place].as_ref();
         let needs_content = index.spec.unique
+            || index.is_cut(&entry.key)
             || !self.counts_only && (walk.cover != Cover::Nothing || told_by_key.is_some());
         let content = match needs_content {
             true => self.reader.read(&entry.value)?,
@@ -510,7 +552,8 @@ impl Fetch<'_> {
             Some(seen) => seen.insert(&id_key).map(|_| ()),
             None => Ok(()),
         };
-        if self.counts_only {
+        let must_ask = walk.leaves_unchecked(&entry.key);
+        if self.counts_only && !must_ask {
             remember()?;
             return Ok(Some(nothing_of(id_key)));
         }
@@ -537,7 +580,41 @@ impl Fetch<'_> {
             return Err(Error::damaged("an index names an absent document"));
         };
         walk.documents_examined += 1;
+        if must_ask && !self.filter.try_matches(self.reader.document(&value)?.view())? {
+            return Ok(None);
+        }
+        if self.counts_only {
+            return Ok(Some(nothing_of(id_key)));
+        }
         self.passing(id_key, &value)
+    }
+
+    /// Whether the whole key of an entry, which may have been cut, lies between what `min` and `max`
+    /// say.
+    fn lies_between(
+        &self,
+        between: &Bounds,
+        index: Option<&Index>,
+        entry_key: &Bytes,
+        row: &Row,
+    ) -> Result<bool, Error> {
+        let document = || row.clone().into_whole(&self.reader, self.documents);
+        let key = match index {
+            Some(index) if index.is_cut(entry_key) => {
+                let document = document()?.document;
+                let whole =
+                    index_entry::whole_key(index, entry_key, &row.id_key, document.view())?;
+                whole.map_or_else(|| entry_key.clone(), |whole| whole.key.into())
+            }
+            None if key::is_id_cut(entry_key) => {
+                let document = document()?.document;
+                document.get("_id").map_or_else(|| entry_key.clone(), key::of_value)
+            }
+            _ => entry_key.clone(),
+        };
+        let Bounds { start, end } = between;
+        let is_behind_start = start.as_ref().is_none_or(|start| *start <= key);
+        Ok(is_behind_start && end.as_ref().is_none_or(|end| key < *end))
     }
 
     fn passes(&self, document: Document<'_>) -> Result<bool, Error> {

@@ -4,6 +4,7 @@
 //! over the tree, the tree's counts tell which entry is the first that is wanted: O(log n), however
 //! many are passed over.
 
+use frond_doc::key::CUT_PREFIX_BYTES;
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::collection::plan::Access;
@@ -30,8 +31,10 @@ pub(crate) fn pass_over(
         let count = tree.count_range(&**reader.store(), range)?;
         if left < count {
             if 0 < left {
-                *range = without_first(reader, tree, range, path.direction, left)?;
-                left = 0;
+                match without_first(reader, tree, range, path.direction, left)? {
+                    Some(rest) => (*range, left) = (rest, 0),
+                    None => return Ok(skip),
+                }
             }
             break;
         }
@@ -57,14 +60,15 @@ pub(crate) fn behind<T, E>(
     })
 }
 
-/// A range without the first `count` entries that are met in it, which has more.
+/// A range without the first `count` entries that are met in it, which has more; `None` if those
+/// that are left begin within a run of keys that may have been cut, which isn't in order.
 fn without_first(
     reader: &Reader<'_>,
     tree: Tree,
     range: &Bounds,
     direction: Direction,
     count: u64,
-) -> Result<Bounds, Error> {
+) -> Result<Option<Bounds>, Error> {
     let store = &**reader.store();
     let position = match (direction, &range.start, &range.end) {
         (Direction::Ascending, Some(start), _) => tree.rank(store, start)?.saturating_add(count),
@@ -74,8 +78,11 @@ fn without_first(
     };
     let entry = tree.select(store, position)?;
     let key = entry.ok_or_else(|| Error::damaged("a tree has fewer entries than it counts"))?.key;
-    Ok(match direction {
+    if key.len() > CUT_PREFIX_BYTES {
+        return Ok(None);
+    }
+    Ok(Some(match direction {
         Direction::Ascending => Bounds { start: Some(key), end: range.end.clone() },
         Direction::Descending => Bounds { start: range.start.clone(), end: Some(key) },
-    })
+    }))
 }

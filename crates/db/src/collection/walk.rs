@@ -40,6 +40,8 @@ pub(crate) struct Walk {
     pub cover: Cover,
     /// The flags of the index's entries.
     pub flags: u8,
+    /// What keys must lie between besides.
+    pub between: Option<Bounds>,
     ranges: VecDeque<Bounds>,
     checks: Vec<PartCheck>,
     direction: Direction,
@@ -68,6 +70,7 @@ impl Walk {
             index,
             cover: path.cover,
             flags: path.flags,
+            between: path.between,
             ranges: path.ranges.into(),
             checks: path.checks,
             direction: path.direction,
@@ -88,6 +91,7 @@ impl Walk {
             is_natural: self.is_natural,
             cover: self.cover.clone(),
             flags: self.flags,
+            between: self.between.clone(),
             ranges: self.ranges.clone(),
             checks: self.checks.clone(),
             direction: self.direction,
@@ -186,14 +190,15 @@ impl Walk {
     }
 
     /// Shows the keys of the entries that are left, where none is checked, until `visit` answers
-    /// false: a third of what entries of their own cost.
+    /// false: a third of what entries of their own cost. Of keys that were cut also what the entry
+    /// holds, which tells the document.
     ///
     /// # Errors
     /// What `visit` fails with; as [`Walk::next`].
     pub fn visit_keys(
         &mut self,
         reader: &Reader<'_>,
-        visit: &mut dyn FnMut(&[u8]) -> Result<bool, Error>,
+        visit: &mut dyn FnMut(&[u8], Option<Bytes>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         debug_assert!(self.checks.is_empty());
         let counted = u64::from(self.index.is_some());
@@ -202,7 +207,10 @@ impl Walk {
                 while entries.step()? {
                     let Some(entry) = entries.entry_ref() else { break };
                     self.keys_examined += counted;
-                    if !visit(entry.key)? {
+                    let is_cut = self.index.as_ref().is_some_and(|it| it.is_cut(entry.key));
+                    let whole = if is_cut { entries.entry() } else { None };
+                    let content = whole.map(|whole| reader.read(&whole.value)).transpose()?;
+                    if !visit(entry.key, content)? {
                         return Ok(());
                     }
                 }
@@ -213,7 +221,7 @@ impl Walk {
                 Some(key) => {
                     if reader.get(self.tree, &key)?.is_some() {
                         self.keys_examined += counted;
-                        if !visit(&key)? {
+                        if !visit(&key, None)? {
                             return Ok(());
                         }
                     }
@@ -233,10 +241,17 @@ impl Walk {
         !is_unique && !self.is_natural && self.checks.is_empty()
     }
 
+    /// Whether the parts behind the ranges can't be checked in this key: it was cut.
+    pub fn leaves_unchecked(&self, entry_key: &[u8]) -> bool {
+        let is_cut = |index: &Index| index.is_cut(entry_key);
+        !self.checks.is_empty() && self.index.as_ref().is_some_and(is_cut)
+    }
+
     /// What is left of the range of documents that is read, if nothing but the filter decides about
     /// them: the caller may then step through it by itself.
     pub fn documents_left(&mut self) -> Option<&mut Entries> {
-        let is_plain = self.index.is_none() && !self.is_natural && self.checks.is_empty();
+        let is_bare = self.checks.is_empty() && self.between.is_none();
+        let is_plain = self.index.is_none() && !self.is_natural && is_bare;
         self.current.as_mut().filter(|_| is_plain).map(|(_, entries)| entries)
     }
 
@@ -277,6 +292,10 @@ impl Walk {
             return None;
         }
         let start = range.start.as_ref().filter(|start| Bounds::prefix(start) == *range)?;
+        // Ranges begin with no more than what is left of keys that are cut, whole ones apart.
+        if start.len() > key::CUT_PREFIX_BYTES {
+            return Some(start.clone());
+        }
         let mut rest = &start[..];
         match &self.index {
             None => {
@@ -292,13 +311,19 @@ impl Walk {
     fn fits(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool, Error> {
         let Some(index) = &self.index else { return Ok(true) };
         let backwards = self.direction == Direction::Descending;
+        let is_cut = index.is_cut(key);
+        let key = key::known(key, is_cut);
         let mut rest = key;
         let mut checks = self.checks.iter().peekable();
         for (place, descending) in index.shape.parts().iter().enumerate() {
             let Some(check) = checks.peek() else { break };
             let before = key.len() - rest.len();
-            let part = key::skip(&mut rest, *descending)
-                .map_err(|error| Error::damaged(format!("key of an index: {error}")))?;
+            let part = match key::skip(&mut rest, *descending) {
+                Ok(part) => part,
+                // Only the document tells.
+                Err(_) if is_cut => break,
+                Err(error) => return Err(Error::damaged(format!("key of an index: {error}"))),
+            };
             if check.place != place {
                 continue;
             }
@@ -326,6 +351,11 @@ impl Walk {
         backwards: bool,
     ) -> Result<(), Error> {
         self.misses = 0;
+        let next_bytes = next.as_ref().map_or(0, Bytes::len);
+        // Within what is left of keys that are cut no place can be told: the walk goes on here.
+        if prefix.len() + next_bytes > key::CUT_PREFIX_BYTES {
+            return Ok(());
+        }
         let Some((range, _)) = self.current.take() else { return Ok(()) };
         let there = next.map(|next| Bytes::from([prefix, &next[..]].concat()));
         let left = match (backwards, there) {

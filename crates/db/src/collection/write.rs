@@ -21,11 +21,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
-use frond_engine::{Engine, Savepoint, Transaction, TreeId};
+use frond_engine::{Savepoint, Transaction, TreeId};
 use frond_query::{Code, Collation, Filter};
 use frond_tree::{Bounds, Content, Direction, Value};
 
-use crate::catalog::index_entry::{checked_key, entries, is_of_document};
+use crate::catalog::index_entry::{self, entries, is_of_document};
 use crate::catalog::{adopt, duplicate};
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
@@ -399,7 +399,7 @@ impl<'t> CollectionWriter<'t> {
         self.ensure()?;
         self.undoing(|writer| {
             let id = document.get("_id").unwrap_or(BsonValue::Null);
-            let id_key = checked_key(key::of_value(id), &writer.namespace, "_id_")?;
+            let id_key = key::of_id(id);
             let documents = writer.live()?.documents;
             if writer.transaction.get(documents, &id_key)?.is_some() {
                 return Err(duplicate::of_id(&writer.namespace, document.view()));
@@ -428,7 +428,7 @@ impl<'t> CollectionWriter<'t> {
         self.check_result(after.as_bytes().len() as u64)?;
         self.check_valid(Some(found.document.view()), after.view())?;
         self.ensure()?;
-        let id_key = key::of_value(after.get("_id").unwrap_or(BsonValue::Null));
+        let id_key = key::of_id(after.get("_id").unwrap_or(BsonValue::Null));
         assert!(found.id_key == id_key, "an update keeps the key of its document");
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
@@ -606,8 +606,8 @@ impl<'t> CollectionWriter<'t> {
         assert_eq!(live.indexes.len(), self.own.flags.len(), "each index has its flags");
         let indexes = live.collection.indexes.iter().zip(&live.indexes);
         for (position, (index, tree)) in indexes.enumerate() {
-            let old = before.map(|document| entries(index, id_key, document, namespace));
-            let new = after.map(|document| entries(index, id_key, document, namespace));
+            let old = before.map(|document| entries(index, id_key, document));
+            let new = after.map(|document| entries(index, id_key, document));
             let (old, new) = (old.transpose()?.unwrap_or_default(), new.transpose()?);
             let new = new.unwrap_or_default();
             for key in old.keys().filter(|key| !new.contains_key(*key)) {
@@ -631,9 +631,15 @@ impl<'t> CollectionWriter<'t> {
                 }
                 if index.spec.prepare_unique {
                     let engine = self.database.frond().engine();
-                    if !is_first_under(engine, self.transaction, index, key, id_key)? {
+                    let document = after.unwrap_or(Document::empty());
+                    let bare = match index_entry::bare_key(index, key)? {
+                        Some(bare) => bare.to_vec(),
+                        None => index_entry::whole_key(index, key, id_key, document)?
+                            .map_or_else(Vec::new, |whole| whole.key),
+                    };
+                    let reader = Reader::within(engine, self.transaction);
+                    if !is_first_under(&reader, &live.collection, index, &bare, id_key)? {
                         let spec = &index.spec;
-                        let document = after.unwrap_or(Document::empty());
                         let (name, pattern) = (&spec.name, &spec.key);
                         return Err(duplicate::of_index(
                             namespace,
@@ -646,8 +652,7 @@ impl<'t> CollectionWriter<'t> {
                     }
                     // Nothing lies there. Two that bring one key at once both write it, and
                     // conflict.
-                    let bare = key.slice(..key.len() - id_key.len());
-                    self.transaction.delete(*tree, bare)?;
+                    self.transaction.delete(*tree, key::cut(bare))?;
                 }
                 if value.flags & !self.own.flags[position] != 0 {
                     self.own.flags[position] |= value.flags;
@@ -664,16 +669,19 @@ impl<'t> CollectionWriter<'t> {
 
 /// Whether no other document lies under the key of an index that isn't unique yet.
 fn is_first_under(
-    engine: &Engine,
-    transaction: &Transaction,
+    reader: &Reader<'_>,
+    collection: &Collection,
     index: &Index,
-    key: &Bytes,
+    bare: &[u8],
     id_key: &Bytes,
 ) -> Result<bool, Error> {
-    let reader = Reader::within(engine, transaction);
-    let bare = &key[..key.len() - id_key.len()];
-    for entry in reader.range(index.tree, Bounds::prefix(bare), Direction::Ascending)? {
-        if entry?.key[bare.len()..] != id_key[..] {
+    let shared = &bare[..bare.len().min(key::CUT_PREFIX_BYTES)];
+    for entry in reader.range(index.tree, Bounds::prefix(shared), Direction::Ascending)? {
+        let entry = entry?;
+        let other = index_entry::id_key_of(index, &entry.key, &reader.read(&entry.value)?)?;
+        if other != *id_key
+            && index_entry::bare_key_of(reader, collection, index, &entry.key, &other)? == bare
+        {
             return Ok(false);
         }
     }

@@ -83,6 +83,14 @@ impl Index {
         Ok(())
     }
 
+    /// Whether the key of an entry was cut ([`key::cut`]): it doesn't tell all of its parts then, nor
+    /// the document.
+    pub fn is_cut(&self, entry_key: &[u8]) -> bool {
+        let parts = self.shape.parts().iter().copied();
+        let id = (!self.spec.unique).then_some(false);
+        key::is_cut(entry_key, parts.chain(id))
+    }
+
     /// The outermost fields that decide about its entries; `None` if all may.
     pub fn outermost_names(&self) -> Option<Vec<&[u8]>> {
         if matches!(self.held, Held::Document) {

@@ -3,6 +3,7 @@
 //! it holds every document, is compared with a matcher that scans a model.
 
 mod kinds;
+mod long_keys;
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, DeleteStatement, Durability, FindRequest, UpdateStatement};

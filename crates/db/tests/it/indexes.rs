@@ -207,15 +207,3 @@ fn arrays_in_parallel_are_refused() {
     assert_eq!(report.errors.len(), 1);
     assert_eq!(all(&shop, "things"), "[]");
 }
-
-#[test]
-fn keys_that_are_too_long_are_refused() {
-    let shop = shop();
-    shop.create_indexes("things", &[spec("{'key': {'a': 1}}")]).expect("made");
-    let long = "x".repeat(9_000);
-    for document in [format!("{{'_id': '{long}'}}"), format!("{{'_id': 1, 'a': '{long}'}}")] {
-        let report = try_insert(&shop, "things", &[json(&document)]);
-        assert_eq!(report.errors[0].error.code.number(), 17280);
-    }
-    assert_eq!(all(&shop, "things"), "[]");
-}

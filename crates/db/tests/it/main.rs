@@ -25,6 +25,7 @@ mod indexes;
 mod large;
 mod lazy;
 mod logged;
+mod long_keys;
 mod many;
 mod metadata;
 mod queries;

@@ -3,8 +3,11 @@
 //!
 //! 1. A finite argument becomes a fixed-point number of [`BITS`] bits behind the point
 //!    ([`super::fixed`]).
-//! 2. The function is computed, and rounded once. A result with few digits (`log10(1000)`,
-//!    `sqrt(6.25)`) has no zeros behind them.
+//! 2. The function is computed to [`DIGITS`] digits at least, and these are rounded: half to even
+//!    where nothing but zeros follows the half. So many nines or zeros are an exact result's, since
+//!    none of these functions but powers and logarithms has other rational results, and those that
+//!    powers and logarithms have are short. A result with few digits (`log10(1000)`, `sqrt(6.25)`)
+//!    has no zeros behind them.
 //! 3. Arguments so small that the series' second term doesn't show ([`TINY`]), and so great that
 //!    the result is an end of the range, are answered without.
 //!
@@ -19,6 +22,8 @@ use crate::document::value::Decimal128;
 
 /// Bits behind the point: 34 digits of a result as small as 10^-40, and some to spare.
 const BITS: u64 = 448;
+/// Digits that are right of each result.
+const DIGITS: i64 = 80;
 /// Below 10^-40, x^3 changes no digit of x.
 const TINY: i64 = -40;
 /// From 10^40 on, 1 changes no digit of x^2.
@@ -51,6 +56,10 @@ impl Finite {
         BigInt::from_biguint(if self.negative { Sign::Minus } else { Sign::Plus }, scaled)
     }
 
+    fn decimal(self) -> Decimal128 {
+        from_parts(self.negative, self.coefficient, self.exponent)
+    }
+
     fn is_tiny(self) -> bool {
         self.coefficient == 0 || self.magnitude() < TINY
     }
@@ -62,9 +71,9 @@ fn decimal(number: &BigInt, bits: i64) -> Decimal128 {
         return from_i64(0);
     }
     let (sign, magnitude) = (number.sign(), number.magnitude());
-    // 45 digits: log10 of 2 is 30103 / 100000.
+    // Log10 of 2 is 30103 / 100000.
     let digits = (magnitude.bits() as i64 - bits) * 30_103 / 100_000;
-    let places = 45 - digits;
+    let places = DIGITS - digits;
     let power = BigUint::from(10_u8).pow(places.unsigned_abs() as u32);
     let (mut above, mut below) = (magnitude.clone(), BigUint::from(1_u8));
     if places < 0 {
@@ -77,7 +86,8 @@ fn decimal(number: &BigInt, bits: i64) -> Decimal128 {
     } else {
         below <<= bits.unsigned_abs()
     }
-    stripped(rounded(sign == Sign::Minus, above / below, -places, true))
+    let nearest = ((above << 1_u32) + &below) / (below << 1_u32);
+    stripped(rounded(sign == Sign::Minus, nearest, -places, false))
 }
 
 /// Without the zeros behind the last digit, up to the point.
@@ -340,24 +350,44 @@ pub fn atan2(y: Decimal128, x: Decimal128) -> Decimal128 {
     match (right, up) {
         (0, 0) => super::from_f64(super::to_f64(y).atan2(super::to_f64(x))),
         (0, _) => quarter_turn(up < 0),
-        (1, _) => atan(super::divide(y, x)),
-        _ => {
-            let half = decimal(&fixed::pi(BITS), BITS as i64);
-            let half = if is_negative(y) { negate(half) } else { half };
-            super::add(atan(super::divide(y, x)), half)
-        }
+        (1, 0) => super::divide(y, x),
+        _ => of(y, not_a_number, |y| of(x, not_a_number, |x| angle_of(y, x))),
     }
+}
+
+/// The angle of a point that lies on neither half of the y axis, nor on the right half of the x
+/// axis.
+fn angle_of(y: Finite, x: Finite) -> Decimal128 {
+    let steepness = if y.coefficient == 0 { i64::MIN } else { y.magnitude() - x.magnitude() };
+    if steepness > GREAT {
+        return quarter_turn(y.negative);
+    }
+    let is_flat = steepness < TINY;
+    if is_flat && !x.negative {
+        return super::divide(y.decimal(), x.decimal());
+    }
+    let slope = if is_flat { BigInt::from(0) } else { quotient(y, x) };
+    let mut angle = fixed::arc_tangent(&slope, BITS);
+    if x.negative {
+        angle = fixed::pi(BITS) - angle;
+    }
+    of_fixed(&if y.negative { -angle } else { angle })
+}
+
+/// |y| / |x| as a fixed-point number.
+fn quotient(y: Finite, x: Finite) -> BigInt {
+    let tens = BigUint::from(10_u8).pow(y.exponent.abs_diff(x.exponent));
+    let (mut above, mut below) = (BigUint::from(y.coefficient), BigUint::from(x.coefficient));
+    if y.exponent < x.exponent {
+        below *= tens
+    } else {
+        above *= tens
+    }
+    BigInt::from_biguint(Sign::Plus, (above << BITS) / below)
 }
 
 fn sign_of(number: Decimal128) -> i32 {
     super::compare(number, from_i64(0)) as i32
-}
-
-fn is_negative(number: Decimal128) -> bool {
-    matches!(
-        parts(number),
-        Parts::Finite { negative: true, .. } | Parts::Infinity { negative: true }
-    )
 }
 
 /// 1 - x^2 of a number, and whether that is below zero.

@@ -90,16 +90,19 @@ fn values_imply(query: &Field, partial: &Node) -> bool {
 }
 
 fn field_implies(query: &Field, partial: &Field) -> bool {
-    condition_implies(&query.condition, &partial.condition)
+    let is_top_level = !query.dotted.contains('.');
+    condition_implies(&query.condition, &partial.condition, is_top_level)
 }
 
-fn condition_implies(query: &Condition, partial: &Condition) -> bool {
+fn condition_implies(query: &Condition, partial: &Condition, is_top_level: bool) -> bool {
+    let implies = |query, partial| condition_implies(query, partial, is_top_level);
     match (query, partial) {
-        (_, Condition::All(parts)) => parts.iter().all(|part| condition_implies(query, part)),
-        (Condition::All(parts), _) => parts.iter().any(|part| condition_implies(part, partial)),
+        (_, Condition::All(parts)) => parts.iter().all(|part| implies(query, part)),
+        (Condition::All(parts), _) => parts.iter().any(|part| implies(part, partial)),
         (Condition::Test(query), Condition::Test(partial)) => test_implies(query, partial),
-        // Not null, and so on: something is there.
-        (Condition::Not(inner), Condition::Test(Test::Exists)) => match &**inner {
+        // Not null, and so on: something is there. Not so below another field: `a.b` reaches
+        // nothing in `{a: [1]}`, not even null.
+        (Condition::Not(inner), Condition::Test(Test::Exists)) if is_top_level => match &**inner {
             Condition::Test(Test::Compare(comparison)) => {
                 comparison.relation() == Relation::Equal && comparison.matches(None)
             }

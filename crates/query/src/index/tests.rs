@@ -2,7 +2,7 @@
 
 use frond_doc::{DocumentBuf, extended_json, key};
 
-use super::{FLAG_MULTIKEY, IndexShape, ShapeOptions, decode, partial};
+use super::{FLAG_UNTOLD, IndexShape, ShapeOptions, decode, partial};
 use crate::filter::Filter;
 use crate::sort::SortPattern;
 use crate::sort_field::SortField;
@@ -20,7 +20,7 @@ fn check_keys(pattern: &str, document: &str, expected: &str, multikey: bool) {
     let fields = fields(pattern);
     let shape = IndexShape::of_values(&fields, false);
     let found = shape.keys(json(document).view()).expect(document);
-    let met_array = found.flags & FLAG_MULTIKEY != 0;
+    let met_array = found.flags & FLAG_UNTOLD != 0;
     let found: Vec<Vec<u8>> = found.keys.into_iter().map(|key| key.key).collect();
     let expected = json(&format!(r#"{{"keys": {expected}}}"#));
     let keys = expected.get("keys").and_then(|keys| keys.as_array()).expect("an array");
@@ -184,6 +184,7 @@ fn queries_that_imply_partial_filters() {
         (r#"{"a": 1}"#, r#"{"a": {"$exists": true}}"#, true),
         (r#"{"a": null}"#, r#"{"a": {"$exists": true}}"#, false),
         (r#"{"a": {"$ne": null}}"#, r#"{"a": {"$exists": true}}"#, true),
+        (r#"{"a.b": {"$ne": null}}"#, r#"{"a.b": {"$exists": true}}"#, false),
         (r#"{"a": 1, "b": 2}"#, r#"{"b": 2}"#, true),
         (r#"{"a": 1}"#, r#"{"a": 1, "b": 2}"#, false),
         (r#"{"$or": [{"a": 6}, {"a": 7}]}"#, r#"{"a": {"$gt": 5}}"#, true),

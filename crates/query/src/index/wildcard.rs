@@ -100,6 +100,15 @@ impl Wildcard {
         }
     }
 
+    /// Whether all leaves at and below `path` are filed.
+    pub(super) fn takes_all_below(&self, path: &str) -> bool {
+        let leaves_out = match &self.projection {
+            Some((paths, false)) => paths.iter().any(|outer| is_at_or_below(outer, path)),
+            _ => false,
+        };
+        self.takes(path) && !leaves_out
+    }
+
     /// Calls `emit` with the parts of each key: in the place of the wildcard, path and value.
     /// Returns which fields met an array.
     pub(super) fn for_each<'d>(

@@ -10,9 +10,11 @@ use bytes::Bytes;
 use frond_doc::key::Bounds;
 
 use super::conditions::{self, PathBounds};
+use super::defect::{Defect, is_planted};
 use super::interval::{Cut, Interval, Intervals};
 use super::parts::{self, Part};
 use super::{FieldBounds, IndexFacts, PartCheck};
+use crate::filter::Filter;
 use crate::filter::tree::Node;
 use crate::index::partial;
 use crate::sort::SortPattern;
@@ -56,7 +58,8 @@ pub(super) struct Direction {
 /// The ways in which `facts`'s index can be scanned for `root`; none if it may lack documents that
 /// pass.
 pub(super) fn scans(root: &Node, facts: &IndexFacts) -> Vec<Scan> {
-    if facts.shape.partial().is_some_and(|partial| !partial::node_implies(root, partial.root())) {
+    let lacks = |partial: &Filter| !partial::node_implies(root, partial.root());
+    if facts.shape.partial().is_some_and(lacks) && !is_planted(Defect::PartialForAll) {
         return Vec::new();
     }
     let variants = parts::variants(root, facts);
@@ -68,7 +71,8 @@ fn scan(root: &Node, facts: &IndexFacts, parts: Vec<Part>) -> Option<Scan> {
     let is_answered =
         parts.iter().zip(&demands).all(|(part, demand)| part.is_answered(demand.as_ref()));
     let is_there = |demand: &PathBounds| demand.is_present;
-    if !is_answered || facts.shape.is_sparse() && !demands.iter().flatten().any(is_there) {
+    let lacks = facts.shape.is_sparse() && !demands.iter().flatten().any(is_there);
+    if !is_answered || lacks && !is_planted(Defect::SparseForAll) {
         return None;
     }
     let is_joint = join(root, &parts, &mut demands);
@@ -94,7 +98,8 @@ fn scan(root: &Node, facts: &IndexFacts, parts: Vec<Part>) -> Option<Scan> {
         is_bounded: made.is_bounded,
         is_point,
         is_exact,
-        may_repeat: parts[made.fixed_count..].iter().any(|part| part.is_multikey),
+        may_repeat: parts[made.fixed_count..].iter().any(Part::may_repeat)
+            && !is_planted(Defect::OnceEach),
         fixed_count: made.fixed_count,
         pointed_count: made.pointed_count,
         parts,
@@ -117,7 +122,7 @@ fn usable<'d>(
             used.is_some() && parts[earlier].shares_arrays(part) && !are_joint
         };
         let is_shared = used.iter().enumerate().any(shares);
-        used.push(demand.filter(|_| !is_shared));
+        used.push(demand.filter(|_| !is_shared || is_planted(Defect::TwoElements)));
     }
     used
 }
@@ -182,7 +187,7 @@ fn is_exact(
             (Some(_), _) => return false,
         }
     }
-    conditions::asks_only(root, &paths)
+    conditions::asks_only(root, &paths) || is_planted(Defect::ExactByOne) && !paths.is_empty()
 }
 
 /// What becomes of the intervals.
@@ -257,7 +262,8 @@ fn behind(prefixes: &[Vec<u8>], part: &Part, intervals: &Intervals, is_small: bo
     let mut bounds = Vec::with_capacity(prefixes.len() * spanned.len());
     for prefix in prefixes {
         for interval in &spanned {
-            let (start, end) = match part.descending {
+            let is_check = prefix.is_empty() && is_planted(Defect::AscendingChecks);
+            let (start, end) = match part.descending && !is_check {
                 false => (interval.start.clone(), interval.end.clone()),
                 true => (interval.end.inverted(), interval.start.inverted()),
             };
@@ -291,7 +297,7 @@ impl Scan {
             return None;
         }
         let is_backwards = self.matches(sort, self.pointed_count)?;
-        Some(Direction { is_backwards, is_merged: true })
+        Some(Direction { is_backwards, is_merged: !is_planted(Defect::RangesInOrder) })
     }
 
     /// Whether keys with the same first `fixed_count` parts come in the order of `sort`, and which

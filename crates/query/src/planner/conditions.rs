@@ -6,6 +6,7 @@
 
 use frond_doc::{Value, ValueBuf};
 
+use super::defect::{Defect, is_planted};
 use super::interval::{Cut, Interval, Intervals};
 use crate::collation::{Collation, holds_string};
 use crate::expression::hashed_key;
@@ -48,7 +49,8 @@ impl<'i> Rules<'i> {
     /// The rules for an index's field.
     pub(super) fn new(path: &str, multikey: bool, collation: &'i Collation) -> Rules<'i> {
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        let meeting = if multikey { Meeting::ManyValues } else { Meeting::OneValue };
+        let is_many = multikey && !is_planted(Defect::ManyAsOne);
+        let meeting = if is_many { Meeting::ManyValues } else { Meeting::OneValue };
         Rules {
             meeting,
             has_number: path.split('.').any(is_number),
@@ -83,8 +85,9 @@ impl<'i> Rules<'i> {
 
     /// What one test demands, if it can be trusted.
     fn check(self, demand: PathBounds) -> Option<PathBounds> {
-        let is_exact = demand.is_exact && !self.has_number && !self.is_hashed;
-        (demand.is_present || !self.has_number).then_some(PathBounds { is_exact, ..demand })
+        let has_number = self.has_number && !is_planted(Defect::NumberAsField);
+        let is_exact = demand.is_exact && !has_number && !self.is_hashed;
+        (demand.is_present || !has_number).then_some(PathBounds { is_exact, ..demand })
     }
 }
 
@@ -262,7 +265,11 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     let is_of_elements = has_element_test(condition);
     // What compares with null finds what is absent, too; `$type` and `$exists` tell them apart.
     let may_be_null = may_be_null && !is_of_elements && compares_only(condition);
-    let is_told = |inner: &PathBounds| inner.is_exact || (may_be_null && is_null(&inner.intervals));
+    let is_told = |inner: &PathBounds| {
+        inner.is_exact
+            || may_be_null && is_null(&inner.intervals)
+            || is_planted(Defect::OppositeOfInexact)
+    };
     match inner.filter(is_told) {
         Some(inner) => {
             // Of several values one may lie outside, and another not.

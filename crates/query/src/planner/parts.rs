@@ -10,15 +10,16 @@
 //! - A text index has two parts for its terms: the terms, of which a `$text` asks for some
 //!   ([`terms`]), and their scores. A document without terms is not filed, so that the filter must
 //!   have a `$text`.
-//! - A wildcard stands for an index on each path that the filter names: a part that is always this
-//!   path, and one of its values. It files no whole documents, and no document in which the path is
-//!   absent.
+//! - A wildcard stands for an index on each path that the filter names: a part for the paths of its
+//!   leaves, and one of their values ([`leaves`](super::leaves)). It files no whole documents, and
+//!   no document in which the path is absent.
 
-use frond_doc::{Value, ValueBuf, key};
+use frond_doc::{ValueBuf, key};
 
 use super::IndexFacts;
 use super::conditions::{self, PathBounds, Rules};
-use super::interval::{Interval, Intervals};
+use super::defect::{Defect, is_planted};
+use super::leaves::Leaves;
 use super::places::{self, Surface};
 use super::terms;
 use crate::collation::Collation;
@@ -45,10 +46,10 @@ pub(super) struct Part {
 enum PartKind {
     Values,
     Hashes,
-    /// A wildcard's path: always this string.
-    Path(String),
-    /// A wildcard's value.
-    Leaves,
+    /// The paths of a wildcard's leaves.
+    Paths(Leaves),
+    /// Their values.
+    Leaves(Leaves),
     /// The cells of places.
     Cells,
     /// The terms of texts.
@@ -64,17 +65,19 @@ impl Part {
     pub(super) fn demand(&self, root: &Node) -> Option<PathBounds> {
         let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
         match &self.kind {
-            PartKind::Values | PartKind::Leaves => conditions::of_node(root, &self.path, rules),
+            PartKind::Values => conditions::of_node(root, &self.path, rules),
+            PartKind::Leaves(leaves) => {
+                let demand = conditions::of_node(root, &self.path, rules)?;
+                leaves.answer(&demand, self.is_multikey).then(|| leaves.values(demand))
+            }
             PartKind::Hashes => conditions::of_node(root, &self.path, rules.hashed()),
             PartKind::Cells => places::of_node(root, &self.path, Surface::Sphere),
             PartKind::Squares(grid) => places::of_node(root, &self.path, Surface::Plane(grid)),
             PartKind::Terms => terms::of_node(root),
             PartKind::Unsearched => None,
-            PartKind::Path(path) => Some(PathBounds {
-                intervals: Intervals::union_of(vec![Interval::point(Value::String(path))]),
-                is_present: false,
-                is_exact: true,
-            }),
+            PartKind::Paths(leaves) => {
+                Some(PathBounds { intervals: leaves.paths(), is_present: false, is_exact: true })
+            }
         }
     }
 
@@ -85,13 +88,22 @@ impl Part {
         outer: &str,
         inner: &Node,
     ) -> Option<(&str, PathBounds)> {
-        let is_of_values = matches!(self.kind, PartKind::Values | PartKind::Leaves);
+        let is_of_values = match &self.kind {
+            PartKind::Values => true,
+            PartKind::Leaves(leaves) => !leaves.are_several(),
+            _ => false,
+        };
         if !is_of_values || !self.is_multikey {
             return None;
         }
         let below = self.path.strip_prefix(outer)?.strip_prefix('.')?;
         let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
-        Some((below, conditions::of_element(inner, below, rules)?))
+        let demand = conditions::of_element(inner, below, rules)?;
+        let is_answered = match &self.kind {
+            PartKind::Leaves(leaves) => leaves.answer(&demand, self.is_multikey),
+            _ => true,
+        };
+        is_answered.then_some((below, demand))
     }
 
     /// Whether both may lie below one array.
@@ -103,30 +115,33 @@ impl Part {
 
     /// Whether keys are in the order of the path's values by `collation`.
     pub(super) fn is_ordered(&self, collation: &Collation) -> bool {
-        self.collation == *collation
-            && matches!(self.kind, PartKind::Values | PartKind::Leaves)
-            && !self.is_multikey
+        let is_of_values = matches!(self.kind, PartKind::Values | PartKind::Leaves(_));
+        let may_repeat = self.may_repeat() && !is_planted(Defect::ArraysInOrder);
+        self.collation == *collation && is_of_values && !may_repeat
+    }
+
+    /// Whether a document may have several keys that differ in this part.
+    pub(super) fn may_repeat(&self) -> bool {
+        let is_several = match &self.kind {
+            PartKind::Paths(leaves) | PartKind::Leaves(leaves) => leaves.are_several(),
+            _ => false,
+        };
+        self.is_multikey || is_several
     }
 
     /// Whether the part is the same in all keys that are scanned, whatever the filter says.
     fn is_constant(&self) -> bool {
-        matches!(self.kind, PartKind::Path(_))
+        matches!(self.kind, PartKind::Paths(_))
     }
 
-    /// Whether the index has what `demand` asks for: a wildcard lacks documents without the path,
-    /// and sub-documents; where arrays are on the path, also what is absent in one element and
-    /// there in another.
+    /// Whether the index has what `demand` asks for: what a wildcard lacks makes no demand.
     pub(super) fn is_answered(&self, demand: Option<&PathBounds>) -> bool {
         match self.kind {
-            PartKind::Leaves => {}
-            PartKind::Cells | PartKind::Squares(_) | PartKind::Terms => return demand.is_some(),
-            _ => return true,
+            PartKind::Leaves(_) | PartKind::Cells | PartKind::Squares(_) | PartKind::Terms => {
+                demand.is_some()
+            }
+            _ => true,
         }
-        let sample = Value::Document(frond_doc::Document::empty());
-        demand.is_some_and(|PathBounds { intervals, is_present, .. }| {
-            let may_be_absent = self.is_multikey && intervals.meets_type(Value::Null);
-            *is_present && !may_be_absent && !intervals.is_all() && !intervals.meets_type(sample)
-        })
     }
 }
 
@@ -135,7 +150,7 @@ impl Part {
 pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
     let shape = &facts.shape;
     let is_text = shape.has_kind(FieldKind::Text);
-    let parts = |wild: Option<&str>| {
+    let parts = |wild: Option<(&str, Leaves)>| {
         let mut parts = Vec::new();
         for (place, field) in shape.fields().iter().enumerate() {
             let part = |path: &str, name: &str, descending: bool, kind: PartKind| Part {
@@ -148,7 +163,7 @@ pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
                 collation: shape.collation().clone(),
             };
             let descending = field.descending;
-            parts.extend(match (field.kind, wild) {
+            parts.extend(match (field.kind, &wild) {
                 // A text index files an array behind its terms as a whole.
                 (FieldKind::Value, _) if is_text && facts.is_multikey(place) => {
                     vec![part(&field.path, &field.path, descending, PartKind::Unsearched)]
@@ -169,9 +184,9 @@ pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
                 (FieldKind::Plane, _) => {
                     vec![part(&field.path, &field.path, false, PartKind::Squares(*shape.grid()))]
                 }
-                (FieldKind::Wildcard, Some(wild)) => vec![
-                    part("", "$_path", false, PartKind::Path(wild.to_owned())),
-                    part(wild, wild, descending, PartKind::Leaves),
+                (FieldKind::Wildcard, Some((wild, leaves))) => vec![
+                    part("", "$_path", false, PartKind::Paths(leaves.clone())),
+                    part(wild, wild, descending, PartKind::Leaves(leaves.clone())),
                 ],
                 (FieldKind::Wildcard, None) => Vec::new(),
             });
@@ -183,13 +198,20 @@ pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
     }
     let mut paths = Vec::new();
     paths_of(root, "", &mut paths);
-    let is_filed = |path: &&String| shape.wildcard_takes(path) && !has_number(path);
-    paths.iter().filter(is_filed).map(|path| parts(Some(path))).collect()
-}
-
-/// Elements are filed without their positions.
-fn has_number(path: &str) -> bool {
-    path.split('.').any(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+    let mut variants = Vec::new();
+    for path in &paths {
+        let Some(leaves) = Leaves::of(path, shape) else { continue };
+        let subtree = leaves.subtree(shape);
+        variants.push(parts(Some((path, leaves))));
+        // Where values say it, all below isn't looked at.
+        let is_answered = |parts: &[Part]| {
+            parts.iter().all(|part| part.is_answered(part.demand(root).as_ref()))
+        };
+        if let Some(subtree) = subtree.filter(|_| !variants.last().is_some_and(|it| is_answered(it))) {
+            variants.push(parts(Some((path, subtree))));
+        }
+    }
+    variants
 }
 
 /// The paths that a filter names, those in `$elemMatch` too.

@@ -5,7 +5,7 @@ use frond_doc::{DocumentBuf, extended_json, key};
 
 use super::{IndexFacts, IndexScan, PartCheck, Plan, Question, Standing, plan};
 use crate::filter::Filter;
-use crate::index::{FLAG_MULTIKEY, IndexShape, field_flag};
+use crate::index::{FLAG_UNTOLD, IndexShape, field_flag};
 use crate::sort::SortPattern;
 use crate::sort_field::SortField;
 
@@ -25,7 +25,7 @@ fn fields(text: &str) -> Vec<SortField> {
 fn index(text: &str) -> IndexFacts {
     let (pattern, words) = text.split_once('}').expect("a pattern");
     let fields = fields(&format!("{pattern}}}"));
-    let multikey = FLAG_MULTIKEY | field_flag(0) | field_flag(1);
+    let multikey = FLAG_UNTOLD | field_flag(0) | field_flag(1);
     IndexFacts {
         name: text.to_owned(),
         shape: IndexShape::of_values(&fields, words.contains("sparse")).into(),

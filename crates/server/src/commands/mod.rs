@@ -301,7 +301,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("saslStart", Nothing, login::start),
     Command::new("serverStatus", Cluster(&[ServerStatus]), server_status::run),
     Command::refused("setClusterParameter", Cluster(&[SetClusterParameter]), ONE_MEMBER).on_admin(),
-    Command::refused("setDefaultRWConcern", Cluster(&[SetDefaultRWConcern]), "name the concerns in the client").on_admin(),
+    Command::new("setDefaultRWConcern", Cluster(&[SetDefaultRWConcern]), parameters::set_default_concerns).on_admin(),
     Command::refused("setFeatureCompatibilityVersion", Cluster(&[SetFeatureCompatibilityVersion]), "there is one version").on_admin(),
     Command::refused("setIndexCommitQuorum", Collection(&[CreateIndex]), ONE_MEMBER),
     Command::new("setParameter", Cluster(&[SetParameter]), parameters::set).on_admin(),

@@ -1,4 +1,4 @@
-//! `getParameter`, `setParameter`, `getDefaultRWConcern`, `getCmdLineOpts` and `profile`.
+//! `getParameter`, `setParameter`, the default concerns, `getCmdLineOpts` and `profile`.
 
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value, order};
@@ -173,21 +173,29 @@ fn set_expire_interval(server: &Shared, wanted: Value<'_>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Tells the concerns that hold where a client names none: MongoDB's.
+/// Tells the concerns that hold where a client names none.
 pub fn get_default_concerns(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    fields.boolean("inMemory")?;
+    let is_in_memory = fields.boolean("inMemory")?;
     fields.finish()?;
     let mut answer = DocumentBuilder::new();
-    answer.begin_document("defaultReadConcern").append("level", Value::String("local")).end();
-    answer
-        .begin_document("defaultWriteConcern")
-        .append("w", Value::String("majority"))
-        .append("wtimeout", Value::Int32(0))
-        .end()
-        .append("defaultWriteConcernSource", Value::String("implicit"))
-        .append("defaultReadConcernSource", Value::String("implicit"))
-        .append("localUpdateWallClockTime", Value::DateTime(request.server.frond.now_millis()));
+    request.server.default_concerns.append(&request.server.frond, &mut answer)?;
+    if is_in_memory {
+        answer.append("inMemory", Value::Boolean(true));
+    }
+    Ok(answer)
+}
+
+/// Sets the concerns that hold where a client names none.
+pub fn set_default_concerns(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let read = fields.document("defaultReadConcern")?;
+    let write = fields.document("defaultWriteConcern")?;
+    fields.finish()?;
+    let Shared { default_concerns, frond, .. } = request.server;
+    default_concerns.set(frond, read, write, request.server.operation_time())?;
+    let mut answer = DocumentBuilder::new();
+    default_concerns.append(frond, &mut answer)?;
     Ok(answer)
 }
 

@@ -63,7 +63,7 @@ pub static LSID: &[Field] = &[
     field("uid", BYTES).internal(),
 ];
 
-static READ_CONCERN: &[Field] = &[
+pub(super) static READ_CONCERN: &[Field] = &[
     field("afterClusterTime", MOMENT),
     internal("afterOpTime"),
     field("atClusterTime", MOMENT),
@@ -71,7 +71,7 @@ static READ_CONCERN: &[Field] = &[
     field("provenance", TEXT).internal(),
 ];
 
-static WRITE_CONCERN: &[Field] = &[
+pub(super) static WRITE_CONCERN: &[Field] = &[
     field("fsync", FLAG).internal(),
     field("j", FLAG),
     field("provenance", TEXT).internal(),

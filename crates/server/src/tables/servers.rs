@@ -1,5 +1,6 @@
 //! The server: its state, its parameters, its log, its care.
 
+use super::every;
 use super::field::Field;
 use super::kind::{FLAG, Kind, NUMERIC, OBJECT, TEXT};
 use super::table::Table;
@@ -70,7 +71,7 @@ pub static FSYNC_UNLOCK: Table = bare("fsyncUnlock").lenient();
 pub static GET_CMD_LINE_OPTS: Table = bare("getCmdLineOpts").lenient();
 
 pub static GET_DEFAULT_RW_CONCERN: Table =
-    Table::of("getDefaultRWConcern", &[field("inMemory", FLAG).idle()]).lenient();
+    Table::of("getDefaultRWConcern", &[field("inMemory", FLAG)]).lenient();
 
 pub static GET_LOG: Table = bare("getLog").taking(TEXT).lenient();
 
@@ -120,6 +121,15 @@ pub static ROTATE_CERTIFICATES: Table = Table::of("rotateCertificates", &[field(
 
 /// Its fields are the names of sections.
 pub static SERVER_STATUS: Table = bare("serverStatus").open();
+
+pub static SET_DEFAULT_RW_CONCERN: Table = Table::of(
+    "setDefaultRWConcern",
+    &[
+        field("defaultReadConcern", Kind::Part(every::READ_CONCERN)),
+        field("defaultWriteConcern", Kind::Part(every::WRITE_CONCERN)),
+    ],
+)
+.writing();
 
 /// Its fields are the names of parameters.
 pub static SET_PARAMETER: Table = bare("setParameter").open();

@@ -1,6 +1,6 @@
 //! What keeps a server in order, and what its parameters are.
 
-use frond_doc::Value;
+use frond_doc::{Value, extended_json};
 
 use crate::running::Running;
 
@@ -51,6 +51,44 @@ fn there_are_no_users_and_the_usual_defaults() {
     let defaults = client.ok("admin", r#"{"getDefaultRWConcern": 1}"#);
     let write = defaults.get("defaultWriteConcern").and_then(|write| write.as_document());
     assert_eq!(write.and_then(|write| write.get("w")), Some(Value::String("majority")));
+}
+
+#[test]
+fn default_concerns_are_set_and_told() {
+    let server = Running::start();
+    let mut client = server.client();
+    let set = client.ok(
+        "admin",
+        r#"{"setDefaultRWConcern": 1, "defaultWriteConcern": {"w": 1, "j": false},
+            "defaultReadConcern": {"level": "majority"}, "writeConcern": {"w": "majority"}}"#,
+    );
+    let told = client.ok("admin", r#"{"getDefaultRWConcern": 1, "inMemory": true}"#);
+    for answer in [&set, &told] {
+        let mut text = String::new();
+        extended_json::write(answer.view(), extended_json::Form::Relaxed, &mut text);
+        for part in [
+            r#""defaultReadConcern":{"level":"majority"}"#,
+            r#""defaultWriteConcern":{"w":1,"j":false,"wtimeout":0}"#,
+            r#""defaultWriteConcernSource":"global""#,
+            r#""defaultReadConcernSource":"global""#,
+            "updateOpTime",
+            "updateWallClockTime",
+        ] {
+            assert!(text.replace(' ', "").contains(part), "{part} in {text}");
+        }
+    }
+    assert_eq!(told.get("inMemory"), Some(Value::Boolean(true)));
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    for (database, command, code) in [
+        ("admin", r#"{"setDefaultRWConcern": 1}"#, 2),
+        ("admin", r#"{"setDefaultRWConcern": 1, "defaultWriteConcern": {}}"#, 20),
+        ("admin", r#"{"setDefaultRWConcern": 1, "defaultWriteConcern": {"w": 3}}"#, 100),
+        ("admin", r#"{"setDefaultRWConcern": 1, "defaultReadConcern": {"level": "x"}}"#, 2),
+        ("admin", r#"{"setDefaultRWConcern": 1, "defaultReadConcern": 1}"#, 14),
+        ("test", r#"{"setDefaultRWConcern": 1, "defaultWriteConcern": {"w": 1}}"#, 13),
+    ] {
+        assert_eq!(client.error(database, command).0, code, "{command}");
+    }
 }
 
 #[test]

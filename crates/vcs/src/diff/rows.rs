@@ -177,7 +177,7 @@ impl DiffRows {
         collection: &ChangedCollection,
         id: &ValueBuf,
     ) -> Result<Option<Change>, Error> {
-        let key = key::of_value(id.as_value());
+        let key = key::of_id(id.as_value());
         let get = |entry: &Option<frond_db::inside::CatalogEntry>| match entry {
             Some(entry) => {
                 let documents: Tree = entry.documents_tree(collection.format);

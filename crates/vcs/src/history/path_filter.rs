@@ -57,7 +57,7 @@ impl PathFilter {
         PathFilter {
             store: store.clone(),
             collection: collection.to_owned(),
-            document: id.map(|id| key::of_value(id.as_value())),
+            document: id.map(|id| key::of_id(id.as_value())),
             by_catalog: HashMap::new(),
             by_documents: HashMap::new(),
             catalogs: HashMap::new(),

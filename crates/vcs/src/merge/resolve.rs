@@ -249,7 +249,7 @@ fn resolve(
         Resolution::Theirs => Ok(take_theirs(conflict, now, rules)),
         Resolution::Value(None) => Ok(None),
         Resolution::Value(Some(document)) => {
-            let id = document.get("_id").map(key::of_value);
+            let id = document.get("_id").map(key::of_id);
             if id.as_ref() != Some(&conflict.id_key) {
                 let message = "the value must have the _id of the document in conflict";
                 return Err(Error::invalid(Code::BadValue, message));

@@ -127,7 +127,7 @@ fn check_documents(
             Error::damaged(message)
         };
         let document = read_foreign(&**store, value).map_err(|what| wrong(&what))?;
-        let id = document.get("_id").map(key::of_value);
+        let id = document.get("_id").map(key::of_id);
         if id.is_none_or(|id| id != change.key) {
             return Err(wrong("doesn't lie under the key of its _id"));
         }

@@ -13,6 +13,7 @@ mod everything;
 mod held_back;
 mod history;
 mod limits;
+mod long_keys;
 mod merge_options;
 mod merging;
 mod model;

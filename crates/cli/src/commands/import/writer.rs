@@ -114,7 +114,7 @@ impl<'a> Writer<'a> {
             match document.get("_id") {
                 Some(id) => {
                     if self.mode == Mode::ReplaceAll {
-                        self.seen.insert(key::of_value(id).into());
+                        self.seen.insert(key::of_id(id).into());
                     }
                     statements.push(replacement(&document, id));
                     statement_lines.push(*line);
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
         let mut others = Vec::new();
         backend.for_each_document(self.database, &find.build(), &mut |document| {
             let id = document.get("_id").unwrap_or(Value::Null);
-            if !self.seen.contains(&key::of_value(id)[..]) {
+            if !self.seen.contains(&key::of_id(id)[..]) {
                 others.push(removal(id));
             }
             Ok(())

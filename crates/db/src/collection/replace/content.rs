@@ -90,5 +90,5 @@ impl<'r> Content<'r> {
 
 /// The key of a document's `_id`.
 pub(in crate::collection) fn id_key_of(document: &DocumentBuf) -> Bytes {
-    key::of_value(document.get("_id").unwrap_or(BsonValue::Null))
+    key::of_id(document.get("_id").unwrap_or(BsonValue::Null))
 }

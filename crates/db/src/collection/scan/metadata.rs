@@ -38,7 +38,20 @@ impl Fetch<'_> {
         };
         let content = self.reader.read(&entry.value)?;
         let parts = index_entry::cut(index, &entry.key, &content)?;
-        let (mut rest, mut bits) = (&entry.key[..], &parts.bits[..]);
+        let told = match index.is_cut(&entry.key) {
+            true => match self.reader.get(self.documents, &parts.id_key)? {
+                Some(value) => {
+                    let document = self.reader.document(&value)?;
+                    index_entry::whole_key(index, &entry.key, &parts.id_key, document.view())?
+                }
+                None => None,
+            },
+            false => None,
+        };
+        let (mut rest, mut bits) = match &told {
+            Some(whole) => (&whole.key[..], &whole.bits[..]),
+            None => (&entry.key[..], &parts.bits[..]),
+        };
         let mut directions = index.shape.parts().iter();
         let mut next = || {
             let descending = directions.next().copied().unwrap_or(false);
@@ -75,7 +88,8 @@ impl Fetch<'_> {
     pub(super) fn score_of_entry(&self, walk: &Walk, entry: &Entry) -> Result<Option<f64>, Error> {
         match (&self.scores, &walk.index) {
             (Scores::Entry, Some(index)) => {
-                text_scores::of_entry(index, &self.reader, entry).map(|(_, score)| Some(score))
+                let told = text_scores::of_entry(index, &self.reader, entry)?;
+                Ok(told.map(|(_, score)| score))
             }
             _ => Ok(None),
         }

@@ -39,7 +39,7 @@ pub(super) struct TextScores {
 
 impl TextScores {
     /// Reads the entries of `walk`, which is along a text index; `None` if the sums take more
-    /// memory than `reservation` allows.
+    /// memory than `reservation` allows, or an entry's key was cut.
     pub(super) fn read(
         mut walk: Walk,
         reader: &Reader<'_>,
@@ -59,9 +59,9 @@ impl TextScores {
         Ok(Some(scores))
     }
 
-    /// Adds what an entry's term counts; answers whether there was memory for it.
+    /// Adds what an entry's term counts; answers whether it told that and there was memory for it.
     fn add(&mut self, index: &Index, reader: &Reader<'_>, entry: &Entry) -> Result<bool, Error> {
-        let (id_key, score) = of_entry(index, reader, entry)?;
+        let Some((id_key, score)) = of_entry(index, reader, entry)? else { return Ok(false) };
         if let Some(sum) = self.by_id.get_mut(&id_key[..]) {
             *sum += score;
             return Ok(true);
@@ -77,12 +77,15 @@ impl TextScores {
     }
 }
 
-/// The key of an entry's `_id`, and what its term counts there.
+/// The key of an entry's `_id`, and what its term counts there; `None` if its key was cut.
 pub(super) fn of_entry(
     index: &Index,
     reader: &Reader<'_>,
     entry: &Entry,
-) -> Result<(Bytes, f64), Error> {
+) -> Result<Option<(Bytes, f64)>, Error> {
+    if index.is_cut(&entry.key) {
+        return Ok(None);
+    }
     let content = reader.read(&entry.value)?;
     let parts = index_entry::cut(index, &entry.key, &content)?;
     let (mut rest, mut bits) = (&entry.key[..], &parts.bits[..]);
@@ -95,7 +98,7 @@ pub(super) fn of_entry(
             .map_err(|error| Error::damaged(format!("key of a text index: {error}")))?;
     }
     match score.as_ref().map(ValueBuf::as_value) {
-        Some(Value::Double(score)) => Ok((parts.id_key, score)),
+        Some(Value::Double(score)) => Ok(Some((parts.id_key, score))),
         _ => Err(Error::damaged("an entry of a text index without a score")),
     }
 }

@@ -92,7 +92,7 @@ impl CollectionWriter<'_> {
         }
         let reader = self.reader();
         if let Some(id) = filter.id_equality()?.filter(|_| filter.collation().is_simple()) {
-            let id_key = key::of_value(id);
+            let id_key = key::of_id(id);
             if let Err(Error { kind: ErrorKind::Damaged, .. }) = reader.get(now.documents, &id_key)
             {
                 return Ok(Some(vec![Met::Damaged(id_key)]));
@@ -104,7 +104,11 @@ impl CollectionWriter<'_> {
             while met.len() < limit.unwrap_or(usize::MAX)
                 && let Some(entry) = walk.next(&reader)?
             {
-                if !filter.try_matches(only_id(&entry.key)?.view())? {
+                let id = match key::is_id_cut(&entry.key) {
+                    true => self.reader().document(&entry.value)?,
+                    false => only_id(&entry.key)?,
+                };
+                if !filter.try_matches(id.view())? {
                     continue;
                 }
                 met.push(Met::of(entry.key, &entry.value, &reader)?);
@@ -172,7 +176,7 @@ impl CollectionWriter<'_> {
             BsonValue::Document(replacement) => replacement.get("_id"),
             _ => None,
         };
-        if let Some(said) = said.filter(|id| key::of_value(*id) == id_key) {
+        if let Some(said) = said.filter(|id| key::of_id(*id) == id_key) {
             return Ok(with_id(said));
         }
         let reader = self.reader();

@@ -11,7 +11,7 @@ use frond_query::update::UpdateContext;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 use frond_tree::{Content, Value};
 
-use super::{CollectionWriter, checked_key};
+use super::CollectionWriter;
 use crate::catalog::{adopt, duplicate};
 use crate::collection::handles::stored;
 use crate::collection::scan::{Found, Row};
@@ -72,8 +72,7 @@ impl CollectionWriter<'_> {
         }
         self.ensure()?;
         self.undoing(|writer| {
-            let id_key = key::of_value(id.get("_id").unwrap_or(BsonValue::Null));
-            let id_key = checked_key(id_key, &writer.namespace, "_id_")?;
+            let id_key = key::of_id(id.get("_id").unwrap_or(BsonValue::Null));
             let documents = writer.live()?.documents;
             if writer.transaction.get(documents, &id_key)?.is_some() {
                 return Err(duplicate::of_id(&writer.namespace, id));
