@@ -7,6 +7,7 @@
 //! 3. A panic in a handler ends its request with `InternalError`; the server goes on.
 
 mod faults;
+mod profile;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +31,7 @@ use crate::errors::{error_builder, error_document};
 use crate::fields::refuse_duplicates;
 use crate::limits::{COMMAND_BYTES_MARGIN, FREE_BYTES, REPLY_BYTES_MAX};
 use crate::log::SlowOperation;
+use crate::member::gate;
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
@@ -430,6 +432,12 @@ fn try_run(
     common.api.check(command.name, body, server.require_api_version.get())?;
     concerns::check(command, body, &common)?;
     concerns::apply_defaults(server, command.name, &mut common)?;
+    if resumed.is_none() {
+        gate::check(server, command, body, &common).map_err(|error| {
+            let labels = labels(command, common.part, &error);
+            Failure::new(error, &labels)
+        })?;
+    }
     let asked = (database_name, body, sequences);
     let watched = audit::watch(server, peer, command.name, (database_name, body))?;
     let rights = match authorization::check(server, peer, (command.name, command.needs), asked) {
@@ -553,7 +561,7 @@ fn tell_if_slow(server: &Shared, operation: &Operation, done: &Answer) {
         server.log.write_slow(&slow);
     }
     if is_profiled {
-        profiler::tell(server, operation, &slow, done);
+        profile::tell(server, operation, &slow, done);
     }
 }
 

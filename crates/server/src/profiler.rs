@@ -1,20 +1,16 @@
-//! The profiler: what a database's clients asked for, as documents of its `system.profile`.
+//! The profiler's levels, and where a database's operations are told of: in its `system.profile`,
+//! a capped collection, so that it is in no version. What is told is [`crate::dispatch`]'s.
 //!
 //! A level is a database's, by the name under which clients use it, and is forgotten when the
-//! server ends. `system.profile` is a capped collection, so it is in no version.
+//! server ends.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use frond_db::{Database, Durability, Error};
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
+use frond_db::{Database, Error};
+use frond_doc::{Value, document};
 use frond_query::Code;
-
-use crate::log::{SlowOperation, shortened};
-use crate::operations::Operation;
-use crate::request::Answer;
-use crate::shared::Shared;
 
 /// Where a database's operations are told of.
 pub const COLLECTION: &str = "system.profile";
@@ -106,96 +102,5 @@ pub fn make_collection(database: &Database) -> Result<(), Error> {
     match database.create_collection(COLLECTION, options.view()) {
         Err(error) if error.code == Code::NamespaceExists => Ok(()),
         made => made,
-    }
-}
-
-/// Tells of an operation in its database. What can't be told there (the disk is full, the branch is
-/// closed) is told nowhere: the operation is over.
-pub fn tell(server: &Shared, operation: &Operation, slow: &SlowOperation<'_>, done: &Answer) {
-    let Ok(database) = server.frond.database(&operation.database) else { return };
-    // A client's drop of the database may have taken it away.
-    if database.list_indexes(COLLECTION).is_err() && make_collection(&database).is_err() {
-        return;
-    }
-    let entry = entry(server, operation, slow, done);
-    let _ = database.insert(COLLECTION, &[entry], true, Durability::Relaxed);
-}
-
-fn entry(
-    server: &Shared,
-    operation: &Operation,
-    slow: &SlowOperation<'_>,
-    done: &Answer,
-) -> DocumentBuf {
-    let mut entry = DocumentBuilder::new();
-    entry
-        .append("op", Value::String(operation.kind()))
-        .append("ns", Value::String(slow.namespace))
-        .append("command", Value::Document(shortened(slow.command).view()));
-    match done {
-        Ok(answer) => append_counts(&mut entry, operation.command, answer.clone().build().view()),
-        Err(error) => {
-            entry
-                .append("ok", Value::Int32(0))
-                .append("errMsg", Value::String(&error.message))
-                .append("errName", Value::String(&error.code.name()))
-                .append("errCode", Value::Int32(error.code.number()));
-        }
-    }
-    let client = operation.peer.address.ip().to_string();
-    let millis = i32::try_from(slow.time.as_millis()).unwrap_or(i32::MAX);
-    let bytes = done.as_ref().map_or(0, DocumentBuilder::bytes);
-    entry
-        .append("responseLength", Value::Int32(i32::try_from(bytes).unwrap_or(i32::MAX)))
-        .append("protocol", Value::String("op_msg"))
-        .append("millis", Value::Int32(millis))
-        .append("ts", Value::DateTime(server.frond.engine().now_millis()))
-        .append("client", Value::String(&client));
-    if let Some(name) = operation.peer.app_name() {
-        entry.append("appName", Value::String(&name));
-    }
-    let login = operation.peer.login();
-    entry.begin_array("allUsers");
-    if let Some(login) = &login {
-        entry
-            .push_begin_document()
-            .append("user", Value::String(&login.user.user))
-            .append("db", Value::String(&login.user.database))
-            .end();
-    }
-    let user = login.map_or_else(String::new, |login| login.user.to_string());
-    entry.end().append("user", Value::String(&user));
-    entry.build()
-}
-
-/// How many documents an operation was about, as its answer has it.
-fn append_counts(entry: &mut DocumentBuilder, command: &str, answer: Document<'_>) {
-    let count = |name: &str| answer.get(name).and_then(|value| value.as_integer());
-    let mut append = |name: &str, count: Option<i64>| {
-        if let Some(count) = count {
-            entry.append(name, Value::Int32(i32::try_from(count).unwrap_or(i32::MAX)));
-        }
-    };
-    match command {
-        "insert" => append("ninserted", count("n")),
-        "delete" => append("ndeleted", count("n")),
-        "update" => {
-            let upserted = answer.get("upserted").and_then(|upserted| upserted.as_array());
-            let upserted = upserted.map_or(0, |upserted| upserted.iter().count() as i64);
-            append("nMatched", count("n").map(|matched| matched - upserted));
-            append("nModified", count("nModified"));
-            append("nUpserted", Some(upserted));
-        }
-        _ => {
-            let Some(cursor) = answer.get("cursor").and_then(|cursor| cursor.as_document()) else {
-                return;
-            };
-            let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
-            let batch = batch.and_then(|batch| batch.as_array());
-            append("nreturned", batch.map(|batch| batch.iter().count() as i64));
-            if let Some(id @ 1..) = cursor.get("id").and_then(|id| id.as_integer()) {
-                entry.append("cursorid", Value::Int64(id));
-            }
-        }
     }
 }
