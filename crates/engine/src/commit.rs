@@ -105,7 +105,10 @@ impl Shared {
         }
         let mut payloads = Payloads::of(&record, new_chunks, &self.recycler);
         if self.order.is_some() {
-            payloads.logged.foreign_chunks = foreign_chunks(&record, &*self.store)?;
+            payloads.logged.foreign_chunks = {
+                let before = |tree, key: &[u8]| self.value_at(tree, key, beginning.sequence);
+                foreign_chunks(&record, &*self.store, before)?
+            };
             if ENTRY_BYTES_MAX < payloads.logged.carried_bytes() {
                 return Err(EngineError::TooLargeForSet { max: ENTRY_BYTES_MAX as u64 });
             }

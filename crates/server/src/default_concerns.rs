@@ -93,14 +93,15 @@ impl Defaults {
         now: Timestamp,
     ) -> Result<(), Error> {
         if read.is_none() && write.is_none() {
-            let message = format!("At least one of the \"{READ}\" or \"{WRITE}\" fields must be present");
+            let message =
+                format!("At least one of the \"{READ}\" or \"{WRITE}\" fields must be present");
             return Err(Error::invalid(UNSUITABLE, message));
         }
         let read = read.map(read_default).transpose()?;
         let write = write.map(write_default).transpose()?;
         let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.known(frond)?;
-        if write.as_ref().is_some_and(|write| write.is_empty()) && before.part(WRITE).is_some() {
+        if write.as_ref().is_some_and(|write| write.view().is_empty()) && before.part(WRITE).is_some() {
             let message = "The global default write concern cannot be unset once it is set.";
             return Err(Error::invalid(Code::IllegalOperation, message));
         }

@@ -271,11 +271,7 @@ fn of_id(change: &IndexChange) -> Error {
 }
 
 /// The `_id` whose key this is.
-fn id_of(
-    reader: &Reader<'_>,
-    collection: &Collection,
-    id_key: &[u8],
-) -> Result<ValueBuf, Error> {
+fn id_of(reader: &Reader<'_>, collection: &Collection, id_key: &[u8]) -> Result<ValueBuf, Error> {
     if !key::is_id_cut(id_key) {
         return index_entry::id_of(id_key, &mut &[][..]);
     }

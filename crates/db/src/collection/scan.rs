@@ -602,8 +602,7 @@ impl Fetch<'_> {
         let key = match index {
             Some(index) if index.is_cut(entry_key) => {
                 let document = document()?.document;
-                let whole =
-                    index_entry::whole_key(index, entry_key, &row.id_key, document.view())?;
+                let whole = index_entry::whole_key(index, entry_key, &row.id_key, document.view())?;
                 whole.map_or_else(|| entry_key.clone(), |whole| whole.key.into())
             }
             None if key::is_id_cut(entry_key) => {

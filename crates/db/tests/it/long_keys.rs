@@ -163,5 +163,8 @@ fn the_seventh_field_of_an_index_may_be_an_array() {
     shop.create_indexes("things", &[spec(key)]).expect("made");
     insert(&shop, "things", "[{'_id': 1, 'a': 1, 'g': [1, 5]}, {'_id': 2, 'a': 1, 'h': [2]}]");
     shop.frond().engine().checkpoint().expect("folded");
-    assert_eq!(find(&shop, "things", "{'a': 1, 'g': {'$gt': 4, '$lt': 2}}"), "[{'_id':1,'a':1,'g':[1,5]}]");
+    assert_eq!(
+        find(&shop, "things", "{'a': 1, 'g': {'$gt': 4, '$lt': 2}}"),
+        "[{'_id':1,'a':1,'g':[1,5]}]"
+    );
 }

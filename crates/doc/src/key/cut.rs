@@ -16,7 +16,7 @@ use frond_tree::format::KEY_BYTES_MAX;
 
 use super::decode::skip;
 use super::of_value;
-use crate::value::Value;
+use crate::document::value::Value;
 
 /// The hash's digits.
 const DIGITS: usize = 2 * blake3::OUT_LEN;
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::builder::DocumentBuilder;
     use crate::key;
-    use crate::value::{Binary, ObjectId};
+    use crate::document::value::{Binary, ObjectId};
 
     /// Keys of two values each, whose first one has so many bytes more or less of its own.
     fn keys(long: usize, descending: bool) -> Vec<Vec<u8>> {
@@ -89,7 +89,8 @@ mod tests {
         let array = array.build();
         let binary = Value::Binary(Binary { subtype: 0, bytes: text.as_bytes() });
         let first = [Value::String(&text), array.get("a").unwrap(), Value::from(&array), binary];
-        let second = [Value::ObjectId(ObjectId([0x30; 12])), Value::Double(0.1), Value::String(&text)];
+        let second =
+            [Value::ObjectId(ObjectId([0x30; 12])), Value::Double(0.1), Value::String(&text)];
         let mut keys = Vec::new();
         for value in first {
             for behind in second {

@@ -99,7 +99,11 @@ fn value(random: &mut Random) -> String {
         4 => format!("[{scalar}, {}]", pick(random, SCALARS)),
         5 => pick(random, &["[]", "[[]]", "[[1, 2]]", "{}", "[{}]"]).to_owned(),
         6 => format!("{{'x': {scalar}}}"),
-        _ => format!("[{{'x': {scalar}, 'y': {}}}, {{'x': {}}}]", pick(random, SCALARS), pick(random, SCALARS)),
+        _ => format!(
+            "[{{'x': {scalar}, 'y': {}}}, {{'x': {}}}]",
+            pick(random, SCALARS),
+            pick(random, SCALARS)
+        ),
     }
 }
 
@@ -115,12 +119,11 @@ fn document(random: &mut Random, id: usize) -> DocumentBuf {
         fields.push(format!("'{name}': {value}"));
     }
     if !random.one_in(4) {
-        let element =
-            |random: &mut Random| match random.below(4) {
-                0 => format!("{{'y': {}}}", pick(random, SCALARS)),
-                1 => format!("{{'x': {}}}", value(random)),
-                _ => format!("{{'x': {}, 'y': {}}}", pick(random, SCALARS), pick(random, SCALARS)),
-            };
+        let element = |random: &mut Random| match random.below(4) {
+            0 => format!("{{'y': {}}}", pick(random, SCALARS)),
+            1 => format!("{{'x': {}}}", value(random)),
+            _ => format!("{{'x': {}, 'y': {}}}", pick(random, SCALARS), pick(random, SCALARS)),
+        };
         let value = match random.below(4) {
             0 => value(random),
             1 => element(random),
@@ -261,7 +264,9 @@ fn fault(
             let of = (&index.entries[..], index.facts.shape.parts());
             (carried_out(scan, of, filter, documents), scan.sorted, scan.is_merged)
         }
-        Plan::IdScan(scan) => (carried_out(scan, (&by_id, &[false]), filter, documents), false, false),
+        Plan::IdScan(scan) => {
+            (carried_out(scan, (&by_id, &[false]), filter, documents), false, false)
+        }
         _ => unreachable!("a scan of ranges"),
     };
     let is_in_order = |places: &[usize], sort: &SortPattern| {
@@ -303,8 +308,7 @@ fn fault(
 /// One round; what is wrong, if anything is.
 fn round(random: &mut Random) -> Option<String> {
     let documents: Vec<DocumentBuf> = (0..DOCUMENTS).map(|id| document(random, id)).collect();
-    let indexes: Vec<Filed> =
-        INDEXES.iter().filter_map(|text| filed(text, &documents)).collect();
+    let indexes: Vec<Filed> = INDEXES.iter().filter_map(|text| filed(text, &documents)).collect();
     for _ in 0..REQUESTS {
         let (text, filter) = filter(random);
         let sort = random.one_in(2).then(|| {
@@ -361,9 +365,8 @@ fn planted_defects_are_found() {
         Defect::AscendingChecks,
     ] {
         plant(Some(defect));
-        let found = (1..=ROUNDS_MAX).find(|number| {
-            round(&mut Random::new(first.wrapping_add(*number))).is_some()
-        });
+        let found = (1..=ROUNDS_MAX)
+            .find(|number| round(&mut Random::new(first.wrapping_add(*number))).is_some());
         plant(None);
         match found {
             Some(rounds) => eprintln!("{defect:?}: found in round {rounds}"),

@@ -204,10 +204,11 @@ pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
         let subtree = leaves.subtree(shape);
         variants.push(parts(Some((path, leaves))));
         // Where values say it, all below isn't looked at.
-        let is_answered = |parts: &[Part]| {
-            parts.iter().all(|part| part.is_answered(part.demand(root).as_ref()))
-        };
-        if let Some(subtree) = subtree.filter(|_| !variants.last().is_some_and(|it| is_answered(it))) {
+        let is_answered =
+            |parts: &[Part]| parts.iter().all(|part| part.is_answered(part.demand(root).as_ref()));
+        if let Some(subtree) =
+            subtree.filter(|_| !variants.last().is_some_and(|it| is_answered(it)))
+        {
             variants.push(parts(Some((path, subtree))));
         }
     }

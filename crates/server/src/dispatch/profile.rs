@@ -11,7 +11,12 @@ use crate::shared::Shared;
 
 /// Tells of an operation in its database. What can't be told there (the disk is full, the branch is
 /// closed) is told nowhere: the operation is over.
-pub(super) fn tell(server: &Shared, operation: &Operation, slow: &SlowOperation<'_>, done: &Answer) {
+pub(super) fn tell(
+    server: &Shared,
+    operation: &Operation,
+    slow: &SlowOperation<'_>,
+    done: &Answer,
+) {
     let Ok(database) = server.frond.database(&operation.database) else { return };
     // A client's drop of the database may have taken it away.
     if database.list_indexes(COLLECTION).is_err() && make_collection(&database).is_err() {

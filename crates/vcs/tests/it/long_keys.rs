@@ -46,7 +46,8 @@ fn branches_merge_and_their_indexes_follow() {
     put(&side, "things", &thing("d", "d", 2)).unwrap();
     side.commit("side", "").unwrap();
     let differing = main.diff(Some("main"), Some("side")).unwrap();
-    let counts = (differing[0].added.len(), differing[0].removed.len(), differing[0].modified.len());
+    let counts =
+        (differing[0].added.len(), differing[0].removed.len(), differing[0].modified.len());
     assert_eq!(counts, (1, 0, 3));
     let outcome = merge(&main, "side").unwrap();
     assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");

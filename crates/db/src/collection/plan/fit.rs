@@ -21,9 +21,10 @@ pub(super) fn fit(
         let start = range.start.as_ref().filter(|start| is_whole(start))?;
         (Bounds::prefix(start) == *range).then(|| Bounds::prefix(&key::cut(start.to_vec())))
     };
-    let points: Option<Vec<Bounds>> =
-        ranges.iter().map(|range| if is_long(range) { point(range) } else { Some(range.clone()) })
-            .collect();
+    let points: Option<Vec<Bounds>> = ranges
+        .iter()
+        .map(|range| if is_long(range) { point(range) } else { Some(range.clone()) })
+        .collect();
     if let Some(points) = points {
         *ranges = points;
         return false;

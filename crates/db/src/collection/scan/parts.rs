@@ -20,7 +20,7 @@ impl<'a> Scan<'a> {
     /// As the scan's own steps.
     pub fn parts(&self, workers: &Arc<Workers>) -> Result<Option<Vec<Scan<'a>>>, Error> {
         let [walk] = &self.walks[..] else { return Ok(None) };
-        let meets_once = self.seen.is_none() && self.merge.is_none();
+        let meets_once = self.seen.is_none() && self.merge.is_none() && self.runs.is_none();
         let is_plain = self.scoring.is_none()
             && matches!(self.fetch.scores, Scores::Texts)
             && self.fetch.metadata.is_empty();
@@ -34,6 +34,7 @@ impl<'a> Scan<'a> {
             current: 0,
             seen: None,
             merge: None,
+            runs: None,
             scoring: None,
             ending: None,
         };

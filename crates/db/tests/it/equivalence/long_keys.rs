@@ -86,7 +86,8 @@ fn random_document(random: &mut Random, number: i32) -> DocumentBuf {
 }
 
 fn id(number: i32) -> ValueBuf {
-    let padded = |bytes: usize| Value::String(&format!("{}{number:03}", "x".repeat(bytes))).to_buf();
+    let padded =
+        |bytes: usize| Value::String(&format!("{}{number:03}", "x".repeat(bytes))).to_buf();
     match number % 4 {
         0 => Value::Int32(number).to_buf(),
         1 => padded(9_000),
@@ -213,7 +214,10 @@ fn check(shop: &Database, request: &FindRequest, random: &mut Random) {
     for path in PATHS {
         let keys = |name: &str, request: &FindRequest| {
             let values = shop.distinct(name, path, request).expect("right");
-            values.iter().map(|value| frond_doc::key::of_value(value.as_value())).collect::<Vec<_>>()
+            values
+                .iter()
+                .map(|value| frond_doc::key::of_value(value.as_value()))
+                .collect::<Vec<_>>()
         };
         let unsorted = FindRequest { sort: None, ..request.clone() };
         assert_eq!(keys("indexed", &unsorted), keys("plain", &plain), "{path} {}", shown(request));
@@ -236,7 +240,9 @@ fn check_sorted(shop: &Database, filter: &DocumentBuf, random: &mut Random) {
         found.iter().map(|it| pattern.key(it.view()).expect("it has one")).collect()
     };
     let all = FindRequest { skip: 0, limit: None, sort: None, ..sorted.clone() };
-    let mut expected: Vec<_> = run(shop, "plain", &all).expect("right").iter()
+    let mut expected: Vec<_> = run(shop, "plain", &all)
+        .expect("right")
+        .iter()
         .map(|it| pattern.key(it.view()).expect("it has one"))
         .collect();
     expected.sort();
