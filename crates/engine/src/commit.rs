@@ -40,7 +40,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, StoreError};
+use frond_store::StoreError;
 
 use crate::error::EngineError;
 use crate::horizon::DurableEnd;
@@ -105,16 +105,10 @@ impl Shared {
         }
         let mut payloads = Payloads::of(&record, new_chunks, &self.recycler);
         if self.order.is_some() {
-            let foreign = foreign_chunks(&record, &*self.store)?;
-            // As on the members that get them by the entry: the log must not name what a power cut
-            // may take.
-            let is_own = |hash| record.chunks.binary_search_by_key(&hash, Chunk::hash).is_ok();
-            let names = foreign.iter().map(Chunk::hash).filter(|hash| !is_own(*hash));
-            let names: Vec<ChunkHash> = names.collect();
-            if !names.is_empty() {
-                self.store_synced(self.store.sync_these(&names))?;
-            }
-            payloads.logged.foreign_chunks = foreign;
+            payloads.logged.foreign_chunks = {
+                let before = |tree, key: &[u8]| self.value_at(tree, key, beginning.sequence);
+                foreign_chunks(&record, &*self.store, before)?
+            };
             if ENTRY_BYTES_MAX < payloads.logged.carried_bytes() {
                 return Err(EngineError::TooLargeForSet { max: ENTRY_BYTES_MAX as u64 });
             }

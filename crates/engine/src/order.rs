@@ -8,8 +8,8 @@
 //!
 //! *Alone is enough*: an entry ([`format`]) carries the payloads that the log gets, and all chunks
 //! that these name and don't bring: of trees that get a base, of values that lie in chunks. So
-//! a member that has applied all entries before it can apply it, whatever its packs hold. What
-//! would be larger than an entry is refused before it has a place.
+//! whoever has applied all entries before it can apply it, whatever its packs hold. What would be
+//! larger than an entry is refused before it has a place.
 
 mod foreign;
 pub(crate) mod format;
@@ -38,14 +38,12 @@ pub trait Order: Send + Sync {
     fn agree(&self, entries: Vec<Bytes>) -> Result<(), String>;
 }
 
-/// The entries that carry `records`. One that names chunks which it doesn't bring has an entry of its
-/// own: what they lead to is there when those before it are applied.
+/// The entries that carry `records`.
 pub(crate) fn entries_of(records: &[PendingRecord]) -> Vec<Bytes> {
     let mut bytes = 0;
     let together = records.chunk_by(move |left, right| {
         bytes += left.carried_bytes();
-        let is_alone = [left, right].iter().any(|record| !record.foreign_chunks.is_empty());
-        let goes_on = !is_alone && bytes + right.carried_bytes() <= ENTRY_BYTES_TARGET;
+        let goes_on = bytes + right.carried_bytes() <= ENTRY_BYTES_TARGET;
         bytes = if goes_on { bytes } else { 0 };
         goes_on
     });

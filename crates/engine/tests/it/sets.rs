@@ -1,4 +1,4 @@
-//! A set of three engines: what is agreed on is on all of them, whichever of them leads.
+//! A set of three engines: what is agreed on is on all of them, whoever leads.
 //!
 //! *Method*: a stand-in for a majority ([`Agreed`]) keeps what was proposed, in its order, or fails
 //! with or without having kept it. Random steps write on the leader (small values, changed ones,
@@ -19,7 +19,7 @@ use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Tree, Value};
 
 use crate::large::{self, Parts, brought, chunks_of, value_of};
-use crate::rig::{changed, churning, collect, make_trees, new_bytes, put, quiet, small_nodes};
+use crate::rig::{changed, churning, collect, new_bytes, put, quiet, small_nodes};
 
 const MEMBERS: usize = 3;
 
@@ -312,35 +312,6 @@ fn a_transaction_from_before_the_lead_is_run_again() {
     let mut new = set.engine(1).begin();
     put(&mut new, TreeId::SYSTEM, "a", "second");
     new.commit(Durability::Synced).unwrap();
-}
-
-/// The folded tree is at a later moment than what a power cut leaves of the log.
-#[test]
-fn a_tree_that_was_folded_alone_takes_no_other_trees_for_applied() {
-    for seed in 0..30 {
-        let mut random = Random::new(seed);
-        let mut set = Set::new(&mut random, quiet());
-        let trees = make_trees(set.engine(0), 2).unwrap();
-        let (one, other) = (trees[0], trees[1]);
-        set.apply(1, usize::MAX);
-        // Only trees that were published once are by a fold.
-        set.engine(1).flush().unwrap();
-        for number in 0..20 {
-            let mut transaction = set.engine(0).begin();
-            put(&mut transaction, one, &format!("{number}"), "one");
-            put(&mut transaction, other, &format!("{number}"), "other");
-            transaction.commit(Durability::Synced).unwrap();
-        }
-        set.apply(1, usize::MAX);
-        let follower = set.engine(1);
-        follower.fold(&follower.snapshot(), &[one]).unwrap();
-        set.end(1, true);
-        set.open(1);
-        set.apply(1, usize::MAX);
-        let snapshot = set.engine(1).snapshot();
-        let counts = [one, other].map(|tree| snapshot.count(tree).unwrap());
-        assert_eq!(counts, [20, 20], "seed {seed}");
-    }
 }
 
 #[test]
