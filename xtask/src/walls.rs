@@ -88,7 +88,7 @@ const CRATES: &[Walls] = &[
                 schema clock \
                 written contention frond transact transaction reader pressure access refs retry time \
                 database read_point hook \
-                catalog collection changes expire set open inside golden",
+                catalog collection changes expire open inside golden",
         gate: None,
         upward: 0,
         in_rings: 0,
@@ -114,8 +114,8 @@ const CRATES: &[Walls] = &[
         rooms: "errors wire tls unix_socket supervisor limits outgoing tables fields stable_api \
                 common default_concerns scram chance fail_points access peer sessions workers message_memory \
                 machine_memory process_counts usage operations waiting answer_memory remote_opener cursors \
-                log_file log replica audit_log drain snapshot_window profiler hooks shared audit authorization \
-                transactions sweep governor request commands reference concerns member dispatch \
+                log_file log audit_log drain snapshot_window profiler hooks shared audit authorization \
+                transactions sweep governor request commands reference concerns dispatch \
                 in_process connection metrics console listener client",
         gate: None,
         upward: 0,

@@ -40,7 +40,6 @@ pub mod retry;
 mod rewritten;
 mod schema;
 mod session;
-pub mod set;
 mod tail;
 mod time;
 mod transact;
