@@ -57,10 +57,10 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "engine",
-        rooms: "ids reach entry told error space background options fingerprint log order horizon overlay \
+        rooms: "ids reach entry told error space background options fingerprint log horizon overlay \
                 fault state held_states queue snapshot slow write_memory statistics shared changes \
                 moments transaction \
-                compaction gc commit follow check image recovery threads engine",
+                compaction gc commit check image recovery threads engine",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -169,7 +169,6 @@ impl Shared {
             next_tree_id: TreeId(self.next_tree_id.load(Ordering::Relaxed)),
         };
         self.make_durable(newest)?;
-        self.sync_own_log()?;
         self.publish_state(publisher, published)
     }
 

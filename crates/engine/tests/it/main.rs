@@ -17,7 +17,6 @@ mod reclaim;
 mod recycling;
 mod rig;
 mod rot;
-mod sets;
 mod single_entries;
 mod stale;
 mod told;
