@@ -30,6 +30,7 @@
 mod ahead;
 mod growth;
 mod stall;
+mod terms;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};

@@ -345,8 +345,8 @@ impl Engine {
     }
 
     /// Has transactions tell what they change from now on, where that may be kept
-    /// ([`ChangeRetention`](crate::ChangeRetention)); tells whether it may. Those that have begun are
-    /// withdrawn when they commit. Returns once all that is visible is durable.
+    /// ([`ChangeRetention`](crate::ChangeRetention)); tells whether it may. Those that have begun
+    /// are withdrawn when they commit. Returns once all that is visible is durable.
     ///
     /// # Errors
     /// [`EngineError::Closed`] if the engine is; [`EngineError::Store`] if the disk is full.

@@ -70,8 +70,8 @@ pub enum RetentionBegins {
     /// From the opening on.
     #[default]
     AtOnce,
-    /// From when it is first asked for ([`Engine::keep_changes`](crate::Engine::keep_changes)), over
-    /// restarts, until it was not read for [`ChangeRetention::seconds`].
+    /// From when it is first asked for ([`Engine::keep_changes`](crate::Engine::keep_changes)),
+    /// over restarts, until it was not read for [`ChangeRetention::seconds`].
     WhenAsked,
 }
 

@@ -101,7 +101,9 @@ impl Defaults {
         let write = write.map(write_default).transpose()?;
         let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.known(frond)?;
-        if write.as_ref().is_some_and(|write| write.view().is_empty()) && before.part(WRITE).is_some() {
+        if write.as_ref().is_some_and(|write| write.view().is_empty())
+            && before.part(WRITE).is_some()
+        {
             let message = "The global default write concern cannot be unset once it is set.";
             return Err(Error::invalid(Code::IllegalOperation, message));
         }

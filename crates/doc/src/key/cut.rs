@@ -74,8 +74,8 @@ pub fn known(key: &[u8], is_cut: bool) -> &[u8] {
 mod tests {
     use super::*;
     use crate::builder::DocumentBuilder;
-    use crate::key;
     use crate::document::value::{Binary, ObjectId};
+    use crate::key;
 
     /// Keys of two values each, whose first one has so many bytes more or less of its own.
     fn keys(long: usize, descending: bool) -> Vec<Vec<u8>> {
