@@ -80,7 +80,7 @@ const CRATES: &[Walls] = &[
                 replacement pipeline update reference",
         gate: None,
         upward: 0,
-        in_rings: 89,
+        in_rings: 90,
     },
     Walls {
         name: "db",
@@ -123,7 +123,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "cli",
-        rooms: "failure allocator output pager terminal output_file input directory backend arguments \
+        rooms: "failure allocator text_file output pager terminal output_file input directory backend arguments \
                 commands main",
         gate: None,
         upward: 0,

@@ -4,8 +4,8 @@
 //! running server: both take command documents and give reply documents, so that each command here
 //! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command),
 //! [`input`] and [`output`] (files in, text out), [`output_file`] (files that are there whole or
-//! not at all), [`text_file`] (small files), [`terminal`] (colours), [`pager`], [`allocator`] (memory), [`failure`] (what can go
-//! wrong, and exit codes).
+//! not at all), [`text_file`] (small files), [`terminal`] (colours), [`pager`], [`allocator`]
+//! (memory), [`failure`] (what can go wrong, and exit codes).
 
 mod allocator;
 mod arguments;

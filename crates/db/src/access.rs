@@ -1,4 +1,5 @@
-//! Users, roles and settings, as documents of the system tree: what they mean is the server's business.
+//! Users, roles and settings, as documents of the system tree: what they mean is the server's
+//! business.
 //!
 //! They belong to the data directory, not to a database's versions: no commit, diff, clone or push
 //! has them, a dropped database leaves its users behind (as MongoDB does it), and a backup of the

@@ -3,8 +3,8 @@
 //! A filter asks for its fields one after the other, and often stops after the first. So the walk
 //! stops where the field that is asked for is found, remembers the others that it passed, and goes
 //! on from there when the next one is asked for: never more than one walk, and never further than
-//! needed. Where documents have the same fields in the same order, a walk compares names with those that it
-//! expects (`layout`).
+//! needed. Where documents have the same fields in the same order, a walk compares names with those
+//! that it expects (`layout`).
 
 mod layout;
 

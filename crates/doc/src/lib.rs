@@ -1,8 +1,9 @@
 //! BSON documents: views over bytes, order and equality, keys, paths, extended JSON.
 //!
-//! Reading order: [`mod@document`] (a view over validated bytes), [`document::value`] (one field's value),
-//! [`builder`] (making documents), [`validate`] (bytes from outside), [`order`] (how MongoDB
-//! compares), [`key`] (bytes that sort the same way). This crate knows no queries and no log.
+//! Reading order: [`mod@document`] (a view over validated bytes), [`document::value`] (one field's
+//! value), [`builder`] (making documents), [`validate`] (bytes from outside), [`order`] (how
+//! MongoDB compares), [`key`] (bytes that sort the same way). This crate knows no queries and no
+//! log.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 

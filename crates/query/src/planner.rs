@@ -453,8 +453,8 @@ pub fn whole_scan(
     Some(index_scan(scan, 0, direction))
 }
 
-/// The key, in the documents' tree, of the only `_id` that a filter names, if it says nothing else: what is asked most
-/// often, and nothing can be better than looking it up.
+/// The key, in the documents' tree, of the only `_id` that a filter names, if it says nothing else:
+/// what is asked most often, and nothing can be better than looking it up.
 pub fn only_id(filter: &Filter) -> Option<Bytes> {
     let mut node = filter.root();
     while let Node::And(nodes) = node {

@@ -4,8 +4,8 @@
 //!   answer on, also once the server was started again.
 //! - Of a write concern without `w`, `w` is the default's, and so is what it doesn't say of the
 //!   journal.
-//! - All read concerns that can be a default read the same here (see [`crate::concerns`]), so a default one is
-//!   told, and changes no answer.
+//! - All read concerns that can be a default read the same here (see [`crate::concerns`]), so a
+//!   default one is told, and changes no answer.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 

@@ -8,7 +8,8 @@
 //!    JSON, and in its environment. A file `NAME.url` names an address to which the same is sent
 //!    (`http` only).
 //! 2. What runs before may refuse: another exit code than 0, another status than 2xx. So does what
-//!    can't be run, or takes longer than [`TIME_MAX`]: it is ended then. What runs after only tells.
+//!    can't be run, or takes longer than [`TIME_MAX`]: it is ended then. What runs after only
+//!    tells.
 //! 3. Only who may write to the directory sets hooks; no command does. A file that others may write
 //!    to is refused, and is another's.
 //! 4. What a client sends never becomes a word of a command line.

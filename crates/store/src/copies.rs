@@ -141,8 +141,8 @@ impl Copies {
         !state.is_whole || 2 * state.bytes_anew + SLACK_BYTES < state.position
     }
 
-    /// Adds copies; nothing where the file is to be replaced. What a crash leaves of them, an opening
-    /// completes.
+    /// Adds copies; nothing where the file is to be replaced. What a crash leaves of them, an
+    /// opening completes.
     pub fn add(&self, chunks: &[Chunk]) {
         let mut state = self.state();
         let Some(file) = state.file.clone().filter(|_| state.is_whole) else { return };

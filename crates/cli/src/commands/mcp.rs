@@ -5,10 +5,11 @@
 //! 2. The branch is given when it starts. No tool takes the name of another one to write to, nor a
 //!    command: what writes has its collection from the agent, and its database from here
 //!    ([`tools`]).
-//! 3. What is proposed is committed, and a merge of it is tried without being made. A person merges.
+//! 3. What is proposed is committed, and a merge of it is tried without being made. A person
+//!    merges.
 //!
-//! Its argument list is a limit only for the agent's calls. What the agent may do beside, a server's
-//! roles say.
+//! Its argument list is a limit only for the agent's calls. What the agent may do beside, a
+//! server's roles say.
 
 mod message;
 mod tools;

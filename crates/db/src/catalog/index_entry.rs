@@ -6,9 +6,9 @@
 //! | any other | the index's key, then that of `_id` | the rest |
 //! | any other, where that is too long | the same, cut | the key of `_id`, then the rest |
 //!
-//! Keys that are too long are cut ([`key::cut`]), which a flag tells. They end in a hash, so entries
-//! whose first [`key::CUT_PREFIX_BYTES`] are equal, a *run*, have no order, and what those bytes
-//! don't tell is asked of documents: type bits, which would give values back, aren't kept.
+//! Keys that are too long are cut ([`key::cut`]), which a flag tells. They end in a hash, so
+//! entries whose first [`key::CUT_PREFIX_BYTES`] are equal, a *run*, have no order, and what those
+//! bytes don't tell is asked of documents: type bits, which would give values back, aren't kept.
 //!
 //! The rest is, for an index that holds nothing of documents, the type bits of the key's parts and
 //! of `_id`, without the zeros at their end: mostly nothing. For one that does (`include`,

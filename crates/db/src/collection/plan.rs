@@ -466,6 +466,8 @@ impl AccessPath {
         let between = self.ranges.first().filter(|_| request.between.is_given()).cloned();
         let is_wider = fit::fit(&mut self.ranges, self.direction, is_whole);
         self.between = between.filter(|_| is_wider);
+        // Where one key of a document was within, several may be now.
+        self.may_repeat |= is_wider && self.flags != 0;
         is_wider
     }
 

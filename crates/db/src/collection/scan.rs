@@ -567,7 +567,13 @@ impl Fetch<'_> {
             }
             if let Some(document) = walk.cover.document(index, &entry.key, &parts)? {
                 remember()?;
-                let passes = self.passes(document.view())?;
+                let passes = match must_ask {
+                    true => self.filter.try_matches(document.view())?,
+                    false => self.passes(document.view())?,
+                };
+                if passes && self.counts_only {
+                    return Ok(Some(nothing_of(id_key)));
+                }
                 return Ok(passes.then_some(Row::part(id_key, document, None)));
             }
         }
@@ -589,8 +595,8 @@ impl Fetch<'_> {
         self.passing(id_key, &value)
     }
 
-    /// Whether the whole key of an entry, which may have been cut, lies between what `min` and `max`
-    /// say.
+    /// Whether the whole key of an entry, which may have been cut, lies between what `min` and
+    /// `max` say.
     fn lies_between(
         &self,
         between: &Bounds,

@@ -83,8 +83,8 @@ impl Index {
         Ok(())
     }
 
-    /// Whether the key of an entry was cut ([`key::cut`]): it doesn't tell all of its parts then, nor
-    /// the document.
+    /// Whether the key of an entry was cut ([`key::cut`]): it doesn't tell all of its parts then,
+    /// nor the document.
     pub fn is_cut(&self, entry_key: &[u8]) -> bool {
         let parts = self.shape.parts().iter().copied();
         let id = (!self.spec.unique).then_some(false);

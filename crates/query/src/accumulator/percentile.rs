@@ -1,7 +1,7 @@
 //! `$percentile` and `$median`, by the method that MongoDB calls approximate.
 //!
-//! A group's numbers are all kept, and the answer exact, up to [`EXACT_COUNT_MAX`]; more are gathered
-//! in a [`Digest`], whose size doesn't grow.
+//! A group's numbers are all kept, and the answer exact, up to [`EXACT_COUNT_MAX`]; more are
+//! gathered in a [`Digest`], whose size doesn't grow.
 
 use super::digest::Digest;
 use super::{State, Window};

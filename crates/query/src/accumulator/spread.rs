@@ -1,12 +1,12 @@
 //! `$stdDevPop`, `$stdDevSamp`, `$covariancePop`, `$covarianceSamp`: what is no number, or no pair
 //! of numbers, doesn't count.
 //!
-//! Taking a number back from a [`Spread`] would lose digits: what is left of a large number's square
-//! is rounding. So a window never takes back. It keeps two stacks: the numbers that came since the
-//! last turn with their spread, and for each number before that the spread of itself and all
-//! younger ones before the turn. A number that leaves is the top of the second stack; when that is
-//! empty, the first is turned over into it. The result merges the two spreads. That is a constant
-//! number of steps a value.
+//! Taking a number back from a [`Spread`] would lose digits: what is left of a large number's
+//! square is rounding. So a window never takes back. It keeps two stacks: the numbers that came
+//! since the last turn with their spread, and for each number before that the spread of itself and
+//! all younger ones before the turn. A number that leaves is the top of the second stack; when that
+//! is empty, the first is turned over into it. The result merges the two spreads. That is a
+//! constant number of steps a value.
 
 use frond_doc::Value;
 

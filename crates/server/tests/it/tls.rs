@@ -340,7 +340,7 @@ fn commands_of_clients_that_are_gone_end() {
     }
 }
 
-/// Users of `$external` are who their certificates say, and nobody else.
+/// Users of `$external` are who their certificates say, and no others.
 #[test]
 fn a_certificate_logs_in_the_user_that_it_names() {
     let directory = Directory::new();

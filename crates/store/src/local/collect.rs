@@ -14,7 +14,8 @@
 //!    lies elsewhere is moved however much of it lives: damage doesn't stay for ever.
 //! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced
 //!    and these chunks were read once more from there ([`super::reread`]): what isn't whole is
-//!    written again from the pack that would go. Then its file is deleted; readers that hold it read on.
+//!    written again from the pack that would go. Then its file is deleted; readers that hold it
+//!    read on.
 //!
 //! *Crash*: before 5, the old packs are listed and whole, and a chunk that lies in two packs is
 //! found in either. After it, the old files are not listed, and are removed by the next opening.

@@ -4,7 +4,8 @@
 //!    before any pack exists, so that packs without a manifest are damage, never a new store.
 //! 2. Remove half-made manifests and packs that the manifest doesn't list: nothing in them was
 //!    acknowledged. Where only one of its copies could be read a later manifest may have listed
-//!    them: then what is whole in them is in force, as in an open pack of which nothing was durable.
+//!    them: then what is whole in them is in force, as in an open pack of which nothing was
+//!    durable.
 //! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Search the open
 //!    ones for frames ([`crate::pack::recover`]). A crash leaves zeros behind the length that the
 //!    manifest records, or a part of an index: these are cut off. Other bytes that are no whole

@@ -235,49 +235,47 @@ fn a_merged_document_that_an_index_can_not_file() {
     let mut list = DocumentBuilder::new();
     list.begin_array("list").push(Value::Int32(1)).push(Value::Int32(2)).end();
     let list = list.build();
-    let list = list.get("list").unwrap();
-    let long = "x".repeat(5_000);
-    let long = Value::String(&long);
-    for value in [list, long] {
-        for resolution in [Resolution::Ours, Resolution::Theirs] {
-            let none = Value::Int32(0);
-            let frond = new();
-            let main = shop(&frond, "");
-            insert(&main, "things", &[pair(none, none)]);
-            index(&main, "things", document! { "a": 1_i32, "b": 1_i32 }, false);
-            main.commit("first", "").unwrap();
-            main.create_branch("side", None).unwrap();
-            let side = shop(&frond, "side");
-            put(&side, "things", &pair(none, value)).unwrap();
-            insert(&side, "things", &[document! { "_id": 2_i32, "a": 7_i32 }]);
-            side.commit("theirs", "").unwrap();
-            put(&main, "things", &pair(value, none)).unwrap();
-            main.commit("ours", "").unwrap();
-            assert_eq!(waits(merge(&main, "side").unwrap()), 1);
-            let conflict = main.conflicts(None).unwrap().remove(0);
-            assert_eq!(conflict.kind, ConflictKind::IndexKey);
-            assert_eq!(conflict.paths, ["a", "b"]);
-            assert_eq!(all(&main, "things")[0], pair(value, none));
-            assert_eq!(all(&main, "things").len(), 2, "what merged cleanly is there");
-            let error = main.resolve_conflict(&conflict.id, &resolution);
-            if matches!(resolution, Resolution::Theirs) {
-                // Theirs on both paths is what can't be.
-                error.unwrap_err();
-                let value = Resolution::Value(Some(pair(none, value)));
-                main.resolve_conflict(&conflict.id, &value).unwrap();
-            }
-            main.merge_continue(None, None).unwrap();
-            let checked = main.check_collection("things", &Default::default()).unwrap();
-            assert!(checked.is_valid());
+    let value = list.get("list").unwrap();
+    for resolution in [Resolution::Ours, Resolution::Theirs] {
+        let none = Value::Int32(0);
+        let frond = new();
+        let main = shop(&frond, "");
+        insert(&main, "things", &[pair(none, none)]);
+        index(&main, "things", document! { "a": 1_i32, "b": 1_i32 }, false);
+        main.commit("first", "").unwrap();
+        main.create_branch("side", None).unwrap();
+        let side = shop(&frond, "side");
+        put(&side, "things", &pair(none, value)).unwrap();
+        insert(&side, "things", &[document! { "_id": 2_i32, "a": 7_i32 }]);
+        side.commit("theirs", "").unwrap();
+        put(&main, "things", &pair(value, none)).unwrap();
+        main.commit("ours", "").unwrap();
+        assert_eq!(waits(merge(&main, "side").unwrap()), 1);
+        let conflict = main.conflicts(None).unwrap().remove(0);
+        assert_eq!(conflict.kind, ConflictKind::IndexKey);
+        assert_eq!(conflict.paths, ["a", "b"]);
+        assert_eq!(all(&main, "things")[0], pair(value, none));
+        assert_eq!(all(&main, "things").len(), 2, "what merged cleanly is there");
+        let error = main.resolve_conflict(&conflict.id, &resolution);
+        if matches!(resolution, Resolution::Theirs) {
+            // Theirs on both paths is what can't be.
+            error.unwrap_err();
+            let value = Resolution::Value(Some(pair(none, value)));
+            main.resolve_conflict(&conflict.id, &value).unwrap();
         }
+        main.merge_continue(None, None).unwrap();
+        let checked = main.check_collection("things", &Default::default()).unwrap();
+        assert!(checked.is_valid());
     }
 }
 
 /// Theirs has a new index, and ours a document that it can't file: the index is the conflict.
 #[test]
 fn an_index_that_can_not_file_our_document() {
-    let long = "x".repeat(5_000);
-    let long = Value::String(&long);
+    let mut list = DocumentBuilder::new();
+    list.begin_array("list").push(Value::Int32(1)).push(Value::Int32(2)).end();
+    let list = list.build();
+    let list = list.get("list").unwrap();
     let frond = new();
     let main = shop(&frond, "");
     insert(&main, "things", &[pair(Value::Int32(0), Value::Int32(0))]);
@@ -286,7 +284,7 @@ fn an_index_that_can_not_file_our_document() {
     let side = shop(&frond, "side");
     index(&side, "things", document! { "a": 1_i32, "b": 1_i32 }, false);
     side.commit("theirs", "").unwrap();
-    put(&main, "things", &pair(long, long)).unwrap();
+    put(&main, "things", &pair(list, list)).unwrap();
     main.commit("ours", "").unwrap();
     assert_eq!(waits(merge(&main, "side").unwrap()), 1);
     let conflict = main.conflicts(None).unwrap().remove(0);

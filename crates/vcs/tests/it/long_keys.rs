@@ -17,7 +17,9 @@ fn thing(end: &str, a: &str, b: i32) -> DocumentBuf {
 fn by_index(database: &Repository, a: &str) -> Vec<String> {
     let filter = Some(document! { "a": long(a).as_str() });
     let found = find(database, "things", filter, Some("a_1"));
-    found.iter().map(end_of).collect()
+    let mut ends: Vec<String> = found.iter().map(end_of).collect();
+    ends.sort_unstable();
+    ends
 }
 
 fn end_of(document: &DocumentBuf) -> String {

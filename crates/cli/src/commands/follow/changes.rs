@@ -134,7 +134,8 @@ impl Changes {
         Ok(None)
     }
 
-    /// What becomes of each document, by collections, in the order in which they were changed first.
+    /// What becomes of each document, by collections, in the order in which they were changed
+    /// first.
     fn outcomes(&self) -> Vec<(&str, Vec<Outcome<'_>>)> {
         let mut found: Vec<(&str, Vec<Outcome<'_>>)> = Vec::new();
         let mut places: HashMap<(&str, Vec<u8>), (usize, usize)> = HashMap::new();

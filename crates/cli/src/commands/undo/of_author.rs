@@ -1,8 +1,8 @@
 //! `frond undo --user`: what one author committed since a time, taken back commit by commit.
 //!
-//! The newest is reverted first, so that each revert meets what its commit made, but for what others
-//! changed since: that is a conflict, which waits as any merge's. When it is resolved the same
-//! command goes on: a commit that a revert names is taken back already.
+//! The newest is reverted first, so that each revert meets what its commit made, but for what
+//! others changed since: that is a conflict, which waits as any merge's. When it is resolved the
+//! same command goes on: a commit that a revert names is taken back already.
 
 use std::io::Write;
 
@@ -71,8 +71,8 @@ impl Undo {
         }
     }
 
-    /// The author's commits that aren't taken back, newest first. A merge isn't one: what it brought
-    /// are others.
+    /// The author's commits that aren't taken back, newest first. A merge isn't one: what it
+    /// brought are others.
     fn find(
         &self,
         backend: &mut dyn Backend,

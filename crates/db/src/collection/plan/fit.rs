@@ -1,8 +1,8 @@
 //! Ranges of keys as trees have them: keys that are too long are cut there ([`key::cut`]).
 //!
-//! A bound of up to [`key::CUT_PREFIX_BYTES`] parts cut keys as it parts whole ones. A longer one is
-//! put where all keys with its first bytes are within: what is read besides is filtered again. The
-//! one key of a document or of a unique index is looked up as it was cut.
+//! A bound of up to [`key::CUT_PREFIX_BYTES`] parts cut keys as it parts whole ones. A longer one
+//! is put where all keys with its first bytes are within: what is read besides is filtered again.
+//! The one key of a document or of a unique index is looked up as it was cut.
 
 use frond_doc::key;
 use frond_tree::{Bounds, Direction};

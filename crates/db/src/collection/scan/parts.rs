@@ -75,8 +75,8 @@ impl<'a> Fetch<'a> {
     }
 }
 
-/// What `gather` makes of the parts of a scan that hasn't begun, in their order; it is told how many
-/// there are. `None` if there are none or it failed: then one thread does it all.
+/// What `gather` makes of the parts of a scan that hasn't begun, in their order; it is told how
+/// many there are. `None` if there are none or it failed: then one thread does it all.
 pub(crate) fn gathered<T: Send>(
     cores: &Arc<Cores>,
     scan: &mut Scan<'_>,

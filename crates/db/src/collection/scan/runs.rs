@@ -47,6 +47,9 @@ impl Runs {
 
     /// The next row of the walk at `place`, whose rows `next` gives; `key_of` makes the key by
     /// which they are sorted.
+    ///
+    /// # Errors
+    /// What `next` and `key_of` fail with; 146 if a run is more than there is memory for.
     pub fn next(
         &mut self,
         place: usize,

@@ -1,9 +1,9 @@
 //! Extended JSON from a reader into a large document's [`Writer`], never whole in memory.
 //!
 //! An object whose first name is a wrapper's (`$oid`, ...) is read as a document of its own and
-//! converted, as [`parse`](crate::extended_json::parse) does; anything else goes to the writer as it comes. So a
-//! document of any size needs the memory of its largest single value, whose text is [`bounded`].
-//! Recursion is bounded by the writer.
+//! converted, as [`parse`](crate::extended_json::parse) does; anything else goes to the writer as
+//! it comes. So a document of any size needs the memory of its largest single value, whose text is
+//! [`bounded`]. Recursion is bounded by the writer.
 
 mod bounded;
 
@@ -113,7 +113,8 @@ impl<'de> DeserializeSeed<'de> for Streamed<'_, '_, '_> {
 }
 
 impl Streamed<'_, '_, '_> {
-    /// Writes what [`parse`](crate::extended_json::parse) makes of a value that is neither an object nor an array.
+    /// Writes what [`parse`](crate::extended_json::parse) makes of a value that is neither an
+    /// object nor an array.
     fn value<E: Error>(self, visit: impl FnOnce(Element<'_>) -> Result<(), E>) -> Result<(), E> {
         let mut builder = DocumentBuilder::new();
         visit(Element { builder: &mut builder, name: self.name })?;

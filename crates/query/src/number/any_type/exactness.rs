@@ -1,11 +1,11 @@
 //! Whether doubles add up to the same in whatever order: then parts of them may be added up apart.
 //!
 //! [`Sum`](super::Sum) keeps a sum `s`, the sum `e` of its rounding errors, and the sum `r` of
-//! those of `e`. Let every number be a multiple of `u`, a power of two, and let the sizes of all `n`
-//! add up to `S`. Then
+//! those of `e`. Let every number be a multiple of `u`, a power of two, and let the sizes of all
+//! `n` add up to `S`. Then
 //!
-//! 1. each of `s`, `e` and `r` and each rounding error is a multiple of `u`, too: what is rounded to
-//!    coarser steps than `u` stays one, and what isn't is exact;
+//! 1. each of `s`, `e` and `r` and each rounding error is a multiple of `u`, too: what is rounded
+//!    to coarser steps than `u` stays one, and what isn't is exact;
 //! 2. a rounding error of `s` is at most `S / 2^53`, so that in whatever order they come, they add
 //!    up to at most `n S / 2^53`; those of `e` in the same way to at most `n^2 S / 2^106`;
 //! 3. multiples of `u` up to `2^53 u` are doubles, so that `r` is exact as long as

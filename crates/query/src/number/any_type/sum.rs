@@ -1,8 +1,9 @@
 //! Sums of numbers of any types, from which numbers can be taken back.
 //!
 //! Integers add up in 128 bits and doubles with their rounding errors kept, so that the order of
-//! the operands doesn't matter ([`Exactness`] says when that is certain). Infinities and NaNs are only counted, since they would stay for
-//! ever in a sum. The result has the widest type among the numbers that are in.
+//! the operands doesn't matter ([`Exactness`] says when that is certain). Infinities and NaNs are
+//! only counted, since they would stay for ever in a sum. The result has the widest type among the
+//! numbers that are in.
 
 use frond_doc::{Decimal128, decimal};
 
