@@ -56,6 +56,10 @@ pub(crate) struct Walk {
     pub returned: u64,
 }
 
+/// What is shown an entry's key, and what the entry of a key that was cut holds; says whether to go
+/// on.
+pub type VisitKey<'v> = dyn FnMut(&[u8], Option<Bytes>) -> Result<bool, Error> + 'v;
+
 impl Walk {
     /// Begins to walk along `path`, which was chosen for `collection`.
     pub fn new(collection: &Collection, path: AccessPath) -> Walk {
@@ -198,7 +202,7 @@ impl Walk {
     pub fn visit_keys(
         &mut self,
         reader: &Reader<'_>,
-        visit: &mut dyn FnMut(&[u8], Option<Bytes>) -> Result<bool, Error>,
+        visit: &mut VisitKey<'_>,
     ) -> Result<(), Error> {
         debug_assert!(self.checks.is_empty());
         let counted = u64::from(self.index.is_some());

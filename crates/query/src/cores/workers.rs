@@ -131,7 +131,7 @@ impl Workers {
             for _ in 1..thread_count {
                 let thread = std::thread::Builder::new().name("frond-part".to_owned());
                 // The others do its work where the system gives no thread.
-                let _ = thread.stack_size(STACK_BYTES).spawn_scoped(scope, &worker);
+                let _ = thread.stack_size(STACK_BYTES).spawn_scoped(scope, worker);
             }
             worker();
         });
