@@ -38,9 +38,9 @@ pub use self::writes::{BULK_NAMESPACE, BULK_OPERATIONS, DELETES, UPDATES};
 
 /// Every table, sorted by command.
 pub static TABLES: &[&Table] = &[
-    &sessions::AUTHENTICATE,
     &sessions::ABORT_TRANSACTION,
     &reads::AGGREGATE,
+    &sessions::AUTHENTICATE,
     &servers::BUILD_INFO,
     &writes::BULK_WRITE,
     &catalog::CLONE_COLLECTION_AS_CAPPED,

@@ -317,7 +317,9 @@ fn round(random: &mut Random) -> Option<String> {
         });
         let facts: Vec<IndexFacts> = indexes.iter().map(|index| index.facts.clone()).collect();
         // Each index by itself, then all together.
-        for places in (0..facts.len()).map(|place| place..place + 1).chain(std::iter::once(0..facts.len())) {
+        for places in
+            (0..facts.len()).map(|place| place..place + 1).chain(std::iter::once(0..facts.len()))
+        {
             let (facts, indexes) = (&facts[places.clone()], &indexes[places]);
             let by_id = ids(&documents);
             let mut count = |index: Option<usize>, ranges: &[Bounds]| {

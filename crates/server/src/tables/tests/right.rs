@@ -27,6 +27,7 @@ const RIGHT: &[(&str, &str, &str)] = &[
         r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}"#,
     ),
     ("createRole", "test", r#"{"createRole": "r", "privileges": [], "roles": []}"#),
+    ("authenticate", "$external", r#"{"authenticate": 1, "mechanism": "MONGODB-X509"}"#),
     ("createUser", "test", r#"{"createUser": "u", "roles": [], "pwd": "p"}"#),
     ("dataSize", "test", r#"{"dataSize": "test.c"}"#),
     ("delete", "test", r#"{"delete": "c", "deletes": [{"q": {"_id": 9}, "limit": 1}]}"#),
