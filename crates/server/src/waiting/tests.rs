@@ -86,7 +86,10 @@ fn the_thread_wakes_what_waits_sleeps_where_nothing_does_and_ends() {
             waiting.enter(&frond, &place, &first);
             waiting.enter(&frond, &Place::Untold, &untold);
             write(&frond, "things");
-            while !was_woken(&first) || !was_woken(&untold) {
+            let (mut first_is, mut untold_is) = (false, false);
+            while !first_is || !untold_is {
+                first_is |= was_woken(&first);
+                untold_is |= was_woken(&untold);
                 std::thread::yield_now();
             }
             waiting.leave(&place, &first);
