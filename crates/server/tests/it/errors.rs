@@ -323,7 +323,7 @@ fn names_that_are_kept() {
 
 /// Whether a command is there, and `auth_matrix::body` has all that it needs.
 fn is_whole(name: &str) -> bool {
-    name != "configureFailPoint" && !name.starts_with("sasl")
+    !["authenticate", "configureFailPoint"].contains(&name) && !name.starts_with("sasl")
 }
 
 /// The name of the database is judged before anything that the command is about, whichever it is.
