@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("vcs", &["db", "doc", "engine", "query", "store", "tree"]),
     ("remote", &["db", "doc", "store", "vcs"]),
     ("fronddb", &["db", "doc", "remote", "vcs"]),
-    ("server", &["db", "doc", "query", "vcs"]),
+    ("server", &["db", "doc", "query", "quorum", "store", "vcs"]),
     ("cli", &["db", "doc", "query", "remote", "server", "vcs"]),
     ("python", &["db", "remote", "server", "vcs"]),
     ("testkit", &["store"]),

@@ -126,6 +126,7 @@ fn ci(root: &Path) -> Result<(), String> {
     let install = ["conformance/run.py", "--install-only"];
     together(root, &[("cargo", &build), ("python3", &install)])?;
     let swaps = ["conformance/compare_and_swap.py", "--frond", CHECKED, "--seconds", "10"];
+    let set = ["conformance/replica_set.py", "--frond", CHECKED, "--seconds", "40"];
     let checks: &[(&str, &[&str])] = &[
         ("python3", &["conformance/run.py", "--frond", CHECKED]),
         ("python3", &["conformance/s3.py", "--frond", CHECKED]),
@@ -139,6 +140,7 @@ fn ci(root: &Path) -> Result<(), String> {
         (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--forgetful"]),
         (PYTHON, &swaps),
+        (PYTHON, &set),
     ];
     together(root, checks)?;
     // Whether it works, not how fast: others may use the machine meanwhile.

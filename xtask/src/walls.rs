@@ -57,10 +57,10 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "engine",
-        rooms: "ids reach entry told error space background options fingerprint log horizon overlay \
+        rooms: "ids reach entry told error space background options fingerprint log order horizon overlay \
                 fault state held_states queue snapshot slow write_memory statistics shared changes \
                 moments transaction \
-                compaction gc commit check image recovery threads engine",
+                compaction gc commit follow check image recovery threads engine",
         gate: None,
         upward: 0,
         in_rings: 0,
@@ -88,7 +88,7 @@ const CRATES: &[Walls] = &[
                 schema clock \
                 written contention frond transact transaction reader pressure access refs retry time \
                 database read_point hook \
-                catalog collection changes expire open inside golden",
+                catalog collection changes expire set open inside golden",
         gate: None,
         upward: 0,
         in_rings: 0,
@@ -114,8 +114,8 @@ const CRATES: &[Walls] = &[
         rooms: "errors wire tls unix_socket supervisor limits outgoing tables fields stable_api \
                 common default_concerns scram chance fail_points access peer sessions workers message_memory \
                 machine_memory process_counts usage operations waiting answer_memory remote_opener cursors \
-                log_file log audit_log drain snapshot_window profiler hooks shared audit authorization \
-                transactions sweep governor request commands reference concerns dispatch \
+                log_file log replica audit_log drain snapshot_window profiler hooks shared audit authorization \
+                transactions sweep governor request commands reference concerns member dispatch \
                 in_process connection metrics console listener client",
         gate: None,
         upward: 0,

@@ -181,7 +181,9 @@ impl From<EngineError> for Error {
             EngineError::SnapshotTooOld => Error::invalid(Code::SnapshotTooOld, message),
             EngineError::Closed(_) => Error::closed(message),
             EngineError::Unknown(_) => Error::unknown_outcome(message),
-            EngineError::TooLarge { .. } => Error::invalid(TRANSACTION_TOO_LARGE, message),
+            EngineError::TooLarge { .. } | EngineError::TooLargeForSet { .. } => {
+                Error::invalid(TRANSACTION_TOO_LARGE, message)
+            }
             EngineError::Tree(error) => error.into(),
             EngineError::Store(error) => error.into(),
         }

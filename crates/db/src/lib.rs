@@ -40,6 +40,7 @@ pub mod retry;
 mod rewritten;
 mod schema;
 mod session;
+pub mod set;
 mod tail;
 mod time;
 mod transact;

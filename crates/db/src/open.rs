@@ -9,6 +9,7 @@ use crate::clock::BelievedClock;
 use crate::error::Error;
 use crate::frond::{Frond, FrondOptions};
 use crate::hook::{self, NoVersions, Versions};
+use crate::set::check_alone;
 
 impl Frond {
     /// Opens the data directory that is `machine`'s disk without a layer of versions: what is
@@ -31,6 +32,7 @@ impl Frond {
         options: FrondOptions,
         versions: impl Versions + 'static,
     ) -> Result<Frond, Error> {
+        check_alone(machine)?;
         let clock = Arc::new(BelievedClock::new(Arc::clone(&machine.clock)));
         let machine = &Machine { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..machine.clone() };
         let engine = Engine::open(machine, options.engine)?;

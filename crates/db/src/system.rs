@@ -352,6 +352,16 @@ pub(crate) fn changes_catalog(transaction: &Transaction) -> bool {
     transaction.wrote(TreeId::SYSTEM, &before) || transaction.wrote(TreeId::SYSTEM, &after)
 }
 
+/// Whether a key is that of a session's record.
+pub(crate) fn is_of_session(key: &[u8]) -> bool {
+    key.starts_with(b"s\0")
+}
+
+/// Whether a key is that of a user, a role, or what the server needs to know beside them.
+pub(crate) fn is_of_access(key: &[u8]) -> bool {
+    [b"u\0", b"a\0", b"h\0"].iter().any(|kind| key.starts_with(*kind))
+}
+
 /// What the keys of everything else that a database has begin with: refs, commits, working
 /// entries, reflog, merges, conflicts and their ids, tags, remotes and what is known of them,
 /// policies, what became of erased commits. What would bring back a database of that name that was

@@ -26,16 +26,22 @@
 //!    taken, and nothing that was not visible becomes so. Whatever had its Sequence by then is told
 //!    that its outcome is unknown, whatever had none that nothing was written.
 //! 4. Where the writer is in the queue and a group has members, one of them was called to lead.
+//!
+//! *In a set* ([`crate::order`]) a group is agreed on before it is written, and not synced then: it
+//! is durable once a majority holds it. No transaction is relaxed, and none refused once it has its
+//! place: what follows it is in others' logs.
 
 mod ahead;
 mod growth;
 mod stall;
 mod terms;
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
+use frond_store::{Chunk, ChunkHash, StoreError};
 
 use crate::error::EngineError;
 use crate::horizon::DurableEnd;
@@ -43,6 +49,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::log::record::Record;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
+use crate::order::{ENTRY_BYTES_MAX, entries_of, foreign_chunks};
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::NewChunks;
 use crate::overlay::recycled::Recycler;
@@ -81,6 +88,7 @@ impl Shared {
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
+        let durability = if self.order.is_some() { Durability::Synced } else { durability };
         match beginning.gives_back {
             true => self.admit_giving_back(bytes)?,
             false => self.admit_growth(bytes)?,
@@ -96,13 +104,29 @@ impl Shared {
         if has_unsynced_base {
             self.store_synced(self.store.sync())?;
         }
-        let payloads = Payloads::of(&record, new_chunks, &self.recycler);
+        let mut payloads = Payloads::of(&record, new_chunks, &self.recycler);
+        if self.order.is_some() {
+            let foreign = foreign_chunks(&record, &*self.store)?;
+            // As on the members that get them by the entry: the log must not name what a power cut
+            // may take.
+            let is_own = |hash| record.chunks.binary_search_by_key(&hash, Chunk::hash).is_ok();
+            let names = foreign.iter().map(Chunk::hash).filter(|hash| !is_own(*hash));
+            let names: Vec<ChunkHash> = names.collect();
+            if !names.is_empty() {
+                self.store_synced(self.store.sync_these(&names))?;
+            }
+            payloads.logged.foreign_chunks = foreign;
+            if ENTRY_BYTES_MAX < payloads.logged.carried_bytes() {
+                return Err(EngineError::TooLargeForSet { max: ENTRY_BYTES_MAX as u64 });
+            }
+        }
         let conflict_set =
             ConflictSet::new(self.conflict_seed, &record, validated, validated_trees);
         watch.lap(Stage::Prepare);
 
         let mut queue = self.queue();
         queue.check_open()?;
+        queue.check_leads(beginning.sequence)?;
         let is_untold = beginning.term != self.kept.term() && self.kept.is_on();
         if is_untold || beginning.ahead.is_some_and(Ahead::is_refused) {
             return Err(EngineError::Withdrawn);
@@ -204,7 +228,7 @@ impl Shared {
         member
     }
 
-    fn begin_eras(&self, record: &Record, sequence: Sequence) {
+    pub(crate) fn begin_eras(&self, record: &Record, sequence: Sequence) {
         self.change_state(|state, visible| {
             for (tree, base) in &record.bases {
                 state.begin_generation(*tree, TreeGeneration::begun(sequence, *base), visible);
@@ -398,12 +422,13 @@ impl Shared {
         queue.in_hand = Some(InHand { group: Arc::clone(&group), members: Arc::clone(&members) });
         drop(queue);
         watch.lap(Stage::Wake);
-        let written = writer.write(&records).and_then(|()| writer.begin(wanted));
+        let written = self.write(writer, &records).and_then(|()| writer.begin(wanted));
         let wrote = watch.lap(Stage::Write);
         let (is_synced, synced) = match written {
             Err(WriteError::Unknown(_)) => (false, Ok(())),
             // What is refused was cut off: a crash must not bring it back once that was told.
             Err(WriteError::Refused { .. }) => (true, writer.sync()),
+            Ok(()) if self.order.is_some() => (true, Ok(())),
             Ok(()) if durability == Durability::Synced => (true, writer.sync()),
             Ok(()) => (false, Ok(())),
         };
@@ -453,8 +478,29 @@ impl Shared {
         (queue, group, outcome)
     }
 
+    /// Writes records, once others agree where there are others.
+    fn write(&self, writer: &mut Writer, records: &[PendingRecord]) -> Result<(), WriteError> {
+        let Some(order) = &self.order else { return writer.write(records) };
+        if records.is_empty() {
+            return Ok(());
+        }
+        order.agree(entries_of(records)).map_err(|why| {
+            WriteError::Unknown(StoreError::io("the set's log", io::Error::other(why)))
+        })?;
+        // What is agreed on can't be refused.
+        writer.write(records).map_err(|error| match error {
+            WriteError::Refused { error, .. } => WriteError::Unknown(error),
+            unknown => unknown,
+        })
+    }
+
     /// Finds the next group a leader, and tells the one that was led what became of it.
-    fn hand_over(&self, mut queue: MutexGuard<'_, Queue>, group: &Group, outcome: Outcome) {
+    pub(crate) fn hand_over(
+        &self,
+        mut queue: MutexGuard<'_, Queue>,
+        group: &Group,
+        outcome: Outcome,
+    ) {
         let next = if queue.closed.is_some() {
             let (next, _) = queue.close_group();
             next.tell(Outcome::Look);
@@ -555,7 +601,7 @@ impl Shared {
 
     /// Closes the queue for a fault; to be told when the lock is let go. Once the owner has closed
     /// it, it is none.
-    fn fail(&self, queue: &mut Queue, reason: &str) {
+    pub(crate) fn fail(&self, queue: &mut Queue, reason: &str) {
         if queue.closed.is_none() {
             self.fault.set(reason, self.machine.clock.now_micros());
             queue.closed = Some(reason.to_owned());

@@ -18,6 +18,7 @@ use crate::gc::reclaim::ReclaimOptions;
 use crate::ids::{Sequence, TreeId};
 use crate::image::Image;
 use crate::options::EngineOptions;
+use crate::order::{Order, SetEntry};
 use crate::recovery;
 use crate::shared::Shared;
 use crate::slow::SlowCommit;
@@ -52,6 +53,14 @@ impl Engine {
     /// [`EngineError::Store`]: the disk fails, another process has the directory, its format is
     /// of another version, or what is stored there is damaged.
     pub fn open(machine: &Machine, options: EngineOptions) -> Result<Engine, EngineError> {
+        let store = Engine::open_store(machine, options)?;
+        Engine::open_over(machine, store, options)
+    }
+
+    fn open_store(
+        machine: &Machine,
+        options: EngineOptions,
+    ) -> Result<Arc<dyn ChunkStore>, EngineError> {
         let room = machine.disk.space().ok().flatten();
         let reserve_bytes = room.map_or(0, |room| options.reserve.of(room.bytes));
         let own = LocalOptions::default();
@@ -67,8 +76,7 @@ impl Engine {
             index_cache_bytes: options.index_cache_bytes,
             slow_read_micros: options.slow_read_micros,
         };
-        let store = LocalStore::open(machine, local)?;
-        Engine::open_over(machine, store, options)
+        Ok(LocalStore::open(machine, local)?)
     }
 
     /// Opens the engine whose log lies in `machine`'s disk and whose chunks lie in `store`. They
@@ -81,7 +89,11 @@ impl Engine {
         store: Arc<dyn ChunkStore>,
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
-        let shared = Arc::new(recovery::open(machine, store, options)?);
+        Engine::start(recovery::open(machine, store, options)?)
+    }
+
+    fn start(shared: Shared) -> Result<Engine, EngineError> {
+        let shared = Arc::new(shared);
         shared.begin_log()?;
         {
             // What a crash or damage took of the second copies.
@@ -90,6 +102,52 @@ impl Engine {
         }
         let threads = Arc::new(Threads::start(&shared)?);
         Ok(Engine { shared, threads })
+    }
+
+    /// Opens the data directory of a member of a set, where `order` is how transactions are agreed
+    /// on. It follows, and takes none: [`Engine::apply`], [`Engine::lead`].
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_in_set(
+        machine: &Machine,
+        options: EngineOptions,
+        order: Arc<dyn Order>,
+    ) -> Result<Engine, EngineError> {
+        let store = Engine::open_store(machine, options)?;
+        let mut shared = recovery::open(machine, store, options)?;
+        shared.order = Some(order);
+        let mut queue = shared.queue();
+        queue.leads_from = None;
+        // Those that an opening skips may be others', and come yet.
+        queue.last = queue.last_live;
+        let last = queue.last;
+        drop(queue);
+        shared.skipped = (last, last);
+        Engine::start(shared)
+    }
+
+    /// Applies an entry of the set's log: its transactions are visible then, all at once. One that
+    /// was applied before changes nothing. Entries are applied one at a time, in their order.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if this engine leads, or is closed; [`EngineError::Store`] and
+    /// [`EngineError::Tree`] if the entry is none, or what it changes can't be read or written. The
+    /// engine is closed then, and applies the entry when it was opened again.
+    pub fn apply(&self, entry: SetEntry) -> Result<(), EngineError> {
+        self.shared.apply(entry)
+    }
+
+    /// Takes transactions from now on. All entries that were committed before have been applied,
+    /// and whatever is proposed otherwise comes to nothing.
+    pub fn lead(&self) {
+        self.shared.take_lead();
+    }
+
+    /// Closes the engine for writing: it led, and doesn't any more. What waits for agreement is
+    /// told that its outcome is unknown. It is to be opened again.
+    pub fn depose(&self) {
+        self.shared.poison("this member of the replica set doesn't lead it any more");
     }
 
     /// Whether `store` is that of a data directory already.

@@ -44,6 +44,15 @@ pub enum EngineError {
         /// The limit.
         max: u64,
     },
+    /// A transaction is more than an entry of a replica set's log carries.
+    #[error(
+        "too large for a replica set: with the chunks that it refers to, large documents and whole \
+         indexes among them, a transaction carries at most {max} bytes"
+    )]
+    TooLargeForSet {
+        /// The limit.
+        max: u64,
+    },
     /// A tree failed.
     #[error(transparent)]
     Tree(#[from] TreeError),

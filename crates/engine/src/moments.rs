@@ -52,6 +52,9 @@ impl Shared {
         }
         {
             let mut queue = self.queue();
+            if queue.leads_from.is_none() {
+                return self.await_applied(queue, moment);
+            }
             queue.last = queue.last.max(moment.min(Sequence::LAST));
         }
         self.await_visible(moment)

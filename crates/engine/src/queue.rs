@@ -19,7 +19,7 @@ use std::sync::Arc;
 use frond_store::StoreError;
 
 use crate::error::EngineError;
-use crate::ids::Sequence;
+use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::log::writer::{PendingRecord, Writer, WriterCounters};
 use crate::overlay::memtable::Memtable;
@@ -31,6 +31,8 @@ use crate::queue::line::Line;
 /// the last that is found, and theirs must not be given out again. So that this holds over several
 /// openings too, the first transaction of each is synced before it becomes visible.
 const SEQUENCES_SKIPPED: u64 = 1 << 20;
+
+const FOLLOWS: &str = "this member of the replica set doesn't lead it";
 
 /// Where transactions line up.
 pub(crate) struct Queue {
@@ -78,6 +80,9 @@ pub(crate) struct Queue {
     pub disk_full: Option<Refusal>,
     /// Why no more writes are taken.
     pub closed: Option<String>,
+    /// The moment from which on transactions may begin that write; `None`: this engine follows, and
+    /// takes none.
+    pub leads_from: Option<Sequence>,
 }
 
 /// A group that a leader has in hand, and who is in it.
@@ -125,7 +130,7 @@ impl Queue {
             segment,
             segment_bytes: 0,
             found: last,
-            last: Sequence(last.0.saturating_add(SEQUENCES_SKIPPED)).min(Sequence::LAST.max(last)),
+            last: skipped(last),
             last_live: last,
             visible: last,
             written: last,
@@ -144,7 +149,18 @@ impl Queue {
             refused: HashMap::new(),
             disk_full: None,
             closed: None,
+            leads_from: Some(Sequence::ZERO),
         }
+    }
+
+    /// Whether there is nothing in line that becomes visible by a commit of this process.
+    pub fn is_all_visible(&self) -> bool {
+        self.closed.is_some() || self.visible == self.last_live || self.leads_from.is_none()
+    }
+
+    /// Goes on behind Sequences that others may know of, and that nothing here has.
+    pub fn skip_sequences(&mut self) {
+        self.last = skipped(self.last);
     }
 
     /// Checks invariants 1 and 2.
@@ -173,6 +189,19 @@ impl Queue {
     /// [`EngineError::Unknown`] if the engine is closed.
     pub fn check_known(&self) -> Result<(), EngineError> {
         self.closed.as_ref().map_or(Ok(()), |reason| Err(EngineError::Unknown(reason.clone())))
+    }
+
+    /// Fails unless this engine leads, and did when a transaction of the moment `begun` was begun:
+    /// what was applied until then was noted as no conflict.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if it follows; [`EngineError::Conflict`] if the transaction is older.
+    pub fn check_leads(&self, begun: Sequence) -> Result<(), EngineError> {
+        match self.leads_from {
+            Some(from) if from <= begun => Ok(()),
+            Some(_) => Err(EngineError::Conflict { tree: TreeId::SYSTEM, key: Vec::new() }),
+            None => Err(EngineError::Closed(FOLLOWS.to_owned())),
+        }
     }
 
     /// Fails if the engine is closed.
@@ -205,6 +234,10 @@ impl Queue {
     pub fn close_group(&mut self) -> (Arc<Group>, Vec<Arc<Insertion>>) {
         (std::mem::take(&mut self.forming), std::mem::take(&mut self.members))
     }
+}
+
+fn skipped(last: Sequence) -> Sequence {
+    Sequence(last.0.saturating_add(SEQUENCES_SKIPPED)).min(Sequence::LAST.max(last))
 }
 
 #[cfg(test)]

@@ -317,6 +317,7 @@ fn assemble(
         kept,
         horizon,
         next_tree_id: AtomicU64::new(parts.next_tree_id),
+        order: None,
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),
         conflict_seed: random(&*machine.chance),

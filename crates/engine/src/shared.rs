@@ -31,6 +31,7 @@ use crate::log::format::SegmentNumber;
 use crate::log::kept::KeptSegments;
 use crate::log::recycled::RecycledSegments;
 use crate::options::EngineOptions;
+use crate::order::Order;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::StoreWithPending;
 use crate::overlay::recycled::Recycler;
@@ -69,6 +70,8 @@ pub(crate) struct Shared {
     pub current: Current,
     /// The last Sequence that the opening found, and the last that it skipped.
     pub skipped: (Sequence, Sequence),
+    /// Who agrees on their order, in a set.
+    pub order: Option<Arc<dyn Order>>,
     /// Where transactions line up; see `commit`.
     pub queue: Mutex<Queue>,
     /// Something in the queue was written, refused or closed, and a thread that isn't waiting in a

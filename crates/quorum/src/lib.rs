@@ -8,9 +8,8 @@
 //! bytes that travel ([`frame`]), and the rules about what leaves before it is durable
 //! ([`member`]). docs/decisions/0010-raft-rs.md says why.
 //!
-//! **The server doesn't use this crate yet.** It is tested by simulation alone: whole sets on one
-//! thread, with a network that loses, doubles, delays and reorders, and disks that are slow and
-//! lose what wasn't synced (`simulation`).
+//! It is tested by simulation: whole sets on one thread, with a network that loses, doubles, delays
+//! and reorders, and disks that are slow and lose what wasn't synced (`simulation`).
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 

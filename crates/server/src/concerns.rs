@@ -96,6 +96,11 @@ fn takes_write_concern(name: &str) -> bool {
     tables::find(name).is_some_and(|table| table.writes == Writes::Always)
 }
 
+/// Whether a command writes: it takes a write concern always, or its pipeline ends in a collection.
+pub fn writes(name: &str, body: Document<'_>) -> bool {
+    if name == "aggregate" { writes_output(body) } else { takes_write_concern(name) }
+}
+
 /// Whether the pipeline of an `aggregate` ends in a collection.
 fn writes_output(body: Document<'_>) -> bool {
     let stages = body.get("pipeline").and_then(|stages| stages.as_array());

@@ -31,6 +31,7 @@ use crate::errors::{error_builder, error_document};
 use crate::fields::refuse_duplicates;
 use crate::limits::{COMMAND_BYTES_MARGIN, FREE_BYTES, REPLY_BYTES_MAX};
 use crate::log::SlowOperation;
+use crate::member::gate;
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
@@ -431,6 +432,12 @@ fn try_run(
     common.api.check(command.name, body, server.require_api_version.get())?;
     concerns::check(command, body, &common)?;
     concerns::apply_defaults(server, command.name, &mut common)?;
+    if resumed.is_none() {
+        gate::check(server, command, body, &common).map_err(|error| {
+            let labels = labels(command, common.part, &error);
+            Failure::new(error, &labels)
+        })?;
+    }
     let asked = (database_name, body, sequences);
     let watched = audit::watch(server, peer, command.name, (database_name, body))?;
     let rights = match authorization::check(server, peer, (command.name, command.needs), asked) {

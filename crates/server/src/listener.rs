@@ -36,9 +36,11 @@ use crate::limits::{
     MESSAGES_SHARE, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX, THREADS_EXTRA,
 };
 use crate::log::{self, LogOutput, Severity};
+use crate::member;
 use crate::message_memory::MessageMemory;
 use crate::metrics;
 use crate::remote_opener::RemoteOpener;
+use crate::replica::{Replica, channel, links};
 use crate::shared::{MemberOptions, Shared};
 use crate::supervisor::Supervisor;
 use crate::sweep;
@@ -63,6 +65,8 @@ pub struct ServerOptions {
     pub parsed: DocumentBuf,
     /// What the server says that it is in its replica set.
     pub member: MemberOptions,
+    /// How it is a member of a set of several.
+    pub replica: Option<Arc<Replica>>,
     /// The largest document that a client may store, as `hello` announces it; never more than
     /// [`DOCUMENT_BYTES_LIMIT`].
     pub document_bytes_max: usize,
@@ -116,6 +120,7 @@ impl Default for ServerOptions {
             data_directory: String::new(),
             parsed: DocumentBuf::empty(),
             member: MemberOptions::default(),
+            replica: None,
             document_bytes_max: DOCUMENT_BYTES_MAX,
             auth: false,
             insecure: false,
@@ -290,6 +295,7 @@ impl Server {
             options.data_directory,
             options.member,
         );
+        shared.replica = options.replica;
         shared.parsed = options.parsed;
         shared.accounts = accounts;
         shared.places = options.places;
@@ -375,6 +381,8 @@ impl Server {
         let follow = move || followed.waiting.run();
         let follower = std::thread::Builder::new().name("frond-follow".to_owned()).spawn(follow);
         let follower = follower.map_err(ServerError::Runtime)?;
+        let turn = shared.replica.as_ref().map(|replica| member::start(replica, &shared));
+        let turn = turn.transpose().map_err(ServerError::Runtime)?;
         let result = runtime.block_on(async {
             if on_signals {
                 stop_on_signals(stopper, Arc::clone(&shared)).map_err(ServerError::Runtime)?;
@@ -391,6 +399,11 @@ impl Server {
             // It only measures: how it ended is nothing to anybody.
             let _ = governor.join();
         }
+        if let (Some(replica), Some(turn)) = (&shared.replica, turn) {
+            replica.stop();
+            // A panic in it was told.
+            let _ = turn.join();
+        }
         shared.waiting.close(&shared.frond);
         // A panic in it was told; nothing waits any more.
         let _ = follower.join();
@@ -400,7 +413,11 @@ impl Server {
         runtime.shutdown_timeout(STOP_WAIT_MAX);
         shared.cursors.close();
         result?;
-        shared.frond.close().map_err(ServerError::Close)
+        match shared.frond.close() {
+            // It may have ceased to lead just now; what the set has agreed on it has.
+            Err(_) if shared.replica.is_some() => Ok(()),
+            closed => closed.map_err(ServerError::Close),
+        }
     }
 }
 
@@ -597,10 +614,50 @@ fn accept(
     let Some(peer) = shared.connect(address) else { return };
     let (shared, stop) = (Arc::clone(shared), stop.subscribe());
     connections.spawn(async move {
+        let socket = match (socket, &shared.replica) {
+            (IdleSocket::Tcp(stream), Some(replica)) => {
+                match keep_client(stream, replica, stop.clone()).await {
+                    Some(stream) => IdleSocket::Tcp(stream),
+                    None => return shared.disconnect(),
+                }
+            }
+            (socket, _) => socket,
+        };
         let entry = Entry(Arc::clone(&shared));
         connection::serve(socket, shared, peer, stop).await;
         drop(entry);
     });
+}
+
+/// Gives the stream back if it is a client's; another member's is taken by a thread of its own.
+async fn keep_client(
+    stream: TcpStream,
+    replica: &Arc<Replica>,
+    mut stop: watch::Receiver<bool>,
+) -> Option<TcpStream> {
+    let mut first = [0; channel::MAGIC.len()];
+    loop {
+        let peeked = tokio::select! {
+            peeked = stream.peek(&mut first) => peeked.ok()?,
+            _ = stop.wait_for(|stop| *stop) => return None,
+        };
+        if !channel::MAGIC.starts_with(&first[..peeked]) || peeked == 0 {
+            return Some(stream);
+        }
+        if peeked == first.len() {
+            break;
+        }
+        tokio::time::sleep(ACCEPT_RETRY).await;
+    }
+    let stream = stream.into_std().ok()?;
+    stream.set_nonblocking(false).ok()?;
+    let replica = Arc::clone(replica);
+    let answer = move || {
+        // The caller is told by the end of the stream, and calls again.
+        let _ = links::answer(&replica, stream);
+    };
+    let _ = std::thread::Builder::new().name("frond-member".to_owned()).spawn(answer);
+    None
 }
 
 /// A connection's place among those counted, given back however the connection ends.

@@ -24,6 +24,7 @@ use crate::operations::Operations;
 use crate::peer::Peer;
 use crate::profiler::Profiler;
 use crate::remote_opener::RemoteOpener;
+use crate::replica::Replica;
 use crate::sessions::Sessions;
 use crate::snapshot_window::SnapshotWindow;
 use crate::stable_api::RequireApiVersion;
@@ -84,7 +85,10 @@ pub struct Shared {
     pub sessions: Sessions,
     /// What this server is in its replica set.
     pub member: Member,
-    /// Counts changes of the topology: there is one, when a fault closes the databases for writing.
+    /// How it is a member of a set, if the set has several.
+    pub replica: Option<Arc<Replica>>,
+    /// Counts changes of the topology: there is one when a fault closes the databases for writing,
+    /// and one whenever another member of the set leads.
     pub topology: watch::Sender<i64>,
     /// What it tells its operator.
     pub log: Arc<Log>,
@@ -184,6 +188,7 @@ impl Shared {
             kept_documents: MemoryQueue::new(CURSORS_BYTES_MAX),
             sessions: Sessions::default(),
             member,
+            replica: None,
             topology: watch::Sender::new(0),
             log,
             audit_log: AuditLog::default(),
@@ -212,6 +217,7 @@ impl Shared {
     /// Whether it takes writes: the primary of its set.
     pub fn is_primary(&self) -> bool {
         self.frond.fault().is_none()
+            && self.replica.as_ref().is_none_or(|replica| replica.is_primary())
     }
 
     /// Enters a connection, unless there are too many.

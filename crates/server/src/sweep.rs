@@ -114,6 +114,9 @@ pub fn forget_sessions(shared: &Shared) {
         }
         shared.cursors.kill_sessions(Some(&expired));
     }
+    if !shared.is_primary() {
+        return;
+    }
     let idle_millis = i64::try_from(SESSION_IDLE_MAX.as_millis()).unwrap_or(i64::MAX);
     let Some(now_millis) = shared.frond.expiry_millis() else { return };
     let before = now_millis.saturating_sub(idle_millis);

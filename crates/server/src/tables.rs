@@ -141,6 +141,7 @@ pub static TABLES: &[&Table] = &[
     &servers::REPL_SET_GET_STATUS,
     &servers::REPL_SET_INITIATE,
     &servers::REPL_SET_RECONFIG,
+    &servers::REPL_SET_STEP_DOWN,
     &users::REVOKE_PRIVILEGES_FROM_ROLE,
     &users::REVOKE_ROLES_FROM_ROLE,
     &users::REVOKE_ROLES_FROM_USER,

@@ -1,10 +1,12 @@
 //! Opening a data directory with versions.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use frond_db::inside::open_machine;
 use frond_db::{Error, Frond, FrondOptions};
 use frond_engine::Engine;
+use frond_engine::order::Order;
 use frond_store::io::Machine;
 
 use crate::layer::Layer;
@@ -26,6 +28,33 @@ pub fn open_on(machine: &Machine, options: FrondOptions) -> Result<Frond, Error>
     let frond = Frond::open_with(machine, options, Layer)?;
     automatic::begin_to_watch(&frond)?;
     Ok(frond)
+}
+
+/// Opens `directory` as that of a member of a replica set: see [`Frond::open_in_set`]. Returns the
+/// machine whose disk it is, too.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_in_set(
+    directory: &Path,
+    options: FrondOptions,
+    order: Arc<dyn Order>,
+) -> Result<(Frond, Machine), Error> {
+    let machine = open_machine(directory)?;
+    let frond = Frond::open_in_set(&machine, options, Layer, order)?;
+    automatic::begin_to_watch(&frond)?;
+    Ok((frond, machine))
+}
+
+/// Has a member of a set take writes: it leads from now on, and has applied all that was committed
+/// before.
+///
+/// # Errors
+/// If what branches ask for can't be read: then it doesn't lead.
+pub fn lead(frond: &Frond) -> Result<(), Error> {
+    automatic::begin_to_watch(frond)?;
+    frond.lead();
+    Ok(())
 }
 
 /// What `engine` holds, whose log lies on `machine`'s disk; what it knows of time isn't asked.

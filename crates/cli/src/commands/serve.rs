@@ -8,15 +8,17 @@ mod network;
 use std::io;
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use frond_db::{ChangeRetention, Frond, FrondOptions, Reserve, RetentionBegins};
 use frond_doc::DocumentBuf;
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{
-    Hooks, LogOutput, MachineMemory, MemberOptions, RemoteOpener, Server, ServerError,
-    ServerOptions, Supervisor,
+    ClusterKey, Hooks, LogOutput, MachineMemory, MemberOptions, RemoteOpener, Replica,
+    ReplicaOptions, Server, ServerError, ServerOptions, Supervisor,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -92,9 +94,27 @@ pub struct Serve {
     #[arg(long, value_name = "HOST:PORT")]
     advertise: Option<String>,
 
-    /// Name of the replica set whose only member the server is: `replicaSet` in clients' URIs
+    /// Name of the replica set: `replicaSet` in clients' URIs. The server is its only member unless
+    /// --members says otherwise
     #[arg(long, value_name = "NAME", default_value = "rs0")]
     replica_set: String,
+
+    /// All members of the replica set, three to seven, by the addresses by which clients and they
+    /// themselves reach them, separated by commas; the same list for each. Which one this is
+    /// --advertise says, or --listen. All begin with empty data directories
+    #[arg(
+        long,
+        value_name = "HOST:PORT,...",
+        value_delimiter = ',',
+        requires = "cluster_key",
+        conflicts_with = "remote_listen"
+    )]
+    members: Vec<String>,
+
+    /// File of the key that the members know and nobody else: 32 letters or more, readable by its
+    /// owner alone. What members tell one another is encrypted by it
+    #[arg(long, value_name = "FILE", requires = "members")]
+    cluster_key: Option<PathBuf>,
 
     /// Largest document that clients may store, in bytes, from 16 MiB (MongoDB's, which all drivers
     /// know) to what a message holds
@@ -278,6 +298,20 @@ fn check_free(listen: &str) -> Result<(), Failure> {
     }
 }
 
+/// How many members a set has.
+const MEMBERS: std::ops::RangeInclusive<usize> = 3..=7;
+
+/// Begins the process anew, as it was started: nothing of what it had in memory stays, and all that
+/// it had open is closed.
+fn begin_anew() {
+    let error = match std::env::current_exe() {
+        Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).exec(),
+        Err(error) => error,
+    };
+    eprintln!("frond: can't begin anew: {error}");
+    std::process::exit(1);
+}
+
 impl Serve {
     /// Runs until a signal.
     ///
@@ -322,8 +356,12 @@ impl Serve {
             check_free(listen)?;
         }
         allow_open_files();
-        let frond = frond_vcs::open(&self.data, options)
-            .map_err(|error| open_failure(&self.data, &error, SERVED))?;
+        let opened = match self.replica(&listen)? {
+            Some(replica) => Replica::open(&self.data, options, replica)
+                .map(|(frond, replica)| (frond, Some(replica))),
+            None => frond_vcs::open(&self.data, options).map(|frond| (frond, None)),
+        };
+        let (frond, replica) = opened.map_err(|error| open_failure(&self.data, &error, SERVED))?;
         let options = ServerOptions {
             listen: Some(listen),
             unix_socket,
@@ -337,8 +375,12 @@ impl Serve {
             hooks: if self.no_hooks { Hooks::default() } else { Hooks::of(&self.data) },
             member: MemberOptions {
                 replica_set: self.replica_set.clone(),
-                advertise: self.advertise.clone(),
+                advertise: replica
+                    .as_ref()
+                    .map(|replica| replica.options.own.clone())
+                    .or_else(|| self.advertise.clone()),
             },
+            replica,
             document_bytes_max: self.max_document_bytes as usize,
             auth: self.auth,
             insecure: self.insecure_no_auth,
@@ -408,6 +450,28 @@ impl Serve {
                 &HttpOptions { token, authorities, ..HttpOptions::default() },
             )
         }))
+    }
+
+    /// How the server is a member of a set of several, if it is.
+    fn replica(&self, listen: &str) -> Result<Option<ReplicaOptions>, Failure> {
+        let Some(key) = &self.cluster_key else { return Ok(None) };
+        let own = self.advertise.as_deref().unwrap_or(listen).to_owned();
+        let mut members = self.members.clone();
+        members.sort();
+        members.dedup();
+        if members.len() != self.members.len() || !MEMBERS.contains(&members.len()) {
+            let what = "--members names three to seven members, each once".to_owned();
+            return Err(Failure::Usage(what));
+        }
+        if !members.contains(&own) {
+            let what = format!(
+                "{own} isn't among --members: --listen or --advertise says which one this is"
+            );
+            return Err(Failure::Usage(what));
+        }
+        let key = ClusterKey::read(key).map_err(Failure::failed)?;
+        let (set, restart) = (self.replica_set.clone(), begin_anew as fn());
+        Ok(Some(ReplicaOptions { set, members, own, key, restart }))
     }
 
     fn serve_remotes(&self, frond: &Frond) -> Result<Option<RemoteServer>, Failure> {

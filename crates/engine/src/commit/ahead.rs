@@ -15,7 +15,7 @@ impl Shared {
     pub fn begin_ahead(&self) -> OpenTransaction {
         let (open, unfinished) = {
             let queue = self.queue();
-            if queue.closed.is_some() || queue.visible == queue.last_live {
+            if queue.is_all_visible() {
                 return self.transactions.begin(&self.current);
             }
             let ahead = Ahead { sequence: queue.last_live, line: Arc::clone(&queue.line) };

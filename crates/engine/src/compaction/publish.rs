@@ -169,6 +169,7 @@ impl Shared {
             next_tree_id: TreeId(self.next_tree_id.load(Ordering::Relaxed)),
         };
         self.make_durable(newest)?;
+        self.sync_own_log()?;
         self.publish_state(publisher, published)
     }
 

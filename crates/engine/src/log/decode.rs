@@ -124,6 +124,22 @@ pub(crate) fn patched_keys(
     payload: &Bytes,
     take: &mut dyn FnMut(TreeId, Bytes),
 ) -> Result<(), &'static str> {
+    each_key(payload, &mut |tree, key, is_patched| {
+        if is_patched {
+            take(tree, key);
+        }
+    })
+}
+
+/// Tells `take` of each key that a payload writes, in their order, and whether it has the new value
+/// as a patch.
+///
+/// # Errors
+/// Says what of the bytes is no record.
+pub(crate) fn each_key(
+    payload: &Bytes,
+    take: &mut dyn FnMut(TreeId, Bytes, bool),
+) -> Result<(), &'static str> {
     let mut reader = Reader::new(payload.clone());
     reader.u64()?;
     reader.bases()?;
@@ -131,19 +147,27 @@ pub(crate) fn patched_keys(
         let tree = TreeId(reader.u64()?);
         for _ in 0..reader.u32()? {
             let key = reader.bytes()?;
-            match reader.u8()? {
+            let tag = reader.u8()?;
+            match tag {
                 TAG_DELETION => {}
                 TAG_PATCHED => {
                     reader.u8()?;
                     reader.patch()?;
-                    take(tree, key);
                 }
                 TAG_REPEATED => drop(reader.repeated(payload)?),
                 tag => drop(reader.value_of(tag)?),
             }
+            take(tree, key, tag == TAG_PATCHED);
         }
     }
     Ok(())
+}
+
+/// Whether a payload gives a tree a base, or drops one.
+pub(crate) fn has_bases(payload: &Bytes) -> bool {
+    let mut reader = Reader::new(payload.clone());
+    let count = reader.u64().and_then(|_| reader.u32());
+    count.is_ok_and(|count| count > 0)
 }
 
 /// What a payload tells ([`crate::told`]), and the whole chunks that it has if that leads to some.

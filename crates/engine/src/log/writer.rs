@@ -18,8 +18,8 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::StoreError;
 use frond_store::io::{Chance, DiskFile, Machine};
+use frond_store::{Chunk, StoreError};
 
 use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
@@ -48,6 +48,8 @@ pub(crate) struct PendingRecord {
     pub payload: Bytes,
     /// Computed where no lock is held.
     pub payload_checksum: u64,
+    /// In a set, the chunks that it names and doesn't bring: see [`crate::order`].
+    pub foreign_chunks: Vec<Chunk>,
 }
 
 impl PendingRecord {
@@ -58,7 +60,14 @@ impl PendingRecord {
             segment: SegmentNumber(0),
             payload_checksum: payload_checksum(&payload),
             payload,
+            foreign_chunks: Vec::new(),
         }
+    }
+
+    /// How much an entry of a set's log carries for it.
+    pub fn carried_bytes(&self) -> usize {
+        let chunks = self.foreign_chunks.iter().map(|chunk| chunk.encoded().len());
+        self.payload.len() + chunks.sum::<usize>()
     }
 }
 

@@ -17,6 +17,7 @@ mod reclaim;
 mod recycling;
 mod rig;
 mod rot;
+mod sets;
 mod single_entries;
 mod stale;
 mod told;

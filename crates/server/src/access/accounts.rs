@@ -66,6 +66,12 @@ impl Accounts {
         Ok(read)
     }
 
+    /// Has them read again: another member of the set has changed them.
+    pub fn forget(&self) {
+        *self.directory.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Changes users and roles: `work` is given what there is, and tells what changes and what to
     /// answer. Other changes wait.
     ///

@@ -1,7 +1,7 @@
 //! What clients send when they connect: hello, isMaster, ping, buildInfo, whatsmyuri.
 //!
-//! The server is announced as the primary of a replica set of one member, so that drivers allow
-//! transactions and retryable writes. That changes once at most: when a failed sync, or another
+//! A server by itself is announced as the primary of a replica set of one member, so that drivers
+//! allow transactions and retryable writes. That changes once at most: when a failed sync, or another
 //! fault, closes the databases for writing, it is a secondary. Reads that allow one go on, and
 //! drivers wait for a primary before they write, which is there when the server was started again.
 //! Who asks to be told of news (`topologyVersion` and `maxAwaitTimeMS`, as drivers' monitors do)
@@ -13,7 +13,8 @@ use frond_db::Error;
 use frond_doc::{Array, Document, DocumentBuilder, ObjectId, Value};
 use frond_query::Code;
 
-use crate::commands::{certificate_login, login, replica_set};
+use crate::commands::replica_set::{self, Standing};
+use crate::commands::{certificate_login, login};
 use crate::limits::{HELLO_WAIT_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
@@ -24,9 +25,13 @@ pub const MONGODB_VERSION: &str = "8.0.0";
 const MONGODB_VERSION_PARTS: [i32; 4] = [8, 0, 0, 0];
 /// The wire version of that MongoDB.
 const WIRE_VERSION_MAX: i32 = 25;
-/// The one election that there was; a greater one would make clients distrust what they knew
-/// before.
-const ELECTION: ObjectId = ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]);
+/// What an election is called by: of two primaries clients believe the one with the greater term.
+fn election(term: i64) -> ObjectId {
+    let mut id = [0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];
+    id[4..].copy_from_slice(&term.to_be_bytes());
+    ObjectId(id)
+}
+
 /// Frond's own version.
 pub const FROND_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -66,19 +71,23 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     let server = request.server;
     let is_primary = server.is_primary();
     append_topology_version(&mut answer, server);
+    let standing = Standing::of(server);
+    answer.begin_array("hosts");
+    for host in standing.hosts {
+        answer.push(Value::String(host));
+    }
     answer
-        .begin_array("hosts")
-        .push(Value::String(&server.member.host))
         .end()
         .append("setName", Value::String(&server.member.set))
         .append("setVersion", Value::Int32(1))
         .append(primary_name, Value::Boolean(is_primary))
-        .append("secondary", Value::Boolean(!is_primary))
+        .append("secondary", Value::Boolean(!is_primary && standing.is_ready))
         .append("me", Value::String(&server.member.host));
+    if let Some(primary) = &standing.primary {
+        answer.append("primary", Value::String(primary));
+    }
     if is_primary {
-        answer
-            .append("primary", Value::String(&server.member.host))
-            .append("electionId", Value::ObjectId(ELECTION));
+        answer.append("electionId", Value::ObjectId(election(standing.term)));
     }
     append_last_write(&mut answer, server);
     answer
@@ -144,11 +153,11 @@ pub fn append_topology_version(answer: &mut DocumentBuilder, server: &Shared) {
 }
 
 fn append_last_write(answer: &mut DocumentBuilder, server: &Shared) {
-    let time = server.operation_time();
+    let (time, term) = (server.operation_time(), Standing::of(server).term);
     answer.begin_document("lastWrite");
-    replica_set::append_optime(answer, "opTime", time);
+    replica_set::append_optime(answer, "opTime", time, term);
     answer.append("lastWriteDate", replica_set::date_of(time));
-    replica_set::append_optime(answer, "majorityOpTime", time);
+    replica_set::append_optime(answer, "majorityOpTime", time, term);
     answer.append("majorityWriteDate", replica_set::date_of(time)).end();
 }
 

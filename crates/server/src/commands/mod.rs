@@ -290,7 +290,7 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("replSetMaintenance", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
     Command::new("replSetReconfig", Cluster(&[ReplSetConfigure]), replica_set::reconfigure).on_admin(),
     Command::refused("replSetResizeOplog", Cluster(&[ReplSetResizeOplog]), ONE_MEMBER).on_admin(),
-    Command::refused("replSetStepDown", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
+    Command::new("replSetStepDown", Cluster(&[ReplSetStateChange]), replica_set::step_down).on_admin(),
     Command::refused("replSetSyncFrom", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
     Command::new("revokePrivilegesFromRole", Found(rights_of_users::revoke_privileges), roles::revoke_privileges),
     Command::new("revokeRolesFromRole", Found(rights_of_users::revoke_roles), roles::revoke_roles),

@@ -116,6 +116,11 @@ pub static REPL_SET_GET_STATUS: Table =
 pub static REPL_SET_INITIATE: Table = bare("replSetInitiate").lenient();
 pub static REPL_SET_RECONFIG: Table =
     Table::of("replSetReconfig", &[field("force", Kind::Any).idle()]);
+pub static REPL_SET_STEP_DOWN: Table = Table::of(
+    "replSetStepDown",
+    &[field("force", FLAG).idle(), field("secondaryCatchUpPeriodSecs", NUMERIC).idle()],
+)
+.taking(NUMERIC);
 
 pub static ROTATE_CERTIFICATES: Table = Table::of("rotateCertificates", &[field("message", TEXT)]);
 

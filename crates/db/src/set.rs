@@ -1,0 +1,101 @@
+//! A data directory as a member of a replica set: what others have committed is applied here.
+//!
+//! What the process remembers of the catalog is let go of as a commit of its own does it: before a
+//! change is visible.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_doc::Timestamp;
+pub use frond_engine::order::Order;
+use frond_engine::order::SetEntry;
+use frond_engine::{Engine, TreeId};
+use frond_store::StoreError;
+use frond_store::io::{Clock, Machine};
+
+use crate::clock::BelievedClock;
+use crate::error::Error;
+use crate::frond::{Frond, FrondOptions};
+use crate::hook::{self, Versions};
+use crate::system;
+
+/// The file of a data directory that says of which set it is a member.
+pub const MEMBER_FILE: &str = "set-member";
+
+/// Fails if a data directory is a member's: what is written there alone no other member has.
+pub(crate) fn check_alone(machine: &Machine) -> Result<(), Error> {
+    let names = machine.disk.list().map_err(|error| StoreError::io("the directory", error))?;
+    match names.iter().any(|name| name == MEMBER_FILE) {
+        false => Ok(()),
+        true => Err(Error::bad_value(
+            "it is a member of a replica set: serve it with --members, and ask the server",
+        )),
+    }
+}
+
+/// What an entry of the set's log changed besides documents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EntryChanges {
+    /// Users or roles.
+    pub access: bool,
+}
+
+/// The moment of the first transaction of an entry: those of one log ascend.
+///
+/// # Errors
+/// If it is no entry.
+pub fn first_moment(entry: &Bytes) -> Result<Timestamp, StoreError> {
+    frond_engine::order::first_sequence(entry).map(|sequence| Timestamp(sequence.0))
+}
+
+impl Frond {
+    /// Opens a member's data directory: it follows until [`Frond::lead`].
+    ///
+    /// # Errors
+    /// As [`Frond::open_bare`].
+    #[doc(hidden)]
+    pub fn open_in_set(
+        machine: &Machine,
+        options: FrondOptions,
+        versions: impl Versions + 'static,
+        order: Arc<dyn Order>,
+    ) -> Result<Frond, Error> {
+        let clock = Arc::new(BelievedClock::new(Arc::clone(&machine.clock)));
+        let machine = &Machine { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..machine.clone() };
+        let engine = Engine::open_in_set(machine, options.engine, order)?;
+        let frond = Frond::assemble(machine, clock, engine, options, hook::layer(versions))?;
+        frond.set_memory_pressure(0);
+        frond.begin_clock()?;
+        Ok(frond)
+    }
+
+    /// Applies an entry of the set's log: all of it is visible then. Entries are applied one at a
+    /// time, in their order; what was applied before changes nothing.
+    ///
+    /// # Errors
+    /// If it is none, or can't be applied: the databases are closed for writing then, and to be
+    /// opened again.
+    pub fn apply_entry(&self, entry: &Bytes) -> Result<EntryChanges, Error> {
+        let entry = SetEntry::decode(entry)?;
+        let catalog = entry.writes(TreeId::SYSTEM, |key| !system::is_of_session(key));
+        let access = catalog && entry.writes(TreeId::SYSTEM, system::is_of_access);
+        let has_bases = entry.has_bases();
+        let change = catalog.then(|| self.catalog_cache().begin_change());
+        self.engine().apply(entry)?;
+        drop(change);
+        if has_bases {
+            self.note_definitions_changed();
+        }
+        Ok(EntryChanges { access })
+    }
+
+    /// Takes writes from now on: this member leads, and has applied all that was committed before.
+    pub fn lead(&self) {
+        self.engine().lead();
+    }
+
+    /// Takes no writes any more: this member led, and doesn't. The directory is to be opened again.
+    pub fn depose(&self) {
+        self.engine().depose();
+    }
+}

@@ -1,0 +1,53 @@
+//! The order of transactions where several machines agree on it.
+//!
+//! On one machine a transaction's place is its place in the log, and the log's sync makes it last.
+//! In a set, a group of transactions is *proposed* first ([`Order::agree`]): once a majority holds
+//! it durably it can't be lost, and only then is it written to the engine's own log, which gets
+//! nothing that may be taken back, and which need not be synced: what a crash takes of it comes
+//! from the set's again.
+//!
+//! *Alone is enough*: an entry ([`format`]) carries the payloads that the log gets, and all chunks
+//! that these name and don't bring: of trees that get a base, of values that lie in chunks. So
+//! a member that has applied all entries before it can apply it, whatever its packs hold. What
+//! would be larger than an entry is refused before it has a place.
+
+mod foreign;
+pub(crate) mod format;
+
+use bytes::Bytes;
+
+pub(crate) use foreign::foreign_chunks;
+pub use format::{ENTRY_BYTES_MAX, SetEntry, first_sequence};
+
+use crate::log::writer::PendingRecord;
+
+/// An entry takes transactions up to so many bytes; a larger transaction has one of its own.
+const ENTRY_BYTES_TARGET: usize = 8 << 20;
+
+/// Where the members of a set agree.
+///
+/// *Thread safety*: one thread calls it at a time; `agree` may take as long as there is no
+/// majority.
+pub trait Order: Send + Sync {
+    /// Proposes entries, in their order, and returns once all are committed: then every member
+    /// will apply them.
+    ///
+    /// # Errors
+    /// Why that isn't known. Some of them may be committed yet, so nothing more can be proposed by
+    /// this engine: it is closed, and opened again behind what was committed.
+    fn agree(&self, entries: Vec<Bytes>) -> Result<(), String>;
+}
+
+/// The entries that carry `records`. One that names chunks which it doesn't bring has an entry of its
+/// own: what they lead to is there when those before it are applied.
+pub(crate) fn entries_of(records: &[PendingRecord]) -> Vec<Bytes> {
+    let mut bytes = 0;
+    let together = records.chunk_by(move |left, right| {
+        bytes += left.carried_bytes();
+        let is_alone = [left, right].iter().any(|record| !record.foreign_chunks.is_empty());
+        let goes_on = !is_alone && bytes + right.carried_bytes() <= ENTRY_BYTES_TARGET;
+        bytes = if goes_on { bytes } else { 0 };
+        goes_on
+    });
+    together.map(format::encode).collect()
+}

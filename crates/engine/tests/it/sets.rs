@@ -1,0 +1,364 @@
+//! A set of three engines: what is agreed on is on all of them, whichever of them leads.
+//!
+//! *Method*: a stand-in for a majority ([`Agreed`]) keeps what was proposed, in its order, or fails
+//! with or without having kept it. Random steps write on the leader (small values, changed ones,
+//! large ones of which some chunks are only in its own packs, trees that are made, replaced and
+//! dropped), apply entries on followers, flush, fold and collect on any of them, kill processes
+//! and cut the power, and move the lead. A follower must show exactly what some prefix of the
+//! entries makes, in whole transactions; at the end all have the same, and nothing acknowledged
+//! is missing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use frond_engine::order::{ENTRY_BYTES_MAX, Order, SetEntry, first_sequence};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Snapshot, TreeId};
+use frond_testkit::random::for_seeds;
+use frond_testkit::{Random, SimDisk};
+use frond_tree::{Bounds, Direction, Tree, Value};
+
+use crate::large::{self, Parts, brought, chunks_of, value_of};
+use crate::rig::{changed, churning, collect, make_trees, new_bytes, put, quiet, small_nodes};
+
+const MEMBERS: usize = 3;
+
+/// What a majority would keep.
+#[derive(Default)]
+struct Agreed {
+    entries: Mutex<Vec<Bytes>>,
+    fails: Mutex<Option<Fails>>,
+}
+
+#[derive(Clone, Copy)]
+enum Fails {
+    Kept,
+    Lost,
+}
+
+impl Order for Agreed {
+    fn agree(&self, entries: Vec<Bytes>) -> Result<(), String> {
+        let fails = *self.fails.lock().unwrap();
+        if !matches!(fails, Some(Fails::Lost)) {
+            self.entries.lock().unwrap().extend(entries);
+        }
+        fails.map_or(Ok(()), |_| Err("this member doesn't lead any more".to_owned()))
+    }
+}
+
+/// Trees, and what they hold: of large values the parts.
+type World = BTreeMap<(TreeId, Bytes), Parts>;
+
+fn world(engine: &Engine, snapshot: &Snapshot, trees: &[TreeId]) -> World {
+    let mut world = World::new();
+    for tree in trees.iter().filter(|tree| snapshot.has_tree(**tree)) {
+        for entry in snapshot.range(*tree, Bounds::all(), Direction::Ascending).unwrap() {
+            let entry = entry.unwrap();
+            let parts = large::read(&**engine.store(), &entry.value)
+                .unwrap_or_else(|| vec![snapshot.read(&entry.value).unwrap()]);
+            world.insert((*tree, entry.key), parts);
+        }
+    }
+    world
+}
+
+struct Member {
+    disk: SimDisk,
+    engine: Option<Engine>,
+    /// Entries that were applied, or were its own.
+    applied: usize,
+}
+
+struct Set {
+    members: Vec<Member>,
+    leader: usize,
+    agreed: Arc<Agreed>,
+    options: EngineOptions,
+    trees: Vec<TreeId>,
+    /// What is visible after each entry, and what there is of it.
+    worlds: Vec<World>,
+    now: World,
+}
+
+impl Set {
+    fn new(random: &mut Random, options: EngineOptions) -> Set {
+        let members = (0..MEMBERS).map(|_| Member {
+            disk: SimDisk::new(random.next()),
+            engine: None,
+            applied: 0,
+        });
+        let mut set = Set {
+            members: members.collect(),
+            leader: 0,
+            agreed: Arc::default(),
+            options,
+            trees: Vec::new(),
+            worlds: vec![World::new()],
+            now: World::new(),
+        };
+        (0..MEMBERS).for_each(|position| set.open(position));
+        set.engine(0).lead();
+        set
+    }
+
+    fn engine(&self, position: usize) -> &Engine {
+        self.members[position].engine.as_ref().unwrap()
+    }
+
+    /// Opens a member: it goes on from what its engine holds.
+    fn open(&mut self, position: usize) {
+        let order = Arc::clone(&self.agreed) as Arc<dyn Order>;
+        let machine = self.members[position].disk.machine();
+        let engine = Engine::open_in_set(&machine, self.options, order).unwrap();
+        let last = engine.visible();
+        let entries = self.agreed.entries.lock().unwrap();
+        let behind = entries.partition_point(|entry| first_sequence(entry).unwrap() <= last);
+        drop(entries);
+        let member = &mut self.members[position];
+        // Of the last one some transactions may be missing.
+        member.applied = behind.saturating_sub(1);
+        member.engine = Some(engine);
+    }
+
+    /// Ends a member's process, or its machine's power.
+    fn end(&mut self, position: usize, is_crash: bool) {
+        let member = &mut self.members[position];
+        member.engine = None;
+        member.disk = if is_crash { member.disk.crash() } else { member.disk.kill() };
+    }
+
+    fn apply(&mut self, position: usize, count: usize) {
+        let entries = self.agreed.entries.lock().unwrap();
+        for _ in 0..count {
+            let member = &mut self.members[position];
+            let Some(entry) = entries.get(member.applied) else { return };
+            let entry = SetEntry::decode(entry).unwrap();
+            member.engine.as_ref().unwrap().apply(entry).unwrap();
+            member.applied += 1;
+        }
+    }
+
+    /// Another leads, or the same again: all that was agreed on is applied before.
+    fn change_leader(&mut self, random: &mut Random, fails: Fails) {
+        let old = self.leader;
+        let before = self.agreed.entries.lock().unwrap().len();
+        *self.agreed.fails.lock().unwrap() = Some(fails);
+        let mut unacknowledged = self.now.clone();
+        let written = self.write(random, &mut unacknowledged);
+        assert!(matches!(written, Err(EngineError::Unknown(_))), "{written:?}");
+        let refused = self.write(random, &mut World::new());
+        assert!(matches!(refused, Err(EngineError::Closed(_))), "{refused:?}");
+        *self.agreed.fails.lock().unwrap() = None;
+        if before < self.agreed.entries.lock().unwrap().len() {
+            self.now = unacknowledged;
+            self.worlds.push(self.now.clone());
+        }
+        self.end(old, random.one_in(2));
+        self.open(old);
+        self.leader = random.below(MEMBERS);
+        self.apply(self.leader, usize::MAX);
+        self.check(self.leader);
+        self.engine(self.leader).lead();
+    }
+
+    /// A random transaction of the leader; what is there then stands in `after`.
+    fn write(&mut self, random: &mut Random, after: &mut World) -> Result<(), EngineError> {
+        let engine = self.engine(self.leader).clone();
+        let mut transaction = engine.begin();
+        let here: Vec<TreeId> =
+            self.trees.iter().copied().filter(|tree| transaction.has_tree(*tree)).collect();
+        let mut made = None;
+        if here.len() < 2 || random.one_in(12) {
+            let tree = engine.reserve_tree_id();
+            transaction.set_base(tree, Tree::empty(&**engine.store(), small_nodes())?)?;
+            self.trees.push(tree);
+            made = Some(tree);
+        } else if random.one_in(25) {
+            let tree = *random.choose(&here);
+            transaction.drop_tree(tree)?;
+            after.retain(|(of, _), _| *of != tree);
+            return transaction.commit(Durability::Relaxed).map(drop);
+        }
+        for _ in 0..1 + random.below(3) {
+            let tree = made.unwrap_or_else(|| *random.choose(&here));
+            let key = Bytes::from(vec![b'a' + random.below(9) as u8]);
+            let before = after.get(&(tree, key.clone())).cloned();
+            let parts = match random.below(6) {
+                0 => {
+                    transaction.delete(tree, key.clone())?;
+                    after.remove(&(tree, key));
+                    continue;
+                }
+                1 | 2 => {
+                    let mut parts = before
+                        .clone()
+                        .filter(|parts| parts.len() > 1)
+                        .unwrap_or_else(|| (0..4).map(|_| random.bytes(400).into()).collect());
+                    let place = random.below(parts.len());
+                    parts[place] = changed(&parts[place], random);
+                    if random.one_in(3) {
+                        // Only this member's packs have them.
+                        engine.store().put_many(&chunks_of(&parts))?;
+                        transaction.put(tree, key.clone(), value_of(&parts))?;
+                    } else {
+                        let known = before.as_ref().filter(|parts| parts.len() > 1);
+                        let value = brought(&mut transaction, &parts, known);
+                        transaction.put_changed(tree, key.clone(), value)?;
+                    }
+                    parts
+                }
+                kind => {
+                    let bytes = match &before {
+                        Some(parts) if parts.len() == 1 && kind < 5 => changed(&parts[0], random),
+                        _ => new_bytes(random),
+                    };
+                    let value = Value::inline(bytes.clone());
+                    transaction.put_changed(tree, key.clone(), value)?;
+                    vec![bytes]
+                }
+            };
+            after.insert((tree, key), parts);
+        }
+        transaction.commit(Durability::Relaxed).map(drop)
+    }
+
+    /// A follower, or a leader, shows what there was after all that it has applied.
+    fn check(&self, position: usize) {
+        let engine = self.engine(position);
+        engine.check().unwrap();
+        let found = world(engine, &engine.snapshot(), &self.trees);
+        let applied = match position == self.leader {
+            true => self.worlds.len() - 1,
+            // It was reopened, and may have had the last one whole.
+            false => self.members[position].applied,
+        };
+        let next = self.worlds.get(applied + 1);
+        assert!(found == self.worlds[applied] || Some(&found) == next, "member {position}");
+    }
+
+    fn step(&mut self, random: &mut Random) {
+        let position = random.below(MEMBERS);
+        let is_follower = position != self.leader;
+        match random.below(20) {
+            0 => self.engine(position).checkpoint().unwrap(),
+            1 => self.engine(position).flush().unwrap(),
+            2 => collect(self.engine(position), random).unwrap(),
+            3 if is_follower => {
+                let refused = self.engine(position).begin();
+                let refused = {
+                    let mut transaction = refused;
+                    put(&mut transaction, TreeId::SYSTEM, "a", "b");
+                    transaction.commit(Durability::Synced)
+                };
+                assert!(matches!(refused, Err(EngineError::Closed(_))));
+            }
+            4 | 5 if is_follower => {
+                self.end(position, random.one_in(2));
+                self.open(position);
+            }
+            6 => {
+                let fails = if random.one_in(2) { Fails::Kept } else { Fails::Lost };
+                self.change_leader(random, fails);
+            }
+            7..=11 if is_follower => self.apply(position, 1 + random.below(5)),
+            _ => {
+                let mut after = self.now.clone();
+                self.write(random, &mut after).unwrap();
+                self.now = after;
+                self.worlds.push(self.now.clone());
+            }
+        }
+        self.check(position);
+    }
+}
+
+#[test]
+fn whoever_leads_all_have_what_was_agreed_on() {
+    for_seeds(60, |mut random| {
+        let options = if random.one_in(2) { quiet() } else { churning(*random.choose(&[15, 90])) };
+        let mut set = Set::new(&mut random, options);
+        for _ in 0..120 {
+            set.step(&mut random);
+        }
+        for position in 0..MEMBERS {
+            if position != set.leader {
+                set.apply(position, usize::MAX);
+            }
+            set.check(position);
+        }
+        let shown = |position: usize| {
+            let engine = set.engine(position);
+            (engine.visible(), world(engine, &engine.snapshot(), &set.trees))
+        };
+        assert!((1..MEMBERS).all(|position| shown(position) == shown(0)));
+        assert_eq!(shown(0).1, set.now);
+    });
+}
+
+#[test]
+fn a_transaction_from_before_the_lead_is_run_again() {
+    let mut random = Random::new(4);
+    let mut set = Set::new(&mut random, quiet());
+    let old = set.engine(1).begin();
+    assert_eq!(old.get(TreeId::SYSTEM, b"a").unwrap(), None);
+    let mut transaction = set.engine(0).begin();
+    put(&mut transaction, TreeId::SYSTEM, "a", "first");
+    transaction.commit(Durability::Synced).unwrap();
+    set.apply(1, 1);
+    set.engine(1).lead();
+    let mut old = old;
+    put(&mut old, TreeId::SYSTEM, "a", "lost update");
+    assert!(matches!(old.commit(Durability::Synced), Err(EngineError::Conflict { .. })));
+    let mut new = set.engine(1).begin();
+    put(&mut new, TreeId::SYSTEM, "a", "second");
+    new.commit(Durability::Synced).unwrap();
+}
+
+/// The folded tree is at a later moment than what a power cut leaves of the log.
+#[test]
+fn a_tree_that_was_folded_alone_takes_no_other_trees_for_applied() {
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let mut set = Set::new(&mut random, quiet());
+        let trees = make_trees(set.engine(0), 2).unwrap();
+        let (one, other) = (trees[0], trees[1]);
+        set.apply(1, usize::MAX);
+        // Only trees that were published once are by a fold.
+        set.engine(1).flush().unwrap();
+        for number in 0..20 {
+            let mut transaction = set.engine(0).begin();
+            put(&mut transaction, one, &format!("{number}"), "one");
+            put(&mut transaction, other, &format!("{number}"), "other");
+            transaction.commit(Durability::Synced).unwrap();
+        }
+        set.apply(1, usize::MAX);
+        let follower = set.engine(1);
+        follower.fold(&follower.snapshot(), &[one]).unwrap();
+        set.end(1, true);
+        set.open(1);
+        set.apply(1, usize::MAX);
+        let snapshot = set.engine(1).snapshot();
+        let counts = [one, other].map(|tree| snapshot.count(tree).unwrap());
+        assert_eq!(counts, [20, 20], "seed {seed}");
+    }
+}
+
+#[test]
+fn what_no_entry_carries_is_refused_before_it_has_a_place() {
+    let mut random = Random::new(5);
+    let set = Set::new(&mut random, quiet());
+    let engine = set.engine(0);
+    let part = Bytes::from(vec![7; 1 << 20]);
+    let parts: Parts = (0..=(ENTRY_BYTES_MAX >> 20) as u8)
+        .map(|number| [&part[..], &[number]].concat().into())
+        .collect();
+    engine.store().put_many(&chunks_of(&parts)).unwrap();
+    let mut transaction = engine.begin();
+    transaction.put(TreeId::SYSTEM, Bytes::from("large"), value_of(&parts)).unwrap();
+    let refused = transaction.commit(Durability::Synced);
+    assert!(matches!(refused, Err(EngineError::TooLargeForSet { .. })));
+    assert!(set.agreed.entries.lock().unwrap().is_empty());
+    let mut transaction = engine.begin();
+    put(&mut transaction, TreeId::SYSTEM, "small", "fits");
+    transaction.commit(Durability::Synced).unwrap();
+}

@@ -1,0 +1,266 @@
+//! What a member of a set does one after the other: it meets the others, follows, leads, and begins
+//! anew. See [`crate::replica`].
+
+pub mod follow;
+pub mod gate;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use frond_quorum::{Configuration, FileLog, Log, Member, MemberId, Role as QuorumRole};
+use frond_quorum::{NotDone, Peers, Refused, Running, Status};
+use frond_store::StoreError;
+use frond_store::io::Machine;
+
+use crate::replica::identity::Identity;
+use crate::replica::{Replica, Role, Standing, links, lock};
+use crate::shared::Shared;
+use follow::{Follower, applied};
+
+const TICK: Duration = Duration::from_millis(100);
+/// How often it looks whether the engine, or the quorum's log, has failed.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// What waits for agreement is answered before the process begins anew.
+const ANSWERS_WAIT: Duration = Duration::from_millis(200);
+/// After a fault that may stay.
+const FAULT_WAIT: Duration = Duration::from_secs(1);
+const MEETING_WAIT: Duration = Duration::from_millis(500);
+const HAND_OVER_WAIT_MAX: Duration = Duration::from_secs(3);
+const HAND_OVER_STEP: Duration = Duration::from_millis(20);
+
+/// Starts a member's threads; those that call others end soon after [`Replica::stop`].
+///
+/// # Errors
+/// If the system gives no thread.
+pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    let _ = replica.log.set(Arc::clone(&server.log));
+    for address in replica.outgoing.keys() {
+        let (caller, address) = (Arc::clone(replica), address.clone());
+        std::thread::Builder::new()
+            .name("frond-member".to_owned())
+            .spawn(move || links::call_until_stopped(&caller, &address))?;
+    }
+    let (replica, server) = (Arc::clone(replica), Arc::clone(server));
+    std::thread::Builder::new().name("frond-set".to_owned()).spawn(move || {
+        if let Err(error) = replica.run(&server) {
+            replica.tell(&format!("the log of the set: {error}"));
+            replica.begin_anew(FAULT_WAIT);
+        }
+    })
+}
+
+impl Replica {
+    fn run(self: &Arc<Self>, server: &Arc<Shared>) -> Result<(), StoreError> {
+        let machine = self.machine.get().expect("it was opened");
+        self.meet_all(machine)?;
+        if self.is_stopped() {
+            return Ok(());
+        }
+        let (log, recovered) = FileLog::open(machine)?;
+        let identity = self.identity();
+        if (recovered.member, recovered.set) != (identity.id, identity.set_id()) {
+            return Err(StoreError::damaged("quorum-log", 0, "it is another member's"));
+        }
+        let log: Arc<dyn Log> = Arc::new(log);
+        let applied = applied(&*log, recovered.last(), server.frond.operation_time())?;
+        let mut seed = [0; size_of::<u64>()];
+        machine.chance.fill(&mut seed);
+        let member = Member::new(recovered, Arc::clone(&log), applied, u64::from_le_bytes(seed))?;
+        let follower = Follower { replica: Arc::clone(self), server: Arc::clone(server) };
+        let peers = Arc::clone(self) as Arc<dyn Peers>;
+        let running = Running::start(member, log, applied, peers, Box::new(follower), TICK)?;
+        let _ = self.running.set(running);
+        self.follow_and_lead(server);
+        Ok(())
+    }
+
+    /// Waits until it is known who belongs to the set; makes the log before that is noted.
+    fn meet_all(&self, machine: &Machine) -> Result<(), StoreError> {
+        let mut told = false;
+        while !self.is_stopped() {
+            let identity = self.identity();
+            if !identity.members.is_empty() {
+                return Ok(());
+            }
+            let met = lock(&self.met).clone();
+            match self.members_by(&identity, &met) {
+                Ok(Some(members)) => {
+                    let identity = Identity { members, ..identity };
+                    if !FileLog::exists(machine)? {
+                        let ids = identity.members.iter().map(|(_, id)| *id);
+                        let beginning = Configuration::of(ids);
+                        FileLog::create(machine, identity.id, identity.set_id(), &beginning)?;
+                    }
+                    identity.write(machine)?;
+                    *lock(&self.identity) = identity;
+                }
+                Ok(None) => {
+                    let met = lock(&self.met);
+                    let waited = self.meeting.wait_timeout(met, MEETING_WAIT);
+                    drop(waited);
+                }
+                Err(what) => {
+                    if !std::mem::replace(&mut told, true) {
+                        self.tell(what);
+                    }
+                    std::thread::sleep(MEETING_WAIT);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Who belongs to the set, as far as all have been met, or one of them knows.
+    fn members_by(
+        &self,
+        own: &Identity,
+        met: &HashMap<String, Identity>,
+    ) -> Result<Option<Vec<(String, MemberId)>>, &'static str> {
+        if let Some(knows) = met.values().find(|other| !other.members.is_empty()) {
+            let is_in = knows.members.contains(&(own.address.clone(), own.id));
+            return match is_in && self.are_asked_for(knows) {
+                true => Ok(Some(knows.members.clone())),
+                false => Err("the set has begun without this data directory; members can't be \
+                              added yet"),
+            };
+        }
+        if met.len() < self.outgoing.len() {
+            return Ok(None);
+        }
+        let mut members: Vec<(String, MemberId)> =
+            met.values().chain([own]).map(|it| (it.address.clone(), it.id)).collect();
+        members.sort();
+        Ok(Some(members))
+    }
+
+    fn follow_and_lead(&self, server: &Shared) {
+        let running = self.running().expect("it was started");
+        let mut seen: Option<Status> = None;
+        while !self.is_stopped() {
+            let status = running.await_status(LOOK_EVERY, |status| {
+                seen.as_ref().is_none_or(|seen| is_other(seen, status))
+            });
+            if let Some(fault) = running.fault() {
+                self.tell(&format!("the set's log: {fault}"));
+                return self.begin_anew(FAULT_WAIT);
+            }
+            let led_term = self.led_term.load(Ordering::Acquire);
+            let leads = status.role == QuorumRole::Leader;
+            if led_term != 0 && !(leads && status.term.0 == led_term) {
+                self.change(server, Role::Deposed, &status);
+                server.frond.depose();
+                self.tell("it doesn't lead any more, and begins anew");
+                return self.begin_anew(ANSWERS_WAIT);
+            }
+            if server.frond.fault().is_some() {
+                self.change(server, Role::Deposed, &status);
+                return self.begin_anew(FAULT_WAIT);
+            }
+            match leads {
+                true if led_term == 0 => {
+                    self.begin_to_lead(server, &status);
+                    continue; // It may have to try again at once.
+                }
+                true => self.change(server, Role::Primary, &status),
+                false => self.change(server, Role::Secondary, &status),
+            }
+            seen = Some(status);
+        }
+    }
+
+    /// Leads, once all is applied that was committed before.
+    fn begin_to_lead(&self, server: &Shared, status: &Status) {
+        let running = self.running().expect("it was started");
+        if running.read().is_err() {
+            // It isn't ready, or leads no more: it looks again.
+            std::thread::sleep(HAND_OVER_STEP);
+            return;
+        }
+        self.led_term.store(status.term.0, Ordering::Release);
+        server.accounts.forget();
+        match frond_vcs::lead(&server.frond) {
+            Ok(()) => self.change(server, Role::Primary, status),
+            Err(error) => {
+                self.tell(&format!("it can't lead: {error}"));
+                server.frond.depose();
+            }
+        }
+    }
+
+    fn change(&self, server: &Shared, role: Role, status: &Status) {
+        let primary = match role {
+            Role::Primary => Some(self.options.own.clone()),
+            _ => status.leader.and_then(|leader| self.address_of(leader)),
+        };
+        let primary =
+            primary.filter(|primary| role == Role::Primary || *primary != self.options.own);
+        let standing = Standing { role, term: status.term.0, primary };
+        let before = std::mem::replace(&mut *lock(&self.standing), standing.clone());
+        if before != standing {
+            server.topology.send_modify(|counter| *counter += 1);
+        }
+    }
+
+    fn begin_anew(&self, wait: Duration) {
+        std::thread::sleep(wait);
+        if !self.is_stopped() {
+            (self.options.restart)();
+        }
+    }
+
+    /// Hands over to the member that has most of the log, and waits until this one is deposed.
+    ///
+    /// # Errors
+    /// Says why it still leads.
+    pub fn step_down(&self) -> Result<(), String> {
+        let running = self.running().ok_or("the set hasn't begun")?;
+        let until = Instant::now() + HAND_OVER_WAIT_MAX;
+        loop {
+            let status = running.status();
+            let own = self.identity().id;
+            let others = status.held.iter().filter(|(id, _)| *id != own);
+            let Some((next, _)) = others.max_by_key(|(_, held)| *held) else {
+                return Err("there is no other member".to_owned());
+            };
+            match running.hand_over(*next) {
+                Ok(()) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    let led = status.term;
+                    let after = running.await_status(left, |status| {
+                        status.role != QuorumRole::Leader || status.term != led
+                    });
+                    return match after.role == QuorumRole::Leader && after.term == led {
+                        true => Err("no other member could take over in time".to_owned()),
+                        false => Ok(()),
+                    };
+                }
+                Err(NotDone::Refused(Refused::NotReady)) if Instant::now() < until => {
+                    std::thread::sleep(HAND_OVER_STEP);
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// Ends it: another leads soon, if this one did.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.meeting.notify_all();
+        if let Some(running) = self.running() {
+            if self.is_primary() {
+                // Without it the others notice in two seconds.
+                let _ = self.step_down();
+            }
+            running.stop();
+        }
+    }
+}
+
+/// Whether there is news for this member, and not for the log alone.
+fn is_other(seen: &Status, status: &Status) -> bool {
+    (seen.role, seen.term, seen.leader) != (status.role, status.term, status.leader)
+}

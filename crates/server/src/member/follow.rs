@@ -1,0 +1,79 @@
+//! What was committed is applied to this member's databases, unless it has proposed it itself.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use frond_db::set::first_moment;
+use frond_doc::Timestamp;
+use frond_quorum::{Applier, Content, Entry, EntryIndex, Log};
+use frond_store::StoreError;
+
+use crate::replica::Replica;
+use crate::shared::Shared;
+
+/// Applies what was committed.
+pub struct Follower {
+    /// This member.
+    pub replica: Arc<Replica>,
+    /// Whose databases they are.
+    pub server: Arc<Shared>,
+}
+
+impl Applier for Follower {
+    fn apply(&mut self, entry: Entry) {
+        let Content::Data(bytes) = entry.content else { return };
+        // What was proposed in this process its engine writes itself. What another leader proposed
+        // afterwards is applied when the process has begun anew.
+        if bytes.is_empty() || self.replica.led_term.load(Ordering::Acquire) != 0 {
+            return;
+        }
+        match self.server.frond.apply_entry(&bytes) {
+            Ok(changes) if changes.access => self.server.accounts.forget(),
+            Ok(_) => {}
+            Err(error) => self.replica.tell(&format!("entry {}: {error}", entry.index.0)),
+        }
+    }
+}
+
+/// Up to which entry a member has applied all, whose last transaction is that of `moment`. Of the
+/// one behind it some may be applied too.
+///
+/// Sequences ascend over the entries of a log, those too that were never committed: who makes one
+/// has applied all before it.
+///
+/// # Errors
+/// What the log says.
+pub fn applied(
+    log: &dyn Log,
+    last: EntryIndex,
+    moment: Timestamp,
+) -> Result<EntryIndex, StoreError> {
+    // All before `low` is applied or empty; whatever is at `high` or behind it isn't.
+    let (mut low, mut high) = (1, last.0 + 1);
+    let mut found = None;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match first_data(log, middle, high)? {
+            Some((index, begins)) if begins <= moment.0 => {
+                found = Some(index);
+                low = index + 1;
+            }
+            _ => high = middle,
+        }
+    }
+    Ok(EntryIndex(found.map_or(0, |index| index - 1)))
+}
+
+/// The first entry from `from` on, before `end`, that has transactions, and when the first was.
+fn first_data(log: &dyn Log, from: u64, end: u64) -> Result<Option<(u64, u64)>, StoreError> {
+    for index in from..end {
+        for entry in log.read(EntryIndex(index), EntryIndex(index + 1), u64::MAX)? {
+            if let Content::Data(bytes) = &entry.content
+                && !bytes.is_empty()
+            {
+                return Ok(Some((index, first_moment(bytes)?.0)));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,73 @@
+//! What a member that doesn't lead refuses, and what no member of a set does yet.
+
+use frond_db::Error;
+use frond_doc::{Document, Value};
+use frond_query::Code;
+
+use crate::commands::{Command, Run};
+use crate::common::{Common, Part};
+use crate::concerns;
+use crate::shared::Shared;
+use crate::tables::{self, Reads};
+
+/// Commands whose effects would stay on the member that ran them.
+const ON_ONE_MEMBER: &[&str] = &["frondClone", "frondErase", "frondFetch", "frondPull"];
+/// What a client that didn't say so doesn't want to read from a secondary.
+const LISTS: &[&str] =
+    &["collStats", "dbStats", "listCollections", "listDatabases", "listIndexes", "validate"];
+
+/// Checks that this member may run a command, if it is one of several.
+///
+/// # Errors
+/// `NotWritablePrimary` (10107) for a write, or part of a transaction, where it doesn't lead;
+/// `NotPrimaryNoSecondaryOk` (13435) for a read that wants the primary; `CommandNotSupported` for
+/// what would make members differ.
+pub fn check(
+    server: &Shared,
+    command: &Command,
+    body: Document<'_>,
+    common: &Common,
+) -> Result<(), Error> {
+    if server.replica.is_none() || !matches!(command.run, Run::Handler(_)) {
+        return Ok(());
+    }
+    if ON_ONE_MEMBER.contains(&command.name) {
+        let message = format!(
+            "{} is not supported on a replica set yet: the other members would not have what it \
+             brings or removes",
+            command.name
+        );
+        return Err(Error::invalid(Code::CommandNotSupported, message));
+    }
+    if command.name == "aggregate" && is_change_stream(body) {
+        let message = "change streams are not supported on a replica set yet: members keep no log \
+                       for them";
+        return Err(Error::invalid(Code::CommandNotSupported, message));
+    }
+    if server.is_primary() {
+        return Ok(());
+    }
+    if matches!(common.part, Some(Part::Statement { .. })) || concerns::writes(command.name, body) {
+        return Err(Error::invalid(Code::NotWritablePrimary, "not primary"));
+    }
+    let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
+    if (reads || LISTS.contains(&command.name)) && !allows_secondary(body) {
+        let message = "not primary and secondaryOk=false";
+        return Err(Error::invalid(Code::NotPrimaryNoSecondaryOk, message));
+    }
+    Ok(())
+}
+
+fn is_change_stream(body: Document<'_>) -> bool {
+    let stages = body.get("pipeline").and_then(|stages| stages.as_array());
+    let first = stages.and_then(|stages| stages.iter().next());
+    let first = first.and_then(|stage| stage.as_document()).and_then(|stage| stage.iter().next());
+    first.is_some_and(|(name, _)| name == "$changeStream")
+}
+
+/// Whether the client has said that it reads from secondaries too.
+fn allows_secondary(body: Document<'_>) -> bool {
+    let preference = body.get("$readPreference").and_then(|preference| preference.as_document());
+    let mode = preference.and_then(|preference| preference.get("mode"));
+    mode.is_some_and(|mode| mode != Value::String("primary"))
+}

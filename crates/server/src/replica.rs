@@ -1,0 +1,268 @@
+//! A member of a replica set of several: how it follows, leads, and tells clients which it does.
+//!
+//! 1. Directories that are new tell one another who they are, and note who belongs to the set
+//!    ([`identity`]).
+//! 2. `frond_quorum` agrees with the others on one order of entries ([`links`] carries what it
+//!    says); what is committed is applied (`crate::member`).
+//! 3. Who is elected waits until all is applied that was committed before, and leads then: what its
+//!    engine proposes is an entry ([`Order`] of this).
+//! 4. Who is deposed is of no further use: its engine may have proposed what was never committed.
+//!    The process begins anew, from logs that hold nothing of it ([`ReplicaOptions::restart`]). So
+//!    its clients' connections end, and none reads on from what has no leader.
+//!
+//! *Thread safety*: all methods may be called at once. No lock is taken while another is held.
+
+pub mod channel;
+pub mod identity;
+pub mod key;
+pub mod links;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use frond_db::set::Order;
+use frond_db::{Error, Frond, FrondOptions};
+use frond_quorum::{MemberId, Proposal, Running, Status};
+use frond_store::io::Machine;
+
+use crate::log::Log;
+use identity::Identity;
+use key::ClusterKey;
+use links::Outgoing;
+
+/// So much is proposed before the first of it must be committed: the quorum takes no more.
+const PROPOSED_BYTES_MAX: usize = 56 << 20;
+
+/// How a server is a member of a set.
+#[derive(Clone)]
+pub struct ReplicaOptions {
+    /// The set's name.
+    pub set: String,
+    /// All members, by the `HOST:PORT` by which clients and members reach them.
+    pub members: Vec<String>,
+    /// Which of them this one is.
+    pub own: String,
+    /// What the members know.
+    pub key: ClusterKey,
+    /// Begins the process anew; it doesn't return.
+    pub restart: fn(),
+}
+
+/// What a member is for its clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    /// It isn't known yet who belongs to the set.
+    #[default]
+    Starting,
+    /// It follows.
+    Secondary,
+    /// It leads, and takes writes.
+    Primary,
+    /// It led, and is about to begin anew.
+    Deposed,
+}
+
+/// What a member is, and who leads.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// What it is.
+    pub role: Role,
+    /// The newest term that it knows.
+    pub term: u64,
+    /// Where the leader is reached, as far as it knows.
+    pub primary: Option<String>,
+}
+
+/// See the module.
+pub struct Replica {
+    /// As it was started.
+    pub options: ReplicaOptions,
+    pub(crate) identity: Mutex<Identity>,
+    /// What other members say of themselves, by their addresses.
+    pub(crate) met: Mutex<HashMap<String, Identity>>,
+    pub(crate) meeting: Condvar,
+    pub(crate) outgoing: BTreeMap<String, Outgoing>,
+    pub(crate) running: OnceLock<Running>,
+    pub(crate) standing: Mutex<Standing>,
+    /// The term in which this process leads, or led; 0: none.
+    pub(crate) led_term: AtomicU64,
+    pub(crate) stopped: AtomicBool,
+    pub(crate) machine: OnceLock<Machine>,
+    pub(crate) log: OnceLock<Arc<Log>>,
+}
+
+impl Replica {
+    /// Opens the data directory of a member.
+    ///
+    /// # Errors
+    /// If it can't be opened; if it holds data that others of the set don't have, or belongs to
+    /// another set.
+    pub fn open(
+        directory: &Path,
+        options: FrondOptions,
+        own: ReplicaOptions,
+    ) -> Result<(Frond, Arc<Replica>), Error> {
+        let others = own.members.iter().filter(|address| **address != own.own);
+        let replica = Arc::new(Replica {
+            outgoing: others.map(|address| (address.clone(), Outgoing::default())).collect(),
+            identity: Mutex::new(Identity {
+                set: own.set.clone(),
+                address: own.own.clone(),
+                id: MemberId(0),
+                members: Vec::new(),
+            }),
+            options: own,
+            met: Mutex::default(),
+            meeting: Condvar::new(),
+            running: OnceLock::new(),
+            standing: Mutex::default(),
+            led_term: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            machine: OnceLock::new(),
+            log: OnceLock::new(),
+        });
+        let order = Arc::clone(&replica) as Arc<dyn Order>;
+        let (frond, machine) = frond_vcs::open_in_set(directory, options, order)?;
+        replica.identify(&frond, &machine)?;
+        let _ = replica.machine.set(machine);
+        Ok((frond, replica))
+    }
+
+    /// Reads who the directory is, or draws that if it is new.
+    fn identify(&self, frond: &Frond, machine: &Machine) -> Result<(), Error> {
+        let own = &self.options;
+        let found = Identity::read(machine)?;
+        let identity = match found {
+            Some(found) => found,
+            None if frond.operation_time().0 != 0 => {
+                return Err(Error::bad_value(
+                    "it holds data that no other member has: a replica set begins with empty data \
+                     directories; import into it what another server has exported",
+                ));
+            }
+            None => {
+                let drawn = Identity::draw(machine, &own.set, &own.own);
+                drawn.write(machine)?;
+                drawn
+            }
+        };
+        let is_own = (&identity.set, &identity.address) == (&own.set, &own.own);
+        if !is_own || !identity.members.is_empty() && !self.are_asked_for(&identity) {
+            return Err(Error::bad_value(format!(
+                "it was member {} of the replica set {}; sets and their members can't be changed yet",
+                identity.address, identity.set
+            )));
+        }
+        *lock(&self.identity) = identity;
+        Ok(())
+    }
+
+    /// Whether the members that a directory knows are those that were asked for.
+    pub(crate) fn are_asked_for(&self, identity: &Identity) -> bool {
+        let mut asked: Vec<&String> = self.options.members.iter().collect();
+        asked.sort();
+        identity.members.iter().map(|(address, _)| address).eq(asked)
+    }
+
+    /// Whether it takes writes.
+    pub fn is_primary(&self) -> bool {
+        lock(&self.standing).role == Role::Primary
+    }
+
+    /// What it is, and who leads.
+    pub fn standing(&self) -> Standing {
+        lock(&self.standing).clone()
+    }
+
+    /// How it is with the log that the members share, once that has begun.
+    pub fn status(&self) -> Option<Status> {
+        self.running().map(Running::status)
+    }
+
+    /// Where a member is reached.
+    pub fn address_of(&self, id: MemberId) -> Option<String> {
+        let identity = lock(&self.identity);
+        let mut members = identity.members.iter();
+        members.find(|(_, member)| *member == id).map(|(address, _)| address.clone())
+    }
+
+    /// Who it is, and who the others are.
+    pub fn identity(&self) -> Identity {
+        lock(&self.identity).clone()
+    }
+
+    pub(crate) fn running(&self) -> Option<&Running> {
+        self.running.get()
+    }
+
+    fn outgoing(&self, address: &str) -> &Outgoing {
+        self.outgoing.get(address).expect("it is one of the members that were asked for")
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Takes what another says of itself.
+    fn meet(&self, other: &Identity) -> io::Result<()> {
+        let own = self.identity();
+        let named = (other.address.clone(), other.id);
+        let refused = if other.set != own.set {
+            format!("it is of the replica set {}", other.set)
+        } else if !self.outgoing.contains_key(&other.address) {
+            format!("{} is no member of this set", other.address)
+        } else if !own.members.is_empty() && !own.members.contains(&named) {
+            "it has another data directory than when the set began; members can't be added yet"
+                .to_owned()
+        } else {
+            lock(&self.met).insert(other.address.clone(), other.clone());
+            self.meeting.notify_all();
+            return Ok(());
+        };
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, refused))
+    }
+
+    /// Says something in the log.
+    pub(crate) fn tell(&self, line: &str) {
+        if let Some(log) = self.log.get() {
+            log.write(&crate::log::notice(frond_db::Notice::Warning, line), |_| {});
+        }
+    }
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Replica({}, {:?})", self.options.own, self.standing())
+    }
+}
+
+impl Order for Replica {
+    fn agree(&self, entries: Vec<Bytes>) -> Result<(), String> {
+        let running = self.running().ok_or("the set hasn't begun")?;
+        let mut under_way: VecDeque<(usize, Proposal)> = VecDeque::new();
+        let mut bytes = 0;
+        for entry in entries {
+            bytes += entry.len();
+            while PROPOSED_BYTES_MAX < bytes
+                && let Some((of_one, proposal)) = under_way.pop_front()
+            {
+                proposal.wait().map_err(|error| error.to_string())?;
+                bytes -= of_one;
+            }
+            under_way.push_back((entry.len(), running.propose(entry)));
+        }
+        for (_, proposal) in under_way {
+            proposal.wait().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

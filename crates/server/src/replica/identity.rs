@@ -1,0 +1,158 @@
+//! Who a member is, and who the others are: the file `set-member` of its data directory.
+//!
+//! A directory draws its id before it tells anybody, and keeps it: one that was lost and is made
+//! anew is another member, since it doesn't know what the lost one had acknowledged. Who belongs to
+//! the set is noted once all members have told one another their ids, and stays.
+//!
+//! *Form*: lines of text. `frond-set-member 0`, `set NAME`, `self HOST:PORT ID`, and for each
+//! member of the set, once that is known, `member HOST:PORT ID`. Ids are 16 hexadecimal digits.
+
+use frond_quorum::{MemberId, SetId};
+use frond_store::StoreError;
+use frond_store::io::Machine;
+use ring::digest::{SHA256, digest};
+
+const FILE_NAME: &str = frond_db::set::MEMBER_FILE;
+const NEW_FILE_NAME: &str = "set-member.new";
+const HEAD: &str = "frond-set-member 0";
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The set's name.
+    pub set: String,
+    /// `HOST:PORT` by which clients and members reach it.
+    pub address: String,
+    /// Its id.
+    pub id: MemberId,
+    /// The members, in the order of their addresses; empty while that isn't known.
+    pub members: Vec<(String, MemberId)>,
+}
+
+impl Identity {
+    /// A new member of a set whose members aren't known yet.
+    pub fn draw(machine: &Machine, set: &str, address: &str) -> Identity {
+        let mut id = [0; size_of::<u64>()];
+        machine.chance.fill(&mut id);
+        // 0 is no member.
+        let id = MemberId(u64::from_le_bytes(id).max(1));
+        Identity { set: set.to_owned(), address: address.to_owned(), id, members: Vec::new() }
+    }
+
+    /// What the directory says; `None` if it belongs to no set.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the file isn't what was written; what the disk says.
+    pub fn read(machine: &Machine) -> Result<Option<Identity>, StoreError> {
+        let io = |error| StoreError::io(FILE_NAME, error);
+        let names = machine.disk.list().map_err(io)?;
+        if !names.iter().any(|name| name == FILE_NAME) {
+            return Ok(None);
+        }
+        let file = machine.disk.open(FILE_NAME).map_err(io)?;
+        let bytes = file.bytes().map_err(io)?.min(FILE_BYTES_MAX);
+        let mut text = vec![0; bytes as usize];
+        file.read_exact_at(0, &mut text).map_err(io)?;
+        let text = String::from_utf8_lossy(&text);
+        Identity::parse(&text).map(Some).map_err(|what| StoreError::damaged(FILE_NAME, 0, &what))
+    }
+
+    /// Writes it, durably.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn write(&self, machine: &Machine) -> Result<(), StoreError> {
+        let io = |error| StoreError::io(FILE_NAME, error);
+        let disk = &*machine.disk;
+        if disk.list().map_err(io)?.iter().any(|name| name == NEW_FILE_NAME) {
+            disk.remove(NEW_FILE_NAME).map_err(io)?;
+        }
+        let file = disk.create(NEW_FILE_NAME).map_err(io)?;
+        file.write_all_at(0, self.to_text().as_bytes())
+            .and_then(|()| file.sync())
+            .and_then(|()| disk.rename(NEW_FILE_NAME, FILE_NAME))
+            .and_then(|()| disk.sync_directory())
+            .map_err(io)
+    }
+
+    /// As it is stored and sent.
+    pub fn to_text(&self) -> String {
+        let Identity { set, address, id, members } = self;
+        let mut text = format!("{HEAD}\nset {set}\nself {address} {:016x}\n", id.0);
+        for (address, id) in members {
+            text.push_str(&format!("member {address} {:016x}\n", id.0));
+        }
+        text
+    }
+
+    /// Reads what `to_text` made.
+    ///
+    /// # Errors
+    /// Says what isn't as it should be.
+    pub fn parse(text: &str) -> Result<Identity, String> {
+        let mut lines = text.lines();
+        if lines.next() != Some(HEAD) {
+            return Err(format!("it doesn't begin with '{HEAD}'"));
+        }
+        let set = lines.next().and_then(|line| line.strip_prefix("set "));
+        let own = lines.next().and_then(|line| member(line.strip_prefix("self ")?));
+        let (Some(set), Some((address, id))) = (set, own) else {
+            return Err("the set or the member has no name".to_owned());
+        };
+        let members = lines.map(|line| line.strip_prefix("member ").and_then(member));
+        let members: Option<Vec<_>> = members.collect();
+        let members = members.ok_or("a line is no member")?;
+        Ok(Identity { set: set.to_owned(), address, id, members })
+    }
+
+    /// The set: members of one that has this name and other members aren't listened to.
+    pub fn set_id(&self) -> SetId {
+        let named = Identity { address: String::new(), id: MemberId(0), ..self.clone() };
+        let digest = digest(&SHA256, named.to_text().as_bytes());
+        let id = digest.as_ref().first_chunk().expect("it has 32 bytes");
+        SetId(u64::from_le_bytes(*id))
+    }
+}
+
+fn member(text: &str) -> Option<(String, MemberId)> {
+    let (address, id) = text.split_once(' ')?;
+    let id = u64::from_str_radix(id, 16).ok().filter(|id| *id != 0)?;
+    Some((address.to_owned(), MemberId(id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_testkit::SimDisk;
+
+    use super::*;
+
+    #[test]
+    fn it_is_kept_over_a_crash() {
+        let disk = SimDisk::new(1);
+        assert_eq!(Identity::read(&disk.machine()).expect("read"), None);
+        let mut own = Identity::draw(&disk.machine(), "rs0", "a:1");
+        own.write(&disk.machine()).expect("written");
+        let disk = disk.crash();
+        assert_eq!(Identity::read(&disk.machine()).expect("read"), Some(own.clone()));
+        own.members = vec![("a:1".to_owned(), own.id), ("b:1".to_owned(), MemberId(7))];
+        own.write(&disk.machine()).expect("written");
+        let disk = disk.crash();
+        let read = Identity::read(&disk.machine()).expect("read");
+        assert_eq!(read, Some(own.clone()));
+        let other = Identity { address: "b:1".to_owned(), id: MemberId(7), ..own.clone() };
+        assert_eq!(own.set_id(), other.set_id());
+        assert_ne!(own.set_id(), Identity { set: "rs1".to_owned(), ..own }.set_id());
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        let head = "frond-set-member 0\nset rs0\n";
+        for text in ["", "frond-set-member 1\n", head, &format!("{head}self a:1 0\n")] {
+            assert!(Identity::parse(text).is_err(), "{text}");
+        }
+        let right = format!("{head}self a:1 0f\nmember a:1 0f\n");
+        assert!(Identity::parse(&right).is_ok());
+        assert!(Identity::parse(&format!("{right}other\n")).is_err());
+    }
+}

@@ -1,0 +1,172 @@
+//! The streams between members: each member calls each other one, and what it has to say goes that
+//! way. All are secured by the cluster key ([`super::channel`]).
+//!
+//! 1. Both sides first tell who they are. Until a directory knows who belongs to the set, that is
+//!    all that they do, again and again.
+//! 2. Then the caller sends frames. What can't be sent soon is dropped: it is sent again some time.
+//! 3. Where there is nothing to send, an empty box tells that the stream still stands.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use frond_quorum::{FRAME_BYTES_MAX, MemberId};
+
+use super::Replica;
+use super::channel::{Side, secure};
+use super::identity::Identity;
+
+/// What waits to be sent to one member.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+/// After a stream broke, or couldn't be made.
+const CALL_AGAIN: Duration = Duration::from_millis(200);
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(2);
+/// A member that takes nothing for so long is called again.
+const SEND_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How often an empty box is sent, and for how long nothing may come.
+const STANDS_EVERY: Duration = Duration::from_secs(5);
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// What a box has beside a frame, generously.
+const BOX_EXTRA_BYTES: usize = 64;
+
+/// What waits to be sent to one member.
+#[derive(Default)]
+pub struct Outgoing {
+    waiting: Mutex<Waiting>,
+    came: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    frames: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl Outgoing {
+    /// Takes a frame, or drops it.
+    pub fn push(&self, frame: Bytes) {
+        let mut waiting = self.waiting();
+        if waiting.bytes + frame.len() <= WAITING_BYTES_MAX {
+            waiting.bytes += frame.len();
+            waiting.frames.push_back(frame);
+            drop(waiting);
+            self.came.notify_one();
+        }
+    }
+
+    /// The next frame, if one comes soon.
+    fn pop(&self) -> Option<Bytes> {
+        let waiting = self.waiting();
+        let waited = self.came.wait_timeout_while(waiting, STANDS_EVERY, |it| it.frames.is_empty());
+        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let frame = waiting.frames.pop_front()?;
+        waiting.bytes -= frame.len();
+        Some(frame)
+    }
+
+    fn clear(&self) {
+        *self.waiting() = Waiting::default();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Calls the member at `address` until this one stops.
+pub fn call_until_stopped(replica: &Arc<Replica>, address: &str) {
+    let mut told = None;
+    while !replica.is_stopped() {
+        let Err(error) = call(replica, address) else { continue };
+        // Once: a member that isn't there is not there for long.
+        let line = error.to_string();
+        if told.as_ref() != Some(&line) {
+            replica.tell(&format!("member {address}: {line}"));
+            told = Some(line);
+        }
+        std::thread::sleep(CALL_AGAIN);
+    }
+}
+
+fn call(replica: &Replica, address: &str) -> io::Result<()> {
+    let stream = connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(SEND_WAIT_MAX))?;
+    stream.set_read_timeout(Some(SEND_WAIT_MAX))?;
+    let (mut sender, mut receiver) = secure(stream, &replica.options.key, Side::Caller)?;
+    let own = replica.identity();
+    sender.send(own.to_text().as_bytes())?;
+    let other = parse(&receiver.receive()?)?;
+    if other.address != address {
+        let what = format!("it says that it is {}", other.address);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    replica.meet(&other)?;
+    if own.members.is_empty() || other.members.is_empty() {
+        std::thread::sleep(CALL_AGAIN);
+        return Ok(());
+    }
+    let outgoing = replica.outgoing(address);
+    outgoing.clear();
+    while !replica.is_stopped() {
+        sender.send(&outgoing.pop().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for resolved in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&resolved, CONNECT_WAIT_MAX) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Takes what the member that has called on `stream` says.
+///
+/// # Errors
+/// What the socket says; that it is no member.
+pub fn answer(replica: &Replica, stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(SEND_WAIT_MAX))?;
+    stream.set_read_timeout(Some(SEND_WAIT_MAX))?;
+    let watched = stream.try_clone()?;
+    let (mut sender, mut receiver) = secure(stream, &replica.options.key, Side::Called)?;
+    let other = parse(&receiver.receive()?)?;
+    let own = replica.identity();
+    sender.send(own.to_text().as_bytes())?;
+    replica.meet(&other)?;
+    if own.members.is_empty() || other.members.is_empty() {
+        return Ok(());
+    }
+    watched.set_read_timeout(Some(SILENCE_MAX))?;
+    receiver.box_bytes_max = FRAME_BYTES_MAX + BOX_EXTRA_BYTES;
+    while !replica.is_stopped() {
+        let frame = receiver.receive()?;
+        if !frame.is_empty()
+            && let Some(running) = replica.running()
+        {
+            running.receive(other.id, frame.into());
+        }
+    }
+    Ok(())
+}
+
+fn parse(text: &[u8]) -> io::Result<Identity> {
+    let text = String::from_utf8_lossy(text);
+    Identity::parse(&text).map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
+impl frond_quorum::Peers for Replica {
+    fn send(&self, to: MemberId, frame: Bytes) {
+        if let Some(address) = self.address_of(to) {
+            self.outgoing(&address).push(frame);
+        }
+    }
+}
