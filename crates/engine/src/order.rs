@@ -38,8 +38,8 @@ pub trait Order: Send + Sync {
     fn agree(&self, entries: Vec<Bytes>) -> Result<(), String>;
 }
 
-/// The entries that carry `records`. One that names chunks which it doesn't bring has an entry of its
-/// own: what they lead to is there when those before it are applied.
+/// The entries that carry `records`. One that names chunks which it doesn't bring has an entry of
+/// its own: what they lead to is there when those before it are applied.
 pub(crate) fn entries_of(records: &[PendingRecord]) -> Vec<Bytes> {
     let mut bytes = 0;
     let together = records.chunk_by(move |left, right| {

@@ -27,7 +27,7 @@ use super::key::ClusterKey;
 pub const MAGIC: [u8; 8] = *b"FRNDSET\x01";
 const PUBLIC_BYTES: usize = 32;
 const LENGTH_BYTES: usize = size_of::<u32>();
-/// Boxes of whoever has proved nothing yet are no longer.
+/// Boxes of a side that has proved nothing yet are no longer.
 pub const FIRST_BOX_BYTES_MAX: usize = 64 << 10;
 
 /// Which side of a stream.
@@ -139,7 +139,7 @@ impl Receiver {
     ///
     /// # Errors
     /// What the socket says; `PermissionDenied` if it doesn't open: the other side doesn't know the
-    /// cluster key, or somebody is between.
+    /// cluster key, or what it sent was changed on the way.
     pub fn receive(&mut self) -> io::Result<Vec<u8>> {
         let mut length = [0; LENGTH_BYTES];
         self.stream.read_exact(&mut length)?;

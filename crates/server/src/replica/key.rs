@@ -1,4 +1,4 @@
-//! The cluster key: what the members of a set know, and nobody else.
+//! The cluster key: what only the members of a set know.
 
 use std::fmt;
 use std::fs;
@@ -13,7 +13,7 @@ const KEY_BYTES_MAX: usize = 1024;
 pub struct ClusterKey(Vec<u8>);
 
 impl ClusterKey {
-    /// Reads a key from a file that nobody else may read; blanks and line ends don't count.
+    /// Reads a key from a file that only its owner may read; blanks and line ends don't count.
     ///
     /// # Errors
     /// Says what of the file is wrong.
