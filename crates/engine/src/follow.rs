@@ -26,7 +26,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use frond_store::io::steady_now;
 use frond_store::{Chunk, ChunkHash, StoreError};
-use frond_tree::Value;
 
 use crate::commit::PoisonOnPanic;
 use crate::error::EngineError;
@@ -129,24 +128,6 @@ impl Shared {
         memtable.add_new_chunks(&new_chunks);
         memtable.insert(sequence, &for_memtable);
         Ok(())
-    }
-
-    /// The value of `key` at `moment`; `None` without a tree.
-    ///
-    /// # Errors
-    /// What reading it may meet.
-    pub fn value_at(
-        &self,
-        tree: TreeId,
-        key: &[u8],
-        moment: Sequence,
-    ) -> Result<Option<Value>, EngineError> {
-        let (state, _) = self.current();
-        let generation = state.generation(tree, moment);
-        let Some(base) = generation.and_then(|generation| generation.base.as_ref()) else {
-            return Ok(None);
-        };
-        Ok(state.find(&*self.store, (tree, base), key, moment)?)
     }
 
     /// Makes visible what was applied.
