@@ -2,6 +2,7 @@
 """Has calls of a real server's disk fail, one after the other, beside drivers that write, and checks what it kept.
 
     python3 conformance/faults.py --frond target/release/frond [--rounds 200 | --minutes 60] [--seed 7]
+    python3 conformance/faults.py --frond target/release/frond --data /mnt/small
 
 Goal: whatever fails, every acknowledged write is there after a restart, none is there by half or twice, and
 none is there that was told to have failed for sure.
@@ -76,7 +77,8 @@ def main():
     dice = random.Random(seed)
     scratch = tempfile.mkdtemp(prefix="frond-faults-", dir=options.scratch)
     deadline = time.monotonic() + 60 * options.minutes if options.minutes else None
-    test = Test(options.frond, options.port, Path(scratch), dice)
+    data = options.data and Path(tempfile.mkdtemp(prefix="data-", dir=options.data))
+    test = Test(options.frond, options.port, Path(scratch), dice, data)
     done = 0
     try:
         wrong = test.commit_of_unknown_outcome()
@@ -98,6 +100,8 @@ def main():
         print("nothing failed: the shim doesn't reach this server's calls")
         return 1
     shutil.rmtree(scratch)
+    if data:
+        shutil.rmtree(data)
     return 0
 
 
@@ -470,7 +474,8 @@ def read_options():
     parser.add_argument("--minutes", type=float, help="instead of rounds")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--port", type=int, help="the server's; a free one")
-    parser.add_argument("--scratch", help="where the data directory lies")
+    parser.add_argument("--scratch", help="where all is written")
+    parser.add_argument("--data", help="where the data directory lies instead: what fills soon, say")
     parser.add_argument("--client", help=argparse.SUPPRESS)
     return parser.parse_args()
 

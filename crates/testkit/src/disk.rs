@@ -87,6 +87,12 @@ impl SimDisk {
         self.state().dead
     }
 
+    /// The file that was written, synced or named while the power failed; while the directory was
+    /// synced, the one that was named last.
+    pub fn lost_power_at(&self) -> Option<String> {
+        self.state().lost_power_at.clone()
+    }
+
     /// Lets `writes` more succeed; the next one writes a part and fails, once.
     pub fn fail_write_after(&self, writes: u64) {
         self.state().writes_until_failure = Some(writes);

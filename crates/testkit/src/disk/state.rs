@@ -23,6 +23,14 @@ pub(super) enum NameChange {
 }
 
 impl NameChange {
+    /// The name that is there afterwards, or isn't any more.
+    fn name(&self) -> &str {
+        match self {
+            NameChange::Create { name, .. } | NameChange::Remove { name } => name,
+            NameChange::Rename { to, .. } => to,
+        }
+    }
+
     fn apply(&self, names: &mut BTreeMap<String, FileId>) {
         match self {
             NameChange::Create { name, file } => {
@@ -150,6 +158,8 @@ pub(super) struct State {
     /// What all files together may have; what is freed can be written again.
     pub(super) capacity: Option<u64>,
     pub(super) dead: bool,
+    /// The file of the operation during which the power failed.
+    pub(super) lost_power_at: Option<String>,
     pub(super) locked: bool,
 }
 
@@ -172,6 +182,7 @@ impl State {
             bytes_free: None,
             capacity: None,
             dead: false,
+            lost_power_at: None,
             locked: false,
         }
     }
@@ -213,15 +224,23 @@ impl State {
 
     /// Counts an operation. Returns whether the power fails during it: then its effect is still to
     /// be made pending, and the caller gets the error.
-    fn begin_operation(&mut self) -> io::Result<bool> {
+    fn begin_operation(&mut self, name: impl FnOnce(&State) -> String) -> io::Result<bool> {
         self.check_alive()?;
         self.dead = self.power_fails_at.is_some_and(|last| last <= self.operations);
         self.operations += 1;
+        if self.dead {
+            self.lost_power_at = Some(name(self));
+        }
         Ok(self.dead)
     }
 
+    fn name_of(&self, file: FileId) -> String {
+        let named = self.names.iter().find(|(_, other)| **other == file);
+        named.map(|(name, _)| name.clone()).unwrap_or_default()
+    }
+
     pub(super) fn change_name(&mut self, change: NameChange) -> io::Result<()> {
-        let power_fails = self.begin_operation()?;
+        let power_fails = self.begin_operation(|_| change.name().to_owned())?;
         if countdown(&mut self.name_changes_until_failure) {
             return Err(io::Error::other("simulated failure of a change of names"));
         }
@@ -231,7 +250,7 @@ impl State {
     }
 
     pub(super) fn write(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let power_fails = self.begin_operation()?;
+        let power_fails = self.begin_operation(|state| state.name_of(file))?;
         let offset = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let mut written = bytes.len();
         let mut result = if power_fails { Err(no_power()) } else { Ok(()) };
@@ -272,14 +291,14 @@ impl State {
     }
 
     pub(super) fn set_bytes(&mut self, file: FileId, bytes: u64) -> io::Result<()> {
-        let power_fails = self.begin_operation()?;
+        let power_fails = self.begin_operation(|state| state.name_of(file))?;
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
         self.file(file).change(Change::SetBytes(bytes));
         if power_fails { Err(no_power()) } else { Ok(()) }
     }
 
     pub(super) fn sync_file(&mut self, file: FileId) -> io::Result<()> {
-        if self.begin_operation()? {
+        if self.begin_operation(|state| state.name_of(file))? {
             return Err(no_power());
         }
         let sought = self.sync_fails_of.take();
@@ -297,7 +316,8 @@ impl State {
     }
 
     pub(super) fn sync_names(&mut self) -> io::Result<()> {
-        if self.begin_operation()? {
+        let last = |state: &State| state.names_pending.last().map(|it| it.name().to_owned());
+        if self.begin_operation(|state| last(state).unwrap_or_default())? {
             return Err(no_power());
         }
         if countdown(&mut self.syncs_until_failure) {
