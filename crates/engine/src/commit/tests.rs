@@ -103,3 +103,47 @@ fn what_is_visible_behind_a_refusal_between_segments_survives_a_crash() {
         assert!(!has(&restarted, "two"), "seed {seed}");
     }
 }
+
+/// A synced transaction was written by one relaxed leader, and its own thread hasn't come to sync
+/// it; the disk refuses what the next relaxed leader writes, in the same segment or in one behind.
+#[test]
+fn a_refused_relaxed_leader_shows_nothing_that_a_crash_takes() {
+    for seed in 0..64 {
+        let disk = SimDisk::new(seed);
+        let engine = open(&disk, if seed % 2 == 0 { 64 << 20 } else { 20_000 });
+        commit(&engine, "first", SMALL, Durability::Synced).expect("there is room");
+        let shared = engine.shared();
+        let mut writer = shared.queue().writer.take().expect("no thread leads");
+        let watch = &mut Stopwatch::start();
+        let await_member = || {
+            while shared.queue().members.is_empty() {
+                thread::yield_now();
+            }
+        };
+        let restarted = thread::scope(|scope| {
+            let one = scope.spawn(|| commit(&engine, "one", 8_000, Durability::Synced));
+            await_member();
+            let (queue, one_group, _) =
+                shared.lead_one(shared.queue(), &mut writer, Durability::Relaxed, watch);
+            drop(queue);
+            assert!(!has(&engine, "one"), "seed {seed}: it isn't durable");
+            let two = scope.spawn(|| commit(&engine, "two", LARGE, Durability::Synced));
+            await_member();
+            disk.fill_after(1_000);
+            let (mut queue, two_group, outcome) =
+                shared.lead_one(shared.queue(), &mut writer, Durability::Relaxed, watch);
+            let restarted = disk.crash();
+            assert!(has(&engine, "one"), "seed {seed}: it was written, and all else refused");
+            queue.writer = Some(writer);
+            shared.hand_over(queue, &one_group, outcome);
+            two_group.tell(outcome);
+            one.join().expect("no panic").expect("it is durable");
+            assert!(is_refused(&two.join().expect("no panic")), "seed {seed}");
+            restarted
+        });
+        drop(engine);
+        let restarted = open(&restarted, 64 << 20);
+        assert!(has(&restarted, "first") && has(&restarted, "one"), "seed {seed}");
+        assert!(!has(&restarted, "two"), "seed {seed}");
+    }
+}
