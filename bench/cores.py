@@ -4,8 +4,9 @@ one core and of one that may use all, and the p99 of find_one beside such a quer
 
     python bench/cores.py FROND DIRECTORY [DOCUMENTS] [TURNS]
 
-Prints for each query the median and the least of its times and their ratios; where other processes
-use the machine's cores, the least are what counts. The answers of both servers must be equal.
+Prints for each query the median and the least of its times and their ratios, and the least of the
+servers' processor times: where other processes use the machine's cores, these and the least times are
+what counts. The answers of both servers must be equal.
 """
 
 import os
@@ -43,17 +44,22 @@ def free_port():
 
 
 class Server:
-    """A server on a directory, on some of the cores."""
+    """A server on a directory, whose queries may use so many of the cores."""
 
     def __init__(self, frond, directory, cores):
         port = free_port()
         self.process = subprocess.Popen(
-            [frond, "serve", "--data", directory, "--listen", f"127.0.0.1:{port}"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: os.sched_setaffinity(0, cores))
+            [frond, "serve", "--data", directory, "--listen", f"127.0.0.1:{port}", "--query-cores", str(cores)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.client = pymongo.MongoClient("127.0.0.1", port)
         self.client.admin.command("ping")
         self.things = self.client.shop.things
+
+    def processor_seconds(self):
+        """What all of its threads took so far."""
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self):
         self.client.close()
@@ -106,27 +112,31 @@ def main():
     count = int(sys.argv[3]) if 3 < len(sys.argv) else 1_000_000
     turns = int(sys.argv[4]) if 4 < len(sys.argv) else 9
     paths = [os.path.join(directory, name) for name in ("one", "all")]
-    cores = os.sched_getaffinity(0)
+    cores = len(os.sched_getaffinity(0))
     if not os.path.exists(paths[1]):
         server = Server(frond, paths[0], cores)
         load(server.things, count)
         server.client.admin.command("fsync")
         server.stop()
         shutil.copytree(*paths)
-    one, every = Server(frond, paths[0], {min(cores)}), Server(frond, paths[1], cores)
+    one, every = Server(frond, paths[0], 1), Server(frond, paths[1], cores)
     try:
         for name, ask in QUERIES.items():
-            times = ([], [])
+            times, processor = ([], []), ([], [])
             for turn in range(turns + 1):
                 answers = [None, None]
                 for place, server in enumerate((one, every)):
+                    before = server.processor_seconds()
                     took, answers[place] = timed(ask, server.things)
+                    processor[place].extend([server.processor_seconds() - before] if turn else [])
                     # The first of each reads what isn't cached.
                     times[place].extend([took] if turn else [])
                 assert answers[0] == answers[1], name
             (first, second), (least, other) = map(statistics.median, times), map(min, times)
+            spent = " and ".join(f"{min(seconds) * 1e3:.0f}" for seconds in processor)
             print(f"{name:22} median {first * 1e3:7.1f} {second * 1e3:7.1f} ms, {first / second:.2f} times;"
-                  f" least {least * 1e3:7.1f} {other * 1e3:7.1f} ms, {least / other:.2f} times", flush=True)
+                  f" least {least * 1e3:7.1f} {other * 1e3:7.1f} ms, {least / other:.2f} times;"
+                  f" processor {spent} ms", flush=True)
         for _ in range(3):
             for name, stages in (("nothing", None), ("a query on one core", WHOLE), ("a divided one", DIVIDED)):
                 times, asked = beside(every, stages, 6)

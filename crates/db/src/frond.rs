@@ -45,7 +45,8 @@ pub struct FrondOptions {
     /// How many milliseconds a statement of a transaction of several requests waits for what
     /// another transaction has claimed, before it fails with `WriteConflict`. `None`: 3,000.
     pub write_wait_millis_max: Option<u64>,
-    /// On how many cores one query may run that reads much. `None`: one.
+    /// On how many cores one query may run that reads much, while no other needs them. `None`: on
+    /// all that the process may use.
     pub query_cores_max: Option<usize>,
 }
 
@@ -207,7 +208,7 @@ impl Frond {
                 memory_budget: MemoryBudget::new(
                     options.stages_memory_bytes_max.unwrap_or(STAGES_BYTES_MAX),
                 ),
-                cores: Cores::of_count(options.query_cores_max.unwrap_or(1)),
+                cores: options.query_cores_max.map_or_else(Cores::of_machine, Cores::of_count),
                 write_wait_millis_max: options
                     .write_wait_millis_max
                     .unwrap_or(WRITE_WAIT_MILLIS_MAX),

@@ -193,9 +193,9 @@ pub struct Serve {
     cache: Option<u64>,
 
     /// On how many cores one query may run that reads much, while no other needs them: a group, a
-    /// sort, a count by a filter
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    query_cores: usize,
+    /// sort, a count by a filter [default: all]
+    #[arg(long, value_name = "COUNT")]
+    query_cores: Option<usize>,
 
     /// Disk that temporary files of all sorts and groups may take together, in megabytes [default:
     /// 10240]
@@ -346,7 +346,7 @@ impl Serve {
             seconds: self.changes_hours.saturating_mul(3600),
             bytes: if self.changes == Changes::Off { 0 } else { self.changes_bytes },
         };
-        options.query_cores_max = Some(self.query_cores);
+        options.query_cores_max = self.query_cores;
         options.temporary_disk_bytes_max =
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         check_usable(&self.data)?;

@@ -360,3 +360,32 @@ fn parts_answer_what_one_thread_answers() {
     });
     assert!(asked < divided * 3, "{divided} of {asked}: most aren't divided");
 }
+
+/// What reads little, or has no core beside its own, isn't divided.
+#[test]
+fn what_reads_much_is_divided_while_a_core_is_idle() {
+    let options = FrondOptions { query_cores_max: Some(2), ..FrondOptions::default() };
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let make = |id| frond_doc::document! { "_id": Value::Int32(id), "g": Value::Int32(id % 10) };
+    let batch: Vec<DocumentBuf> = (0..40_000).map(make).collect();
+    assert_eq!(try_insert(&shop, "things", &batch).count, 40_000);
+    frond.engine().checkpoint().expect("folded");
+    let grouped = |matched: &str| {
+        let group = "{'$group': {'_id': '$g', 'n': {'$sum': '$_id'}}}";
+        let pipeline = format!("[{{'$match': {matched}}}, {group}]");
+        aggregate(&shop, Some("things"), &pipeline).expect("the pipeline is right")
+    };
+    let others = [frond.cores().enter(), frond.cores().enter()];
+    let expected = grouped("{}");
+    assert_eq!(frond.cores().divided_count(), 0, "both cores are used");
+    drop(others);
+    // What ran lately counts as running.
+    let begun = std::time::Instant::now();
+    while frond.cores().divided_count() == 0 {
+        assert!(begun.elapsed().as_secs() < 60, "nothing is divided");
+        assert_eq!(grouped("{}"), expected);
+    }
+    assert_eq!(grouped("{'_id': {'$lt': 1000}}").len(), 10);
+    assert_eq!(frond.cores().divided_count(), 1, "it isn't worth it");
+}
