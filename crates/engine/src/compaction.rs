@@ -205,12 +205,27 @@ impl Shared {
     /// As a fold: a tree or run can't be read, its result can't be written or published. What was
     /// published before stays.
     pub fn fold_in_steps(&self, steps: &mut u64) -> Result<(), EngineError> {
+        self.fold_in_steps_while(steps, &mut || true)
+    }
+
+    /// As `fold_in_steps`, until `goes_on` says no: asked between two steps.
+    ///
+    /// # Errors
+    /// As `fold_in_steps`.
+    pub fn fold_in_steps_while(
+        &self,
+        steps: &mut u64,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), EngineError> {
         for tree in self.trees_with_runs() {
             if !self.scheduler().busy.insert(tree) {
                 continue;
             }
             let _in_hand = InHand { shared: self, tree };
             while base_with_runs(&self.current().0, tree).is_some() {
+                if !goes_on() {
+                    return Ok(());
+                }
                 let _session = self.store.session();
                 self.step(tree)?;
                 *steps += 1;

@@ -294,6 +294,16 @@ impl Engine {
         self.shared.reclaim(options)
     }
 
+    /// Flushes, folds and packs all, at the rate of background collections, as the engine does by
+    /// itself when it is quiet ([`EngineOptions::quiet_millis`]). Asks `goes_on` between two steps;
+    /// returns whether it came to its end.
+    ///
+    /// # Errors
+    /// As `flush`, `fold` and `reclaim`; what was done before stays done.
+    pub fn pack_while(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
+        self.shared.pack_while(goes_on)
+    }
+
     /// What large writes may take of memory, and what they take now.
     pub fn write_memory_bytes(&self) -> (u64, u64) {
         self.shared.write_memory.bytes()

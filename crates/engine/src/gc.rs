@@ -1,6 +1,8 @@
 //! What gives space back and looks after the store: collecting chunks that nothing refers to,
-//! rereading what lies there, and ending snapshots that keep too much.
+//! packing all while nothing else happens, rereading what lies there, and ending snapshots that
+//! keep too much.
 
 pub(crate) mod expiry;
+pub(crate) mod quiet;
 pub mod reclaim;
 pub(crate) mod scrub;

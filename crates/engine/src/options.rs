@@ -27,6 +27,10 @@ pub struct EngineOptions {
     pub run_count_max: usize,
     /// Most bytes a second that background collections read and write; `None`: there are none.
     pub reclaim_bytes_a_second: Option<u64>,
+    /// After so many milliseconds in which hardly anything was committed, memtables are flushed, runs
+    /// folded and history packed at that rate, until commits come again. `None`: only
+    /// [`Engine::reclaim`](crate::Engine::reclaim) does that.
+    pub quiet_millis: Option<u64>,
     /// Most bytes a second that are read again in the background to find damage: all in about three
     /// weeks if that is enough. `None`: none are.
     pub scrub_bytes_a_second: Option<u64>,
@@ -92,6 +96,7 @@ impl Default for EngineOptions {
             overlay_percent_max: 25,
             run_count_max: 8,
             reclaim_bytes_a_second: Some(64 << 20),
+            quiet_millis: Some(15_000),
             scrub_bytes_a_second: Some(8 << 20),
             relaxed_sync_millis: 100,
             snapshot_seconds_max: Some(3600),

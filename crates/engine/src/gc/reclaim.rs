@@ -18,7 +18,9 @@
 //! have grown by half of what the last one left, and somewhat more. It marks by reading what refers
 //! to other chunks only (a hundredth of the data or so), moves packs that are mostly dead, and
 //! keeps to a rate, so that it doesn't take the disk from others, unless the packs grow a quarter
-//! beyond that meanwhile: writers that make garbage so fast take the disk anyway.
+//! beyond that meanwhile: writers that make garbage so fast take the disk anyway. Such a collection
+//! leaves at most a third more than is needed, so that never more waits than as much as is needed,
+//! and that. What it leaves goes when it is quiet ([`super::quiet`]).
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -31,6 +33,7 @@ use frond_tree::Content;
 
 use crate::background::throttle::yield_now;
 use crate::error::EngineError;
+use crate::gc::quiet::Quiet;
 use crate::shared::Shared;
 use crate::shared::wait;
 use crate::state::{Base, State};
@@ -121,9 +124,21 @@ impl Shared {
         options: ReclaimOptions,
         mut pacer: GcThrottle<'_>,
     ) -> Result<GcReport, EngineError> {
+        self.collect_paced(options, &mut |bytes| pacer.throttle(bytes))
+    }
+
+    /// Collects as fast as `pace` has it.
+    ///
+    /// # Errors
+    /// As [`Engine::reclaim`](crate::Engine::reclaim).
+    pub fn collect_paced(
+        &self,
+        options: ReclaimOptions,
+        pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<GcReport, EngineError> {
         let collected = self.store.collect(&mut GarbageCollection {
             roots: &mut || self.held_roots(),
-            pace: &mut |bytes| pacer.throttle(bytes),
+            pace,
             options: GcOptions {
                 pack_history: options.thorough || options.purge,
                 live_percent_min: if options.purge { PURGE_PERCENT } else { 50 },
@@ -239,8 +254,9 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
     // What was garbage when the directory was opened is not known: growth alone makes the first
     // due.
     let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
+    let mut quiet = Quiet::new(shared);
     for look in 1u64.. {
-        if !wait(shared, Some(LOOK_EVERY), |_| false) {
+        if !wait(shared, Some(LOOK_EVERY.min(quiet.look_every())), |_| false) {
             return;
         }
         if let Some(age) = age {
@@ -249,6 +265,14 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
         shared.current.end_leases();
         if look.is_multiple_of(LOOKS_A_RENEWAL) {
             shared.renew_trunks_if_refused();
+        }
+        match bytes_a_second.map_or(Ok(false), |_| quiet.pack_if_due(shared)) {
+            Ok(false) => {}
+            Ok(true) => {
+                shared.background_errors.end("collection");
+                due = stored() + stored() / 2 + GROWTH_BYTES_MIN;
+            }
+            Err(error) => shared.note_failure("collection", &error),
         }
         if bytes_a_second.is_none() || stored() < due {
             continue;

@@ -85,6 +85,66 @@ fn a_snapshot_reads_on_whatever_goes() {
     assert_eq!(content(&engine.snapshot(), tree), second);
 }
 
+/// What waits goes while nothing is written, as far as a collection that was asked for would have
+/// it; a snapshot that is read meanwhile stays, and so does all of it over a restart.
+#[test]
+fn what_waits_goes_by_itself_when_it_is_quiet() {
+    let mut random = Random::new(11);
+    let disk = SimDisk::new(11);
+    let options = EngineOptions { quiet_millis: Some(150), ..quiet() };
+    let engine = open(&disk, EngineOptions { quiet_millis: None, ..options }).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let mut kept = Content::new();
+    for _ in 0..6 {
+        let written = fill(&engine, tree, &mut random, 1500);
+        engine.checkpoint().unwrap();
+        let mut transaction = engine.begin();
+        for key in written.keys().take(1400) {
+            transaction.delete(tree, key.clone()).unwrap();
+        }
+        transaction.commit(Default::default()).unwrap();
+        kept.extend(written.into_iter().skip(1400));
+        engine.checkpoint().unwrap();
+    }
+    let with_garbage = stored(&engine);
+    engine.close().unwrap();
+    // As much as is left where a collection is asked for.
+    let copy = disk.kill();
+    let asked = open(&copy, quiet()).unwrap();
+    asked.reclaim(THOROUGH).unwrap();
+    let least = stored(&asked);
+    assert!(least * 2 < with_garbage, "{least} of {with_garbage}");
+    drop(asked);
+
+    let engine = open(&disk.kill(), options).unwrap();
+    let snapshot = engine.snapshot();
+    let begun = std::time::Instant::now();
+    while least + least / 10 < stored(&engine) {
+        assert!(begun.elapsed().as_secs() < 60, "{} and not {least}", stored(&engine));
+        assert_eq!(content(&snapshot, tree), kept);
+    }
+    assert_eq!(content(&engine.snapshot(), tree), kept);
+    engine.check().unwrap();
+}
+
+/// As long as transactions commit, nothing is packed.
+#[test]
+fn nothing_is_packed_beside_commits() {
+    let mut random = Random::new(12);
+    let options = EngineOptions { quiet_millis: Some(1500), ..quiet() };
+    let engine = open(&SimDisk::new(12), options).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    fill(&engine, tree, &mut random, 1500);
+    engine.checkpoint().unwrap();
+    let begun = std::time::Instant::now();
+    while begun.elapsed().as_millis() < 2500 {
+        fill(&engine, tree, &mut random, 1);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(engine.store().counters().bytes_moved, 0);
+    }
+    engine.check().unwrap();
+}
+
 /// The log says with which base a tree began; a version commit replaces it in memory, not in the
 /// log.
 #[test]

@@ -21,7 +21,7 @@ pub type Content = BTreeMap<Bytes, Bytes>;
 
 /// Options under which only explicit checkpoints fold: with one thread, runs repeat exactly.
 pub fn quiet() -> EngineOptions {
-    EngineOptions { relaxed_sync_millis: 3_600_000, ..EngineOptions::default() }
+    EngineOptions { relaxed_sync_millis: 3_600_000, quiet_millis: None, ..EngineOptions::default() }
 }
 
 /// Options under which memtables are flushed after a few transactions, and runs are folded in small

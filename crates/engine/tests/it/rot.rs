@@ -1,4 +1,4 @@
-//! Bits rot in packs while an engine is written, folded, collected, and loses its power.
+//! Bits rot in packs while an engine is written, folded, collected, packed, and loses its power.
 //!
 //! *Method*: random steps on a simulated disk: transactions, flushes, folds, collections, restarts,
 //! power cuts at any operation, and bits of packs that turn over. A model knows what every key
@@ -259,6 +259,7 @@ fn run(mut random: Random, met: &mut Met) {
             0 => drop(engine.checkpoint()),
             1 => drop(engine.fold(&engine.snapshot(), &[tree])),
             2 => drop(collect(&engine, &mut random)),
+            9 => drop(engine.pack_while(&mut || !random.one_in(30))),
             3 | 4 => rotting.rot(&mut random, met),
             5 => rotting.check(&engine, met),
             6 | 7 => rotting.disk.crash_after(random.below(30) as u64),
@@ -301,4 +302,66 @@ fn what_rots_is_told_and_what_is_written_is_there() {
     println!("{met:?}");
     let is_whole_run = std::env::var("FROND_SEED").is_err();
     assert!(!is_whole_run || (met.crashes > 50 && met.damaged > 50 && met.healed > 20), "{met:?}");
+}
+
+/// A bit of what packing wrote turns over while what it was written from still lies there, and the
+/// power may fail at any operation: nothing is lost.
+#[test]
+fn what_was_packed_is_whole_before_what_it_was_packed_from_goes() {
+    let (mut flips, mut ends, mut crashes) = (0, 0, 0);
+    for_seeds(60, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let options = if random.one_in(2) { quiet() } else { churning(15) };
+        let engine = open(&disk, options).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        let mut now = Content::new();
+        for step in 0..20 + random.below(20) {
+            let mut transaction = engine.begin();
+            for _ in 0..1 + random.below(8) {
+                let (key, bytes) = (key(random.below(KEY_COUNT)), new_bytes(&mut random));
+                transaction.put(tree, key.clone(), Value::inline(bytes.clone())).unwrap();
+                now.insert(key, bytes);
+            }
+            transaction.commit(Durability::Synced).unwrap();
+            if step % 5 == 4 {
+                engine.checkpoint().unwrap();
+            }
+        }
+        let packs = || {
+            let mut names = disk.list().unwrap_or_default();
+            names.retain(|name| name.ends_with(".pack"));
+            names
+        };
+        let old = packs();
+        let moved = engine.store().counters().bytes_moved;
+        let mut has_flipped = false;
+        let crashes_in = random.one_in(2).then(|| random.below(60) as u64);
+        crashes_in.into_iter().for_each(|operations| disk.crash_after(operations));
+        let packed = engine.pack_while(&mut || {
+            let has_moved = moved < engine.store().counters().bytes_moved;
+            let new = packs().into_iter().rfind(|name| !old.contains(name));
+            if let Some(name) = new.filter(|_| has_moved && !has_flipped) {
+                has_flipped = true;
+                let bits = disk.contents(&name).unwrap().len() * 8;
+                disk.flip_bit(&name, random.below(bits) as u64);
+                flips += 1;
+            }
+            !disk.is_dead()
+        });
+        let is_dead = disk.is_dead();
+        assert!(is_dead || matches!(packed, Ok(true)), "{packed:?}");
+        if !is_dead {
+            ends += 1;
+            assert!(content(&engine.snapshot(), tree) == now);
+        }
+        crashes += u64::from(is_dead);
+        let disk = if is_dead { disk.crash() } else { disk.kill() };
+        drop(engine);
+        let engine = open(&disk, options).unwrap();
+        assert!(content(&engine.snapshot(), tree) == now);
+        engine.check().unwrap();
+    });
+    let is_whole_run = std::env::var("FROND_SEED").is_err();
+    let met = (flips, ends, crashes);
+    assert!(!is_whole_run || (flips > 10 && ends > 10 && crashes > 10), "{met:?}");
 }

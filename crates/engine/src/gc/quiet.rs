@@ -1,0 +1,138 @@
+//! Giving all space back by itself, while hardly anything else happens: what a thorough collection
+//! does, in slices.
+//!
+//! 1. Each second (a fifteenth of [`EngineOptions::quiet_millis`]) it is looked whether anything was
+//!    committed. A second in which something was counts five that are quiet, so that a commit now
+//!    and then doesn't put it off for ever. After fifteen quiet ones the engine is quiet.
+//! 2. If enough was written since all was packed the last time, memtables are flushed, the runs
+//!    folded step by step, and a collection packs history, at the rate of other background
+//!    collections. All of that lets other threads go first.
+//! 3. When commits come again, it ends behind its step. What is done stays done, and what is left
+//!    is done in the next quiet time.
+//!
+//! What goes is what any collection lets go: nothing that a snapshot, the reflog or a remote still
+//! needs. While it isn't quiet, collections that growth makes due bound what waits: see
+//! [`super::reclaim`].
+//!
+//! [`EngineOptions::quiet_millis`]: crate::EngineOptions::quiet_millis
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use frond_store::io::steady_now;
+
+use super::reclaim::{GcThrottle, ReclaimOptions};
+use crate::error::EngineError;
+use crate::ids::Sequence;
+use crate::shared::Shared;
+
+/// So many looks in a row that find nothing make it quiet.
+const QUIET_LOOKS: u32 = 15;
+/// A look that finds something makes up for so many that don't.
+const BUSY_LOOKS: u32 = 5;
+/// What was packed is packed once more when so much was written since, and a part of all.
+const WRITTEN_BYTES_MIN: u64 = 1 << 20;
+const WRITTEN_SHARE: u64 = 16;
+/// How often it is looked where nothing comes of it.
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// How quiet an engine is.
+pub(crate) struct Quiet {
+    look_every: Duration,
+    looked: Instant,
+    visible: Sequence,
+    /// How many looks it takes until it is quiet, if none finds anything.
+    left: u32,
+    /// How much was written when all was packed, or that failed. What was before the opening isn't
+    /// known.
+    written: Option<u64>,
+}
+
+impl Quiet {
+    /// It isn't, when the engine is opened.
+    pub fn new(shared: &Shared) -> Quiet {
+        let millis = shared.options.quiet_millis.map(|millis| millis / u64::from(QUIET_LOOKS));
+        Quiet {
+            look_every: millis.map_or(NEVER, |millis| Duration::from_millis(millis.max(1))),
+            looked: steady_now(),
+            visible: shared.current().1,
+            left: QUIET_LOOKS,
+            written: None,
+        }
+    }
+
+    /// How often it is to be looked.
+    pub fn look_every(&self) -> Duration {
+        self.look_every
+    }
+
+    /// Looks, if it is time to.
+    fn look(&mut self, shared: &Shared) {
+        if self.looked.elapsed() < self.look_every {
+            return;
+        }
+        self.looked = steady_now();
+        let visible = shared.current().1;
+        self.left = match visible == std::mem::replace(&mut self.visible, visible) {
+            true => self.left.saturating_sub(1),
+            false => (self.left + BUSY_LOOKS).min(QUIET_LOOKS),
+        };
+    }
+
+    /// Whether commits came again: more than one now and then.
+    fn is_over(&mut self, shared: &Shared) -> bool {
+        self.look(shared);
+        BUSY_LOOKS < self.left
+    }
+
+    /// Whether it is quiet, and there may be something to pack.
+    fn is_due(&mut self, shared: &Shared) -> bool {
+        self.look(shared);
+        let counters = shared.store.counters();
+        let most = WRITTEN_BYTES_MIN.max(counters.bytes_stored / WRITTEN_SHARE);
+        let unpacked = match self.written {
+            Some(written) => counters.bytes_written.saturating_sub(written),
+            None => counters.bytes_stored,
+        };
+        self.left == 0 && shared.options.quiet_millis.is_some() && most <= unpacked
+    }
+
+    /// Packs all if it is quiet and that is due. Returns whether all is packed now; what ended it
+    /// is tried again after more was written.
+    ///
+    /// # Errors
+    /// As [`Shared::pack_while`].
+    pub fn pack_if_due(&mut self, shared: &Shared) -> Result<bool, EngineError> {
+        if !self.is_due(shared) {
+            return Ok(false);
+        }
+        let packed = shared.pack_while(&mut || !self.is_over(shared));
+        if !matches!(packed, Ok(false)) {
+            self.written = Some(shared.store.counters().bytes_written);
+        }
+        packed
+    }
+}
+
+impl Shared {
+    /// Packs all, at the rate of background collections, until `goes_on` says no: asked between two
+    /// steps. Returns whether it came to its end.
+    ///
+    /// # Errors
+    /// As [`Engine::pack_while`](crate::Engine::pack_while).
+    pub fn pack_while(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
+        self.flush()?;
+        self.fold_in_steps_while(&mut 0, goes_on)?;
+        let options = ReclaimOptions {
+            thorough: true,
+            bytes_a_second: self.options.reclaim_bytes_a_second,
+            purge: false,
+        };
+        let mut throttle = GcThrottle::new(self, options.bytes_a_second);
+        let mut pace = |bytes| match goes_on() {
+            true => throttle.throttle(bytes),
+            false => ControlFlow::Break(()),
+        };
+        Ok(!self.collect_paced(options, &mut pace)?.stopped)
+    }
+}
