@@ -8,7 +8,7 @@
 //! 3. Nothing changed if the bytes are the same, those of a replacement as it was sent.
 //!
 //! Reading order: `tree`, `operators` (the one table), the families (`assign`, `arithmetic`,
-//! `push`, `pull`), `walk`, `array_filters`, `pipeline` (updates by aggregation stages).
+//! `push`, `pull`), `scope`, `walk`, `array_filters`, `pipeline` (updates by aggregation stages).
 
 mod arithmetic;
 mod array_filters;
@@ -18,6 +18,7 @@ mod operators;
 mod pipeline;
 mod pull;
 mod push;
+mod scope;
 mod tree;
 mod value_set;
 mod walk;
@@ -25,6 +26,7 @@ mod walk;
 pub(crate) use operators::features;
 pub use pull::Pull;
 pub use push::{AddToSet, OrderedPush};
+pub use scope::UpdateContext;
 pub use value_set::Missing;
 
 use frond_doc::document::DEPTH_MAX;
@@ -43,8 +45,8 @@ use array_filters::ArrayFilters;
 use assign::Rename;
 use modifier::Modifier;
 use pipeline::PipelineUpdate;
+use scope::{Occasion, Scope};
 use tree::{Branch, Node, Step};
-use walk::Scope;
 
 /// A parsed update: operators, a replacement document, or a pipeline.
 #[derive(Clone, Debug)]
@@ -71,24 +73,6 @@ struct Operators {
     has_positional: bool,
     /// Whether the result could be nested deeper than a document may be, so that it is checked.
     may_be_deep: bool,
-}
-
-/// What an update needs to know besides the document.
-#[derive(Clone, Copy, Debug)]
-pub struct UpdateContext {
-    /// For `$currentDate`: milliseconds since 1970.
-    pub now_millis: i64,
-    /// For `$currentDate` with `timestamp`.
-    pub timestamp: u64,
-    /// What a positional `$` stands for.
-    pub position: Option<usize>,
-}
-
-/// Whether a document is changed or made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Occasion {
-    Update,
-    Insert,
 }
 
 impl Operators {
@@ -129,7 +113,7 @@ impl Update {
         let form = if first.is_some_and(|name| name.starts_with('$')) {
             let filters = ArrayFilters::parse(array_filters)?;
             let mut operators = operators::parse(document, filters)?;
-            operators.filters.check_used(&operators.root, document)?;
+            operators.filters.check_used(&operators.root.filter_names(), document)?;
             operators.has_positional = operators.root.has_positional();
             Form::Operators(operators)
         } else {

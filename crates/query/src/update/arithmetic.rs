@@ -2,8 +2,8 @@
 
 use frond_doc::Value;
 
-use super::modifier::{Modifier, Slot};
-use super::walk::Scope;
+use super::modifier::Modifier;
+use super::scope::{Scope, Slot};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::{number, text};

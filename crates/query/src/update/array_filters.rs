@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use frond_doc::{Array, Document, DocumentBuilder, Value};
 
-use super::tree::{Branch, Step};
 use super::value_set::count_lookup;
 use crate::code::Code;
 use crate::error::QueryError;
@@ -55,26 +54,15 @@ impl ArrayFilters {
         Ok(ArrayFilters(parsed))
     }
 
-    /// Checks that each filter is used in the update, and each name in the update is a filter.
-    pub(super) fn check_used(&self, root: &Branch, update: Document<'_>) -> Result<(), QueryError> {
-        let mut unknown = None;
-        let mut used = Vec::new();
-        root.any_step(&mut |step| {
-            if let Step::Filtered(name) = step {
-                if !self.0.contains_key(name) {
-                    unknown = Some(name.clone());
-                }
-                used.push(name.clone());
-            }
-            unknown.is_some()
-        });
-        if let Some(name) = unknown {
+    /// Checks that each filter is among the names that the update uses, and each of these a filter.
+    pub(super) fn check_used(&self, used: &[&str], update: Document<'_>) -> Result<(), QueryError> {
+        if let Some(name) = used.iter().find(|name| !self.0.contains_key(**name)) {
             return Err(QueryError::new(
                 Code::BadValue,
                 format!("No array filter found for identifier '{name}'"),
             ));
         }
-        match self.0.keys().find(|name| !used.contains(name)) {
+        match self.0.keys().find(|name| !used.contains(&name.as_str())) {
             Some(name) => Err(failed(format!(
                 "The array filter for identifier '{name}' was not used in the update {}",
                 text::value(Value::Document(update))

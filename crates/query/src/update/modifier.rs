@@ -1,13 +1,12 @@
 //! What an update does at the end of a path.
 
-use frond_doc::{DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Value, ValueBuf};
 
-use super::Occasion;
 use super::arithmetic::{self, BitOperation};
 use super::pull::{self, PullCondition};
 use super::push::{self, Push};
+use super::scope::{Occasion, Scope, Slot, Trail};
 use super::value_set::{ValueSet, count_lookup};
-use super::walk::{Scope, Trail};
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
@@ -51,38 +50,6 @@ pub(super) enum Modifier {
     PopFirst,
     /// `$pop: 1`
     PopLast,
-}
-
-/// Where a modifier puts its result: the next field of the document that is being written.
-pub(super) struct Slot<'o, 'd> {
-    /// The document that is being written.
-    pub(super) out: &'o mut DocumentBuilder,
-    /// The field's name.
-    pub(super) name: &'o str,
-    /// What stands there; `None` if nothing does.
-    pub(super) current: Option<Value<'d>>,
-    /// Whether this is an element of an array: those can't be removed, only become null.
-    pub(super) is_element: bool,
-}
-
-impl Slot<'_, '_> {
-    /// Writes a value.
-    pub(super) fn put(self, value: Value<'_>) {
-        self.out.append(self.name, value);
-    }
-
-    /// Leaves things as they are.
-    pub(super) fn keep(self) {
-        if let Some(value) = self.current {
-            self.out.append(self.name, value);
-        }
-    }
-
-    fn remove(self) {
-        if self.is_element {
-            self.out.append(self.name, Value::Null);
-        }
-    }
 }
 
 impl Modifier {

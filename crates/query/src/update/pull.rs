@@ -3,10 +3,10 @@
 
 use frond_doc::{Value, ValueBuf, order};
 
-use super::modifier::{Modifier, Slot};
+use super::modifier::Modifier;
 use super::push::write_array;
+use super::scope::{Slot, Trail};
 use super::value_set::{ValueSet, count_lookup};
-use super::walk::Trail;
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::Variables;

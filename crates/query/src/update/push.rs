@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use frond_doc::path::Path;
 use frond_doc::{Array, Document, Value, ValueBuf};
 
-use super::modifier::{Modifier, Slot};
+use super::modifier::Modifier;
+use super::scope::{Scope, Slot, Trail};
 use super::value_set::{Missing, ValueSet};
-use super::walk::{Scope, Trail};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;

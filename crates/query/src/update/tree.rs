@@ -92,8 +92,22 @@ impl Branch {
         self.any_step(&mut |step| *step == Step::Positional)
     }
 
+    /// The names of all `$[name]`, in the order of the steps.
+    pub(super) fn filter_names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for (step, node) in &self.steps {
+            if let Step::Filtered(name) = step {
+                names.push(name.as_str());
+            }
+            if let Node::Branch(branch) = node {
+                names.extend(branch.filter_names());
+            }
+        }
+        names
+    }
+
     /// Whether `wanted` says so of any step.
-    pub(super) fn any_step(&self, wanted: &mut dyn FnMut(&Step) -> bool) -> bool {
+    fn any_step(&self, wanted: &mut dyn FnMut(&Step) -> bool) -> bool {
         self.steps.iter().any(|(step, node)| {
             wanted(step)
                 || match node {

@@ -12,44 +12,17 @@ use std::collections::HashMap;
 use frond_doc::builder::position_name;
 use frond_doc::{Array, Document, DocumentBuilder, Value};
 
-use super::array_filters::ArrayFilters;
-use super::modifier::{Modifier, Slot};
+use super::modifier::Modifier;
+use super::scope::{Scope, Slot, Trail};
 use super::tree::{Branch, Node, Step, conflict};
-use super::{Occasion, UpdateContext};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::Variables;
 use crate::text;
 
 /// An array is padded with at most so many nulls.
 const PADDING_COUNT_MAX: usize = 1_500_000;
 /// Above so many edits of one document, they are looked up by a hash.
 const LINEAR_COUNT_MAX: usize = 8;
-
-/// What stays the same during one pass.
-pub(super) struct Scope<'a> {
-    /// The document before the update.
-    pub(super) document: Document<'a>,
-    /// Time and position.
-    pub(super) context: &'a UpdateContext,
-    /// What `$[name]` stands for.
-    pub(super) filters: &'a ArrayFilters,
-    /// Whether `$setOnInsert` counts.
-    pub(super) occasion: Occasion,
-    /// How strings compare, and what the update may take.
-    pub(super) variables: &'a Variables,
-}
-
-/// The path from the document's root to where the pass is, for messages.
-#[derive(Default)]
-pub(super) struct Trail(Vec<String>);
-
-impl Trail {
-    /// The path with its dots.
-    pub(super) fn dotted(&self) -> String {
-        self.0.join(".")
-    }
-}
 
 /// A field or element that is edited.
 struct Edit<'t> {
