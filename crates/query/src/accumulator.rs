@@ -1,6 +1,6 @@
 //! Accumulators: what `$group` computes for each group, and `$setWindowFields` for each window.
 //!
-//! Reading order: this file (what an accumulator is, and the two traits), `table` (every
+//! Reading order: this file (what an accumulator is), `state` (the two traits), `table` (every
 //! accumulator, supported or refused, and where it may stand), `parse`, then the families:
 //! `numbers`, `spread`, `ends`, `extremes`, `sorted`, `lists`, `percentile` (and `digest`).
 //!
@@ -26,62 +26,21 @@ mod parse;
 mod percentile;
 mod sorted;
 mod spread;
+mod state;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
+use frond_doc::Document;
 
-use frond_doc::{Document, Value};
-
-use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::parameters::{count_from, percentiles_from};
-use crate::expression::{Elements, Evaluated, Expression, Extreme, Scope, Variables};
+use crate::expression::{Evaluated, Expression, Extreme, Scope, Variables};
 use crate::sort::SortPattern;
 use spread::{Measure, Spreading};
 
+pub(crate) use state::{State, Window, cost};
 pub(crate) use table::{Place, features};
-
-/// What an entry of a list or a set costs besides its value.
-pub(crate) const ENTRY_BYTES: usize = 64;
-
-/// What a group's values become. One document's value after the other goes in.
-pub(crate) trait State: Any + Send {
-    /// Takes one document's value; returns about how many bytes that took.
-    ///
-    /// # Errors
-    /// MongoDB's codes for values of the wrong type and results that are too large.
-    fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError>;
-
-    /// Takes what another state was given of the values behind: both are of one accumulator, of
-    /// which parts may be gathered apart ([`Accumulator::divides`]).
-    ///
-    /// # Errors
-    /// If that may be something else than to be given the values one after the other.
-    fn append(&mut self, _next: Box<dyn State>) -> Result<(), QueryError> {
-        Err(not_divided())
-    }
-
-    /// The result; null where there is none.
-    ///
-    /// # Errors
-    /// `BSONObjectTooLarge`.
-    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError>;
-}
-
-/// What a window's values become while the window moves on.
-pub(crate) trait Window: State {
-    /// Takes back the value that came first of those that are in; `value` is that very value, or
-    /// an equal one of the same type.
-    fn remove(&mut self, value: Evaluated<'_>);
-
-    /// The result over the values that are in; null where there is none.
-    ///
-    /// # Errors
-    /// `BSONObjectTooLarge`.
-    fn current(&self) -> Result<Evaluated<'static>, QueryError>;
-}
 
 /// Which accumulator it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -250,7 +209,9 @@ impl Accumulator {
             Kind::StdDevPop => Box::new(Spreading::of_group(Measure::Deviation, false)),
             Kind::StdDevSamp => Box::new(Spreading::of_group(Measure::Deviation, true)),
             // What takes no more for a window than for a group.
-            _ => self.start_window(group, variables)?,
+            Kind::Avg | Kind::Count | Kind::CovariancePop | Kind::CovarianceSamp | Kind::Sum => {
+                self.start_window(group, variables)?
+            }
         })
     }
 
@@ -298,48 +259,27 @@ impl Accumulator {
         let scope = Scope::new(group, variables);
         let value = expression.evaluate_in(&scope)?;
         Ok(match self.kind {
-            Kind::Percentile => (None, Some(percentiles_from(&value)?)),
-            _ => (Some(count_from(&value)?), None),
+            Kind::Median | Kind::Percentile => (None, Some(percentiles_from(&value)?)),
+            Kind::BottomN | Kind::FirstN | Kind::LastN | Kind::MaxN | Kind::MinN | Kind::TopN => {
+                (Some(count_from(&value)?), None)
+            }
+            // These have none, which was answered above.
+            Kind::AddToSet
+            | Kind::Avg
+            | Kind::Bottom
+            | Kind::Count
+            | Kind::CovariancePop
+            | Kind::CovarianceSamp
+            | Kind::First
+            | Kind::Last
+            | Kind::Max
+            | Kind::MergeObjects
+            | Kind::Min
+            | Kind::Push
+            | Kind::StdDevPop
+            | Kind::StdDevSamp
+            | Kind::Sum
+            | Kind::Top => (None, None),
         })
     }
-}
-
-/// The state of another part of the values of one accumulator.
-fn of_same_kind<S: State>(next: Box<dyn State>) -> Box<S> {
-    let next: Box<dyn Any> = next;
-    next.downcast().expect("both are of one accumulator")
-}
-
-/// Told to no client: the values are then gathered once more, one after the other.
-fn not_divided() -> QueryError {
-    QueryError::new(Code::InternalError, "the parts of a group can't be put together")
-}
-
-/// About what a value takes in memory.
-pub(crate) fn cost(value: Value<'_>) -> usize {
-    ENTRY_BYTES
-        + match value {
-            Value::String(text) | Value::Symbol(text) | Value::JavaScript(text) => text.len(),
-            Value::Document(document) => document.as_bytes().len(),
-            Value::Array(array) => array.as_bytes().len(),
-            Value::Binary(binary) => binary.bytes.len(),
-            Value::JavaScriptWithScope { code, scope } => code.len() + scope.as_bytes().len(),
-            _ => 0,
-        }
-}
-
-/// What a value takes more than the one that it replaces.
-fn replaced(old: Option<Value<'_>>, new: Value<'_>) -> usize {
-    cost(new).saturating_sub(old.map_or(0, cost))
-}
-
-/// An array of values that were kept.
-fn array_of<'v>(
-    values: impl IntoIterator<Item = &'v frond_doc::ValueBuf>,
-) -> Result<Evaluated<'static>, QueryError> {
-    let mut elements = Elements::uncounted();
-    for value in values {
-        elements.push(value.as_value())?;
-    }
-    elements.finish()
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use frond_doc::ValueBuf;
 
-use super::{State, Window, array_of, cost, of_same_kind, replaced};
+use super::state::{State, Window, array_of, cost, of_same_kind, replaced};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use frond_doc::{Value, ValueBuf};
 
-use super::{State, Window, array_of, cost, of_same_kind, replaced};
+use super::state::{State, Window, array_of, cost, of_same_kind, replaced};
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Extreme};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 
-use super::{State, Window, array_of, cost, of_same_kind};
+use super::state::{State, Window, array_of, cost, of_same_kind};
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Evaluated, Fields, not_mergeable};

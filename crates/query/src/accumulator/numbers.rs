@@ -2,7 +2,7 @@
 
 use frond_doc::Value;
 
-use super::{State, Window, not_divided, of_same_kind};
+use super::state::{State, Window, not_divided, of_same_kind};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 use crate::number::any_type::{Exactness, Number, Sum};

@@ -39,7 +39,19 @@ impl Accumulator {
                 sorted(kind, row.name, argument, parser)
             }
             Kind::Median | Kind::Percentile => percentile(kind, row.name, argument, parser),
-            _ => {
+            Kind::AddToSet
+            | Kind::Avg
+            | Kind::CovariancePop
+            | Kind::CovarianceSamp
+            | Kind::First
+            | Kind::Last
+            | Kind::Max
+            | Kind::MergeObjects
+            | Kind::Min
+            | Kind::Push
+            | Kind::StdDevPop
+            | Kind::StdDevSamp
+            | Kind::Sum => {
                 let argument = match place {
                     Place::Group => only(row.name, argument)?,
                     // A window function's argument is the whole expression: an array is one.

@@ -4,7 +4,7 @@
 //! gathered in a [`Digest`], whose size doesn't grow.
 
 use super::digest::Digest;
-use super::{State, Window};
+use super::state::{State, Window};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 use crate::expression::percentile::{Sorted, answer, number};

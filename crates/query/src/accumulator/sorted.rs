@@ -9,7 +9,7 @@ use bytes::Bytes;
 use frond_doc::{Binary, Value, ValueBuf};
 
 use super::extremes::remove_oldest;
-use super::{State, Window, array_of, cost, of_same_kind};
+use super::state::{State, Window, array_of, cost, of_same_kind};
 use crate::error::QueryError;
 use crate::expression::{Elements, Evaluated};
 

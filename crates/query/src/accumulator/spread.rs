@@ -10,7 +10,7 @@
 
 use frond_doc::Value;
 
-use super::{State, Window};
+use super::state::{State, Window};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 use crate::number::any_type::Number;
