@@ -2,9 +2,10 @@
 //!
 //! A filter is parsed once into a tree ([`tree`]) and then asked document by document
 //! ([`evaluate`]). Reading order: `tree` (what a filter is), `parse` (from BSON), `operators` (the
-//! one table of operators), the families (`compare`, `membership`, `pattern`, `shape`, `array`,
-//! `number`), `alternatives` (an `$or` of many equalities), `evaluate` (how a path fans out),
-//! `position` (what `$` stands for), `equalities` (what an upsert takes over).
+//! one table of operators), the families, each of an `operand` (`compare`, `membership`, `pattern`,
+//! `shape`, `array`, `number`, `geo`), `alternatives` (an `$or` of many equalities), `evaluate`
+//! (how a path fans out), `near` and `text` (where a `$near` or `$text` may stand), `position`
+//! (what `$` stands for), `equalities` (what an upsert takes over).
 //!
 //! *Surprises*: a condition on a path holds if **any** value that the path reaches fulfils it, and
 //! two conditions on one path may be fulfilled by two different elements of an array; a negated
@@ -20,7 +21,9 @@ mod evaluate;
 mod explain;
 mod geo;
 mod membership;
+mod near;
 mod number;
+mod operand;
 mod operators;
 mod parse;
 mod pattern;
@@ -109,7 +112,7 @@ impl Filter {
     }
 
     fn of_root(mut root: Node) -> Result<Filter, QueryError> {
-        geo::find_near(&root)?;
+        near::find(&root)?;
         let mut names = ScannedNames::default();
         let asks_names_only = root.number_names(&mut names);
         Ok(Filter {
@@ -307,13 +310,13 @@ impl Filter {
     /// This filter, whose `$near` is another.
     pub fn with_near(&self, near: &Near) -> Filter {
         let mut root = (*self.root).clone();
-        geo::replace_near(&mut root, &Arc::new(near.clone()));
+        near::replace(&mut root, &Arc::new(near.clone()));
         Filter { root: root.into(), ..self.clone() }
     }
 
     /// The `$near` by which what is found is ordered, and its path.
     pub fn near(&self) -> Option<(&str, &Near)> {
-        let near = geo::find_near(&self.root).expect("checked when it was parsed");
+        let near = near::find(&self.root).expect("checked when it was parsed");
         near.map(|(path, near)| (path, &**near))
     }
 
@@ -366,7 +369,7 @@ impl ValueFilter {
     pub(crate) fn parse(operand: Value<'_>) -> Result<Option<ValueFilter>, QueryError> {
         let condition = match operand {
             Value::Document(document)
-                if parse::first_name(document).is_some_and(operators::asks_values) =>
+                if operand::first_name(document).is_some_and(operators::asks_values) =>
             {
                 parse::operators("", document, 0)?
             }

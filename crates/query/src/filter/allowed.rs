@@ -3,7 +3,7 @@
 //!
 //! Recursion is bounded by the depth of filters.
 
-use super::parse::bad_value;
+use super::operand::bad_value;
 use super::tree::{Condition, Node, Test};
 use crate::code::Code;
 use crate::error::QueryError;

@@ -2,9 +2,9 @@
 
 use frond_doc::Value;
 
-use super::operators::{self, Operand};
-use super::parse::{self, bad_value, first_name, is_operators};
+use super::operand::{Operand, bad_value, first_name, is_operators};
 use super::tree::{Condition, Node, Test};
+use super::{operators, parse};
 use crate::error::QueryError;
 
 /// `$elemMatch`: with operators, one element fulfils all of them; with a filter, one element is a

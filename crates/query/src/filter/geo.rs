@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use frond_doc::{Document, Value};
 
-use super::operators::Operand;
-use super::parse::bad_value;
-use super::tree::{Condition, Field, Node, Test};
+use super::operand::{Operand, bad_value};
 use crate::error::QueryError;
 use crate::geometry::near::Near;
 use crate::geometry::parse;
@@ -38,15 +36,14 @@ impl GeoTest {
 }
 
 /// `$geoWithin`, `$within`, `$geoIntersects`
-pub(super) fn region(operand: Operand<'_>) -> Result<Condition, QueryError> {
+pub(super) fn region(operand: Operand<'_>) -> Result<GeoTest, QueryError> {
     let (region, question) = Region::parse(operand.name, operand.value).map_err(bad_value)?;
-    Ok(Condition::Test(Test::Geo(GeoTest { region: Arc::new(region), question })))
+    Ok(GeoTest { region: Arc::new(region), question })
 }
 
 /// `$near`, `$nearSphere`
-pub(super) fn near(operand: Operand<'_>) -> Result<Condition, QueryError> {
-    let near = Near::parse(operand.name, operand.value, operand.siblings).map_err(bad_value)?;
-    Ok(Condition::Test(Test::Near(Arc::new(near))))
+pub(super) fn near(operand: Operand<'_>) -> Result<Near, QueryError> {
+    Near::parse(operand.name, operand.value, operand.siblings).map_err(bad_value)
 }
 
 /// Beside a `$near` stands nothing but its limits, and it stands first.
@@ -75,81 +72,4 @@ pub(super) fn limit(operand: Operand<'_>) -> Result<(), QueryError> {
         return Ok(());
     }
     Err(bad_value(format!("{} needs a $near or $nearSphere beside it", operand.name)))
-}
-
-/// The `$near` of a filter: its path and itself.
-///
-/// # Errors
-/// `BadValue` if there are two, or one stands where it can't order what is found.
-pub(super) fn find_near(root: &Node) -> Result<Option<(&str, &Arc<Near>)>, QueryError> {
-    let mut found = None;
-    let nodes = match root {
-        Node::And(nodes) => nodes.as_slice(),
-        other => std::slice::from_ref(other),
-    };
-    for node in nodes {
-        let direct = match node {
-            Node::Field(field) => near_of(field),
-            Node::And(_) => find_near(node)?,
-            _ => None,
-        };
-        if direct.is_some() && found.is_some() {
-            return Err(bad_value("Too many geoNear expressions"));
-        }
-        if direct.is_none() && holds_near(node) {
-            return Err(bad_value("geo $near must be top-level expr"));
-        }
-        found = found.or(direct);
-    }
-    Ok(found)
-}
-
-/// Puts another `$near` where one is. Recursion is bounded by the depth of filters.
-pub(super) fn replace_near(node: &mut Node, near: &Arc<Near>) {
-    match node {
-        Node::And(nodes) => nodes.iter_mut().for_each(|inner| replace_near(inner, near)),
-        Node::Field(field) => {
-            let conditions = match &mut field.condition {
-                Condition::All(conditions) => conditions.as_mut_slice(),
-                condition => std::slice::from_mut(condition),
-            };
-            for condition in conditions {
-                if let Condition::Test(test @ Test::Near(_)) = condition {
-                    *test = Test::Near(Arc::clone(near));
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-fn near_of(field: &Field) -> Option<(&str, &Arc<Near>)> {
-    let test = |condition| match condition {
-        &Condition::Test(Test::Near(ref near)) => Some((field.dotted.as_str(), near)),
-        _ => None,
-    };
-    match &field.condition {
-        Condition::All(conditions) => conditions.iter().find_map(test),
-        condition => test(condition),
-    }
-}
-
-/// Recursion is bounded by the depth of filters.
-fn holds_near(node: &Node) -> bool {
-    match node {
-        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(holds_near),
-        Node::Field(field) => condition_holds_near(&field.condition),
-        _ => false,
-    }
-}
-
-fn condition_holds_near(condition: &Condition) -> bool {
-    match condition {
-        Condition::All(conditions) => conditions.iter().any(condition_holds_near),
-        Condition::Not(inner) => condition_holds_near(inner),
-        Condition::Test(Test::Near(_)) => true,
-        Condition::Test(Test::ElementValue(inner)) => condition_holds_near(inner),
-        Condition::Test(Test::ElementDocument(inner)) => holds_near(inner),
-        Condition::Test(_) => false,
-    }
 }

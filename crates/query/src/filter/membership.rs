@@ -2,10 +2,8 @@
 
 use frond_doc::{Value, ValueBuf};
 
-use super::operators::Operand;
-use super::parse::{bad_value, is_operators};
+use super::operand::{Operand, bad_value, is_operators};
 use super::pattern::Pattern;
-use super::tree::{Condition, Test};
 use crate::collation::Collation;
 use crate::error::QueryError;
 
@@ -23,7 +21,8 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    fn parse(operand: Operand<'_>) -> Result<Membership, QueryError> {
+    /// Parses the array of a `$in` or `$nin`.
+    pub(super) fn parse(operand: Operand<'_>) -> Result<Membership, QueryError> {
         let Some(array) = operand.value.as_array() else {
             return Err(bad_value(format!("{} needs an array", operand.name)));
         };
@@ -83,14 +82,4 @@ impl Membership {
         let compare = |known: &ValueBuf| self.collation.compare(known.as_value(), value);
         self.values.binary_search_by(compare).is_ok()
     }
-}
-
-/// `$in`
-pub(super) fn is_in(operand: Operand<'_>) -> Result<Condition, QueryError> {
-    Ok(Condition::Test(Test::In(Membership::parse(operand)?)))
-}
-
-/// `$nin`
-pub(super) fn is_not_in(operand: Operand<'_>) -> Result<Condition, QueryError> {
-    Ok(is_in(operand)?.negated())
 }

@@ -2,9 +2,7 @@
 
 use frond_doc::Value;
 
-use super::operators::Operand;
-use super::parse::bad_value;
-use super::tree::{Condition, Test};
+use super::operand::{Operand, bad_value};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::number::{truncate, whole};
@@ -25,7 +23,7 @@ impl Remainder {
 }
 
 /// `$mod: [divisor, remainder]`
-pub(super) fn remainder(operand: Operand<'_>) -> Result<Condition, QueryError> {
+pub(super) fn remainder(operand: Operand<'_>) -> Result<Remainder, QueryError> {
     let Some(array) = operand.value.as_array() else {
         return Err(bad_value("malformed mod, needs to be an array"));
     };
@@ -50,7 +48,7 @@ pub(super) fn remainder(operand: Operand<'_>) -> Result<Condition, QueryError> {
     if divisor == 0 {
         return Err(bad_value("divisor cannot be 0"));
     }
-    Ok(Condition::Test(Test::Remainder(Remainder { divisor, remainder })))
+    Ok(Remainder { divisor, remainder })
 }
 
 /// Which bits are asked, and how.
@@ -91,7 +89,7 @@ impl BitTest {
 }
 
 /// `$bitsAllSet`, `$bitsAllClear`, `$bitsAnySet`, `$bitsAnyClear`
-pub(super) fn bits(operand: Operand<'_>) -> Result<Condition, QueryError> {
+pub(super) fn bits(operand: Operand<'_>) -> Result<BitTest, QueryError> {
     let name = operand.name;
     let positions = match operand.value {
         Value::Array(array) => {
@@ -130,6 +128,5 @@ pub(super) fn bits(operand: Operand<'_>) -> Result<Condition, QueryError> {
             )));
         }
     };
-    let test = BitTest { positions, set: name.ends_with("Set"), all: name.contains("All") };
-    Ok(Condition::Test(Test::Bits(test)))
+    Ok(BitTest { positions, set: name.ends_with("Set"), all: name.contains("All") })
 }

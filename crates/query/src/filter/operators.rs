@@ -1,28 +1,17 @@
 //! The operators that can stand at a path: one sorted table, supported or not.
 
-use frond_doc::{Document, Value};
+use std::sync::Arc;
+
+use frond_doc::Value;
 
 use super::compare::{Comparison, Relation};
-use super::parse::bad_value;
+use super::membership::Membership;
+use super::operand::{Operand, bad_value};
+use super::shape::TypeSet;
 use super::tree::{Condition, Test};
-use super::{array, geo, membership, number, parse, pattern, shape};
+use super::{array, geo, number, parse, pattern, shape};
 use crate::error::QueryError;
 use crate::feature::Feature;
-
-/// What a family needs to parse one operator.
-#[derive(Clone, Copy)]
-pub(super) struct Operand<'a> {
-    /// The operator.
-    pub(super) name: &'a str,
-    /// What stands after it.
-    pub(super) value: Value<'a>,
-    /// The path whose condition this is.
-    pub(super) path: &'a str,
-    /// All operators at the path: `$regex` looks for its `$options`.
-    pub(super) siblings: Document<'a>,
-    /// How deep in the filter.
-    pub(super) depth: usize,
-}
 
 type Parse = fn(Operand<'_>) -> Result<Condition, QueryError>;
 
@@ -39,34 +28,34 @@ use Operator::Companion;
 /// Sorted by name.
 const OPERATORS: &[(&str, Operator)] = &[
     ("$all", Operator::Condition(array::all)),
-    ("$bitsAllClear", Operator::Condition(number::bits)),
-    ("$bitsAllSet", Operator::Condition(number::bits)),
-    ("$bitsAnyClear", Operator::Condition(number::bits)),
-    ("$bitsAnySet", Operator::Condition(number::bits)),
+    ("$bitsAllClear", Operator::Condition(|it| test(Test::Bits(number::bits(it)?)))),
+    ("$bitsAllSet", Operator::Condition(|it| test(Test::Bits(number::bits(it)?)))),
+    ("$bitsAnyClear", Operator::Condition(|it| test(Test::Bits(number::bits(it)?)))),
+    ("$bitsAnySet", Operator::Condition(|it| test(Test::Bits(number::bits(it)?)))),
     ("$elemMatch", Operator::Condition(array::element)),
     ("$eq", Operator::Condition(equal)),
-    ("$exists", Operator::Condition(shape::exists)),
-    ("$geoIntersects", Operator::Condition(geo::region)),
-    ("$geoWithin", Operator::Condition(geo::region)),
+    ("$exists", Operator::Condition(exists)),
+    ("$geoIntersects", Operator::Condition(|it| test(Test::Geo(geo::region(it)?)))),
+    ("$geoWithin", Operator::Condition(|it| test(Test::Geo(geo::region(it)?)))),
     ("$gt", Operator::Condition(comparison)),
     ("$gte", Operator::Condition(comparison)),
-    ("$in", Operator::Condition(membership::is_in)),
+    ("$in", Operator::Condition(is_in)),
     ("$lt", Operator::Condition(comparison)),
     ("$lte", Operator::Condition(comparison)),
     ("$maxDistance", Companion(geo::limit)),
     ("$minDistance", Companion(geo::limit)),
-    ("$mod", Operator::Condition(number::remainder)),
+    ("$mod", Operator::Condition(|it| test(Test::Remainder(number::remainder(it)?)))),
     ("$ne", Operator::Condition(not_equal)),
-    ("$near", Operator::Condition(geo::near)),
-    ("$nearSphere", Operator::Condition(geo::near)),
-    ("$nin", Operator::Condition(membership::is_not_in)),
+    ("$near", Operator::Condition(near)),
+    ("$nearSphere", Operator::Condition(near)),
+    ("$nin", Operator::Condition(is_not_in)),
     ("$not", Operator::Condition(not)),
     ("$options", Companion(pattern::options)),
-    ("$regex", Operator::Condition(pattern::matching)),
-    ("$size", Operator::Condition(shape::size)),
-    ("$type", Operator::Condition(shape::type_is)),
+    ("$regex", Operator::Condition(|it| test(Test::Pattern(pattern::matching(it)?)))),
+    ("$size", Operator::Condition(|it| test(Test::Size(shape::size(it)?)))),
+    ("$type", Operator::Condition(type_is)),
     ("$uniqueDocs", Companion(geo::limit)),
-    ("$within", Operator::Condition(geo::region)),
+    ("$within", Operator::Condition(|it| test(Test::Geo(geo::region(it)?)))),
 ];
 
 /// Every operator that may stand at a path, for the list of what works.
@@ -95,6 +84,10 @@ pub(super) fn asks_values(name: &str) -> bool {
         Ok(Companion(_)) => name == "$options",
         Err(_) => false,
     }
+}
+
+fn test(test: Test) -> Result<Condition, QueryError> {
+    Ok(Condition::Test(test))
 }
 
 /// A value that must be equal.
@@ -133,6 +126,27 @@ fn comparison(operand: Operand<'_>) -> Result<Condition, QueryError> {
         _ => Relation::LessOrEqual,
     };
     Ok(Condition::Test(Test::Compare(Comparison::new(relation, operand.value.to_buf()))))
+}
+
+fn exists(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    let exists = Condition::Test(Test::Exists);
+    Ok(if operand.value.is_truthy() { exists } else { exists.negated() })
+}
+
+fn is_in(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    test(Test::In(Membership::parse(operand)?))
+}
+
+fn is_not_in(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    Ok(is_in(operand)?.negated())
+}
+
+fn type_is(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    test(Test::Type(TypeSet::parse(operand.value)?))
+}
+
+fn near(operand: Operand<'_>) -> Result<Condition, QueryError> {
+    test(Test::Near(Arc::new(geo::near(operand)?)))
 }
 
 fn not(operand: Operand<'_>) -> Result<Condition, QueryError> {

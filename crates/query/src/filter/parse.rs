@@ -7,7 +7,8 @@ use frond_doc::path::Path;
 use frond_doc::{Document, Value};
 
 use super::geo;
-use super::operators::{self, Operand};
+use super::operand::{Operand, bad_value, is_operators};
+use super::operators;
 use super::pattern::Pattern;
 use super::schema::Schema;
 use super::text::TextTest;
@@ -19,11 +20,6 @@ use crate::feature::{Feature, Standing};
 use crate::number;
 use crate::number::any_type::Number;
 use crate::search::TextSearch;
-
-/// An operand that MongoDB refuses with `BadValue`.
-pub(super) fn bad_value(message: impl Into<String>) -> QueryError {
-    QueryError::new(Code::BadValue, message)
-}
 
 /// Parses a filter document: paths with conditions, and logical operators.
 pub(super) fn document(filter: Document<'_>, depth: usize) -> Result<Node, QueryError> {
@@ -183,21 +179,9 @@ pub(super) fn implicit(value: Value<'_>) -> Result<Condition, QueryError> {
     }
 }
 
-/// Whether a document is operators, not a value: its first name begins with a dollar. A whole
-/// reference is a value.
-pub(super) fn is_operators(document: Document<'_>) -> bool {
-    let has = |name| document.get(name).is_some();
-    first_name(document).is_some_and(|name| name.starts_with('$')) && !(has("$ref") && has("$id"))
-}
-
 /// Whether some of a document's fields are those of a reference.
 pub(super) fn is_part_of_reference(document: Document<'_>) -> bool {
     REFERENCE_FIELDS.iter().any(|name| document.get(name).is_some())
-}
-
-/// The name of a document's first field.
-pub(super) fn first_name(document: Document<'_>) -> Option<&str> {
-    document.iter().next().map(|(name, _)| name)
 }
 
 /// Parses `{$gt: 5, $lt: 9}`.

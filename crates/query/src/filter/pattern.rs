@@ -9,9 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use frond_doc::Value;
 
-use super::operators::Operand;
-use super::parse::bad_value;
-use super::tree::{Condition, Test};
+use super::operand::{Operand, bad_value};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::memory::{Charge, RequestMemory};
@@ -136,7 +134,7 @@ fn invalid(reason: &str) -> QueryError {
 }
 
 /// `$regex`
-pub(super) fn matching(operand: Operand<'_>) -> Result<Condition, QueryError> {
+pub(super) fn matching(operand: Operand<'_>) -> Result<Pattern, QueryError> {
     let options = match operand.siblings.get("$options") {
         Some(Value::String(options)) => Some(options),
         Some(_) => return Err(bad_value("$options has to be a string")),
@@ -164,7 +162,7 @@ pub(super) fn matching(operand: Operand<'_>) -> Result<Condition, QueryError> {
         (Some(_), Some(true)) => return Err(both(51074)),
         (Some(_), _) => return Err(both(51075)),
     };
-    Ok(Condition::Test(Test::Pattern(Pattern::new(source, options)?)))
+    Pattern::new(source, options)
 }
 
 /// `$options`, which `$regex` reads: checks that there is one.

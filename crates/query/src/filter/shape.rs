@@ -2,9 +2,7 @@
 
 use frond_doc::{ElementType, Value};
 
-use super::operators::Operand;
-use super::parse::bad_value;
-use super::tree::{Condition, Test};
+use super::operand::{Operand, bad_value};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::number::whole;
@@ -83,19 +81,8 @@ fn type_of_number(value: Value<'_>) -> Result<ElementType, QueryError> {
         .ok_or_else(|| bad_value(format!("Invalid numerical type code: {}", text::value(value))))
 }
 
-/// `$type`
-pub(super) fn type_is(operand: Operand<'_>) -> Result<Condition, QueryError> {
-    Ok(Condition::Test(Test::Type(TypeSet::parse(operand.value)?)))
-}
-
-/// `$exists`
-pub(super) fn exists(operand: Operand<'_>) -> Result<Condition, QueryError> {
-    let exists = Condition::Test(Test::Exists);
-    Ok(if operand.value.is_truthy() { exists } else { exists.negated() })
-}
-
 /// `$size`
-pub(super) fn size(operand: Operand<'_>) -> Result<Condition, QueryError> {
+pub(super) fn size(operand: Operand<'_>) -> Result<i64, QueryError> {
     let value = operand.value;
     let shown = text::field("$size", value);
     if !value.is_number() {
@@ -109,6 +96,6 @@ pub(super) fn size(operand: Operand<'_>) -> Result<Condition, QueryError> {
         Some(size) if size > i64::from(i32::MAX) => {
             Err(bad_value(format!("Failed to parse $size. Cannot represent {shown} in an int")))
         }
-        Some(size) => Ok(Condition::Test(Test::Size(size))),
+        Some(size) => Ok(size),
     }
 }

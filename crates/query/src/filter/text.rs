@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use frond_doc::Document;
 
-use super::geo;
-use super::parse::bad_value;
+use super::near;
+use super::operand::bad_value;
 use super::tree::{Condition, Node, Test};
 use crate::error::QueryError;
 use crate::search::{TextMatcher, TextSearch};
@@ -91,7 +91,7 @@ pub(super) fn check(root: &Node) -> Result<(), QueryError> {
     if find(root).is_none() {
         return Err(bad_value("text expression not allowed in nor"));
     }
-    if geo::find_near(root)?.is_some() {
+    if near::find(root)?.is_some() {
         return Err(bad_value("text and geoNear not allowed in same query"));
     }
     Ok(())

@@ -1,0 +1,38 @@
+//! What stands after an operator, as the families parse it.
+
+use frond_doc::{Document, Value};
+
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// What a family needs to parse one operator.
+#[derive(Clone, Copy)]
+pub(super) struct Operand<'a> {
+    /// The operator.
+    pub(super) name: &'a str,
+    /// What stands after it.
+    pub(super) value: Value<'a>,
+    /// The path whose condition this is.
+    pub(super) path: &'a str,
+    /// All operators at the path: `$regex` looks for its `$options`.
+    pub(super) siblings: Document<'a>,
+    /// How deep in the filter.
+    pub(super) depth: usize,
+}
+
+/// An operand that MongoDB refuses with `BadValue`.
+pub(super) fn bad_value(message: impl Into<String>) -> QueryError {
+    QueryError::new(Code::BadValue, message)
+}
+
+/// Whether a document is operators, not a value: its first name begins with a dollar. A whole
+/// reference is a value.
+pub(super) fn is_operators(document: Document<'_>) -> bool {
+    let has = |name| document.get(name).is_some();
+    first_name(document).is_some_and(|name| name.starts_with('$')) && !(has("$ref") && has("$id"))
+}
+
+/// The name of a document's first field.
+pub(super) fn first_name(document: Document<'_>) -> Option<&str> {
+    document.iter().next().map(|(name, _)| name)
+}
