@@ -91,7 +91,7 @@ pub(crate) fn percentiles_node<'v>(
 
 /// An expression that reads no document.
 fn constant(value: Value<'_>, parser: &mut Parser) -> Result<Expression, QueryError> {
-    let mut own = Parser::default();
+    let mut own = parser.another();
     let expression = Expression::parse_with(value, &mut own)?;
     if own.reads_document() {
         let found = text::value(value);

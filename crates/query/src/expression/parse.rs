@@ -9,17 +9,53 @@ use frond_doc::document::DEPTH_MAX;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, Value};
 
-use super::node::Node;
-use super::table::{self, Shape};
+use super::node::{Look, Many, ManyIn, Node, One, OneIn, Two, TwoCollated, TwoIn};
 use super::{failure, path};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::feature::{Feature, Standing};
 use crate::metadata::{Metadata, MetadataKind};
 
+/// Parses the argument of the operator that is named.
+pub(super) type Parse = fn(&str, Value<'_>, &mut Parser) -> Result<Node, QueryError>;
+
+/// What arguments an operator takes, and what computes it.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    One(One),
+    Two(Two),
+    /// At least, at most, and the function.
+    Many(usize, usize, Many),
+    /// As `Two`, of what compares strings.
+    TwoCollated(TwoCollated),
+    /// As `One`, of what makes more than a number.
+    OneIn(OneIn),
+    /// As `Two`, of what makes more than a number.
+    TwoIn(TwoIn),
+    /// As `Many`, of what makes more than a number.
+    ManyIn(usize, usize, ManyIn),
+    /// By rules of its own.
+    Special(Parse),
+    /// MongoDB has it, Frond doesn't.
+    Refused,
+}
+
+/// One operator.
+#[derive(Clone, Copy)]
+pub(super) struct Operator {
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+}
+
+/// Finds an operator by its name, and how much of its arguments it looks at if it hands on what it
+/// is given.
+pub(super) type Find = fn(&str) -> Option<(&'static Operator, Option<Look>)>;
+
 /// Parses expressions, and notes what they need.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Parser {
+    /// The table of all operators: handed in, since their own parsers get this one.
+    find: Find,
     /// Names bound by the operators around the current place.
     bound: Vec<String>,
     /// Variables that must come from outside.
@@ -46,6 +82,26 @@ pub(crate) fn variable_features() -> impl Iterator<Item = Feature> {
 }
 
 impl Parser {
+    /// A parser that knows the operators that `find` finds.
+    pub(super) fn new(find: Find) -> Parser {
+        Parser {
+            find,
+            bound: Vec::new(),
+            free: BTreeSet::new(),
+            reads_document: false,
+            paths: Vec::new(),
+            reads_whole: false,
+            names: ScannedNames::default(),
+            depth: 0,
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// Another parser of the same operators, for an expression that stands by itself.
+    pub(crate) fn another(&self) -> Parser {
+        Parser::new(self.find)
+    }
+
     /// The variables that must come from outside.
     pub(crate) fn free(&self) -> &BTreeSet<String> {
         &self.free
@@ -214,12 +270,12 @@ impl Parser {
     }
 
     fn operator(&mut self, name: &str, argument: Value<'_>) -> Result<Node, QueryError> {
-        let Some(operator) = table::find(name) else {
+        let Some((operator, look)) = (self.find)(name) else {
             let message = format!("Unrecognized expression '{name}'");
             return Err(QueryError::new(Code::InvalidPipelineOperator, message));
         };
         let node = self.shaped(operator, name, argument)?;
-        Ok(match table::look(name) {
+        Ok(match look {
             Some(look) => node.carrying(look),
             None => node,
         })
@@ -227,7 +283,7 @@ impl Parser {
 
     fn shaped(
         &mut self,
-        operator: &table::Operator,
+        operator: &Operator,
         name: &str,
         argument: Value<'_>,
     ) -> Result<Node, QueryError> {

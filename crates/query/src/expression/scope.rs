@@ -9,7 +9,8 @@ use frond_doc::document::EMPTY;
 use frond_doc::field_scan::FieldPlaces;
 use frond_doc::{Array, Document, Timestamp, Value, ValueBuf};
 
-use super::{Elements, Evaluated, Expression, failure};
+use super::failure;
+use super::{Elements, Evaluated};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
@@ -35,48 +36,14 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// The system variables, `now_millis` being `$$NOW`; `let_values` are a command's `let`.
-    ///
-    /// # Errors
-    /// If a name isn't one for variables, or a value is no constant expression.
-    pub fn new(now_millis: i64, let_values: Option<Document<'_>>) -> Result<Variables, QueryError> {
-        Variables { now_millis, ..Variables::default() }.with_let(let_values)
-    }
-
-    /// As [`Variables::new`], in a cluster in which it is `cluster_time`, for a request that may
-    /// use `memory`.
-    ///
-    /// # Errors
-    /// As [`Variables::new`].
-    pub fn in_cluster(
+    /// The system variables of a request that may use `memory`; `cluster_time` where it runs in a
+    /// cluster.
+    pub(super) fn of_system(
         now_millis: i64,
-        cluster_time: Timestamp,
+        cluster_time: Option<Timestamp>,
         memory: RequestMemory,
-        let_values: Option<Document<'_>>,
-    ) -> Result<Variables, QueryError> {
-        let cluster_time = Some(cluster_time);
-        let variables = Variables { now_millis, cluster_time, memory, ..Variables::default() };
-        variables.with_let(let_values)
-    }
-
-    fn with_let(self, let_values: Option<Document<'_>>) -> Result<Variables, QueryError> {
-        let mut variables = self;
-        let Some(let_values) = let_values else {
-            return Ok(variables);
-        };
-        let mut values = Vec::new();
-        for (name, value) in let_values.iter() {
-            check_name(name)?;
-            let mut parser = super::Parser::default();
-            let expression = Expression::parse_with(value, &mut parser)?;
-            if parser.reads_document() {
-                let message = "Command let Expression does not evaluate to a constant";
-                return Err(failure(4_890_500, format!("{message}: {name}")));
-            }
-            values.push((name.to_owned(), expression.evaluate(Document::empty(), &variables)?));
-        }
-        variables.values = Arc::new(values);
-        Ok(variables)
+    ) -> Variables {
+        Variables { now_millis, cluster_time, memory, ..Variables::default() }
     }
 
     /// These variables and `more`, which hide those of the same names.

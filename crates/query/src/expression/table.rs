@@ -1,54 +1,22 @@
 //! Every operator of expressions, supported or refused by name, in the order of their names.
 
-use super::node::{Look, Many, ManyIn, Node, One, OneIn, Two, TwoCollated, TwoIn};
-use super::parse::Parser;
+use super::node::Look;
+use super::parse::{Operator, Shape};
 use super::{
     arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, meta, object,
     pairs, rounding, search, set, several, string, substring, total, trigonometry, variable,
 };
-use crate::error::QueryError;
 use crate::feature::{Feature, Standing};
 
-/// Parses the argument of the operator that is named.
-pub(super) type Parse = fn(&str, frond_doc::Value<'_>, &mut Parser) -> Result<Node, QueryError>;
-
-/// What arguments an operator takes, and what computes it.
-#[derive(Clone, Copy)]
-pub(super) enum Shape {
-    One(One),
-    Two(Two),
-    /// At least, at most, and the function.
-    Many(usize, usize, Many),
-    /// As `Two`, of what compares strings.
-    TwoCollated(TwoCollated),
-    /// As `One`, of what makes more than a number.
-    OneIn(OneIn),
-    /// As `Two`, of what makes more than a number.
-    TwoIn(TwoIn),
-    /// As `Many`, of what makes more than a number.
-    ManyIn(usize, usize, ManyIn),
-    /// By rules of its own.
-    Special(Parse),
-    /// MongoDB has it, Frond doesn't.
-    Refused,
-}
-
-/// One operator.
-#[derive(Clone, Copy)]
-pub(super) struct Operator {
-    pub(super) name: &'static str,
-    pub(super) shape: Shape,
-}
-
 /// Finds an operator by its name.
-pub(super) fn find(name: &str) -> Option<&'static Operator> {
+pub(super) fn find(name: &str) -> Option<(&'static Operator, Option<Look>)> {
     let position = OPERATORS.binary_search_by(|operator| operator.name.cmp(name)).ok()?;
-    OPERATORS.get(position)
+    Some((OPERATORS.get(position)?, look(name)))
 }
 
 /// How much of its arguments an operator looks at that but hands on what it is given; `None` of one
 /// that reads them. (Operators with rules of their own know it themselves.)
-pub(super) fn look(name: &str) -> Option<Look> {
+fn look(name: &str) -> Option<Look> {
     Some(match name {
         "$isArray" | "$isNumber" | "$type" => Look::Type,
         // These read what they want of an array that lies elsewhere.
