@@ -1,9 +1,10 @@
 //! Aggregation pipelines.
 //!
-//! Reading order: [`stage`] (what a stage is, how stages are chained), `parse` (from BSON), `table`
-//! (every stage, supported or refused), `shape` and `shape_parse` (the documents that `$project`,
-//! `$addFields` and `$unset` make), then one file a stage; what `$group` computes is in
-//! `crate::accumulator`.
+//! Reading order: [`stage`] (what a stage is), `parsed` (what a pipeline is), `parse` (from BSON),
+//! `table` (every stage, supported or refused; handed to the parser, since some stages have
+//! pipelines), `collections` (what stages want of the database), this file (how stages are chained
+//! and run), `shape` and `shape_parse` (the documents that `$project`, `$addFields` and `$unset`
+//! make), then one file a stage; what `$group` computes is in `crate::accumulator`.
 //!
 //! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
 //! writes when the pipeline is started; the first stages may run on several cores ([`divided`]); a
@@ -14,6 +15,7 @@
 mod bucket;
 mod bucket_auto;
 mod carried;
+mod collections;
 mod count;
 mod densify;
 mod divided;
@@ -31,9 +33,11 @@ mod limit;
 mod lookup;
 mod matching;
 mod merge;
+mod merge_parse;
 mod nothing;
 mod out;
 mod parse;
+mod parsed;
 mod places;
 mod project;
 mod redact;
@@ -51,6 +55,7 @@ mod sorter;
 mod spill;
 mod spool;
 mod stage;
+mod stream;
 mod table;
 mod time_unit;
 mod union_with;
@@ -62,129 +67,33 @@ pub(crate) use places::Places;
 pub(crate) use table::features;
 pub(crate) use window::features as window_features;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use frond_doc::document::DOCUMENT_BYTES_MAX;
-use frond_doc::pieces::{has_deepened, whole_bytes};
-use frond_doc::{Array, Document, DocumentBuf, Value};
+use frond_doc::{Array, Document, DocumentBuf};
 
-use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::expression::{Variables, check_depth, undefined};
+use crate::expression::Variables;
 use crate::filter::Filter;
-use crate::large::{Asked, Depth, Large};
-use crate::metadata::{self, Metadata, MetadataKind};
-use crate::sort::SortPattern;
+use crate::large::Asked;
+use crate::metadata;
 use divided::Wanted;
-use stage::{Context, Counter, Rows, Stage};
-
-pub use geo_near::GeoNear;
+use parse::StageParser;
+use parsed::wanted;
+use stage::{Context, Rows};
+use stream::{bounded, of_id, storable};
 
 pub use crate::memory::GoOn;
+pub use collections::Collections;
 pub use explained::explained;
+pub use geo_near::GeoNear;
 pub use merge::{Merge, MergeAction};
+pub use parsed::Pipeline;
 pub use rows::{Input, Parts, Rows as LentRows, Visit};
 pub use sorter::{Sorted, Sorter};
 pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
+pub use stream::Documents;
 pub use table::NO_SEARCH_INDEXES;
-
-/// A stream of documents.
-pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>> + Send + 'a>;
-
-/// A result may be this much larger than a stored document: MongoDB's allowance for what a command
-/// adds to it.
-const RESULT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
-
-/// What stages want of the database: other collections, by reading or writing.
-pub trait Collections: Send + Sync {
-    /// The documents of `collection` (in database `database`, where given) that pass `filter`; an
-    /// absent collection has none. May use an index. They may have references for long values that
-    /// the request's variables read ([`crate::large`]).
-    ///
-    /// # Errors
-    /// As the stage says it: the collection, or what its search asks for, isn't there or can't be
-    /// read.
-    fn find(
-        &self,
-        database: Option<&str>,
-        collection: &str,
-        filter: &Filter,
-    ) -> Result<Documents<'static>, QueryError>;
-
-    /// Replaces `collection` by `documents`: `$out`. They may have references for long values,
-    /// which are stored again as they are.
-    ///
-    /// # Errors
-    /// What a document or the collection is refused for, by MongoDB's codes; what `documents` fails
-    /// with.
-    fn replace(
-        &self,
-        database: Option<&str>,
-        collection: &str,
-        documents: Documents<'_>,
-    ) -> Result<(), QueryError>;
-
-    /// Writes `documents` into `collection` as `merge` says: `$merge`.
-    ///
-    /// # Errors
-    /// What a document is refused for, by MongoDB's codes; what `documents` fails with.
-    fn merge(
-        &self,
-        database: Option<&str>,
-        collection: &str,
-        merge: &Merge,
-        documents: Documents<'_>,
-    ) -> Result<(), QueryError>;
-
-    /// The documents of `collection` by their distance, as the `$geoNear` that begins a pipeline
-    /// over it says.
-    ///
-    /// # Errors
-    /// That there is no index to find them by; that there is nothing to search here.
-    fn near(
-        &self,
-        _database: Option<&str>,
-        _collection: &str,
-        _near: GeoNear,
-        _variables: &Variables,
-    ) -> Result<Documents<'static>, QueryError> {
-        let message = "$geoNear is only valid as the first stage in a pipeline";
-        Err(crate::expression::failure(40602, message))
-    }
-
-    /// The documents of a stage that tells of history (`$diff` and so on), of a database or a
-    /// collection of it.
-    ///
-    /// # Errors
-    /// What is wrong with the stage; that there is no history here.
-    fn history(
-        &self,
-        _database: Option<&str>,
-        _collection: Option<&str>,
-        stage: &DocumentBuf,
-    ) -> Result<Documents<'static>, QueryError> {
-        let name = stage.iter().next().map_or("", |(name, _)| name);
-        let message = format!("Unrecognized pipeline stage name: '{name}'");
-        Err(crate::expression::failure(40324, message))
-    }
-
-    /// How much memory stages may use, and where the rest goes.
-    fn resources(&self) -> Resources {
-        Resources::default()
-    }
-}
-
-/// A parsed pipeline.
-#[derive(Clone, Debug)]
-pub struct Pipeline {
-    stages: Vec<Arc<dyn Stage>>,
-    /// The variables that must come from outside.
-    free: BTreeSet<String>,
-    /// What its stages ask of the search that finds its documents.
-    metadata: Metadata,
-}
 
 impl Pipeline {
     /// Parses the stages.
@@ -204,10 +113,10 @@ impl Pipeline {
         stages: Array<'_>,
         collation: &Collation,
     ) -> Result<Pipeline, QueryError> {
-        let mut parser = parse::StageParser::with_collation(collation);
+        let mut parser = StageParser::new(table::find, collation);
         let mut stages = parser.stages(stages)?;
         forward::settle(&mut stages);
-        let pipeline = Pipeline::of_parsed(stages, &parser);
+        let pipeline = parser.pipeline(stages);
         pipeline.check_metadata()?;
         Ok(pipeline)
     }
@@ -217,32 +126,10 @@ impl Pipeline {
     /// # Errors
     /// As [`Pipeline::parse`], and `InvalidOptions` for other stages.
     pub(crate) fn parse_update(stages: Array<'_>) -> Result<Pipeline, QueryError> {
-        let mut parser = parse::StageParser::of_update();
+        let mut parser = StageParser::of_update(table::find);
         let stages = parser.stages(stages)?;
         parser.expressions.metadata().refuse()?;
-        Ok(Pipeline::of_parsed(stages, &parser))
-    }
-
-    fn of_parsed(stages: Vec<Arc<dyn Stage>>, parser: &parse::StageParser) -> Pipeline {
-        let free = parser.expressions.free().clone();
-        Pipeline { stages, free, metadata: parser.expressions.metadata() }
-    }
-
-    /// Refuses what the first stage's search doesn't know of the documents.
-    fn check_metadata(&self) -> Result<(), QueryError> {
-        let first = self.stages.first();
-        let has_text = self.is_text_search();
-        let has_near = first.is_some_and(|stage| stage.geo_near().is_some());
-        for (kind, is_there) in [
-            (MetadataKind::TextScore, has_text),
-            (MetadataKind::GeoNearDistance, has_near),
-            (MetadataKind::GeoNearPoint, has_near),
-        ] {
-            if self.metadata.contains(kind) && !is_there {
-                return Err(kind.unavailable());
-            }
-        }
-        Ok(())
+        Ok(parser.pipeline(stages))
     }
 
     /// Makes one document of one: what the pipeline of an update does.
@@ -263,33 +150,6 @@ impl Pipeline {
         context.variables.large().open_document(&of_id(), made)
     }
 
-    /// The places of fields that its stages take away and set again, if they only change fields.
-    pub(crate) fn places(&self) -> Option<Places> {
-        Places::of(self.stages.iter().map(|stage| stage.shape()))
-    }
-
-    /// Refuses unbound variables.
-    pub(crate) fn check_bound(&self, variables: &Variables) -> Result<(), QueryError> {
-        match self.free.iter().find(|name| !variables.contains(name)) {
-            Some(name) => Err(undefined(name)),
-            None => Ok(()),
-        }
-    }
-
-    /// Cuts off the leading `$match` stages, for the planner to do; the filter that everything
-    /// passes if there is none. Who evaluates it gives it the pipeline's variables
-    /// ([`Filter::with_variables`]), which its `$expr` may use.
-    pub fn take_filter(&mut self) -> Filter {
-        let leading = self.stages.iter().map_while(|stage| stage.filter().cloned());
-        let leading: Vec<Filter> = leading.collect();
-        self.stages.drain(..leading.len());
-        let filter = match &leading[..] {
-            [only] => only.clone(),
-            several => Filter::all_of(several).unwrap_or_else(Filter::all),
-        };
-        filter.with_metadata(self.metadata.of_search())
-    }
-
     /// Appends the conditions of `filter` that ask for paths alone, which then may move to the
     /// front, and gives back the others: they may see variables that this pipeline has not.
     pub fn append_filter(&mut self, filter: &Filter) -> Option<Filter> {
@@ -302,66 +162,9 @@ impl Pipeline {
         Filter::all_of(&left)
     }
 
-    /// Cuts off a leading `$geoNear`, for its documents to be found by an index: see [`GeoNear`].
-    pub fn take_geo_near(&mut self) -> Option<GeoNear> {
-        let found = self.stages.first().and_then(|stage| stage.geo_near()).cloned()?;
-        self.stages.remove(0);
-        Some(found.with_metadata(self.metadata))
-    }
-
-    /// Whether documents come out as they went in, or not at all: who needs them needs them whole.
-    pub fn chooses_only(&self) -> bool {
-        let passes = |stage: &Arc<dyn Stage>| {
-            stage.filter().is_some() || matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_))
-        };
-        self.stages.iter().all(passes)
-    }
-
-    /// The order of a leading `$sort`, and how many documents the stages after it read at most, if
-    /// they tell; of a pipeline that begins otherwise no order, and how many documents all stages
-    /// read.
-    pub fn leading_order(&self) -> (Option<&SortPattern>, Option<usize>) {
-        // Who asks for sort keys has documents sorted, which makes them.
-        let is_asked = self.metadata.contains(MetadataKind::SortKey);
-        match self.stages.first().and_then(|stage| stage.order()).filter(|_| !is_asked) {
-            Some(order) => (Some(order), wanted(&self.stages[1..])),
-            None => (None, wanted(&self.stages)),
-        }
-    }
-
-    /// Whether all that the pipeline asks of documents is how many there are.
-    pub fn counts_only(&self) -> bool {
-        self.counter().is_some()
-    }
-
     /// Whether its first stages may run over parts of the documents at once.
     pub fn divides(&self) -> bool {
         0 < divided::count(&self.stages)
-    }
-
-    /// The first stage that does more than choose, if it only counts, and how many are before it.
-    fn counter(&self) -> Option<(usize, &dyn Counter)> {
-        let only_chooses = |stage: &&Arc<dyn Stage>| {
-            stage.order().is_some() || matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_))
-        };
-        let place = self.stages.iter().take_while(only_chooses).count();
-        Some((place, self.stages.get(place)?.counter()?))
-    }
-
-    /// The paths of what the pipeline needs of documents; `None`: it needs them whole.
-    pub fn needs(&self) -> Option<Vec<String>> {
-        let mut needs = Vec::new();
-        for stage in &self.stages {
-            if let Some(order) = stage.order() {
-                needs.extend(order.fields.iter().map(|field| field.path.clone()));
-            } else if let Some(filter) = stage.filter() {
-                needs.extend(filter.paths()?.into_iter().map(str::to_owned));
-            } else if !matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_)) {
-                needs.extend(stage.needs()?);
-                return Some(needs);
-            }
-        }
-        None
     }
 
     /// Cuts off what finds the documents of `collection` that this pipeline, which stands within
@@ -378,46 +181,6 @@ impl Pipeline {
         }
         let filter = self.take_filter().with_variables(variables.clone());
         context.collections.find(database, collection, &filter)
-    }
-
-    /// Cuts off a leading `$sort`: the documents come in its order.
-    pub fn drop_order(&mut self) {
-        if self.stages.first().is_some_and(|stage| stage.order().is_some()) {
-            self.stages.remove(0);
-        }
-    }
-
-    /// Cuts off a first stage that tells of history, for [`Collections::history`].
-    pub fn take_history(&mut self) -> Option<DocumentBuf> {
-        let stage = self.stages.first()?.history()?.clone();
-        self.stages.remove(0);
-        Some(stage)
-    }
-
-    /// Whether the first stage tells of history.
-    pub(crate) fn is_history(&self) -> bool {
-        self.stages.first().is_some_and(|stage| stage.history().is_some())
-    }
-
-    /// Whether the first stage searches for texts.
-    pub(crate) fn is_text_search(&self) -> bool {
-        let filter = self.stages.first().and_then(|stage| stage.filter());
-        filter.is_some_and(|filter| filter.text().is_some())
-    }
-
-    /// The collection that the last stage writes, if there is one: (database, collection).
-    pub fn output(&self) -> Option<(Option<String>, String)> {
-        self.stages.last().and_then(|stage| stage.output())
-    }
-
-    /// Whether the first stage makes its own documents, so that no collection is read.
-    pub fn is_source(&self) -> bool {
-        self.stages.first().is_some_and(|stage| stage.is_source())
-    }
-
-    /// The variables that the pipeline uses and must be given.
-    pub(crate) fn free(&self) -> &BTreeSet<String> {
-        &self.free
     }
 
     /// Runs the stages over `input`. The result is lazy where the stages allow it; it ends after
@@ -538,70 +301,4 @@ impl Pipeline {
         }
         Ok(Some((place + 1, counter.of_count(count, variables)?)))
     }
-}
-
-/// The `_id` alone.
-fn of_id() -> Asked {
-    let mut asked = Asked::default();
-    asked.add("_id", Depth::Whole);
-    asked
-}
-
-/// Documents that are to be stored: none is nested too deep once it is whole.
-fn storable<'a>(documents: Documents<'a>, large: &Large) -> Documents<'a> {
-    let bounded = bounded(documents, large);
-    if !large.is_met() {
-        return bounded;
-    }
-    let large = large.clone();
-    Box::new(bounded.map(move |document| {
-        let document = document?;
-        if !has_deepened(document.view()) {
-            return Ok(document);
-        }
-        let whole = large.open_document(&Asked::all(), document)?;
-        check_depth(Value::Document(whole.view()), 1)?;
-        Ok(whole)
-    }))
-}
-
-/// How many documents `stages` read at most, if they tell.
-fn wanted(stages: &[Arc<dyn Stage>]) -> Option<usize> {
-    let mut skipped: usize = 0;
-    for stage in stages {
-        match stage.rows() {
-            Rows::Same => {}
-            Rows::Skip(count) => skipped = skipped.saturating_add(count),
-            Rows::Limit(count) => return Some(skipped.saturating_add(count)),
-            Rows::Other => return None,
-        }
-    }
-    None
-}
-
-/// Refuses results that are too large, and ends after the first error. What references stand for is
-/// counted, and not read.
-fn bounded<'a>(documents: Documents<'a>, large: &Large) -> Documents<'a> {
-    let may_refer = large.is_met();
-    let checked = documents.map(move |document| {
-        let document = document?;
-        let bytes = match may_refer {
-            true => whole_bytes(document.view()),
-            false => document.as_bytes().len() as u64,
-        };
-        if bytes <= RESULT_BYTES_MAX as u64 {
-            return Ok(document);
-        }
-        let message = format!(
-            "BSONObj size: {bytes} (0x{bytes:X}) is invalid. \
-             Size must be between 0 and {RESULT_BYTES_MAX}"
-        );
-        Err(QueryError::new(Code::BSONObjectTooLarge, message))
-    });
-    let mut has_failed = false;
-    Box::new(checked.take_while(move |document| {
-        let goes_on = !has_failed;
-        has_failed |= document.is_err();
-        goes_on
-    }))
 }

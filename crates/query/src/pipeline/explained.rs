@@ -12,6 +12,7 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use super::forward::{CONDITIONS_MAX, may_pass};
 use super::parse::StageParser;
 use super::stage::Stage;
+use super::table;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::Filter;
@@ -38,7 +39,7 @@ pub fn explained(stages: Array<'_>, collation: &Collation) -> Result<Vec<Documen
         alone.begin_array("").push(Value::Document(stage)).end();
         let alone = alone.build();
         let alone = alone.get("").and_then(|alone| alone.as_array());
-        let mut parser = StageParser::with_collation(collation);
+        let mut parser = StageParser::new(table::find, collation);
         let parsed = alone.map_or(Ok(Vec::new()), |alone| parser.stages(alone))?;
         told.push(ExplainedStage::Other(stage.to_buf(), parsed));
     }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, Value};
 
-use super::parse::{StageParser, one};
 use super::set_path::set_path;
 use super::sorter::Sorter;
 use super::stage::{Context, Stage, lazily};
@@ -116,10 +115,7 @@ fn number(name: &str, value: Value<'_>) -> Result<f64, QueryError> {
         .ok_or_else(|| QueryError::new(Code::TypeMismatch, format!("{name} must be a number")))
 }
 
-pub(super) fn parse(
-    argument: Value<'_>,
-    _: &mut StageParser,
-) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
     let Value::Document(options) = argument else {
         return Err(failure(10065, "$geoNear must be an object"));
     };
@@ -192,7 +188,7 @@ pub(super) fn parse(
             "$geoNear parameter 'key' cannot be the empty string",
         ));
     }
-    one(GeoNear {
+    Ok(Arc::new(GeoNear {
         near,
         key: text("key")?.map(str::to_owned),
         query,
@@ -200,5 +196,5 @@ pub(super) fn parse(
         location: text("includeLocs")?.map(parse_path).transpose()?,
         multiplier,
         metadata: Metadata::default(),
-    })
+    }))
 }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use super::Documents;
-use super::parse::{StageParser, one};
 use super::stage::{Context, Stage, lazily};
 use crate::error::QueryError;
 
@@ -46,12 +45,9 @@ impl Stage for History {
     }
 }
 
-pub(super) fn parse(
-    name: &str,
-    argument: Value<'_>,
-    _: &mut StageParser,
-) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+/// The stage `name`, as it was written.
+pub(super) fn parse(name: &str, argument: Value<'_>) -> Arc<dyn Stage> {
     let mut stage = DocumentBuilder::new();
     stage.append(name, argument);
-    one(History(stage.build()))
+    Arc::new(History(stage.build()))
 }

@@ -6,7 +6,6 @@ use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
 use super::divided::Division;
-use super::parse::{StageParser, one};
 use super::rows::{Input, Pass, Passed, Rows, Visit};
 use super::stage::{Context, Stage};
 use crate::error::QueryError;
@@ -80,10 +79,7 @@ impl Pass for Filter {
     }
 }
 
-pub(super) fn parse(
-    argument: Value<'_>,
-    _: &mut StageParser,
-) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
     let Value::Document(filter) = argument else {
         return Err(failure(15959, "the match filter must be an expression in an object"));
     };
@@ -94,5 +90,5 @@ pub(super) fn parse(
                        $geoWithin instead.";
         return Err(failure(5_626_500, message));
     }
-    one(Match(filter))
+    Ok(stage(filter))
 }

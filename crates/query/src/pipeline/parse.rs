@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use frond_doc::{Array, Value};
 
-use super::Pipeline;
 use super::history;
+use super::parsed::Pipeline;
 use super::stage::Stage;
-use super::table::{self, Support};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
@@ -25,9 +24,35 @@ const UPDATE: &str = "update";
 const UPDATE_STAGES: [&str; 6] =
     ["$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"];
 
+/// Parses the argument of a stage; some are short for several stages.
+pub(super) type Parse = fn(Value<'_>, &mut StageParser) -> Result<Vec<Arc<dyn Stage>>, QueryError>;
+
+/// Whether a stage is there.
+#[derive(Clone, Copy)]
+pub(super) enum Support {
+    Parsed(Parse),
+    /// MongoDB has it, Frond doesn't.
+    Refused,
+    /// Atlas or a sharded cluster has it.
+    Elsewhere,
+    /// A search server has it: what a MongoDB without one says.
+    Search(&'static str),
+}
+
+/// One stage.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) support: Support,
+}
+
+/// Finds a stage by its name.
+pub(super) type Find = fn(&str) -> Option<&'static Row>;
+
 /// Parses the stages of one pipeline.
-#[derive(Default)]
 pub(super) struct StageParser {
+    /// The table of all stages: handed in, since stages that have pipelines get this parser.
+    find: Find,
     pub(super) expressions: Parser,
     /// The stage within which this pipeline stands.
     inside: Option<&'static str>,
@@ -36,14 +61,15 @@ pub(super) struct StageParser {
 }
 
 impl StageParser {
-    /// Parses pipelines that are updates.
-    pub(super) fn of_update() -> StageParser {
-        StageParser { inside: Some(UPDATE), ..StageParser::default() }
+    /// Parses pipelines of the stages that `find` finds, whose strings compare by `collation`.
+    pub(super) fn new(find: Find, collation: &Collation) -> StageParser {
+        let (expressions, collation) = (Parser::default(), collation.clone());
+        StageParser { find, expressions, inside: None, nested: 0, collation }
     }
 
-    /// Parses pipelines whose strings compare by `collation`.
-    pub(super) fn with_collation(collation: &Collation) -> StageParser {
-        StageParser { collation: collation.clone(), ..StageParser::default() }
+    /// Parses pipelines that are updates.
+    pub(super) fn of_update(find: Find) -> StageParser {
+        StageParser { inside: Some(UPDATE), ..StageParser::new(find, &Collation::SIMPLE) }
     }
 
     /// How strings compare.
@@ -74,11 +100,10 @@ impl StageParser {
                 && matches!(self.inside, Some("$lookup" | "$unionWith"))
             {
                 self.check_place(known, position, count)?;
-                parsed.append(&mut history::parse(name, argument, self)?);
+                parsed.push(history::parse(name, argument));
                 continue;
             }
-            let row = table::find(name);
-            let Some(row) = row else {
+            let Some(row) = (self.find)(name) else {
                 let message = format!("Unrecognized pipeline stage name: '{name}'");
                 return Err(failure(40324, message));
             };
@@ -106,6 +131,12 @@ impl StageParser {
             parsed.append(&mut made);
         }
         Ok(parsed)
+    }
+
+    /// The pipeline of the stages that were parsed.
+    pub(super) fn pipeline(&self, stages: Vec<Arc<dyn Stage>>) -> Pipeline {
+        let free = self.expressions.free().clone();
+        Pipeline { stages, free, metadata: self.expressions.metadata() }
     }
 
     /// Refuses a `$text` that no index can answer.
@@ -173,13 +204,12 @@ impl StageParser {
             return Err(QueryError::new(Code::MaxSubPipelineDepthExceeded, message));
         }
         let mut inner = StageParser {
-            expressions: Parser::default(),
             inside: Some(stage),
             nested: self.nested + 1,
-            collation: self.collation.clone(),
+            ..StageParser::new(self.find, &self.collation)
         };
         let stages = inner.stages(stages)?;
-        let pipeline = Pipeline::of_parsed(stages, &inner);
+        let pipeline = inner.pipeline(stages);
         // The pipelines of a $facet get the documents of the one around it, others find their own.
         match stage {
             "$facet" => self.expressions.add_metadata(pipeline.metadata),

@@ -3,34 +3,13 @@
 //! A stage of MongoDB's that Frond doesn't have is refused as an unknown one is: with 40324, and a
 //! message that says so; one of a search server as by a MongoDB without one: with 31082.
 
-use std::sync::Arc;
-
-use frond_doc::Value;
-
-use super::parse::StageParser;
-use super::stage::Stage;
+use super::parse::{Row, Support};
 use super::{
     bucket, bucket_auto, count, densify, documents, facet, fill, geo_near, graph_lookup, group,
-    limit, lookup, matching, merge, out, project, redact, replace_root, sample, set_window_fields,
-    skip, sort, sort_by_count, union_with, unwind,
+    limit, lookup, matching, merge_parse, out, project, redact, replace_root, sample,
+    set_window_fields, skip, sort, sort_by_count, union_with, unwind,
 };
-use crate::error::QueryError;
 use crate::feature::{Feature, Standing};
-
-/// Parses the argument of a stage; some are short for several stages.
-pub(super) type Parse = fn(Value<'_>, &mut StageParser) -> Result<Vec<Arc<dyn Stage>>, QueryError>;
-
-/// Whether a stage is there.
-#[derive(Clone, Copy)]
-pub(super) enum Support {
-    Parsed(Parse),
-    /// MongoDB has it, Frond doesn't.
-    Refused,
-    /// Atlas or a sharded cluster has it.
-    Elsewhere,
-    /// A search server has it: what a MongoDB without one says.
-    Search(&'static str),
-}
 
 /// What is said of the stages that search.
 const NO_SEARCH: &str = "Using $search and $vectorSearch aggregation stages requires additional \
@@ -42,13 +21,6 @@ pub const NO_SEARCH_INDEXES: &str = "Using Atlas Search Database Commands and th
      additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable. \
      For more information on how to connect, see \
      https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.";
-
-/// One stage.
-#[derive(Clone, Copy)]
-pub(super) struct Row {
-    pub(super) name: &'static str,
-    pub(super) support: Support,
-}
 
 /// Finds a stage by its name.
 pub(super) fn find(name: &str) -> Option<&'static Row> {
@@ -76,7 +48,7 @@ static STAGES: &[Row] = &[
     row("$documents", P(documents::parse)),
     row("$facet", P(facet::parse)),
     row("$fill", P(fill::parse)),
-    row("$geoNear", P(geo_near::parse)),
+    row("$geoNear", P(|argument, _| Ok(vec![geo_near::parse(argument)?]))),
     row("$graphLookup", P(graph_lookup::parse)),
     row("$group", P(group::parse)),
     row("$indexStats", R),
@@ -86,8 +58,8 @@ static STAGES: &[Row] = &[
     row("$listSearchIndexes", S(NO_SEARCH_INDEXES)),
     row("$listSessions", R),
     row("$lookup", P(lookup::parse)),
-    row("$match", P(matching::parse)),
-    row("$merge", P(merge::parse)),
+    row("$match", P(|argument, _| Ok(vec![matching::parse(argument)?]))),
+    row("$merge", P(merge_parse::parse)),
     row("$out", P(out::parse)),
     row("$planCacheStats", R),
     row("$project", P(project::project)),
