@@ -40,9 +40,15 @@ pub fn is_source(path: &Path) -> bool {
     shown.starts_with("crates/") && shown.contains("/src/") && !shown.ends_with("tests.rs")
 }
 
-/// What stands before a file's own tests.
+/// What stands before a file's own tests, which end it. Tests in a file of their own (`mod tests;`)
+/// may be named anywhere.
 pub fn of_product(text: &str) -> &str {
-    text.split("#[cfg(test)]\nmod").next().unwrap_or_default()
+    let mut modules = text.match_indices("#[cfg(test)]\nmod ");
+    let own = modules.find(|(at, _)| {
+        let line = text[*at..].lines().nth(1).unwrap_or_default();
+        !line.ends_with(';')
+    });
+    own.map_or(text, |(at, _)| &text[..at])
 }
 
 /// A table's line and what has no space to break at may be longer.

@@ -12,6 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::documentation::of_product;
+
 /// How far a name is followed that modules pass on.
 const PASSES_MAX: usize = 8;
 
@@ -111,8 +113,9 @@ fn folder(file: &Path) -> PathBuf {
 
 fn module(file: &Path, text: &str) -> Module {
     let path = folder(file).iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    let code = bare(text);
-    let code = code.split("#[cfg(test)]\nmod").next().unwrap_or_default();
+    // Who may see an item isn't what it imports.
+    let code = bare(text).replace("pub(in crate::", "pub(");
+    let code = of_product(&code);
     let (mut uses, mut rest) = (Vec::new(), String::new());
     let mut statements = code;
     while let Some(begin) = find_word(statements, "use") {
@@ -279,4 +282,28 @@ fn resolve(
         }
     }
     Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_are_read_behind_a_module_of_tests_and_not_from_visibility() {
+        let files = [
+            ("lib.rs", "mod a;\nmod b;\nmod c;"),
+            ("a.rs", "mod one;\n#[cfg(test)]\nmod tests;\nuse crate::b::B;\n"),
+            ("a/one.rs", "pub(in crate::a) fn f() {}"),
+            ("a/tests.rs", "use crate::c::C;"),
+            ("b.rs", "pub struct B;\n#[cfg(test)]\nmod tests {\n    use crate::c::C;\n}\n"),
+            ("c.rs", "fn f() { crate::b::f(\"crate::a::f\") } // crate::a::f"),
+        ];
+        let files = files.map(|(path, text)| (PathBuf::from(path), text.to_owned()));
+        let read = Crate::read(files.to_vec());
+        let shown = |at: usize| read.files[at].display().to_string();
+        let imports: Vec<_> =
+            read.imports.iter().map(|(from, to)| (shown(*from), shown(*to))).collect();
+        let expected = [("a.rs", "b.rs"), ("c.rs", "b.rs")];
+        assert_eq!(imports, expected.map(|(from, to)| (from.to_owned(), to.to_owned())));
+    }
 }

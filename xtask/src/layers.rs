@@ -61,7 +61,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
             continue;
         }
         let code = crate::read(root, &path)?;
-        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        let code = crate::documentation::of_product(&code);
         for (words, crates) in RESERVED {
             if crates.contains(&name) || SCRATCH.contains(&&*text) {
                 continue;

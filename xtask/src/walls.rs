@@ -80,7 +80,7 @@ const CRATES: &[Walls] = &[
                 replacement pipeline update reference",
         gate: None,
         upward: 0,
-        in_rings: 90,
+        in_rings: 0,
     },
     Walls {
         name: "db",

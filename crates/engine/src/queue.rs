@@ -195,7 +195,8 @@ impl Queue {
     /// what was applied until then was noted as no conflict.
     ///
     /// # Errors
-    /// [`EngineError::Closed`] if it follows; [`EngineError::Conflict`] if the transaction is older.
+    /// [`EngineError::Closed`] if it follows; [`EngineError::Conflict`] if the transaction is
+    /// older.
     pub fn check_leads(&self, begun: Sequence) -> Result<(), EngineError> {
         match self.leads_from {
             Some(from) if from <= begun => Ok(()),

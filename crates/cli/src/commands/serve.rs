@@ -111,8 +111,8 @@ pub struct Serve {
     )]
     members: Vec<String>,
 
-    /// File of the key that the members know and nobody else: 32 letters or more, readable by its
-    /// owner alone. What members tell one another is encrypted by it
+    /// File of the secret key that the members share: 32 letters or more, readable by its owner
+    /// alone. What members tell one another is encrypted by it
     #[arg(long, value_name = "FILE", requires = "members")]
     cluster_key: Option<PathBuf>,
 

@@ -1,9 +1,10 @@
 //! What clients send when they connect: hello, isMaster, ping, buildInfo, whatsmyuri.
 //!
 //! A server by itself is announced as the primary of a replica set of one member, so that drivers
-//! allow transactions and retryable writes. That changes once at most: when a failed sync, or another
-//! fault, closes the databases for writing, it is a secondary. Reads that allow one go on, and
-//! drivers wait for a primary before they write, which is there when the server was started again.
+//! allow transactions and retryable writes. That changes once at most: when a failed sync, or
+//! another fault, closes the databases for writing, it is a secondary. Reads that allow one go on,
+//! and drivers wait for a primary before they write, which is there when the server was started
+//! again.
 //! Who asks to be told of news (`topologyVersion` and `maxAwaitTimeMS`, as drivers' monitors do)
 //! waits until there is some, or the time is up.
 

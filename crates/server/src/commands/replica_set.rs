@@ -72,8 +72,8 @@ pub fn append_optime(answer: &mut DocumentBuilder, name: &str, time: Timestamp, 
         .end();
 }
 
-/// Tells how the members are, as far as this one knows: of the others a leader knows whether they
-/// have its log, and nobody else knows more than who leads.
+/// Tells how the members are, as far as this one knows: a leader knows of each other member whether
+/// it has the leader's log, a follower knows only who leads.
 pub fn status(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.ignore(&["initialSync"]);
