@@ -22,7 +22,8 @@ impl Repository {
     ///
     /// # Errors
     /// `BadValue` if `target` names no commit; `UserWritesBlocked` if this version is a commit;
-    /// `IllegalOperation` if the reset is soft and a merge waits.
+    /// `IllegalOperation` if the reset is soft and a merge waits, or the branch is protected and
+    /// would go back; `DocumentValidationFailure` if what the branch doesn't have breaks a rule.
     pub fn reset(&self, target: Option<&str>, hard: bool) -> Result<CommitId, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
@@ -39,6 +40,10 @@ impl Repository {
             let commit = history::load(&**store, chunk)?;
             if !self.is_forward(&state, chunk)? {
                 state.refuse_protected(transaction, self, "a reset to what is not ahead")?;
+            }
+            if !self.was_passed(&state, chunk)? {
+                let head = state.head_catalog(&**store)?;
+                self.check_reset(transaction, &head, &commit.catalog)?;
             }
             let merge = waiting::remember(engine, transaction, &state)?;
             let why = format!("reset: moving to {target}");
@@ -63,6 +68,13 @@ impl Repository {
         let Some(head) = state.head_chunk() else { return Ok(true) };
         let store = self.frond().engine().store();
         base::is_ancestor(head, chunk, &mut |hash| history::load(&**store, hash))
+    }
+
+    /// Whether `chunk` is a branch's HEAD or one of its ancestors.
+    fn was_passed(&self, state: &BranchState, chunk: ChunkHash) -> Result<bool, Error> {
+        let Some(head) = state.head_chunk() else { return Ok(false) };
+        let store = self.frond().engine().store();
+        base::is_ancestor(chunk, head, &mut |hash| history::load(&**store, hash))
     }
 
     /// Gives a merge up: what it did is taken back, what was written since stays. Where that

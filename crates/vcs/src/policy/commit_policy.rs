@@ -429,6 +429,20 @@ impl Repository {
         policy.map_or(Ok(()), |policy| policy.check(self, "the fast-forward", from, to))
     }
 
+    /// As `check_commit`, for a branch that is reset to a commit which it doesn't have.
+    ///
+    /// # Errors
+    /// As `check_commit`.
+    pub(crate) fn check_reset(
+        &self,
+        transaction: &mut Transaction,
+        from: &Tree,
+        to: &Tree,
+    ) -> Result<(), Error> {
+        let policy = self.validated_policy(transaction)?;
+        policy.map_or(Ok(()), |policy| policy.check(self, "the reset", from, to))
+    }
+
     /// As `check_commit`, for commits that came from elsewhere, each against its first parent;
     /// against nothing, if it has none or that isn't here.
     ///

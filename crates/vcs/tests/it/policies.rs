@@ -308,7 +308,7 @@ fn rules_hold_for_what_a_fast_forward_brings() {
     main.create_branch("side", None).unwrap();
     let side = shop(&frond, "side");
     put(&side, "items", &item(4, -1)).unwrap();
-    side.commit("cheap", "").unwrap();
+    let cheap = side.commit("cheap", "").unwrap().id.to_string();
     let rules = r#"{"rules": [{"name": "prices", "collection": "items",
                     "documents": {"price": {"$gt": 0}}}]}"#;
     set(&main, rules);
@@ -317,8 +317,15 @@ fn rules_hold_for_what_a_fast_forward_brings() {
     assert_eq!(error.code, Code::DocumentValidationFailure);
     assert!(error.message.contains("rule prices"), "{}", error.message);
     refused(main.rebase("side", &MergeRules::default()), Code::DocumentValidationFailure);
+    for hard in [true, false] {
+        refused(main.reset(Some("side"), hard), Code::DocumentValidationFailure);
+    }
     assert_eq!(log(&main, Some(1))[0].id, head);
     assert!(main.status().unwrap().collections.is_empty());
+    // What the branch has may be gone back to, whatever rules came since.
+    side.reset(Some("main"), true).unwrap();
+    refused(side.reset(Some(&cheap), true), Code::DocumentValidationFailure);
+    side.undo(None, None).unwrap();
     put(&side, "items", &item(4, 4)).unwrap();
     side.commit("dear", "").unwrap();
     assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::FastForward { .. }));
