@@ -33,10 +33,9 @@ pub(crate) struct ChangedCollection {
 }
 
 impl Repository {
-    /// How two versions differ: revisions, `WORKING` or branch names' working states; `from`
-    /// defaults to HEAD, `to` to this version (a branch's working state). `from` alone may also be
-    /// `a..b`, the two sides, or `a...b`: from where the two parted (their merge base) to `b`. Cost
-    /// follows the difference.
+    /// How two versions differ: revisions or `WORKING`; `from` defaults to HEAD, `to` to this
+    /// version (a branch's working state). `from` alone may also be `a..b`, the two sides, or
+    /// `a...b`: from where the two parted (their merge base) to `b`. Cost follows the difference.
     ///
     /// # Errors
     /// `BadValue` if there is no such version, or the two have no commit in common.
@@ -126,8 +125,8 @@ impl Repository {
         state.working_catalog(self.frond().engine(), &reader.snapshot()?)
     }
 
-    /// The catalog of what `text` names: `WORKING`, `NOTHING`, a branch's working state, or a
-    /// revision.
+    /// The catalog of what `text` names: `WORKING`, `NOTHING`, or a revision; a branch's name is
+    /// its last commit.
     pub(crate) fn catalog_of(&self, reader: &Reader<'_>, text: &str) -> Result<Tree, Error> {
         if text == history::WORKING {
             return self.working_catalog(reader, self.working_branch()?);
@@ -141,8 +140,9 @@ impl Repository {
         if text == history::HEAD && self.head(reader)?.is_none() {
             return self.branch_state(reader)?.head_catalog(&**reader.store());
         }
-        if refs::branch_ref(reader, self.repository_name(), text)?.is_some() {
-            return self.working_catalog(reader, text);
+        let branch = refs::branch_ref(reader, self.repository_name(), text)?;
+        if branch.is_some_and(|branch| branch.commit.is_none()) {
+            return self.catalog_of(reader, history::NOTHING);
         }
         let commit = self.revision(reader, text)?;
         Ok(history::load(&**reader.store(), commit)?.catalog)

@@ -172,8 +172,13 @@ fn status_and_diff_tell_what_changed() {
     };
     check(None, None);
     check(Some("HEAD"), Some("WORKING"));
-    check(Some(&first.id.to_string()), Some("main"));
+    check(Some(&first.id.to_string()), Some("WORKING"));
+    check(Some("main"), None);
+    // A branch's name is its last commit, as in git.
+    assert!(main.diff(Some("HEAD"), Some("main")).unwrap().is_empty());
+    assert!(main.diff(Some("main..main"), None).unwrap().is_empty());
     let second = main.commit("second", "").unwrap();
+    check(Some(&first.id.to_string()), Some("main"));
     check(Some("HEAD~1"), Some("HEAD"));
     check(Some("main~1"), Some(&second.id.to_string()));
     assert!(main.diff(None, None).unwrap().is_empty());

@@ -257,7 +257,7 @@ impl Bound {
         let mut diff = DocumentBuilder::new();
         diff.append("frondDiff", Value::Int32(1));
         if given.0.get("from").is_none() && given.0.get("to").is_none() {
-            // From where it parted, to what is there now.
+            // From where it parted to its last commit, and from there to what is there now.
             let base = format!("{}...{}", self.default, self.branch);
             let committed = document! { "frondDiff": 1_i32, "from": &base };
             let committed = told(backend.execute(&self.database(), &committed))?;
