@@ -92,7 +92,7 @@ pub use parsed::Pipeline;
 pub use rows::{Input, Parts, Rows as LentRows, Visit};
 pub use sorter::{Sorted, Sorter};
 pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
-pub use stream::Documents;
+pub use stream::{Documents, RESULT_BYTES_MAX};
 pub use table::NO_SEARCH_INDEXES;
 
 impl Pipeline {

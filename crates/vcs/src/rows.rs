@@ -1,5 +1,7 @@
 //! What is told of commits, changes and conflicts as documents: rows for pipelines and commands.
 
+pub(crate) mod room;
+
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::{

@@ -9,9 +9,11 @@
 pub(crate) mod explain;
 
 use crate::repository::Repository;
-use frond_doc::{Document, Value, ValueBuf};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::Code;
+use frond_query::pipeline::RESULT_BYTES_MAX;
 
+use crate::rows::room;
 use crate::{CommitInfo, DiffRequest, LogRequest};
 use frond_db::inside::{Error, Rows};
 
@@ -154,7 +156,7 @@ impl Repository {
                 let (collection, id) = named_document(&mut options, collection)?;
                 options.finish()?;
                 let history = self.document_history(&collection, &id, request)?;
-                Ok(Box::new(history.map(|version| version.map(|version| version.to_row()))))
+                Ok(Box::new(history.map(|version| version.map(|version| fit(version.to_row())))))
             }
             "$blame" => {
                 let (collection, id) = named_document(&mut options, collection)?;
@@ -166,7 +168,7 @@ impl Repository {
                 let collection = options.collection(collection)?;
                 options.finish()?;
                 let conflicts = self.conflicts(collection.as_deref())?;
-                Ok(Box::new(conflicts.into_iter().map(|conflict| Ok(conflict.to_row()))))
+                Ok(Box::new(conflicts.into_iter().map(|conflict| Ok(fit(conflict.to_row())))))
             }
             _ => {
                 let branch = options.string("branch")?;
@@ -194,8 +196,13 @@ impl Repository {
         let whole = options.boolean("whole", true)?;
         options.finish()?;
         let rows = self.diff_rows(&request)?;
-        Ok(Box::new(rows.map(move |row| row.map(|row| row.to_row(whole)))))
+        Ok(Box::new(rows.map(move |row| row.map(|row| fit(row.to_row(whole))))))
     }
+}
+
+/// A row as a stage may answer it: values for which it has no room are told by their bytes.
+fn fit(row: DocumentBuf) -> DocumentBuf {
+    room::fit(row, RESULT_BYTES_MAX)
 }
 
 fn needs_collection(what: &str) -> Error {

@@ -12,7 +12,7 @@ use crate::arguments::{Subject, Target};
 use crate::backend::Backend;
 use crate::commands::log;
 use crate::failure::Failure;
-use crate::output::{counted, documents_of, json, plain, short_json, shown_json, text_of};
+use crate::output::{bytes, counted, documents_of, json, plain, short_json, shown_json, text_of};
 use crate::terminal::{Style, Terminal};
 
 /// Columns after which a document that was added or removed is cut, unless all is asked for.
@@ -31,8 +31,8 @@ Examples:
   frond diff shop -- items/17              only one document
   frond diff shop main sale --json         one difference a line, for other programs
 
-A version is a branch, a tag, a commit's id or the first letters of one, HEAD, or any of these followed
-by @{DATE}, ~2 or ^; WORKING is what is there now, NOTHING the empty database.";
+A version is a branch (its last commit), a tag, a commit's id or the first letters of one, HEAD, or any of
+these followed by @{DATE}, ~2 or ^; WORKING is what is there now, NOTHING the empty database.";
 
 /// Show how two versions differ
 #[derive(clap::Args)]
@@ -241,10 +241,15 @@ impl<'a> Printer<'a> {
             }
             _ => None,
         };
+        let left_out = ["before", "after"].map(|name| left_out(row, name));
+        let size = match mark {
+            '+' | '-' => left_out.into_iter().flatten().next().unwrap_or_default(),
+            _ => String::new(),
+        };
         let shown = side.unwrap_or(id);
         let text =
             if self.is_full { shown_json(shown) } else { short_json(shown, DOCUMENT_COLUMNS) };
-        self.line(style, 2, &format!("{mark} {text}"))?;
+        self.line(style, 2, format!("{mark} {text} {size}").trim_end())?;
         tell_indented_fields(self.terminal, self.indent, row, 6, self.is_full)
     }
 
@@ -284,8 +289,10 @@ fn tell_indented_fields(
     for change in documents_of(row, "changes") {
         let path = plain(text_of(change, "path"));
         let side = |name: &str| {
-            let value = change.get(name).unwrap_or(Value::Null);
-            if is_full { shown_json(value) } else { short_json(value, VALUE_COLUMNS) }
+            left_out(change, name).unwrap_or_else(|| {
+                let value = change.get(name).unwrap_or(Value::Null);
+                if is_full { shown_json(value) } else { short_json(value, VALUE_COLUMNS) }
+            })
         };
         let (style, line) = match text_of(change, "type") {
             "added" => (Style::Added, format!("+ {path}: {}", side("to"))),
@@ -300,7 +307,17 @@ fn tell_indented_fields(
         let line = terminal.paint(style, line);
         writeln!(terminal, "{indent}{:inset$}{line}", "")?;
     }
+    if let Some(size) = left_out(row, "changes") {
+        let line = terminal.paint(Style::Changed, format!("~ too many changes to show {size}"));
+        writeln!(terminal, "{indent}{:inset$}{line}", "")?;
+    }
     Ok(())
+}
+
+/// `(4.2 MB)`, for a value of a row that was too large to be told; `None` if it is there.
+pub fn left_out(row: Document<'_>, name: &str) -> Option<String> {
+    let size = row.get(&format!("{name}Bytes"))?.as_integer()?;
+    Some(format!("({})", bytes(u64::try_from(size).unwrap_or_default())))
 }
 
 /// What differs in one collection.

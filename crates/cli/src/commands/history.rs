@@ -95,8 +95,11 @@ impl History {
             log::one_line(terminal, version)?;
         }
         let document = version.get("document").unwrap_or(Value::Null);
-        let text =
-            if self.full { shown_json(document) } else { short_json(document, DOCUMENT_COLUMNS) };
+        let text = match diff::left_out(version, "document") {
+            Some(size) => size,
+            None if self.full => shown_json(document),
+            None => short_json(document, DOCUMENT_COLUMNS),
+        };
         match text_of(version, "change") {
             "added" => {
                 writeln!(terminal, "  {}", terminal.paint(Style::Added, format!("+ {text}")))?;

@@ -20,7 +20,7 @@ use frond_doc::extended_json::{self, Form};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::arguments::Target;
-use crate::backend::Backend;
+use crate::backend::{Backend, visit_batch};
 use crate::failure::Failure;
 use crate::output::{array_of, count_value, counted, text_of};
 use crate::output_file::WholeFile;
@@ -141,21 +141,20 @@ impl FormatPatch {
             let version = if change == "added" { to } else { &*from };
             options.push((collection.clone(), self.options(backend, version, collection)?));
         }
-        backend.for_each_document(&self.database, &command, &mut |row| {
-            if text_of(row, "kind") != "collection" {
-                return line(out, row);
-            }
-            let name = text_of(row, "collection");
-            let found = options.iter().find(|(collection, _)| collection == name);
-            let mut whole = DocumentBuilder::new();
-            for (name, value) in row.iter() {
-                whole.append(name, value);
-            }
-            if let Some((_, found)) = found {
-                whole.append("options", Value::Document(found.view()));
-            }
-            line(out, whole.build().view())
-        })?;
+        let mut answer = backend.execute(&self.database, &command)?;
+        loop {
+            let more = visit_batch(&answer, &mut |row| match text_of(row, "kind") {
+                "collection" => {
+                    let name = text_of(row, "collection");
+                    let found = options.iter().find(|(collection, _)| collection == name);
+                    line(out, with_options(row, found.map(|(_, options)| options)).view())
+                }
+                "document" => line(out, self.whole(backend, row, [&*from, to])?.view()),
+                _ => line(out, row),
+            })?;
+            let Some(more) = more else { break };
+            answer = backend.execute(&self.database, &more)?;
+        }
         let mut end = DocumentBuilder::new();
         end.append(file::END, count_value(rows));
         line(out, end.build().view())?;
@@ -166,6 +165,43 @@ impl FormatPatch {
         backend.execute(&self.database, &document! { "frondShow": 1_i32, "target": version })
     }
 
+    /// A document's row with both of its sides: those for which the row had no room are read.
+    fn whole(
+        &self,
+        backend: &mut dyn Backend,
+        row: Document<'_>,
+        [from, to]: [&str; 2],
+    ) -> Result<DocumentBuf, Failure> {
+        let collection = text_of(row, "collection");
+        let id = row.get("_id").unwrap_or(Value::Null);
+        let mut whole = DocumentBuilder::new();
+        for (name, value) in row.iter() {
+            let (side, version) = match name {
+                "beforeBytes" => ("before", from),
+                "afterBytes" => ("after", to),
+                _ => {
+                    whole.append(name, value);
+                    continue;
+                }
+            };
+            let mut command = DocumentBuilder::new();
+            command.append("find", Value::String(collection));
+            command.begin_document("filter").begin_document("_id").append("$eq", id).end().end();
+            let version = self.at(version);
+            backend.for_each_document(&version, &command.build(), &mut |document| {
+                whole.append(side, Value::Document(document));
+                Ok(())
+            })?;
+        }
+        Ok(whole.build())
+    }
+
+    /// A version of the database, as a database.
+    fn at(&self, version: &str) -> String {
+        let repository = self.database.split('@').next().unwrap_or(&self.database);
+        format!("{repository}@{version}")
+    }
+
     /// The options with which a version has a collection.
     fn options(
         &self,
@@ -173,11 +209,10 @@ impl FormatPatch {
         version: &str,
         collection: &str,
     ) -> Result<DocumentBuf, Failure> {
-        let repository = self.database.split('@').next().unwrap_or(&self.database);
         let filter = document! { "name": collection };
         let command = document! { "listCollections": 1_i32, "filter": &filter };
         let mut options = DocumentBuf::empty();
-        backend.for_each_document(&format!("{repository}@{version}"), &command, &mut |found| {
+        backend.for_each_document(&self.at(version), &command, &mut |found| {
             let found = found.get("options").and_then(|options| options.as_document());
             options = found.map_or_else(DocumentBuf::empty, |found| found.to_buf());
             Ok(())
@@ -199,6 +234,18 @@ impl FormatPatch {
         head.append("message", Value::String(message));
         head.build()
     }
+}
+
+/// The row of a collection that came or went, with its options.
+fn with_options(row: Document<'_>, options: Option<&DocumentBuf>) -> DocumentBuf {
+    let mut whole = DocumentBuilder::new();
+    for (name, value) in row.iter() {
+        whole.append(name, value);
+    }
+    if let Some(options) = options {
+        whole.append("options", Value::Document(options.view()));
+    }
+    whole.build()
 }
 
 fn line(out: &mut (impl Write + ?Sized), document: Document<'_>) -> Result<(), Failure> {

@@ -65,6 +65,32 @@ fn a_patch_applies_elsewhere() {
 }
 
 #[test]
+fn what_is_too_large_for_a_row_is_told_by_its_size_and_applied() {
+    let directory = Directory::new();
+    let documents = |letter: &str| {
+        let of = |id: i32, bytes: usize| {
+            format!("{{\"_id\":{id},\"text\":\"{}\"}}\n", letter.repeat(bytes))
+        };
+        of(1, 5_000_000) + &of(2, 9_000_000)
+    };
+    frond_with(&directory, "import -d shop -c items --commit first", &documents("a")).ok();
+    let elsewhere = "import -d store -c items --commit theirs --data other";
+    frond_with(&directory, elsewhere, &documents("a")).ok();
+    frond_with(&directory, "import -d shop -c items --mode upsert", &documents("b")).ok();
+    let (cut, size) = ("~ text: \"aaa", "~ text: (9.0 MB) → (9.0 MB)");
+    let diff = frond(&directory, "diff shop").ok();
+    assert!(diff.contains(cut) && diff.contains(size), "{diff}");
+    frond(&directory, "commit shop -m other").ok();
+    for told in ["show shop", "history shop items 2"] {
+        let told = frond(&directory, told).ok();
+        assert!(told.contains(size), "{told}");
+    }
+    frond(&directory, "format-patch shop -o other.patch").ok();
+    store(&directory, "apply store other.patch");
+    assert!(store(&directory, "export -d store -c items") == documents("b"), "all of it came");
+}
+
+#[test]
 fn what_conflicts_waits_as_a_merge_does() {
     let directory = two();
     let ours = "{\"_id\":1,\"name\":\"lamp\",\"price\":40}";

@@ -14,7 +14,7 @@ pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>
 
 /// A result may be this much larger than a stored document: MongoDB's allowance for what a command
 /// adds to it.
-const RESULT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
+pub const RESULT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 
 /// The `_id` alone.
 pub(super) fn of_id() -> Asked {

@@ -59,15 +59,21 @@ const SIGNS = { added: "+", removed: "−", modified: "~" };
 function change(place, name, row, canRestore) {
   const kind = row.get("change").v, what = row.get("kind").v, id = row.get("_id");
   const title = what === "document" ? id ? brief(id, 60) : "" : `${what} ${row.get("name")?.v ?? ""}`;
-  const before = row.get("before"), after = row.get("after");
+  const side = (of, name) => of.get(name) ?? leftOut(of.get(`${name}Bytes`));
+  const before = side(row, "before"), after = side(row, "after");
   const fields = row.get("changes")?.v;
   return h("div.change",
     h("div.id", h(`span.sign.${kind}`, { "aria-hidden": "true" }, SIGNS[kind] ?? "~"), h("span", title), h("span.soft.small", kind), h("span.end"),
       what === "document" && id && kind !== "removed" && h("a.small", { href: link(["db", place.name, "document", name], { id: write(id) }) }, "history"),
       canRestore && what === "document" && id && button("Take back", () => restore(place, name, id), { kind: "quiet.small", title: "Make it what it was at the last commit" })),
-    fields?.length ? fields.map((it) => path(it.get("path").v, it.get("from"), it.get("to")))
+    fields?.length ? fields.map((it) => path(it.get("path").v, side(it, "from"), side(it, "to")))
       : kind === "modified" ? path("", before, after)
       : h(`pre.small.${kind === "removed" ? "from" : "to"}`, text(after ?? before ?? of({}))));
+}
+
+/** What stands for a value that was too large for its row. */
+function leftOut(bytes) {
+  return bytes && of(`${number(bytes.plain())} bytes`);
 }
 
 export function path(name, from, to) {
