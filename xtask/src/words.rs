@@ -1,5 +1,5 @@
 //! Names that a crate had before it took the field's: docs/glossary.md tells what they are called
-//! now. And words in comments that leave the actor without a name.
+//! now. And words in comments and pages that leave the actor without a name.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "store",
-        "Glimpse glimpse Kept parts Parts missed Missed bypass Bypass SlowShare ahead Ahead Lent \
+        "Glimpse Glimpsed glimpse fetch_glimpse Kept parts Parts missed Missed bypass Bypass SlowShare ahead Ahead Lent \
          Buffers room Room Taken lane Lane near bits Bits notes Notes Births Moment FramePlace \
          Collection Collected settle",
     ),
-    ("tree", "trunk Trunk heads Heads Alone"),
+    ("tree", "trunk Trunk heads Heads Alone Glimpsed"),
     ("query", "Told Offer Demand"),
     ("db", "Gate Role Moment TreePlace PlainPlace"),
     ("server", "Intake Hold Room Share Places"),
@@ -32,6 +32,18 @@ const KINDS: &[&str] = &["struct ", "enum ", "trait ", "type ", "mod ", "fn "];
 /// Returns a line for each name that is used again.
 pub fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut faults = Vec::new();
+    for path in crate::tracked(root, ".md")? {
+        let shown = path.display().to_string();
+        if shown.starts_with("docs/notes/") {
+            continue;
+        }
+        for (position, line) in crate::read(root, &path)?.lines().enumerate() {
+            if let Some(word) = nameless_in(line) {
+                let line = position + 1;
+                faults.push(format!("{shown}:{line}: \"{word}\": who is it? a reader, a client?"));
+            }
+        }
+    }
     for path in crate::tracked(root, ".rs")? {
         let shown = path.display().to_string();
         let text = crate::read(root, &path)?;
@@ -59,8 +71,11 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
 
 /// The word in a line's comment that leaves the actor without a name.
 fn nameless(line: &str) -> Option<&'static str> {
-    let (_, comment) = line.split_once("//")?;
-    let mut words = comment.split(|letter: char| !letter.is_alphanumeric());
+    nameless_in(line.split_once("//")?.1)
+}
+
+fn nameless_in(prose: &str) -> Option<&'static str> {
+    let mut words = prose.split(|letter: char| !letter.is_alphanumeric());
     words.find_map(|word| NAMELESS.iter().copied().find(|it| it.eq_ignore_ascii_case(word)))
 }
 
