@@ -27,7 +27,11 @@ impl Repository {
     /// # Errors
     /// `Damaged` if a ref or its key isn't one; `Unavailable` if the disk doesn't answer.
     pub fn list_branches(&self) -> Result<Vec<BranchInfo>, Error> {
-        let reader = self.reader();
+        self.branches_at(&self.reader())
+    }
+
+    /// The branches in the moment of `reader`.
+    pub(crate) fn branches_at(&self, reader: &Reader<'_>) -> Result<Vec<BranchInfo>, Error> {
         let prefix = system::branches_prefix(self.repository_name());
         let place = TreeRef::Live(TreeId::SYSTEM);
         let mut branches = Vec::new();

@@ -103,7 +103,8 @@ impl Remote for DataRemote {
             chunk.ok_or_else(|| Error::damaged(format!("commit {id} of {name} is not known")))
         };
         let mut branches = std::collections::BTreeMap::new();
-        for branch in self.database.list_branches()? {
+        // In the reader's moment: it doesn't know a commit that came since.
+        for branch in self.database.branches_at(&reader)? {
             if let Some(head) = branch.head {
                 branches.insert(branch.name, known(head)?);
             }

@@ -66,7 +66,7 @@ impl Summing<'_> {
 
     /// What is there anyway isn't kept for its own sake.
     fn leave_out(&mut self, database: &Repository, format: TreeFormat) -> Result<(), Error> {
-        for branch in database.list_branches()? {
+        for branch in database.branches_at(self.reader)? {
             let state = crate::state::BranchState::read(
                 self.reader,
                 database.repository_name(),

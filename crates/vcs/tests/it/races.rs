@@ -2,12 +2,14 @@
 //! index lacks a document.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use frond_doc::document;
 use frond_query::Code;
 use frond_vcs::MergeOutcome;
 use frond_vcs::Repository;
+use frond_vcs::remote::{DataRemote, Remote};
 
 use super::{all, find, index, insert, merge, new, put, shop};
 
@@ -127,4 +129,30 @@ fn an_index_that_comes_by_a_merge_has_what_is_written_meanwhile() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn a_remote_knows_the_commits_that_it_announces() {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[document! { "_id": 1_i32 }]);
+    main.commit("start", "").unwrap();
+    let remote = DataRemote::new(frond.clone(), "shop").unwrap();
+    let is_done = AtomicBool::new(false);
+    at_once(
+        || {
+            while !is_done.load(Ordering::Relaxed) {
+                let state = remote.state().expect("all of one moment").expect("it is there");
+                assert!(state.branches.contains_key("main"));
+            }
+        },
+        || {
+            for round in 0..300_i32 {
+                put(&main, "things", &document! { "_id": 1_i32, "round": round }).unwrap();
+                main.commit("again", "").unwrap();
+                main.reset(Some("HEAD~1"), true).unwrap();
+            }
+            is_done.store(true, Ordering::Relaxed);
+        },
+    );
 }
