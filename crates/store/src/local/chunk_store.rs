@@ -43,7 +43,7 @@ impl ChunkStore for LocalStore {
             return Ok(look_up_entry);
         }
         self.counters.chunks_fetched.add(1);
-        self.fetch_glimpse(hash)
+        self.fetch_for_lookup(hash)
     }
 
     fn keep_entry(&self, hash: ChunkHash, part: EntryName, pieces: &[&[u8]]) {

@@ -37,11 +37,11 @@ impl LocalStore {
 
     /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept,
     /// as they are.
-    pub(super) fn fetch_glimpse(&self, hash: ChunkHash) -> Result<EntryLookup, StoreError> {
-        self.read_whole(hash, |pack, at| self.glimpse_at(hash, pack, at))
+    pub(super) fn fetch_for_lookup(&self, hash: ChunkHash) -> Result<EntryLookup, StoreError> {
+        self.read_whole(hash, |pack, at| self.read_for_lookup(hash, pack, at))
     }
 
-    fn glimpse_at(
+    fn read_for_lookup(
         &self,
         hash: ChunkHash,
         pack: &Pack,

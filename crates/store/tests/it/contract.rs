@@ -48,26 +48,26 @@ fn on_each(property: impl Fn(&dyn ChunkStore)) {
 /// A reader that has one keeps it unchanged whatever is read afterwards: whether or not the store
 /// keeps it too, and also where it was read past the system's cache, as all but the first ones are.
 #[test]
-fn chunks_that_are_glimpsed_stay_what_they_are() {
+fn chunks_that_are_looked_into_stay_what_they_are() {
     on_each(|store| {
         let mut random = Random::fresh();
         let mut chunks = random_chunks(&mut random, 150);
         chunks.extend((0..10).map(|count| blob(&random.bytes(count * 3_000))));
         store.put_many(&chunks).unwrap();
         let look_up_entry = |chunk: &Chunk| {
-            let glimpsed = store.look_up_entry(chunk.hash(), EntryName::of(b"any")).unwrap();
-            let EntryLookup::Chunk(glimpsed, _) = glimpsed else {
+            let looked_up = store.look_up_entry(chunk.hash(), EntryName::of(b"any")).unwrap();
+            let EntryLookup::Chunk(looked_up, _) = looked_up else {
                 panic!("nothing was kept of it")
             };
-            assert_eq!(glimpsed, *chunk);
-            glimpsed
+            assert_eq!(looked_up, *chunk);
+            looked_up
         };
         let held: Vec<_> = chunks.iter().rev().map(look_up_entry).collect();
         for _ in 0..1_000 {
             look_up_entry(&chunks[random.below(chunks.len())]);
         }
-        for (glimpsed, chunk) in held.iter().zip(chunks.iter().rev()) {
-            assert_eq!(glimpsed, chunk);
+        for (looked_up, chunk) in held.iter().zip(chunks.iter().rev()) {
+            assert_eq!(looked_up, chunk);
         }
         assert_stored(store, &chunks);
     });
@@ -252,7 +252,7 @@ fn a_chunk_that_is_replaced_is_not_kept_in_memory_unless_it_was() {
 }
 
 #[test]
-fn a_glimpsed_chunk_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
+fn a_chunk_that_is_looked_into_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
     let disk = SimDisk::new(0);
     let content = |number: u32| number.to_le_bytes().repeat(1 << 10);
     let chunks: Vec<Chunk> = (0..512).map(|number| blob(&content(number))).collect();

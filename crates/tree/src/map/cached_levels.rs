@@ -37,7 +37,7 @@ use frond_store::{CacheReservation, Chunk, ChunkStore, WeakChunk};
 
 use crate::error::TreeError;
 use crate::map::Tree;
-use crate::map::entry::{FoundEntry, Glimpsed};
+use crate::map::entry::{FoundEntry, LeafLookup};
 use crate::map::key_prefixes::{self, KeyPrefixes};
 use crate::map::node::{EntryRef, MapNode};
 use crate::map::search::SearchNode;
@@ -256,11 +256,11 @@ impl LeafLinks {
             let found = leaf.node().find_checked(key)?;
             return Ok(found.map(|range| look(FoundEntry::InLeaf(leaf.node(), range))));
         }
-        let glimpsed = Glimpsed::load(store, &parent.node, position, key)?;
-        if let Glimpsed::Leaf { leaf, is_kept: true, .. } = &glimpsed {
+        let looked_up = LeafLookup::load(store, &parent.node, position, key)?;
+        if let LeafLookup::Leaf { leaf, is_kept: true, .. } = &looked_up {
             link.set(leaf.node().chunk(), parent);
         }
-        Ok(glimpsed.look(look))
+        Ok(looked_up.look(look))
     }
 
     fn pin_if_busy(&self, position: usize, leaf: &SearchNode) {

@@ -69,8 +69,8 @@ impl SingleEntry {
     }
 }
 
-/// As much of a leaf as one read wants.
-pub(super) enum Glimpsed {
+/// What the lookup of one key found: its leaf, or the entry alone.
+pub(super) enum LeafLookup {
     Leaf {
         leaf: SearchNode,
         /// Where in `leaf` the entry lies, if there is one; checked.
@@ -82,21 +82,21 @@ pub(super) enum Glimpsed {
     SingleEntry(SingleEntry),
 }
 
-impl Glimpsed {
+impl LeafLookup {
     /// Reads what the child of `parent` at `position`, a leaf, has of `key`.
     pub(super) fn load(
         store: &dyn ChunkStore,
         parent: &MapNode,
         position: usize,
         key: &[u8],
-    ) -> Result<Glimpsed, TreeError> {
+    ) -> Result<LeafLookup, TreeError> {
         let (hash, part) = (parent.child_hash(position), EntryName::of(key));
         let (chunk, kept) = match store.look_up_entry(hash, part)? {
             EntryLookup::Chunk(chunk, kept) => (chunk, kept),
             EntryLookup::Entry(bytes) => {
                 let alone = SingleEntry(bytes);
                 if alone.entry().key == key {
-                    return Ok(Glimpsed::SingleEntry(alone));
+                    return Ok(LeafLookup::SingleEntry(alone));
                 }
                 // That of another key, whose name happens to be the same.
                 (store.get(hash)?, Admission::InMemory)
@@ -107,16 +107,16 @@ impl Glimpsed {
         if let Some(range) = found.clone().filter(|_| kept == Admission::EntryWanted) {
             SingleEntry::keep(store, part, leaf.node(), range);
         }
-        Ok(Glimpsed::Leaf { leaf, found, is_kept: kept == Admission::InMemory })
+        Ok(LeafLookup::Leaf { leaf, found, is_kept: kept == Admission::InMemory })
     }
 
     /// What `look` makes of the entry.
     pub(super) fn look<T>(self, look: impl FnOnce(FoundEntry<'_>) -> T) -> Option<T> {
         match self {
-            Glimpsed::Leaf { leaf, found, .. } => {
+            LeafLookup::Leaf { leaf, found, .. } => {
                 found.map(|range| look(FoundEntry::InLeaf(leaf.node(), range)))
             }
-            Glimpsed::SingleEntry(alone) => Some(look(FoundEntry::SingleEntry(&alone))),
+            LeafLookup::SingleEntry(alone) => Some(look(FoundEntry::SingleEntry(&alone))),
         }
     }
 }
@@ -174,9 +174,9 @@ mod tests {
 
     /// The value, and whether its entry stood alone.
     fn read(store: &LocalStore, root: &MapNode, key: &[u8]) -> (Option<Value>, bool) {
-        let glimpsed = Glimpsed::load(store, root, root.lower_bound(key), key).unwrap();
-        let is_alone = matches!(glimpsed, Glimpsed::SingleEntry(_));
-        (glimpsed.look(|found| found.value()), is_alone)
+        let looked_up = LeafLookup::load(store, root, root.lower_bound(key), key).unwrap();
+        let is_alone = matches!(looked_up, LeafLookup::SingleEntry(_));
+        (looked_up.look(|found| found.value()), is_alone)
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
-use crate::map::entry::{FoundEntry, Glimpsed};
+use crate::map::entry::{FoundEntry, LeafLookup};
 use crate::map::node::MapNode;
 use crate::map::{Entry, Summary};
 use crate::value::Value;
@@ -104,7 +104,7 @@ impl SearchNode {
                 return Ok(None);
             }
             if node.0.level() == 1 {
-                return Ok(Glimpsed::load(store, &node.0, position, key)?.look(look));
+                return Ok(LeafLookup::load(store, &node.0, position, key)?.look(look));
             }
             node = node.load_child(store, position)?;
         }
