@@ -123,7 +123,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "cli",
-        rooms: "failure allocator text_file output pager terminal output_file input directory backend arguments \
+        rooms: "notice failure allocator text_file output pager terminal output_file input directory backend arguments \
                 commands main",
         gate: None,
         upward: 0,

@@ -14,6 +14,7 @@ use frond_server::{Client, ClientError, ClientTls, Hooks, InProcess};
 
 use crate::directory::check_usable;
 use crate::failure::{Failure, when_full};
+use crate::notice::tell;
 use crate::output::plain;
 
 /// A database in this process or a running server.
@@ -187,7 +188,8 @@ pub fn open_failure(directory: &Path, error: &Error, in_use: &str) -> Failure {
             "data directory {directory} is in use by another process: if a server runs on it, {in_use}"
         ));
     }
-    if message.starts_with("data directory") {
+    // It names the directory, and what is wrong with it, itself.
+    if error.kind == ErrorKind::Invalid {
         return Failure::failed(message.as_str());
     }
     let advice = match error.kind {
@@ -229,7 +231,7 @@ impl Backend for Embedded {
 /// Says that a hook failed behind what was done.
 pub fn tell_hook(answer: &DocumentBuf) {
     if let Some(what) = answer.get("hookFailed").and_then(|what| what.as_str()) {
-        eprintln!("frond: the hook {}", plain(what));
+        tell(format_args!("frond: the hook {}", plain(what)));
     }
 }
 

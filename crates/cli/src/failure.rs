@@ -7,6 +7,8 @@ use std::io;
 
 use frond_doc::DocumentBuf;
 
+use crate::notice::tell;
+
 /// The code of a full disk, and what to do then.
 const OUT_OF_DISK_SPACE: i64 = 14031;
 const FULL: &str = ": what was acknowledged before is there; make room and run the command again";
@@ -76,7 +78,7 @@ impl Failure {
     /// Tells it on standard error.
     pub fn print(&self) {
         if !matches!(self, Failure::Told) {
-            eprintln!("frond: {self}");
+            tell(format_args!("frond: {self}"));
         }
     }
 }

@@ -7,6 +7,8 @@
 //! not at all), [`text_file`] (small files), [`terminal`] (colours), [`pager`], [`allocator`]
 //! (memory), [`failure`] (what can go wrong, and exit codes).
 
+#![deny(clippy::print_stderr)] // `notice` says why.
+
 mod allocator;
 mod arguments;
 mod backend;
@@ -14,6 +16,7 @@ mod commands;
 mod directory;
 mod failure;
 mod input;
+mod notice;
 mod output;
 mod output_file;
 mod pager;
@@ -30,6 +33,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::commands::serve::configuration::Configuration;
 use crate::commands::serve::mongod::{self, Asked};
 use crate::failure::Failure;
+use crate::notice::tell;
 use crate::terminal::{Colour, Terminal};
 
 /// Faster than the system's where many threads take and free small pieces of memory.
@@ -191,7 +195,7 @@ fn read_arguments() -> Result<Cli, Failure> {
         if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
             && let Some(origin) = configuration.origin_of(argument)
         {
-            eprintln!("\n  {argument} stands in {origin}");
+            tell(format_args!("\n  {argument} stands in {origin}"));
         }
         std::process::exit(error.exit_code())
     });
@@ -220,7 +224,7 @@ fn refuse(error: &clap::Error) -> ! {
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
         && let Some((_, instead)) = OF_OTHERS.iter().find(|(known, _)| known == word)
     {
-        eprintln!("\n  {instead}");
+        tell(format_args!("\n  {instead}"));
     }
     std::process::exit(error.exit_code())
 }

@@ -13,6 +13,8 @@ use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::notice::tell;
+
 /// What less is told unless the user tells it something.
 const LESS: (&str, &str) = ("LESS", "FRX");
 /// The exit code of a process that Ctrl-C ended, as shells have it.
@@ -42,7 +44,7 @@ impl Pager {
         if !is_there(&command) {
             // A machine without less is no mistake of the user's.
             if named.is_ok() {
-                eprintln!("frond: PAGER names {command}, which is not there");
+                tell(format_args!("frond: PAGER names {command}, which is not there"));
             }
             return None;
         }

@@ -10,6 +10,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use crate::arguments::Target;
 use crate::backend::Backend;
 use crate::failure::Failure;
+use crate::notice::tell;
 use crate::output::{counted, json};
 use crate::output_file::WholeFile;
 use crate::terminal::{Terminal, is_output_closed};
@@ -107,11 +108,11 @@ impl Export {
                 count
             }
         };
-        eprint!("exported {}", counted(count, "document"));
-        match count == 0 && !self.is_there(&mut *backend)? {
-            true => eprintln!(": {} has no collection {}", self.database, self.collection),
-            false => eprintln!(),
-        }
+        let why = match count == 0 && !self.is_there(&mut *backend)? {
+            true => format!(": {} has no collection {}", self.database, self.collection),
+            false => String::new(),
+        };
+        tell(format_args!("exported {}{why}", counted(count, "document")));
         backend.close()
     }
 

@@ -8,6 +8,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
 use crate::arguments::{Subject, Target};
 use crate::commands::graph::Graph;
 use crate::failure::Failure;
+use crate::notice::tell;
 use crate::output::{answer_json, array_of, cut, date, date_of, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
@@ -127,7 +128,9 @@ impl Log {
         }
         if documents_of(answer.view(), "commits").next().is_none() && !self.is_narrowed() {
             let database = &self.database;
-            eprintln!("no commits yet: frond commit {database} -m MESSAGE records the first");
+            tell(format_args!(
+                "no commits yet: frond commit {database} -m MESSAGE records the first"
+            ));
         }
         backend.close()
     }

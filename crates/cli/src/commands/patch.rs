@@ -22,6 +22,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use crate::arguments::Target;
 use crate::backend::{Backend, visit_batch};
 use crate::failure::Failure;
+use crate::notice::tell;
 use crate::output::{array_of, count_value, counted, text_of};
 use crate::output_file::WholeFile;
 use crate::terminal::Terminal;
@@ -81,7 +82,7 @@ impl FormatPatch {
                 rows
             }
         };
-        eprintln!("{}", counted(rows, "change"));
+        tell(format_args!("{}", counted(rows, "change")));
         backend.close()
     }
 

@@ -28,6 +28,7 @@ use crate::commands::serve::network::NetworkArguments;
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
 use crate::failure::{Failure, when_full};
+use crate::notice::tell;
 use crate::output::bytes;
 use crate::terminal::{Style, Terminal};
 
@@ -308,7 +309,7 @@ fn begin_anew() {
         Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).exec(),
         Err(error) => error,
     };
-    eprintln!("frond: can't begin anew: {error}");
+    tell(format_args!("frond: can't begin anew: {error}"));
     std::process::exit(1);
 }
 
@@ -423,12 +424,12 @@ impl Serve {
         let (Some(memory), Some(most)) = (self.memory, machine.bytes()) else { return };
         // The program itself, and what connections take, need some beside it.
         if most / 8 * 7 < memory {
-            eprintln!(
+            tell(format_args!(
                 "frond: --memory {} of the {} that there are leaves too little for connections and the system's cache: \
                  five eighths are a good part",
                 bytes(memory),
                 bytes(most)
-            );
+            ));
         }
     }
 

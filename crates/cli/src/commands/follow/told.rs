@@ -12,6 +12,7 @@ use crate::arguments::Answer;
 use crate::commands::commit;
 use crate::commands::follow::record::Record;
 use crate::failure::Failure;
+use crate::notice::tell;
 use crate::output::{answer_json, bytes, counted, date, grouped, plain};
 use crate::terminal::Terminal;
 
@@ -50,13 +51,13 @@ impl Told<'_> {
     /// Says that something isn't copied, once.
     pub fn left_out(&mut self, what: &str, why: &str) {
         if self.left_out.insert(what.to_owned()) {
-            self.bar.suspend(|| eprintln!("{} is left out: {}", plain(what), plain(why)));
+            self.bar.suspend(|| tell(format_args!("{} is left out: {}", plain(what), plain(why))));
         }
     }
 
     /// Says that a connection is lost.
     pub fn lost(&self, why: &str) {
-        self.bar.suspend(|| eprintln!("{}: trying again", plain(why)));
+        self.bar.suspend(|| tell(format_args!("{}: trying again", plain(why))));
     }
 
     /// Counts documents that were copied.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::notice::tell;
+
 /// Documents whose problem is told; of the others only the count is.
 const PROBLEMS_TOLD_MAX: u64 = 20;
 
@@ -38,9 +40,9 @@ impl Progress {
     pub fn problem(&self, count: u64, line: u64, what: &str) {
         self.0.suspend(|| {
             if count <= PROBLEMS_TOLD_MAX {
-                eprintln!("line {line}: {}", crate::output::plain(what));
+                tell(format_args!("line {line}: {}", crate::output::plain(what)));
             } else if count == PROBLEMS_TOLD_MAX + 1 {
-                eprintln!("more documents failed; they are counted, not told");
+                tell(format_args!("more documents failed; they are counted, not told"));
             }
         });
     }

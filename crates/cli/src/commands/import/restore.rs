@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::input::archive::{Archive, Archived, Namespace};
 use crate::input::csv::Blanks;
 use crate::input::{self, Format, compressed};
+use crate::notice::tell;
 use crate::terminal::Terminal;
 
 /// The code of a collection that is there already.
@@ -47,7 +48,7 @@ impl Import {
             (dump::of_archive(archived, database, collection)?, Some((archive, progress)))
         };
         for name in &dump.left_out {
-            eprintln!("{name} is left out: it is the server's own, or a time series");
+            tell(format_args!("{name} is left out: it is the server's own, or a time series"));
         }
         let mut backend = self.target.open_or_make_to_stream()?;
         let views = |dumped: &&DumpedCollection| dumped.is_view();

@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
     ) -> Result<(), Failure> {
         let embedded = backend.embedded().filter(|_| self.mode == Mode::Insert);
         let Some(frond) = embedded else {
-            return match held(text)? {
+            return match held(text) {
                 Ok(document) => self.write(backend, vec![document], &[line], progress),
                 Err(what) => {
                     self.failed(line, &what, progress);
@@ -261,35 +261,32 @@ impl<'a> Writer<'a> {
 }
 
 /// The document of a text that can't be streamed, or why there is none.
-fn held(text: Text) -> Result<Result<DocumentBuf, String>, Failure> {
+fn held(text: Text) -> Result<DocumentBuf, String> {
     if text.carrier == Carrier::Bson {
         let what = format!(
             "a document of more than {DOCUMENT_BYTES_MAX} bytes goes into a data directory only \
              (--data, --mode insert)"
         );
-        return Ok(Err(what));
+        return Err(what);
     }
     let mut whole = String::new();
     let max = DOCUMENT_TEXT_BYTES_MAX as u64;
     match text.take(max + 1).read_to_string(&mut whole) {
-        Err(_) => return Ok(Err("the text is not UTF-8".to_owned())),
+        Err(_) => return Err("the text is not UTF-8".to_owned()),
         Ok(bytes) if bytes as u64 > max => {
-            return Ok(Err(format!(
+            return Err(format!(
                 "an object of more than {max} bytes goes into a data directory only (--data, \
                  --mode insert), if no brace is missing"
-            )));
+            ));
         }
         Ok(_) => {}
     }
-    let document = extended_json::parse(&whole).map_err(|error| error.to_string());
-    Ok(document.and_then(|document| {
-        let bytes = document.as_bytes().len();
-        let max = DOCUMENT_BYTES_MAX;
-        match bytes > max {
-            true => Err(format!("document of {bytes} bytes, at most {max} are taken")),
-            false => Ok(document),
-        }
-    }))
+    let document = extended_json::parse(&whole).map_err(|error| error.to_string())?;
+    let (bytes, max) = (document.as_bytes().len(), DOCUMENT_BYTES_MAX);
+    match bytes > max {
+        true => Err(format!("document of {bytes} bytes, at most {max} are taken")),
+        false => Ok(document),
+    }
 }
 
 /// `{q: {_id}, u: document, upsert: true}`. A document with a name that begins with `$`, which an
