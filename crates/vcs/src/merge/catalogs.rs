@@ -48,6 +48,13 @@ pub(crate) struct MergedCatalog {
     pub schema: Vec<StoredConflict>,
 }
 
+/// What several bases are merged into.
+enum MergedBases {
+    Tree(Tree),
+    /// The base of these must be known first.
+    Wants(Vec<ChunkHash>),
+}
+
 impl CatalogMerge<'_> {
     /// Merges three ways, as the rules say: base, ours, theirs. If a side is preferred, the
     /// conflicts are what the other one lost.
@@ -97,34 +104,33 @@ impl CatalogMerge<'_> {
         let mut wanted = vec![bases.to_vec()];
         while let Some(bases) = wanted.pop() {
             match self.merge_bases(store, &bases, &known)? {
-                Ok(merged) => {
+                MergedBases::Tree(merged) => {
                     known.insert(bases, merged);
                 }
-                Err(before) => wanted.extend([bases, before]),
+                MergedBases::Wants(before) => wanted.extend([bases, before]),
             }
         }
         known.remove(bases).ok_or_else(|| Error::internal("the base of a merge was not made"))
     }
 
-    /// Merges `bases`, in their order, each with what `known` has as its base; the inner error says
-    /// what that lacks.
+    /// Merges `bases`, in their order, each with what `known` has as its base.
     fn merge_bases(
         &self,
         store: &Arc<dyn ChunkStore>,
         bases: &[ChunkHash],
         known: &HashMap<Vec<ChunkHash>, Tree>,
-    ) -> Result<Result<Tree, Vec<ChunkHash>>, Error> {
+    ) -> Result<MergedBases, Error> {
         let mut load = |hash| history::load(&**store, hash);
         let Some(first) = bases.first() else {
             // Branches that were made before the first commit have nothing in common.
-            return Ok(Ok(Tree::empty(&**store, self.format)?));
+            return Ok(MergedBases::Tree(Tree::empty(&**store, self.format)?));
         };
         let mut befores = Vec::new();
         for (done, other) in bases.iter().enumerate().skip(1) {
             let before = base::merge_bases(&bases[..done], *other, &mut load)?;
             match known.get(&before) {
                 Some(before) => befores.push((*before, *other)),
-                None => return Ok(Err(before)),
+                None => return Ok(MergedBases::Wants(before)),
             }
         }
         let mut merged = load(*first)?.catalog;
@@ -132,7 +138,7 @@ impl CatalogMerge<'_> {
             let sides = [&before, &merged, &load(other)?.catalog];
             merged = self.merge_catalogs(store, sides, Prefer::Base)?.catalog;
         }
-        Ok(Ok(merged))
+        Ok(MergedBases::Tree(merged))
     }
 
     /// Merges the collections that theirs changed since the base into our catalog.
