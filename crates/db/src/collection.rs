@@ -28,6 +28,7 @@ pub(crate) mod plan;
 pub(crate) mod put_aside;
 mod replace;
 pub(crate) mod scan;
+mod shown;
 mod skip;
 mod sort;
 pub(crate) mod stream;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use frond_doc::{Array, Document, DocumentBuf, Value};
+use frond_doc::{Array, Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
 use frond_query::cores::Workers;
 use frond_query::expression::Variables;
@@ -115,15 +115,7 @@ impl Database {
         let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
         let variables = variables.with_collation(collation).with_large(context.large.clone());
         if let Some((database, _)) = pipeline.output() {
-            if self.transaction().is_some() {
-                return Err(not_in_transaction("a pipeline that writes its output"));
-            }
-            if self.is_past() {
-                return Err(not_at_moment("a pipeline that writes its output"));
-            }
-            let target = self.output_database(database.as_deref())?;
-            refuse_internal(target.repository_name(), stages)?;
-            target.writable_branch()?;
+            self.check_output(database.as_deref(), stages)?;
         }
         let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
         let input: Input<'static> = match collection {
@@ -142,32 +134,12 @@ impl Database {
             }
             _ if pipeline.is_source() => Input::Documents(Box::new(std::iter::empty())),
             Some(collection) if let Some(near) = pipeline.take_geo_near() => {
-                let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
-                let filter = near.filter(&path, &variables);
-                let hint = request.hint.as_ref();
                 let wanted = match pipeline.leading_order() {
                     (None, limit) => limit.and_then(|limit| u64::try_from(limit).ok()),
                     (Some(_), _) => None,
                 };
-                let is_view = self.view(reader, collection)?.is_some();
-                let found = found.filter(|_| wanted.is_some() && !is_view);
-                let nearest = match self.access(reader, found, Search::of(&filter, hint))? {
-                    Some((found, access)) => {
-                        let by = (&filter, hint);
-                        self.nearest(reader, (&found, &access), by, wanted, &context.interrupt)?
-                    }
-                    None => None,
-                };
-                let places: Documents<'static> = match nearest {
-                    Some(nearest) => {
-                        Box::new(nearest.found.into_iter().map(|found| Ok(found.document)))
-                    }
-                    None => {
-                        let search = Search::of(&filter, hint);
-                        self.stream(reader, collection, search, None, &context)?.0.into_documents()
-                    }
-                };
-                near.run(&path, places, &context.resources).into()
+                let search = (near, request.hint.as_ref(), wanted);
+                self.near_input(reader, (collection, found), search, &variables, &context)?
             }
             Some(collection) => {
                 let filter = pipeline.take_filter().with_variables(variables.clone());
@@ -201,6 +173,51 @@ impl Database {
             }
         };
         Ok(pipeline.run_over(input, variables, context)?)
+    }
+
+    /// Refuses a pipeline that writes its output where it can't be written.
+    fn check_output(&self, database: Option<&str>, stages: Array<'_>) -> Result<(), Error> {
+        if self.transaction().is_some() {
+            return Err(not_in_transaction("a pipeline that writes its output"));
+        }
+        if self.is_past() {
+            return Err(not_at_moment("a pipeline that writes its output"));
+        }
+        let target = self.output_database(database)?;
+        refuse_internal(target.repository_name(), stages)?;
+        target.writable_branch()?;
+        Ok(())
+    }
+
+    /// The documents of a collection that a leading `$geoNear` finds, the nearest first; `wanted`
+    /// is how many of them are read at most, if that is known.
+    fn near_input(
+        &self,
+        reader: &Reader<'static>,
+        (collection, found): (&str, Option<Arc<Collection>>),
+        (near, hint, wanted): (GeoNear, Option<&ValueBuf>, Option<u64>),
+        variables: &Variables,
+        context: &Stages,
+    ) -> Result<Input<'static>, Error> {
+        let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
+        let filter = near.filter(&path, variables);
+        let is_view = self.view(reader, collection)?.is_some();
+        let found = found.filter(|_| wanted.is_some() && !is_view);
+        let nearest = match self.access(reader, found, Search::of(&filter, hint))? {
+            Some((found, access)) => {
+                let by = (&filter, hint);
+                self.nearest(reader, (&found, &access), by, wanted, &context.interrupt)?
+            }
+            None => None,
+        };
+        let places: Documents<'static> = match nearest {
+            Some(nearest) => Box::new(nearest.found.into_iter().map(|found| Ok(found.document))),
+            None => {
+                let search = Search::of(&filter, hint);
+                self.stream(reader, collection, search, None, context)?.0.into_documents()
+            }
+        };
+        Ok(near.run(&path, places, &context.resources).into())
     }
 
     /// The documents of a collection that are looked for, for stages, and whether they come in the

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
+use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
-use frond_query::large::{Asked, Large};
+use frond_query::large::Large;
 use frond_query::memory::RequestMemory;
-use frond_query::metadata::{self, MetadataKind};
+use frond_query::metadata::MetadataKind;
 use frond_query::pipeline::{Sorted, Sorter};
 use frond_query::{Code, Collation, Filter, Projection, SortPattern};
 use frond_tree::Direction;
@@ -18,6 +18,7 @@ use crate::collection::handles::{Lazily, handles};
 use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
 use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Scan, gathered, tells_keys};
+use crate::collection::shown::Shown;
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::{Cursor, FindRequest, Purpose, capped};
 use crate::database::Database;
@@ -159,9 +160,8 @@ impl Database {
         if is_sorted || request.limit.is_none() {
             scan = scan.scored_by_entries(self.frond().resources(true).reservation());
         }
-        let gives_keys = request.gives_keys;
-        let is_lazy =
-            large.is_met() && !(request.tells_key || gives_keys || matches!(order, Order::Near(_)));
+        let is_lazy = large.is_met()
+            && !(request.tells_key || request.gives_keys || matches!(order, Order::Near(_)));
         if let Some(projection) = projection.as_ref().filter(|_| is_lazy) {
             let mut lazily = Lazily::new(&large, true).asking(&projection.asked(&filter));
             if let Order::By(pattern) = &order {
@@ -174,37 +174,8 @@ impl Database {
         }
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
-        let tells_key = request.tells_key;
-        let shows_key = projection
-            .as_ref()
-            .is_some_and(|projection| projection.metadata().contains(MetadataKind::SortKey));
-        let key_of = order.pattern().filter(|_| shows_key).cloned();
-        let carries = shows_key || !filter.metadata().is_empty();
-        let bare = move |document| if carries { metadata::strip(document) } else { document };
-        let all = Asked::all();
-        let shown = request.projection.as_ref().filter(|_| gives_keys).map(DocumentBuf::view);
-        let sort_key_paths = shown.map(metadata::sort_key_paths).unwrap_or_default();
-        let project = move |document: DocumentBuf| -> Result<DocumentBuf, Error> {
-            let document = match &key_of {
-                Some(pattern) => {
-                    let key = pattern.sort_key(document.view(), &pattern.collation);
-                    metadata::append_sort_key(document.view(), &key)
-                }
-                None => document,
-            };
-            if gives_keys {
-                return Ok(metadata::index_key(document.view(), &sort_key_paths));
-            }
-            let projected = match &projection {
-                Some(projection) => {
-                    let projected = projection.apply(document.view(), &filter)?;
-                    bare(large.open_document(&all, projected)?)
-                }
-                None if tells_key => bare(document.clone()),
-                None => return Ok(bare(document)),
-            };
-            Ok(if tells_key { with_record_id(&projected, &document) } else { projected })
-        };
+        let shown = Shown::of(request, &order, filter, projection, large);
+        let project = move |document| shown.show(document);
         if let Some(nearest) = nearest {
             let found = nearest.found.into_iter().skip(skip).take(limit);
             return Ok(Cursor::new(found.map(move |found| project(found.document))));
@@ -510,18 +481,6 @@ fn refuse_untold_keys(access: &Access, collection: &Collection) -> Result<(), Er
         }
     }
     Ok(())
-}
-
-/// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered
-/// collections.
-fn with_record_id(projected: &DocumentBuf, document: &DocumentBuf) -> DocumentBuf {
-    let key = key::of_id(document.get("_id").unwrap_or(Value::Null));
-    let mut builder = DocumentBuilder::new();
-    for (name, value) in projected.iter() {
-        builder.append(name, value);
-    }
-    builder.append("$recordId", Value::Binary(Binary { subtype: 0, bytes: &key }));
-    builder.build()
 }
 
 /// How strings compare in a request that asks for `wanted` of a collection.

@@ -1,0 +1,100 @@
+//! What a find shows of the documents that it finds.
+
+use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, key};
+use frond_query::large::{Asked, Large};
+use frond_query::metadata::{self, MetadataKind};
+use frond_query::{Filter, Projection, SortPattern};
+
+use crate::collection::FindRequest;
+use crate::collection::plan::Order;
+use crate::error::Error;
+
+/// How a found document becomes one of the answer.
+pub(crate) struct Shown {
+    projection: Option<Projection>,
+    /// Tells a projection which element of an array was found.
+    filter: Filter,
+    /// Reads what a projection leaves as references.
+    large: Large,
+    all: Asked,
+    /// The order whose key is shown.
+    key_of: Option<SortPattern>,
+    /// Whether documents carry metadata, which no client sees.
+    carries: bool,
+    /// Whether each is told with its key.
+    tells_key: bool,
+    /// Where the sort key stands among an index's keys, if these are shown in its place.
+    keys: Option<Vec<String>>,
+}
+
+impl Shown {
+    /// What `request` asks to be shown.
+    pub(crate) fn of(
+        request: &FindRequest,
+        order: &Order,
+        filter: Filter,
+        projection: Option<Projection>,
+        large: Large,
+    ) -> Shown {
+        let shows_key = projection
+            .as_ref()
+            .is_some_and(|projection| projection.metadata().contains(MetadataKind::SortKey));
+        let paths = || {
+            let shown = request.projection.as_ref().map(DocumentBuf::view);
+            shown.map(metadata::sort_key_paths).unwrap_or_default()
+        };
+        Shown {
+            key_of: order.pattern().filter(|_| shows_key).cloned(),
+            carries: shows_key || !filter.metadata().is_empty(),
+            tells_key: request.tells_key,
+            keys: request.gives_keys.then(paths),
+            all: Asked::all(),
+            projection,
+            filter,
+            large,
+        }
+    }
+
+    /// The document that is shown of one that was found.
+    ///
+    /// # Errors
+    /// What the projection fails with; `Damaged` or `Unavailable` if a value can't be read.
+    pub(crate) fn show(&self, document: DocumentBuf) -> Result<DocumentBuf, Error> {
+        let document = match &self.key_of {
+            Some(pattern) => {
+                let key = pattern.sort_key(document.view(), &pattern.collation);
+                metadata::append_sort_key(document.view(), &key)
+            }
+            None => document,
+        };
+        if let Some(sort_key_paths) = &self.keys {
+            return Ok(metadata::index_key(document.view(), sort_key_paths));
+        }
+        let projected = match &self.projection {
+            Some(projection) => {
+                let projected = projection.apply(document.view(), &self.filter)?;
+                self.bare(self.large.open_document(&self.all, projected)?)
+            }
+            None if self.tells_key => self.bare(document.clone()),
+            None => return Ok(self.bare(document)),
+        };
+        Ok(if self.tells_key { with_record_id(&projected, &document) } else { projected })
+    }
+
+    /// The document without metadata.
+    fn bare(&self, document: DocumentBuf) -> DocumentBuf {
+        if self.carries { metadata::strip(document) } else { document }
+    }
+}
+
+/// A document with what MongoDB calls its record's id: the key of its `_id`, as in clustered
+/// collections.
+fn with_record_id(projected: &DocumentBuf, document: &DocumentBuf) -> DocumentBuf {
+    let key = key::of_id(document.get("_id").unwrap_or(Value::Null));
+    let mut builder = DocumentBuilder::new();
+    for (name, value) in projected.iter() {
+        builder.append(name, value);
+    }
+    builder.append("$recordId", Value::Binary(Binary { subtype: 0, bytes: &key }));
+    builder.build()
+}
