@@ -404,11 +404,7 @@ fn try_run(
     let Some((sent_name, _)) = body.iter().next() else {
         return Err(command_not_found("").into());
     };
-    let is_there = |command: &&Command| {
-        command.name != CONFIGURE_FAIL_POINT || server.fail_points.is_enabled()
-    };
-    let command = commands::find(sent_name).filter(is_there);
-    let command = command.ok_or_else(|| command_not_found(sent_name))?;
+    let command = command_of(server, sent_name)?;
     refuse_duplicates(command.name, body)?;
     let database_name = match database {
         Some(database) => database,
@@ -495,18 +491,9 @@ fn try_run(
     }
     count_use(server, &running.operation);
     tell_if_slow(server, &running.operation, &done);
-    let answer = done.map_err(|mut error| {
+    let answer = done.map_err(|error| {
         let labels = labels(command, part, &error);
-        if let Some(concern_error) = &concern_error {
-            // What was written before it failed isn't where the client wanted it.
-            let mut details = DocumentBuilder::new();
-            for (name, value) in error.details.iter().flat_map(DocumentBuf::iter) {
-                details.append(name, value);
-            }
-            details.append("writeConcernError", Value::from(concern_error));
-            error.details = Some(details.build());
-        }
-        Failure::new(error, &labels)
+        Failure::new(with_concern_error(error, concern_error.as_ref()), &labels)
     })?;
     faults::after(&fault_asked, fault, answer, concern_error.is_some())
 }
@@ -517,6 +504,26 @@ fn concern_error(failure: &Error) -> DocumentBuf {
         "code": failure.code.number(), "codeName": &*failure.code.name(),
         "errmsg": &*failure.message,
     }
+}
+
+/// The command of that name; the one of fail points only where they are enabled.
+fn command_of(server: &Shared, name: &str) -> Result<&'static Command, Error> {
+    let is_there = |command: &&Command| {
+        command.name != CONFIGURE_FAIL_POINT || server.fail_points.is_enabled()
+    };
+    commands::find(name).filter(is_there).ok_or_else(|| command_not_found(name))
+}
+
+/// An error that also says that what was written before isn't where the client wanted it.
+fn with_concern_error(mut error: Error, concern_error: Option<&DocumentBuf>) -> Error {
+    let Some(concern_error) = concern_error else { return error };
+    let mut details = DocumentBuilder::new();
+    for (name, value) in error.details.iter().flat_map(DocumentBuf::iter) {
+        details.append(name, value);
+    }
+    details.append("writeConcernError", Value::from(concern_error));
+    error.details = Some(details.build());
+    error
 }
 
 /// The labels of a command's error. A change stream whose server goes is opened again by its driver
