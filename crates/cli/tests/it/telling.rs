@@ -1,7 +1,7 @@
 //! Goal: what is told is told in the forms that other programs read: JSON on one line, manual
 //! pages, completions.
 
-use crate::{Directory, frond, frond_with, run_words};
+use crate::{Directory, command, frond, frond_with, run_words};
 
 #[test]
 fn answers_are_told_as_json() {
@@ -128,4 +128,17 @@ fn a_port_of_http_is_told_from_that_of_drivers() {
     let words = ["ls".to_owned(), "--uri".to_owned(), server.address.clone()];
     let error = run_words(&directory, &words, "").fails(1);
     assert!(error.contains("an HTTP server answers there"), "{error}");
+}
+
+#[test]
+fn a_command_whose_notices_have_no_reader_ends_as_it_would() {
+    let directory = Directory::new();
+    directory.file("things.jsonl", "{\"_id\": 1}\n{\"_id\": 2}\n");
+    frond(&directory, "import things.jsonl -d shop -c things").ok();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut export = command(&directory, "export -d shop -c things");
+    let ended = export.stderr(writer).output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    assert_eq!(String::from_utf8(ended.stdout).unwrap().lines().count(), 2);
 }
