@@ -48,6 +48,9 @@ const READING: &[&str] = &[
 /// Commands that only list where they have no field of their own.
 const LISTING: &[&str] = &["frondBranch", "frondPolicy", "frondReflog", "frondRemote", "frondTag"];
 
+/// Stages that write, or have the server keep its log from now on.
+const LASTING: &[&str] = &["$changeStream", "$merge", "$out"];
+
 /// Fields that no command may have: a session is remembered, a transaction keeps others waiting.
 const OF_SESSIONS: &[&str] = &["autocommit", "lsid", "startTransaction", "txnNumber"];
 
@@ -68,7 +71,7 @@ pub(super) fn allows(command: Document<'_>) -> bool {
                 !stages
                     .iter()
                     .filter_map(|stage| stage.as_document())
-                    .any(|stage| stage.iter().any(|(name, _)| ["$out", "$merge"].contains(&name)))
+                    .any(|stage| stage.iter().any(|(name, _)| LASTING.contains(&name)))
             })
         }
         "explain" => value.as_document().is_none_or(allows),
@@ -102,6 +105,7 @@ mod tests {
             (r#"{"aggregate": "c", "pipeline": [{"$match": {}}]}"#, true),
             (r#"{"aggregate": "c", "pipeline": [{"$match": {}}, {"$out": "d"}]}"#, false),
             (r#"{"aggregate": "c", "pipeline": [{"$merge": {"into": "d"}}]}"#, false),
+            (r#"{"aggregate": 1, "pipeline": [{"$changeStream": {}}]}"#, false),
             (r#"{"explain": {"find": "c"}}"#, true),
             (r#"{"explain": {"update": "c"}}"#, false),
             (r#"{"frondBranch": 1}"#, true),
