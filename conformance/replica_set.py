@@ -2,6 +2,8 @@
 """Runs a replica set of three real servers, takes members away at random, and checks what is kept.
 
     python3 conformance/replica_set.py --frond target/release/frond --seconds 120
+    sudo python3 conformance/replica_set.py --frond ... --network --small-disks
+    python3 conformance/replica_set.py --frond ... --auth
 
 Goal: an unmodified driver, that knows the set by its name, loses no acknowledged write and has none
 done twice, whichever member is killed or frozen; and it goes on soon.
@@ -11,7 +13,9 @@ Method:
    writes: each inserts documents, appends numbers to lists (a number that is there twice was done
    twice), and moves money between accounts in transactions (the sum never changes).
 2. Again and again one member is killed (SIGKILL) and started again, or frozen (SIGSTOP) for some
-   seconds, or the leader is asked to step down. How long it takes until another leads is told.
+   seconds, or the leader is asked to step down. With --network it may be cut off from the others,
+   both ways, or only what it sends, or only what they send; with --small-disks its disk may be full
+   for a while. How long it takes until another leads is told.
 3. At the end all members run. Each must have every acknowledged insert and append, no number twice,
    the sum of all money, and the same documents as the others: read from each directly.
 """
@@ -33,6 +37,8 @@ from pymongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure,
 from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
+from namespaces import PORT, Network, SmallDisk
+
 SET = "rs0"
 MEMBERS = 3
 CLIENTS = 6
@@ -41,6 +47,8 @@ MONEY = 1000
 LIST_LENGTH = 40
 KILLED_SECONDS_MAX = 5
 FROZEN_SECONDS_MAX = 10
+SMALL_DISK_MEGABYTES = 400
+USER, PASSWORD = "replica", "correct horse"
 # Waiting for longer than this is a failure: much more than a machine needs that does much else.
 SECONDS_MAX = 120
 
@@ -52,12 +60,14 @@ class Wrong(Exception):
 class Member:
     """A server process over one data directory."""
 
-    def __init__(self, arguments, root, number, port):
+    def __init__(self, arguments, root, number, address, disk):
         self.arguments = arguments
-        self.directory = os.path.join(root, f"member-{number}")
+        self.number = number
+        self.directory = os.path.join(root, f"member-{number}", "data")
+        self.disk = SmallDisk(os.path.dirname(self.directory), SMALL_DISK_MEGABYTES) if disk else None
         self.log = open(os.path.join(root, f"member-{number}.log"), "ab")
-        self.port = port
-        self.address = f"127.0.0.1:{port}"
+        self.address = address
+        self.login = {}
         self.process = None
 
     def start(self):
@@ -72,14 +82,14 @@ class Member:
         self.process.wait()
 
     def client(self, **options):
-        return MongoClient(
-            "127.0.0.1", self.port, directConnection=True, serverSelectionTimeoutMS=1000, **options
-        )
+        options = {"serverSelectionTimeoutMS": 1000, **self.login, **options}
+        return MongoClient(self.address, directConnection=True, **options)
 
     def hello(self):
         """What it says of itself; None if it says nothing soon."""
         try:
-            with self.client(connectTimeoutMS=300, socketTimeoutMS=300) as client:
+            limits = {"connectTimeoutMS": 300, "socketTimeoutMS": 300}
+            with MongoClient(self.address, directConnection=True, **limits) as client:
                 return client.admin.command("hello")
         except PyMongoError:
             return None
@@ -88,23 +98,53 @@ class Member:
 class Set:
     """The members."""
 
-    def __init__(self, frond, root):
+    def __init__(self, frond, root, options):
         key = os.path.join(root, "key")
         with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
             file.write("the members know this, and nobody else does\n")
-        ports = free_ports(MEMBERS)
-        addresses = ",".join(f"127.0.0.1:{port}" for port in ports)
-        arguments = [frond, "serve", "--replica-set", SET, "--members", addresses]
+        self.network = Network(MEMBERS) if options.network else None
+        if self.network:
+            addresses = [f"{address}:{PORT}" for address in self.network.addresses]
+        else:
+            addresses = [f"127.0.0.1:{port}" for port in free_ports(MEMBERS)]
+        arguments = [os.path.abspath(frond), "serve", "--replica-set", SET]
+        arguments += ["--members", ",".join(addresses)]
         arguments += ["--cluster-key", key, "--memory", "200MB"]
-        self.members = [Member(arguments, root, *it) for it in enumerate(ports)]
-        self.uri = f"mongodb://{addresses}/?replicaSet={SET}"
+        arguments += ["--auth"] if options.auth else []
+        arguments += ["--insecure-no-auth"] if self.network else []
+        within = [self.network.within(it) if self.network else [] for it in range(MEMBERS)]
+        self.members = [
+            Member(within[number] + arguments, root, number, address, options.small_disks)
+            for number, address in enumerate(addresses)
+        ]
+        self.uri = f"mongodb://{','.join(addresses)}/?replicaSet={SET}"
+        self.login = {}
         for member in self.members:
             member.start()
+
+    def make_user(self):
+        """The first user; who is asked for from then on."""
+        leader, _, _ = self.await_leader()
+        with leader.client() as client:
+            client.admin.command("createUser", USER, pwd=PASSWORD, roles=["root"])
+        self.login = {"username": USER, "password": PASSWORD}
+        for member in self.members:
+            member.login = self.login
+
+    def remove(self):
+        for member in self.members:
+            member.process.send_signal(signal.SIGCONT)
+            member.kill()
+            if member.disk:
+                member.disk.remove()
+        if self.network:
+            self.network.remove()
 
     def client(self):
         """The driver's client; a frozen member is given up after some seconds."""
         return MongoClient(
             self.uri,
+            **self.login,
             w="majority",
             connectTimeoutMS=2000,
             socketTimeoutMS=5000,
@@ -251,8 +291,12 @@ def await_same(set_):
 def disturb(set_, chance, told):
     """Takes a member away for a while; notes how long it takes until another leads."""
     leader, term, _ = set_.await_leader()
-    kind = chance.choice(["kill", "kill", "freeze", "step down"])
+    kinds = ["kill", "kill", "freeze", "step down"]
+    kinds += ["cut", "cut what it sends", "cut what it hears"] if set_.network else []
+    kinds += ["full disk"] if leader.disk else []
+    kind = chance.choice(kinds)
     member = leader if chance.random() < 0.7 else chance.choice(set_.members)
+    others = [it.number for it in set_.members if it is not member]
     if kind == "step down":
         try:
             with leader.client() as client:
@@ -264,27 +308,49 @@ def disturb(set_, chance, told):
         member = leader
     elif kind == "kill":
         member.kill()
-    else:
+    elif kind == "freeze":
         member.process.send_signal(signal.SIGSTOP)
-    if member is leader:
+    elif kind == "full disk":
+        member.disk.fill()
+    elif kind == "cut":
+        set_.network.cut(member.number, others)
+    elif kind == "cut what it sends":
+        set_.network.cut_out(member.number, others)
+    elif kind == "cut what it hears":
+        for other in others:
+            set_.network.cut_out(other, [member.number])
+    # A leader whose disk is full may lead on: it refuses what it can't keep.
+    if member is leader and kind != "full disk":
         away = None if kind == "step down" else member
         _, _, seconds = set_.await_leader(term, away)
         told.append((kind, seconds))
-        most = FROZEN_SECONDS_MAX if kind == "freeze" else KILLED_SECONDS_MAX
+        most = KILLED_SECONDS_MAX if kind in ("kill", "step down") else FROZEN_SECONDS_MAX
         if seconds > most:
             raise Wrong(f"{kind}: another leads after {seconds:.1f} seconds")
+    elif member is leader:
+        told.append((kind, 0))
     time.sleep(chance.random() * 2)
     if kind == "kill":
         member.start()
     elif kind == "freeze":
         member.process.send_signal(signal.SIGCONT)
+    elif kind == "full disk":
+        member.disk.free()
+    elif kind.startswith("cut"):
+        set_.network.heal()
     time.sleep(chance.random() * 3)
+    if member.process.poll() is not None:
+        if kind != "full disk":
+            raise Wrong(f"{kind}: {member.address} ended with {member.process.returncode}")
+        member.start()
 
 
-def run(set_, seconds, seed):
+def run(set_, seconds, seed, auth):
     chance = random.Random(seed)
     _, _, began = set_.await_leader()
     print(f"the first leader after {began:.1f} s")
+    if auth:
+        set_.make_user()
     client = set_.client()
     client.bank.accounts.insert_many([{"_id": it, "money": MONEY} for it in range(ACCOUNTS)])
     refuse_on_secondaries(set_)
@@ -326,7 +392,7 @@ def refuse_on_secondaries(set_):
 
 
 def report(told, writers):
-    for kind in ["kill", "freeze", "step down"]:
+    for kind in sorted({kind for kind, _ in told}):
         seconds = sorted(it for of, it in told if of == kind)
         if seconds:
             middle, most = seconds[len(seconds) // 2], seconds[-1]
@@ -348,18 +414,21 @@ def main():
     parser.add_argument("--frond", required=True)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", default=str(random.randrange(1 << 32)))
+    parser.add_argument("--auth", action="store_true", help="ask clients for a user")
+    parser.add_argument("--network", action="store_true", help="cut connections (Linux, as root)")
+    parser.add_argument("--small-disks", action="store_true", help="fill disks (Linux, as root)")
     arguments = parser.parse_args()
+    if arguments.auth and arguments.network:
+        parser.error("the first user is made on the machine itself: --auth without --network")
     root = tempfile.mkdtemp(prefix="frond-set-")
-    set_ = Set(os.path.abspath(arguments.frond), root)
+    set_ = Set(arguments.frond, root, arguments)
     try:
-        run(set_, arguments.seconds, arguments.seed)
+        run(set_, arguments.seconds, arguments.seed, arguments.auth)
     except Wrong as error:
         print(f"failed with --seed {arguments.seed}: {error}; see {root}", file=sys.stderr)
         return 1
     finally:
-        for member in set_.members:
-            member.process.send_signal(signal.SIGCONT)
-            member.kill()
+        set_.remove()
     shutil.rmtree(root)
     return 0
 
