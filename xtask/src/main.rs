@@ -57,13 +57,10 @@ const STORAGE: &[&str] = &["frond-store", "frond-tree", "frond-engine", "frond-d
 const LONG_TIMES: &str = "20";
 /// How long it runs each fuzzer.
 const FUZZ_SECONDS: &str = "600";
-/// Where all tests of a run begin: at the same seeds in CI until every property was seen to hold at
-/// fresh ones, at another in each other run, unless the environment says which.
+/// Where all tests of a run begin: at other seeds in each run, unless the environment says where. A
+/// run prints it, and says it again when it fails.
 static SEED: LazyLock<String> = LazyLock::new(|| {
-    let fresh = || match std::env::args().nth(1).as_deref() {
-        Some("ci") => "0".to_owned(),
-        _ => (RandomState::new().hash_one(()) >> 32).to_string(),
-    };
+    let fresh = || (RandomState::new().hash_one(()) >> 32).to_string();
     std::env::var("FROND_SEED_FROM").unwrap_or_else(|_| fresh())
 });
 /// Where `conformance/run.py` has installed PyMongo.
@@ -90,6 +87,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
+            if let Some(command @ ("ci" | "long")) = std::env::args().nth(1).as_deref() {
+                eprintln!("the same seeds again: FROND_SEED_FROM={} cargo xtask {command}", *SEED);
+            }
             ExitCode::FAILURE
         }
     }
@@ -137,7 +137,7 @@ fn ci(root: &Path) -> Result<(), String> {
         ("python3", &["conformance/python_package.py"]),
         ("python3", &["conformance/mongod.py", "--frond", CHECKED]),
         ("python3", &["conformance/packages.py", "--frond", CHECKED]),
-        (PYTHON, &["conformance/kill.py", "--frond", CHECKED, "--rounds", "100"]),
+        (PYTHON, &["conformance/kill.py", "--frond", CHECKED, "--rounds", "100", "--seed", &SEED]),
         (PYTHON, &["conformance/change_streams.py", "--frond", CHECKED, "--seed", &SEED]),
         (PYTHON, &["conformance/waiting_streams.py", "--frond", CHECKED]),
         (PYTHON, &["conformance/faults.py", "--frond", CHECKED, "--rounds", "30", "--seed", &SEED]),
@@ -172,7 +172,7 @@ fn long(root: &Path, minutes: &str) -> Result<(), String> {
         let (script, rest) = arguments.split_first().expect("a script");
         run(root, PYTHON, &[&[*script, "--frond", FROND], rest].concat())
     };
-    on_server(&["conformance/kill.py", "--rounds", "1000"])?;
+    on_server(&["conformance/kill.py", "--rounds", "1000", "--seed", &SEED])?;
     on_server(&["conformance/faults.py", "--minutes", minutes, "--seed", &SEED])?;
     on_server(&["conformance/power.py", "--rounds", "300", "--seed", &SEED])?;
     on_server(&["conformance/round_trips.py", "--long", "--seed", &SEED])?;
