@@ -117,6 +117,20 @@ impl<'a> Reader<'a> {
         matches!(self.source, Source::Shared(_))
     }
 
+    /// Whether what `key` has may be undone from one call to the next: it was written by the
+    /// transaction of several requests that reads.
+    ///
+    /// # Errors
+    /// `NoSuchTransaction` (251) if the transaction has ended.
+    pub fn may_be_undone(&self, tree: TreeRef, key: &[u8]) -> Result<bool, Error> {
+        match (tree, &self.source) {
+            (TreeRef::Live(id), Source::Shared(transaction)) => {
+                transaction.read(|own| Ok(own.has_written(id, key)))
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Where the entries of a tree are counted: those of one that the transaction itself made or
     /// adopted in the base that it gave it, since its snapshot doesn't know the tree.
     fn place_to_count(&self, tree: TreeRef) -> Result<TreeRef, Error> {

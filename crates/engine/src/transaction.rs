@@ -206,6 +206,11 @@ impl Transaction {
         self.own.bytes()
     }
 
+    /// Whether this transaction has written `key`.
+    pub fn has_written(&self, tree: TreeId, key: &[u8]) -> bool {
+        self.own.get(tree, key).is_some()
+    }
+
     /// Returns the value of `key`, own writes included.
     ///
     /// # Errors

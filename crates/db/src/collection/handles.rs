@@ -24,12 +24,9 @@ struct Handles {
     has_met: AtomicBool,
 }
 
-/// The [`Pieces`] of the references that `reader` gives out; none where what these name may be
-/// undone from one call to the next.
+/// The [`Pieces`] of the references that `reader` gives out. Documents that may be undone from one
+/// call to the next ([`Reader::may_be_undone`]) are given out whole.
 pub(crate) fn handles(reader: &Reader<'static>, put_aside: &PutAside) -> Large {
-    if reader.may_change() {
-        return Large::default();
-    }
     let (reader, put_aside) = (reader.clone(), put_aside.clone());
     Large::new(Arc::new(Handles { reader, put_aside, has_met: AtomicBool::new(false) }))
 }

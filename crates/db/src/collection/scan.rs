@@ -654,6 +654,9 @@ impl Fetch<'_> {
     fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Row, Error> {
         let large = large::head(value);
         if let (Some(large), Some((lazily, asked))) = (large, &self.lazily) {
+            if self.reader.may_be_undone(self.documents, &id_key)? {
+                return Ok(Row::whole(id_key, self.reader.large_document(&large)?, Some(large)));
+            }
             let fields = lazily.read(&self.reader, &large, asked)?;
             return Ok(Row::part(id_key, fields, Some(large)));
         }

@@ -1,11 +1,11 @@
 //! Goal: a pipeline over large documents, whose long values it carries as references, gives what it
 //! gives over whole ones, stage by stage and expression by expression, and reads no more of them
-//! than it names. Method: the same pipeline in a transaction of several requests, which reads whole
-//! documents; what is stored by reference is written again as a whole, and must be the same value;
-//! chunks that are read are counted.
+//! than it names. Method: the same pipeline in a transaction that has written the documents itself,
+//! and reads them whole; what is stored by reference is written again as a whole, and must be the
+//! same value; chunks that are read are counted.
 
 use frond_db::catalog::IndexSpec;
-use frond_db::{Database, Durability, Error, FindAndModify, FrondOptions};
+use frond_db::{Database, Durability, Error, FindAndModify, FrondOptions, Transaction};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::ReclaimOptions;
 use frond_testkit::SimDisk;
@@ -78,18 +78,30 @@ fn filled() -> Repository {
     shop
 }
 
-/// What the pipeline gives over whole documents.
-fn over_whole(shop: &Database, collection: &str, stages: &str) -> Result<Vec<DocumentBuf>, Error> {
-    let transaction = shop.frond().begin();
-    let inside = transaction.database("shop").expect("opens");
-    let given = aggregate(&inside, Some(collection), stages);
-    transaction.abort();
-    given
+/// The same documents, as an open transaction that has written them sees them: whole.
+struct Whole {
+    _transaction: Transaction,
+    inside: Database,
 }
 
-fn check(shop: &Database, stages: &str) -> Option<Vec<DocumentBuf>> {
+impl Whole {
+    fn of(shop: &Database) -> Whole {
+        let transaction = shop.frond().begin();
+        let inside = transaction.database("shop").expect("opens");
+        assert_eq!(delete(&inside, "docs", "{}"), SIZES.len() as u64);
+        assert_eq!(try_insert(&inside, "docs", &documents()).count, SIZES.len() as u64);
+        Whole { _transaction: transaction, inside }
+    }
+
+    /// What the pipeline gives over them.
+    fn give(&self, stages: &str) -> Result<Vec<DocumentBuf>, Error> {
+        aggregate(&self.inside, Some("docs"), stages)
+    }
+}
+
+fn check(shop: &Database, whole: &Whole, stages: &str) -> Option<Vec<DocumentBuf>> {
     let found = aggregate(shop, Some("docs"), stages);
-    let expected = over_whole(shop, "docs", stages);
+    let expected = whole.give(stages);
     match (found, expected) {
         (Ok(found), Ok(expected)) => {
             assert_eq!(found.len(), expected.len(), "{stages}");
@@ -335,8 +347,7 @@ const PROJECTIONS: &[&str] = &[
 #[test]
 fn projections_equal_those_over_whole_documents() {
     let shop = filled();
-    let transaction = shop.frond().begin();
-    let inside = transaction.database("shop").expect("opens");
+    let Whole { inside, _transaction } = Whole::of(&shop);
     for projection in PROJECTIONS {
         let mut request = request("{}");
         request.projection = Some(json(projection));
@@ -354,6 +365,7 @@ fn unquoted(stages: &str) -> String {
 #[test]
 fn expressions_equal_those_over_whole_documents() {
     let shop = filled();
+    let whole = Whole::of(&shop);
     let mut checked = 0;
     for expression in EXPRESSIONS {
         for stages in [
@@ -365,7 +377,7 @@ fn expressions_equal_those_over_whole_documents() {
                 "[{{'$group': {{'_id': {expression}}}}}, {{'$sort': {{'_id': 1}}}}, {{'$limit': 3}}]"
             ),
         ] {
-            checked += usize::from(check(&shop, &stages).is_some());
+            checked += usize::from(check(&shop, &whole, &stages).is_some());
         }
     }
     assert!(EXPRESSIONS.len() * 2 < checked, "{checked} are no errors");
@@ -381,12 +393,14 @@ fn stages_equal_those_over_whole_documents() {
                 shop.create_indexes("docs", &[spec.expect("proper")]).expect("made");
             }
         }
+        let whole = Whole::of(&shop);
         for stages in STAGES {
             let stages = unquoted(stages);
-            check(&shop, &format!("[{stages}]"));
-            check(&shop, &format!("[{{'$sort': {{'_id': -1}}}}, {stages}]"));
+            check(&shop, &whole, &format!("[{stages}]"));
+            check(&shop, &whole, &format!("[{{'$sort': {{'_id': -1}}}}, {stages}]"));
             check(
                 &shop,
+                &whole,
                 &format!("[{{'$set': {{'u': '$rows'}}}}, {{'$unset': 'mixed'}}, {stages}]"),
             );
         }
@@ -397,6 +411,7 @@ fn stages_equal_those_over_whole_documents() {
 #[test]
 fn expressions_of_filters_see_all_fields() {
     let shop = filled();
+    let whole = Whole::of(&shop);
     for condition in [
         "{'$eq': ['$meta.a.b', 1]}",
         "{'$in': [3, '$rows.n']}",
@@ -409,7 +424,7 @@ fn expressions_of_filters_see_all_fields() {
             format!("{{'$expr': {condition}}}"),
             format!("{{'_id': {{'$gte': 0}}, '$or': [{{'last': 77}}, {{'$expr': {condition}}}]}}"),
         ] {
-            let expected = over_whole(&shop, "docs", &format!("[{{'$match': {filter}}}]"));
+            let expected = whole.give(&format!("[{{'$match': {filter}}}]"));
             let expected = expected.expect("proper");
             assert!(!expected.is_empty(), "{condition}");
             let ids: Vec<String> = expected.iter().map(|it| text(&id_of(it))).collect();
@@ -454,7 +469,8 @@ fn stored_documents_are_those_that_whole_ones_make() {
     }
     for stages in STAGES.iter().chain(&["{'$set': {'_id': '$text'}}, {'$limit': 2}"]) {
         let stages = unquoted(stages);
-        let Ok(mut expected) = over_whole(&shop, "docs", &format!("[{stages}]")) else { continue };
+        let expected = Whole::of(&shop).give(&format!("[{stages}]"));
+        let Ok(mut expected) = expected else { continue };
         let has_ids = expected.iter().all(|it| it.get("_id").is_some());
         let copied = aggregate(&shop, Some("docs"), &format!("[{stages}, {{'$out': 'copies'}}]"));
         if copied.is_err() || !has_ids {
@@ -620,6 +636,54 @@ fn what_names_a_few_fields_reads_a_few_chunks() {
         });
         assert!(read <= MAX * 3, "{change}: {read} of {all} chunks");
     }
+}
+
+/// A transaction of several requests reads no more of what it has not written. A cursor goes on
+/// over what is undone or changed beneath it, and sees what is written once it comes there.
+#[test]
+fn transactions_read_a_few_chunks_of_what_they_did_not_write() {
+    let shop = unkept();
+    let documents = [1, 2, 3].map(|id| document(id, 4_000_000));
+    assert_eq!(try_insert(&shop, "docs", &documents).count, 3);
+    shop.commit("documents", "test").expect("committed");
+    insert(&shop, "docs", "[{'_id': 0}]");
+    let transaction = shop.frond().begin();
+    let inside = transaction.database("shop").expect("opens");
+    for stages in [
+        "{'$group': {'_id': null, 's': {'$sum': '$n'}}}",
+        "{'$sort': {'level': 1}}, {'$project': {'_id': 1}}",
+        "{'$project': {'level': {'$getField': 'level'}}}",
+    ] {
+        let stages = format!("[{stages}]");
+        let read = chunks(&inside, || {
+            let inside = aggregate(&inside, Some("docs"), &stages).expect("proper");
+            assert!(inside == aggregate(&shop, Some("docs"), &stages).expect("proper"));
+        });
+        assert!(read <= 120, "{stages}: {read} chunks");
+    }
+    let mut request = request("{'level': {'$exists': true}}");
+    request.projection = Some(json("{'rows': 0}"));
+    let mut cursor = inside.find("docs", &request).expect("found");
+    let level = |document: DocumentBuf| document.get("level").map(|it| it.to_buf());
+    assert_eq!(cursor.next().expect("one").ok().and_then(level), Some(value("2")));
+    for _ in 0..2 {
+        let change = statement("{'_id': 2}", "{'$set': {'level': 40, 'text': 'other'}}");
+        update(&inside, "docs", change);
+        // It fails, and is undone.
+        let change = statement("{'_id': {'$gte': 2}}", "{'$set': {'level': 50, '_id': 7}}");
+        assert_eq!(update(&inside, "docs", change).errors.len(), 1);
+    }
+    let rest: Vec<DocumentBuf> = cursor.map(|it| it.expect("read")).collect();
+    assert_eq!(rest.len(), 2);
+    let found = run(&inside, "docs", &request).expect("found");
+    assert_eq!(
+        found.into_iter().map(level).collect::<Vec<_>>(),
+        ["2", "40", "1"].map(|it| Some(value(it)))
+    );
+    let whole =
+        run(&inside, "docs", &super::support::request("{'_id': {'$gt': 1}}")).expect("found");
+    assert!(whole[0].get("rows") == documents[1].get("rows"));
+    assert!(whole[1] == documents[2]);
 }
 
 /// The ways of a document whose root isn't seen by anybody else yet, and back below the threshold.

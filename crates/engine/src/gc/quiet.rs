@@ -1,9 +1,9 @@
 //! Giving all space back by itself, while hardly anything else happens: what a thorough collection
 //! does, in slices.
 //!
-//! 1. Each second (a fifteenth of [`EngineOptions::quiet_millis`]) it is looked whether anything was
-//!    committed. A second in which something was counts five that are quiet, so that a commit now
-//!    and then doesn't put it off for ever. After fifteen quiet ones the engine is quiet.
+//! 1. Each second (a fifteenth of [`EngineOptions::quiet_millis`]) it is looked whether anything
+//!    was committed. A second in which something was counts five that are quiet, so that a commit
+//!    now and then doesn't put it off for ever. After fifteen quiet ones the engine is quiet.
 //! 2. If enough was written since all was packed the last time, memtables are flushed, the runs
 //!    folded step by step, and a collection packs history, at the rate of other background
 //!    collections. All of that lets other threads go first.
