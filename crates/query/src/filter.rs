@@ -326,6 +326,16 @@ impl Filter {
         self.root.add_paths(&mut paths).then_some(paths)
     }
 
+    /// The outermost fields that decide whether a document passes, and that are told of one that
+    /// doesn't, each once; `None` if others may.
+    pub fn deciding_names(&self) -> Option<Vec<&str>> {
+        let mut names = Vec::new();
+        let are_all = self.root.add_outermost(&mut names);
+        names.sort_unstable();
+        names.dedup();
+        are_all.then_some(names)
+    }
+
     /// At what of documents the filter looks by itself: its expressions open what they want.
     pub fn asked(&self) -> Asked {
         let mut asked = Asked::default();

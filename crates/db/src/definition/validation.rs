@@ -102,7 +102,12 @@ impl Validator {
 
     /// The outermost fields that decide; `None` if others may.
     pub fn outermost_names(&self) -> Option<Vec<&[u8]>> {
-        Some(self.filter.outermost_names()?.collect())
+        Some(self.filter.deciding_names()?.into_iter().map(str::as_bytes).collect())
+    }
+
+    /// Whether it matters what a document was before.
+    pub fn asks_before(&self) -> bool {
+        self.is_moderate
     }
 
     /// Checks a document that takes the place of `before`.

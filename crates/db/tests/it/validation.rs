@@ -1,8 +1,10 @@
 //! Goal: validators hold for every write, with MongoDB's details; views read as their pipelines
 //! say. Method: small collections, each kind of write.
 
-use frond_db::{Database, FindAndModify, FindRequest, UpdateStatement};
+use frond_db::{Database, Error, FindAndModify, FindRequest, FrondOptions, UpdateStatement};
 use frond_query::Code;
+use frond_testkit::SimDisk;
+use frond_vcs::Repository;
 
 use crate::support::*;
 
@@ -87,9 +89,72 @@ fn validators_hold_for_large_documents() {
         ("{'$inc': {'n': 4}}", Some(Code::DocumentValidationFailure)),
         ("{'$unset': {'n': 1}}", Some(Code::DocumentValidationFailure)),
         ("{'$set': {'n': 4}}", None),
+        ("[{'$set': {'n': {'$add': ['$n', 1]}}}]", Some(Code::DocumentValidationFailure)),
+        ("[{'$set': {'n': {'$subtract': ['$n', 1]}}}]", None),
     ] {
-        let report = update(&shop, "things", statement("{'_id': 1}", change));
-        assert_eq!(report.errors.first().map(|error| error.error.code), code, "{change}");
+        let change = UpdateStatement { update: value(change), ..statement("{'_id': 1}", "{}") };
+        let report = update(&shop, "things", change);
+        assert_eq!(report.errors.first().map(|error| error.error.code), code);
+    }
+}
+
+/// What a validator says of a large document is what it says of it when all of it is read, as it
+/// is to insert one. No more is read than it asks for.
+#[test]
+fn validators_of_large_documents_read_what_they_ask_for() {
+    let row = |row: u32| format!("{{'at': {row}, 'text': '{}'}}", format!("{row} ").repeat(60));
+    let rows: Vec<String> = (0..1500).map(row).collect();
+    let rows = rows.join(",");
+    let schema = |more: &str| {
+        let properties = "'properties': {'n': {'bsonType': 'int', 'maximum': 4}}";
+        format!("{{'$jsonSchema': {{'required': ['n', 'm'], {properties}{more}}}}}")
+    };
+    for (validator, is_partly_read) in [
+        ("{'n': {'$lt': 5}}".to_owned(), true),
+        (
+            "{'$or': [{'m.a': {'$gt': 7}}, {'n': {'$lte': 4}, 'rows': {'$exists': true}}]}"
+                .to_owned(),
+            false,
+        ),
+        (schema(""), true),
+        (schema(", 'bsonType': 'object', 'dependencies': {'n': ['m']}"), true),
+        (schema(", 'not': {'required': ['z']}, 'anyOf': [{'required': ['m']}]"), true),
+        (schema(", 'minProperties': 3"), false),
+        ("{'$expr': {'$lt': ['$n', '$m.a']}}".to_owned(), false),
+    ] {
+        for level in ["strict", "moderate"] {
+            let options =
+                FrondOptions { documents_cache_bytes: Some(64 << 10), ..FrondOptions::default() };
+            let frond = frond_vcs::open_on(&SimDisk::new(3).machine(), options).expect("opens");
+            let shop = Repository::open(&frond, "shop").expect("a proper name");
+            let of = |id: i32, n: i32| {
+                format!("[{{'_id': {id}, 'n': {n}, 'm': {{'a': 5}}, 'rows': [{rows}]}}]")
+            };
+            insert(&shop, "things", &of(1, 1));
+            // It was there before the validator.
+            insert(&shop, "things", &of(2, 9));
+            let options = format!("{{'validator': {validator}, 'validationLevel': '{level}'}}");
+            shop.change_collection("things", json(&options).view()).expect("changed");
+            shop.commit("documents", "test").expect("committed");
+            let change = |id: i32, change: &str| {
+                let before = frond.counters().1.chunks_read;
+                let of_id = statement(&format!("{{'_id': {id}}}"), change);
+                let report = update(&shop, "things", of_id);
+                (report, frond.counters().1.chunks_read - before)
+            };
+            let (report, chunks) = change(1, "{'$set': {'n': 3}}");
+            assert_eq!(report.modified, 1, "{validator}");
+            assert_eq!(chunks < 24, is_partly_read, "{validator}: {chunks} chunks");
+            let (report, _) = change(1, "{'$set': {'n': 6}}");
+            let refused = &report.errors[0].error;
+            assert_eq!(refused.code, Code::DocumentValidationFailure, "{validator}");
+            let told = |error: &Error| text(error.details.as_ref().expect("it says why"));
+            let inserted = try_insert(&shop, "things", &jsons(&of(3, 6)));
+            let expected = told(&inserted.errors[0].error).replace("Id':3", "Id':1");
+            assert_eq!(told(refused), expected, "{validator}");
+            let (report, _) = change(2, "{'$set': {'m.b': 1}}");
+            assert_eq!(report.errors.len(), usize::from(level == "strict"), "{validator}");
+        }
     }
 }
 

@@ -99,9 +99,57 @@ impl Schema {
     pub(crate) fn matches(&self, value: Value<'_>, run: &Run<'_>) -> bool {
         self.rules.iter().all(|rule| rule.test.is_kept(value, run))
     }
+
+    /// Adds the properties that decide whether a document keeps all rules, and tells whether they
+    /// are all that does.
+    pub(crate) fn add_outermost<'n>(&'n self, names: &mut Vec<&'n str>) -> bool {
+        self.rules.iter().all(|rule| rule.test.add_outermost(names))
+    }
 }
 
 impl Test {
+    fn add_outermost<'n>(&'n self, names: &mut Vec<&'n str>) -> bool {
+        match self {
+            Test::Properties(properties) => {
+                names.extend(properties.iter().map(|(name, _)| &**name));
+                true
+            }
+            Test::Required(required) => {
+                names.extend(required.iter().map(|name| &**name));
+                true
+            }
+            Test::Dependencies(dependencies) => dependencies.iter().all(|(name, dependency)| {
+                names.push(name);
+                match dependency {
+                    Dependency::Properties(more) => {
+                        names.extend(more.iter().map(|name| &**name));
+                        true
+                    }
+                    Dependency::Schema(schema) => schema.add_outermost(names),
+                }
+            }),
+            Test::All(schemas) | Test::Any(schemas) | Test::One(schemas) => {
+                schemas.iter().all(|schema| schema.add_outermost(names))
+            }
+            Test::Not(schema) => schema.add_outermost(names),
+            Test::Type(types) => types.matches(Value::Document(Document::empty())),
+            Test::Enum(_)
+            | Test::PatternProperties(_)
+            | Test::OtherProperties { .. }
+            | Test::PropertyCount(_) => false,
+            // Of other values than documents.
+            Test::Items(_)
+            | Test::ItemsInOrder(_)
+            | Test::OtherItems(..)
+            | Test::ItemCount(_)
+            | Test::UniqueItems
+            | Test::Bound { .. }
+            | Test::MultipleOf(_)
+            | Test::Length(_)
+            | Test::Pattern(_) => true,
+        }
+    }
+
     fn is_kept(&self, value: Value<'_>, run: &Run<'_>) -> bool {
         match self {
             Test::Type(types) => types.matches(value),

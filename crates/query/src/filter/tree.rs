@@ -170,6 +170,23 @@ impl Node {
             Node::Expression(_) | Node::Schema(_) | Node::Sample(_) | Node::Text(_) => false,
         }
     }
+
+    /// Adds the outermost fields that the filter asks for, and tells whether it asks for nothing
+    /// else.
+    pub(crate) fn add_outermost<'n>(&'n self, names: &mut Vec<&'n str>) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().all(|node| node.add_outermost(names))
+            }
+            Node::Field(field) => {
+                names.extend(field.dotted.split('.').next());
+                true
+            }
+            Node::Schema(schema) => schema.add_outermost(names),
+            Node::Constant(_) => true,
+            Node::Expression(_) | Node::Sample(_) | Node::Text(_) => false,
+        }
+    }
 }
 
 impl Test {

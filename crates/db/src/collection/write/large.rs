@@ -16,6 +16,7 @@ use crate::catalog::{adopt, duplicate};
 use crate::collection::handles::stored;
 use crate::collection::scan::{Found, Row};
 use crate::collection::update::ParsedUpdate;
+use crate::definition::validation::Validator;
 use crate::error::Error;
 use crate::large::recorder::{Recorder, all_chunks};
 use crate::large::{self, damaged};
@@ -66,10 +67,7 @@ impl CollectionWriter<'_> {
     /// As [`CollectionWriter::insert`]; `Damaged` if the document can't be read where a validator
     /// or an index asks for it.
     pub fn insert_stored(&mut self, large: &LargeDocument, id: Document<'_>) -> Result<(), Error> {
-        if self.validator.is_some() {
-            let whole = large::read(&self.transaction.store(), large)?;
-            self.check_valid(None, whole.view())?;
-        }
+        self.check_pieces(&self.transaction.store(), None, large)?;
         self.ensure()?;
         self.undoing(|writer| {
             let id_key = key::of_id(id.get("_id").unwrap_or(BsonValue::Null));
@@ -98,8 +96,9 @@ impl CollectionWriter<'_> {
         filter: &Filter,
     ) -> Result<Option<bool>, Error> {
         let Some(before) = found.large else { return Ok(None) };
-        if self.validator.is_some() {
-            return Ok(None); // It looks at whole documents, before and after.
+        let names = self.validator.as_ref().map(Validator::outermost_names);
+        if names.is_some_and(|names| names.is_none()) {
+            return Ok(None); // It looks at whole documents.
         }
         let context = update.context_of(filter, found.asked());
         // Operators write what they bring, and a few pieces beside it; stages may write all of it
@@ -199,6 +198,9 @@ impl CollectionWriter<'_> {
         if before.bytes() < after.bytes() {
             self.check_result(after.bytes())?;
         }
+        if after.hash() != before.hash() {
+            self.check_pieces(&recorder, Some(before), &after)?;
+        }
         let chunks = recorder.into_reached(after.hash(), &HashSet::new());
         Ok(Some((after, without_stored(&store, chunks)?)))
     }
@@ -230,6 +232,32 @@ impl CollectionWriter<'_> {
             return Ok(None);
         }
         Ok(build_referring(store, before.format(), made.view())?)
+    }
+
+    /// Refuses what the validator doesn't let through, by the outermost fields that it asks for.
+    fn check_pieces(
+        &self,
+        store: &dyn ChunkStore,
+        before: Option<&LargeDocument>,
+        after: &LargeDocument,
+    ) -> Result<(), Error> {
+        let Some(validator) = &self.validator else { return Ok(()) };
+        let names = validator.outermost_names().map(|mut names| {
+            // It is told of a document that is refused.
+            if !names.contains(&&b"_id"[..]) {
+                names.push(b"_id");
+            }
+            names
+        });
+        let asked = |large: &LargeDocument| match &names {
+            Some(names) => {
+                let fields = large.project(store, names);
+                Ok(fields.map_err(|error| damaged(&large.value(), error))?)
+            }
+            None => large::read(store, large),
+        };
+        let before = before.filter(|_| validator.asks_before()).map(asked).transpose()?;
+        self.check_valid(before.as_ref().map(DocumentBuf::view), asked(after)?.view())
     }
 
     /// The outermost fields that decide about entries of indexes; the whole document if all may.
