@@ -89,6 +89,17 @@ impl Frond {
         Ok(EntryChanges { access })
     }
 
+    /// Makes durable in this member's own log what is visible: without the set's log it is kept,
+    /// too. Returns the moment of the last of it.
+    ///
+    /// # Errors
+    /// If the databases are closed for writing, or the sync fails.
+    pub fn sync_log(&self) -> Result<Timestamp, Error> {
+        let visible = self.operation_time();
+        self.engine().sync_log()?;
+        Ok(visible)
+    }
+
     /// Takes writes from now on: this member leads, and has applied all that was committed before.
     pub fn lead(&self) {
         self.engine().lead();

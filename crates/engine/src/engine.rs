@@ -138,6 +138,14 @@ impl Engine {
         self.shared.apply(entry)
     }
 
+    /// Makes durable in the own log of a member of a set what is visible.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine is, or the sync fails.
+    pub fn sync_log(&self) -> Result<(), EngineError> {
+        self.shared.sync_own_log()
+    }
+
     /// Takes transactions from now on. All entries that were committed before have been applied,
     /// and whatever is proposed otherwise comes to nothing.
     pub fn lead(&self) {

@@ -21,6 +21,8 @@ pub(crate) enum Defect {
     ForgottenCommit,
     /// A member that starts goes on with the configuration of the beginning.
     StaleConfiguration,
+    /// A member cuts what others don't hold.
+    CutUnheld,
     /// A leader answers reads without asking whether it still leads.
     StaleRead,
     /// A leader acknowledges what it alone holds.

@@ -1,6 +1,7 @@
 //! A member's own log: the entries that it holds, and whom it voted for.
 //!
-//! Entries lie behind one another from index 1 on. One that is appended at an index that there is
+//! Entries lie behind one another, from index 1 on until the log is *cut*: what all members hold
+//! and this one has applied is given up ([`Log::cut`]). One that is appended at an index that there is
 //! already takes that place, and those behind it are void: they were never committed.
 
 mod file;
@@ -59,6 +60,19 @@ pub trait Log: Send + Sync {
     /// What the disk says. Nothing may be appended or synced any more then.
     fn append(&self, batch: &Batch) -> Result<(), StoreError>;
 
+    /// The entry before the first that it has.
+    fn before(&self) -> EntryIndex;
+
+    /// Up to where a cut gives back much, at or before `upto`; `None` if none does.
+    fn place_to_cut(&self, upto: EntryIndex) -> Option<EntryIndex>;
+
+    /// Gives up the entries up to this one, which are durable, committed and never asked for again.
+    /// Who appends waits for the end of it only.
+    ///
+    /// # Errors
+    /// What the disk says; the log is as before, or nothing can be appended any more.
+    fn cut(&self, upto: EntryIndex) -> Result<(), StoreError>;
+
     /// Makes durable what was appended.
     ///
     /// # Errors
@@ -74,7 +88,7 @@ pub struct Recovered {
     pub member: MemberId,
     /// Of which set.
     pub set: SetId,
-    /// The configuration before the first entry.
+    /// The configuration before the first entry that there is.
     pub beginning: Configuration,
     pub(crate) ballot: Ballot,
     pub(crate) terms: Terms,
@@ -83,6 +97,11 @@ pub struct Recovered {
 }
 
 impl Recovered {
+    /// The entry before the first.
+    pub fn before(&self) -> EntryIndex {
+        self.terms.before()
+    }
+
     /// The last entry.
     pub fn last(&self) -> EntryIndex {
         self.terms.last()

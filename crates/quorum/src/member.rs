@@ -47,6 +47,9 @@ const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
 /// So many bytes of committed entries are handed out at once.
 const COMMITTED_BYTES: u64 = 16 << 20;
 
+/// Fewer voters don't stay: the library has one that is alone lead before its log is synced.
+const VOTERS_MIN: usize = 2;
+
 /// A member of a set.
 pub struct Member {
     raw: RawNode<View>,
@@ -55,6 +58,8 @@ pub struct Member {
     configuration: Configuration,
     /// The ballot that was handed out last.
     ballot: Ballot,
+    /// Of a follower: up to where all members hold the log, as a leader has told it.
+    told_held: EntryIndex,
     /// Frames and marks of persistence that wait for batches to be synced.
     unsynced: VecDeque<Unsynced>,
     /// Those that may leave now.
@@ -123,6 +128,8 @@ pub struct Status {
     pub configuration: Configuration,
     /// Of a leader: up to where each member holds the log, durably.
     pub held: Vec<(MemberId, EntryIndex)>,
+    /// Up to where all members hold what is committed, durably, as far as is known.
+    pub held_by_all: EntryIndex,
 }
 
 /// Why a member doesn't do as asked.
@@ -160,6 +167,9 @@ impl Member {
         if recovered.last() < applied.max(recovered.ballot.committed) {
             return Err(damaged("entries that were committed are missing"));
         }
+        if applied < recovered.before() {
+            return Err(damaged("it was cut behind what was applied"));
+        }
         let configuration = recovered.configuration(applied).map_err(damaged)?;
         // What was applied was committed, even if the log doesn't say so yet.
         let committed = recovered.ballot.committed.max(applied);
@@ -190,6 +200,7 @@ impl Member {
             set: recovered.set,
             configuration,
             ballot: recovered.ballot,
+            told_held: EntryIndex::ZERO,
             unsynced: VecDeque::new(),
             released: Vec::new(),
             seed,
@@ -211,7 +222,10 @@ impl Member {
     /// # Errors
     /// What is wrong with the frame; then nothing of it is taken.
     pub fn receive(&mut self, from: MemberId, frame: &Bytes) -> Result<(), FrameError> {
-        let message = frame::decode(self.set, from, self.id, frame)?;
+        let mut message = frame::decode(self.set, from, self.id, frame)?;
+        if message.get_msg_type() == MessageType::MsgHeartbeat {
+            self.told_held = EntryIndex(std::mem::take(&mut message.index));
+        }
         // What it refuses is of an old term or a former member: there is nothing to be done.
         let _ = self.raw.step(message);
         self.draw_timeout();
@@ -256,7 +270,10 @@ impl Member {
         if change == Change::Remove(self.id) {
             return Err(Refused::Invalid("a leader hands over before it is removed"));
         }
-        self.configuration.after(change).map_err(Refused::Invalid)?;
+        let after = self.configuration.after(change).map_err(Refused::Invalid)?;
+        if after.voters.len() < VOTERS_MIN.min(self.configuration.voters.len()) {
+            return Err(Refused::Invalid("two members with a vote must stay"));
+        }
         self.raw
             .propose_conf_change(change.encode().to_vec(), convert::raft_change(change))
             .map_err(|_| self.why_dropped())?;
@@ -289,6 +306,12 @@ impl Member {
         }
         self.raw.transfer_leader(to.0);
         Ok(())
+    }
+
+    /// Forgets the entries up to this one: they are about to be cut off the log. All members hold
+    /// them ([`Status::held_by_all`]), and this one has applied them.
+    pub fn cut(&mut self, upto: EntryIndex) {
+        self.raw.mut_store().cut(upto);
     }
 
     /// All batches up to this one are durable.
@@ -325,6 +348,12 @@ impl Member {
             self.take_ready(&mut work, &mut messages);
         } else if messages.is_empty() {
             return None;
+        }
+        let held = self.held_by_all().0;
+        for message in &mut messages {
+            if message.get_msg_type() == MessageType::MsgHeartbeat {
+                message.index = held;
+            }
         }
         let frames = messages.iter().filter_map(|message| {
             frame::encode(self.set, message).map(|frame| (MemberId(message.to), frame))
@@ -422,7 +451,18 @@ impl Member {
             last: EntryIndex(raft.raft_log.last_index()),
             configuration: self.configuration.clone(),
             held,
+            held_by_all: self.held_by_all(),
         }
+    }
+
+    /// As [`Status::held_by_all`]. What all hold will never be replaced: whoever leads has it.
+    fn held_by_all(&self) -> EntryIndex {
+        let raft = &self.raw.raft;
+        let held = match self.role() {
+            Role::Leader => raft.prs().iter().map(|(_, progress)| progress.matched).min(),
+            Role::Follower | Role::Candidate => Some(self.told_held.0),
+        };
+        EntryIndex(held.unwrap_or(0).min(raft.raft_log.committed))
     }
 
     /// What it is at the moment.

@@ -111,6 +111,8 @@ enum Request {
     Change(Change),
     Read,
     HandOver(MemberId),
+    /// Forget entries up to this one: the log is about to be cut.
+    Cut(EntryIndex),
 }
 
 #[derive(Default)]
@@ -126,6 +128,8 @@ struct Unapplied {
     bytes: usize,
     /// Up to here entries are to be applied.
     upto: EntryIndex,
+    /// Up to here they were handed to the applier, or are no more to be read for it.
+    applied: EntryIndex,
     reads: Vec<(EntryIndex, Answer)>,
     stopped: bool,
 }
@@ -152,7 +156,7 @@ impl Running {
             arrived: Condvar::new(),
             batches: Mutex::default(),
             batch_came: Condvar::new(),
-            unapplied: Mutex::new(Unapplied { upto: applied, ..Unapplied::default() }),
+            unapplied: Mutex::new(Unapplied { upto: applied, applied, ..Unapplied::default() }),
             committed: Condvar::new(),
             status: Mutex::new(member.status()),
             status_changed: Condvar::new(),
@@ -224,6 +228,28 @@ impl Running {
     /// [`NotDone::Refused`].
     pub fn hand_over(&self, to: MemberId) -> Result<(), NotDone> {
         self.request(Request::HandOver(to)).wait().map(drop)
+    }
+
+    /// Whether a cut would give back much.
+    pub fn is_long(&self) -> bool {
+        let upto = self.shared.status.lock().expect(NO_PANIC).held_by_all;
+        self.shared.log.place_to_cut(upto).is_some()
+    }
+
+    /// Cuts the log where that gives back much: up to `applied` at most, where what was applied is
+    /// durable without the log, and up to where all members hold it. To be called by one thread.
+    ///
+    /// # Errors
+    /// What the disk says; the log is as it was, or the member stops.
+    pub fn cut(&self, applied: EntryIndex) -> Result<(), StoreError> {
+        let handed_out = self.shared.unapplied.lock().expect(NO_PANIC).applied;
+        let upto = applied.min(handed_out).min(self.status().held_by_all);
+        match self.shared.log.place_to_cut(upto) {
+            Some(place) if self.request(Request::Cut(place)).wait().is_ok() => {
+                self.shared.log.cut(place)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn request(&self, request: Request) -> Proposal {
@@ -359,6 +385,11 @@ impl MemberThread {
                     Err(refused) => Err(refused),
                 }
             }
+            Request::Cut(upto) => {
+                self.member.cut(upto);
+                answer_once(&answer, Ok(upto));
+                return;
+            }
             Request::HandOver(to) => match self.member.hand_over(to) {
                 Ok(()) => {
                     answer_once(&answer, Ok(EntryIndex::ZERO));
@@ -479,6 +510,7 @@ fn apply_entries(shared: &Shared, mut applied: EntryIndex, mut applier: Box<dyn 
         loop {
             let ready = unapplied.reads.extract_if(.., |(index, _)| *index <= applied);
             ready.for_each(|(index, answer)| answer_once(&answer, Ok(index)));
+            unapplied.applied = applied;
             if unapplied.stopped {
                 return;
             }

@@ -27,7 +27,7 @@ use frond_testkit::net::{Packet, Quality, SimNet};
 use crate::configuration::{Change, Configuration};
 use crate::defect::Defect;
 use crate::entry::Content;
-use crate::ids::{EntryIndex, MemberId, SetId};
+use crate::ids::{MemberId, SetId};
 use crate::member::{Role, Work};
 use node::Node;
 use observer::{Observer, Violation};
@@ -57,6 +57,8 @@ struct World {
     /// What clients sent: who took it, and what it was.
     next_read: u64,
     is_well: bool,
+    /// Logs are cut; then no member comes that would need all of them.
+    cuts: bool,
 }
 
 impl World {
@@ -82,6 +84,7 @@ impl World {
             next_proposal: 1,
             next_read: 1,
             is_well: false,
+            cuts: seed.is_multiple_of(2),
         };
         for _ in 0..voters {
             world.add_node();
@@ -162,6 +165,9 @@ impl World {
             up.member.tick();
         }
         node.use_disk(self.now, self.defect, &mut self.observer, &mut self.random);
+        if self.cuts && self.random.one_in(20) {
+            node.cut(self.now, self.defect);
+        }
         self.pump(id)
     }
 
@@ -266,7 +272,7 @@ impl World {
             && !self.random.one_in(3)
         {
             Change::Promote(*learner)
-        } else if set.voters.len() < 4 && self.nodes.len() < NODES_MAX {
+        } else if set.voters.len() < 4 && self.nodes.len() < NODES_MAX && !self.cuts {
             Change::AddLearner(self.add_node())
         } else {
             let voters: Vec<MemberId> = set.voters.into_iter().collect();
@@ -332,12 +338,13 @@ impl World {
     fn check_logs(&self) -> Result<(), Violation> {
         for node in self.nodes.values() {
             let Some(up) = &node.up else { continue };
-            if up.applied == EntryIndex::ZERO {
+            let before = crate::Log::before(&*up.log);
+            if up.applied == before {
                 continue;
             }
-            let entries = crate::Log::read(&*up.log, EntryIndex(1), up.applied.next(), u64::MAX);
+            let entries = crate::Log::read(&*up.log, before.next(), up.applied.next(), u64::MAX);
             let entries = entries.map_err(|error| Violation(error.to_string()))?;
-            if entries != self.observer.chosen[..entries.len()] {
+            if entries != self.observer.chosen[before.0 as usize..up.applied.0 as usize] {
                 return Err(Violation(format!("the log of {} is another", node.id)));
             }
         }

@@ -60,6 +60,19 @@ impl View {
         }
     }
 
+    /// Forgets the entries up to this one, which are durable.
+    pub fn cut(&mut self, upto: EntryIndex) {
+        assert!(upto <= self.synced, "only what is durable is cut");
+        if upto <= self.terms.before() {
+            return;
+        }
+        self.terms.cut(upto);
+        while self.recent.front().is_some_and(|first| first.index <= upto) {
+            let old = self.recent.pop_front().expect("one was found");
+            self.recent_bytes -= old.bytes();
+        }
+    }
+
     /// The term of an entry, if there is one.
     pub fn term_of(&self, index: EntryIndex) -> Option<Term> {
         self.terms.of(index)
@@ -98,6 +111,9 @@ impl Storage for View {
         max_size: impl Into<Option<u64>>,
         _: GetEntriesContext,
     ) -> raft::Result<Vec<eraftpb::Entry>> {
+        if low <= self.terms.before().0 {
+            return Err(raft::Error::Store(StorageError::Compacted));
+        }
         let bytes_max = max_size.into().unwrap_or(u64::MAX);
         let start = self.recent_start();
         if low < start {
@@ -122,22 +138,23 @@ impl Storage for View {
     }
 
     fn term(&self, index: u64) -> raft::Result<u64> {
-        if index == 0 {
-            return Ok(0);
-        }
+        let error = match index < self.terms.before().0 {
+            true => StorageError::Compacted,
+            false => StorageError::Unavailable,
+        };
         let term = self.terms.of(EntryIndex(index));
-        term.map(|term| term.0).ok_or(raft::Error::Store(StorageError::Unavailable))
+        term.map(|term| term.0).ok_or(raft::Error::Store(error))
     }
 
     fn first_index(&self) -> raft::Result<u64> {
-        Ok(1)
+        Ok(self.terms.before().next().0)
     }
 
     fn last_index(&self) -> raft::Result<u64> {
         Ok(self.terms.last().0)
     }
 
-    /// There are none: the whole log is kept, and who lags gets entries.
+    /// There are none: what a member lacks isn't cut, and who lags gets entries.
     fn snapshot(&self, _: u64, _: u64) -> raft::Result<Snapshot> {
         Err(raft::Error::Store(StorageError::SnapshotTemporarilyUnavailable))
     }

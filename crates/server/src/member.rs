@@ -1,6 +1,7 @@
 //! What a member of a set does one after the other: it meets the others, follows, leads, and begins
 //! anew. See [`crate::replica`].
 
+pub mod cut;
 pub mod follow;
 pub mod gate;
 
@@ -72,8 +73,14 @@ impl Replica {
         let member = Member::new(recovered, Arc::clone(&log), applied, u64::from_le_bytes(seed))?;
         let follower = Follower { replica: Arc::clone(self), server: Arc::clone(server) };
         let peers = Arc::clone(self) as Arc<dyn Peers>;
+        let kept = Arc::clone(&log);
         let running = Running::start(member, log, applied, peers, Box::new(follower), TICK)?;
         let _ = self.running.set(running);
+        let (replica, cutting) = (Arc::clone(self), Arc::clone(server));
+        std::thread::Builder::new()
+            .name("frond-set-cut".to_owned())
+            .spawn(move || cut::cut_until_stopped(&replica, &cutting, &*kept))
+            .map_err(|error| StoreError::io("thread frond-set-cut", error))?;
         self.follow_and_lead(server);
         Ok(())
     }

@@ -4,8 +4,13 @@
 //! 1. Nothing is written before the end. Where an entry takes another's place, both are in the
 //!    file, and the later one counts.
 //! 2. A batch is there as a whole or not at all.
-//! 3. After a failure nothing is appended any more: what is durable is unknown (`broken`).
+//! 3. A cut makes another file of it ([`cut`]); what is being read goes on in the old one.
+//! 4. After a failure nothing is appended any more: what is durable is unknown (`broken`).
 
+mod cut;
+
+use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
@@ -13,30 +18,46 @@ use frond_store::StoreError;
 use frond_store::io::{DiskFile, Machine};
 
 use super::format::{
-    Chain, FILE_NAME, Header, NEW_FILE_NAME, RECORD_HEADER_BYTES, Record, RecordHeader, damaged,
-    encode_batch, record_bytes,
+    Beginning, Chain, FILE_NAME, Header, NEW_FILE_NAME, RECORD_HEADER_BYTES, Record, RecordHeader,
+    damaged, encode_batch, record_bytes,
 };
-use super::{Batch, Log, Recovered, recovery};
-use crate::configuration::Configuration;
-use crate::entry::Entry;
-use crate::ids::{EntryIndex, MemberId, SetId};
+use super::{Ballot, Batch, Log, Recovered, recovery};
+use crate::configuration::{Change, Configuration};
+use crate::entry::{Content, Entry};
+use crate::ids::{EntryIndex, MemberId, SetId, Term};
 
 /// A member's log on a disk.
 pub struct FileLog {
-    file: Arc<dyn DiskFile>,
-    nonce: u64,
+    machine: Machine,
+    header: Header,
     state: Mutex<State>,
 }
 
-/// Where the file ends.
+/// The file, and what lies where in it.
 pub(super) struct State {
+    pub file: Arc<dyn DiskFile>,
     pub end: u64,
     pub chain: Chain,
     pub synced: u64,
-    /// Where the record of each entry begins, from entry 1 on.
-    pub offsets: Vec<u64>,
+    /// The entry before the first.
+    pub before: EntryIndex,
+    /// Where the record of each entry begins.
+    pub offsets: VecDeque<u64>,
+    /// The last ballot, and where its record begins.
+    pub ballot: Option<(u64, Ballot)>,
+    /// The configuration before the first entry, and the changes among the entries.
+    pub beginning: Configuration,
+    pub changes: Vec<(EntryIndex, Change)>,
+    /// How often it was cut.
+    pub cuts: u64,
     /// An append or sync failed.
     pub broken: bool,
+}
+
+impl State {
+    fn last(&self) -> EntryIndex {
+        EntryIndex(self.before.0 + self.offsets.len() as u64)
+    }
 }
 
 impl FileLog {
@@ -54,19 +75,18 @@ impl FileLog {
         assert!(member != MemberId(0), "0 is no member");
         let disk = &*machine.disk;
         let io = |error| StoreError::io(FILE_NAME, error);
-        let names = disk.list().map_err(io)?;
-        if names.iter().any(|name| name == FILE_NAME) {
-            return Err(io(std::io::ErrorKind::AlreadyExists.into()));
+        if FileLog::exists(machine)? {
+            return Err(io(io::ErrorKind::AlreadyExists.into()));
         }
-        if names.iter().any(|name| name == NEW_FILE_NAME) {
-            disk.remove(NEW_FILE_NAME).map_err(io)?;
-        }
+        cut::remove_new(machine)?;
         let mut nonce = [0; size_of::<u64>()];
         machine.chance.fill(&mut nonce);
         let header = Header { nonce: u64::from_le_bytes(nonce), member, set };
         let (bytes, chain) = header.encode();
         let mut bytes = bytes.to_vec();
-        let beginning = [Record::Beginning(beginning.clone())];
+        let (before, term) = (EntryIndex::ZERO, Term::default());
+        let configuration = beginning.clone();
+        let beginning = [Record::Beginning(Beginning { before, term, configuration })];
         encode_batch(&mut bytes, &beginning, chain, 0, header.nonce);
         let file = disk.create(NEW_FILE_NAME).map_err(io)?;
         file.write_all_at(0, &bytes)
@@ -92,10 +112,14 @@ impl FileLog {
     /// [`StoreError::Damaged`] if something in it was durable and is broken;
     /// [`StoreError::Version`] if another version wrote it; what the disk says.
     pub fn open(machine: &Machine) -> Result<(FileLog, Recovered), StoreError> {
-        let file =
-            machine.disk.open(FILE_NAME).map_err(|error| StoreError::io(FILE_NAME, error))?;
-        let (header, recovered, state) = recovery::recover(&*file)?;
-        Ok((FileLog { file, nonce: header.nonce, state: Mutex::new(state) }, recovered))
+        let io = |error| StoreError::io(FILE_NAME, error);
+        let file = machine.disk.open(FILE_NAME).map_err(io)?;
+        // A cut may have renamed it and not have come further, or have come less far.
+        machine.disk.sync_directory().map_err(io)?;
+        cut::remove_new(machine)?;
+        let (header, recovered, state) = recovery::recover(&file)?;
+        let machine = machine.clone();
+        Ok((FileLog { machine, header, state: Mutex::new(state) }, recovered))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -103,14 +127,19 @@ impl FileLog {
     }
 
     /// Reads the entry whose record begins at `offset`.
-    fn read_at(&self, offset: u64, index: EntryIndex) -> Result<Entry, StoreError> {
+    fn read_at(
+        &self,
+        file: &dyn DiskFile,
+        offset: u64,
+        index: EntryIndex,
+    ) -> Result<Entry, StoreError> {
         let io = |error| StoreError::io(FILE_NAME, error);
         let mut header = [0; RECORD_HEADER_BYTES];
-        self.file.read_exact_at(offset, &mut header).map_err(io)?;
-        let header = RecordHeader::decode(&header, self.nonce)
+        file.read_exact_at(offset, &mut header).map_err(io)?;
+        let header = RecordHeader::decode(&header, self.header.nonce)
             .ok_or_else(|| damaged(offset, "the checksum of a record is wrong"))?;
         let mut payload = vec![0; header.payload_bytes];
-        self.file.read_exact_at(offset + RECORD_HEADER_BYTES as u64, &mut payload).map_err(io)?;
+        file.read_exact_at(offset + RECORD_HEADER_BYTES as u64, &mut payload).map_err(io)?;
         if !header.is_of(&payload) {
             return Err(damaged(offset, "the checksum of an entry is wrong"));
         }
@@ -123,18 +152,36 @@ impl FileLog {
 }
 
 impl Log for FileLog {
+    fn before(&self) -> EntryIndex {
+        self.state().before
+    }
+
+    fn place_to_cut(&self, upto: EntryIndex) -> Option<EntryIndex> {
+        self.state().place_to_cut(upto)
+    }
+
+    fn cut(&self, upto: EntryIndex) -> Result<(), StoreError> {
+        self.cut_at(upto)
+    }
+
     fn read(
         &self,
         from: EntryIndex,
         end: EntryIndex,
         bytes_max: u64,
     ) -> Result<Vec<Entry>, StoreError> {
-        assert!(EntryIndex::ZERO < from && from < end, "entries are counted from 1");
-        let offsets = self.state().offsets[from.0 as usize - 1..end.0 as usize - 1].to_vec();
+        let (file, offsets) = {
+            let state = self.state();
+            assert!(state.before < from && from < end, "what was cut isn't asked for");
+            let first = state.before.next().0;
+            let wanted = (from.0 - first) as usize..(end.0 - first) as usize;
+            let offsets: Vec<u64> = state.offsets.range(wanted).copied().collect();
+            (Arc::clone(&state.file), offsets)
+        };
         let mut entries = Vec::new();
         let mut bytes = 0;
         for (offset, index) in offsets.into_iter().zip(from.0..) {
-            let entry = self.read_at(offset, EntryIndex(index))?;
+            let entry = self.read_at(&*file, offset, EntryIndex(index))?;
             bytes += entry.bytes() as u64;
             if bytes_max < bytes && !entries.is_empty() {
                 break;
@@ -146,24 +193,36 @@ impl Log for FileLog {
 
     fn append(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut state = self.state();
-        assert!(!state.broken, "nothing is appended after a failure");
+        if state.broken {
+            return Err(broken());
+        }
         let mut records: Vec<Record> = batch.entries.iter().cloned().map(Record::Entry).collect();
         records.extend(batch.ballot.map(Record::Ballot));
         let mut bytes = Vec::new();
-        let chain = encode_batch(&mut bytes, &records, state.chain, state.synced, self.nonce);
-        if let Err(error) = self.file.write_all_at(state.end, &bytes) {
+        let chain =
+            encode_batch(&mut bytes, &records, state.chain, state.synced, self.header.nonce);
+        if let Err(error) = state.file.write_all_at(state.end, &bytes) {
             state.broken = true;
             return Err(StoreError::io(FILE_NAME, error));
         }
         if let Some(first) = batch.entries.first() {
-            let kept = usize::try_from(first.index.0 - 1).expect("entries are kept in memory");
+            assert!(state.before < first.index, "what was cut was committed");
+            let kept = usize::try_from(first.index.0 - state.before.next().0);
+            let kept = kept.expect("offsets are kept in memory");
             assert!(kept <= state.offsets.len(), "entries have no gaps");
             state.offsets.truncate(kept);
+            state.changes.retain(|(index, _)| *index < first.index);
         }
         let mut at = state.end;
         for entry in &batch.entries {
-            state.offsets.push(at);
+            state.offsets.push_back(at);
+            if let Content::Change(change) = entry.content {
+                state.changes.push((entry.index, change));
+            }
             at += record_bytes(entry.bytes());
+        }
+        if let Some(ballot) = batch.ballot {
+            state.ballot = Some((at, ballot));
         }
         state.end += bytes.len() as u64;
         state.chain = chain;
@@ -171,15 +230,19 @@ impl Log for FileLog {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        let end = {
+        let (file, end, cuts) = {
             let state = self.state();
-            assert!(!state.broken, "nothing is synced after a failure");
-            state.end
+            if state.broken {
+                return Err(broken());
+            }
+            (Arc::clone(&state.file), state.end, state.cuts)
         };
         // Without the lock: who reads goes on.
-        let synced = self.file.sync();
+        let synced = file.sync();
         let mut state = self.state();
         match synced {
+            // A cut meanwhile has synced all in another file.
+            Ok(()) if state.cuts != cuts => Ok(()),
             Ok(()) => {
                 state.synced = end;
                 Ok(())
@@ -190,6 +253,11 @@ impl Log for FileLog {
             }
         }
     }
+}
+
+/// What is said after a failure.
+fn broken() -> StoreError {
+    StoreError::io(FILE_NAME, io::Error::other("a write or sync before has failed"))
 }
 
 #[cfg(test)]

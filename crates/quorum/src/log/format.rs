@@ -6,7 +6,9 @@
 //! 3. The last record of a batch says so: what a crash left of a batch doesn't count. An entry that
 //!    is known without what its leader knew to be committed is a danger: the member might go on
 //!    with a configuration that is two changes old.
-//! 4. `synced` tells how much of the file was durable when the record was made. A broken record
+//! 4. A log that was cut begins with the configuration and the entry up to which it was. Records
+//!    are moved to it as they are, but for what chains them ([`chain_anew`]).
+//! 5. `synced` tells how much of the file was durable when the record was made. A broken record
 //!    before that is damage, not a torn write.
 
 use bytes::Bytes;
@@ -75,8 +77,18 @@ pub(super) struct Chain(pub u64);
 pub(super) enum Record {
     Entry(Entry),
     Ballot(Ballot),
-    /// The configuration before the first entry; the first record, and only that.
-    Beginning(Configuration),
+    /// Behind which entry it begins; the first record, and only that.
+    Beginning(Beginning),
+}
+
+/// Behind which entry a log begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Beginning {
+    /// That entry, and its term; both 0 where nothing was cut.
+    pub before: EntryIndex,
+    pub term: Term,
+    /// The members once it was applied.
+    pub configuration: Configuration,
 }
 
 impl Header {
@@ -145,6 +157,11 @@ impl RecordHeader {
         })
     }
 
+    /// The term of an entry or ballot.
+    pub fn term(&self) -> Term {
+        self.term
+    }
+
     /// Whether `payload` is the one that belongs to it.
     pub fn is_of(&self, payload: &[u8]) -> bool {
         checksum_holds(self.payload_checksum, xxh3_64(payload))
@@ -176,17 +193,50 @@ impl RecordHeader {
                 }))
             }
             KIND_BEGINNING => {
-                let (ids, rest) = payload.as_chunks::<8>();
-                let ids: Vec<MemberId> =
-                    ids.iter().map(|id| MemberId(u64::from_le_bytes(*id))).collect();
-                if ids.is_empty() || !rest.is_empty() {
-                    return Err("not a configuration");
-                }
-                Ok(Record::Beginning(Configuration::of(ids)))
+                let configuration = decode_members(&payload).ok_or("not a configuration")?;
+                let (before, term) = (self.index, self.term);
+                Ok(Record::Beginning(Beginning { before, term, configuration }))
             }
             _ => Err("a record of an unknown kind"),
         }
     }
+}
+
+/// How many have a vote, and the ids: of those with one, then of those without.
+fn encode_members(members: &Configuration) -> Bytes {
+    let mut bytes = (members.voters.len() as u64).to_le_bytes().to_vec();
+    let ids = members.voters.iter().chain(&members.learners);
+    bytes.extend(ids.flat_map(|id| id.0.to_le_bytes()));
+    bytes.into()
+}
+
+/// Reads what `encode_members` made; `None`: that isn't one.
+fn decode_members(bytes: &[u8]) -> Option<Configuration> {
+    let (numbers, rest) = bytes.as_chunks::<8>();
+    let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+    let voter_count = usize::try_from(numbers.next()?).ok()?;
+    let ids: Vec<MemberId> = numbers.map(MemberId).collect();
+    let (voters, learners) = ids.split_at_checked(voter_count)?;
+    if voters.is_empty() || !rest.is_empty() {
+        return None;
+    }
+    let learners = learners.iter().copied().collect();
+    Some(Configuration { learners, ..Configuration::of(voters.iter().copied()) })
+}
+
+/// Chains a record that is moved, whose header this is, to the one before it in the new file.
+/// Returns what the next one is chained to.
+pub(super) fn chain_anew(
+    header: &mut [u8; RECORD_HEADER_BYTES],
+    previous: Chain,
+    synced: u64,
+    nonce: u64,
+) -> Chain {
+    put(header, OFFSET_RECORD_PREVIOUS, &previous.0.to_le_bytes());
+    put(header, OFFSET_RECORD_SYNCED, &synced.to_le_bytes());
+    let checksum = xxh3_64_with_seed(&header[OFFSET_RECORD_PREVIOUS..], nonce);
+    put(header, 0, &checksum.to_le_bytes());
+    Chain(checksum)
 }
 
 /// Puts the records of a batch behind `buffer`, which begins where a record may. Returns what the
@@ -226,28 +276,23 @@ fn encode(
             let payload = [vote.to_le_bytes(), ballot.committed.0.to_le_bytes()].concat();
             (KIND_BALLOT, EntryIndex::ZERO, ballot.term, payload.into())
         }
-        Record::Beginning(set) => {
-            assert!(set.learners.is_empty(), "a set begins with voters");
-            let ids: Vec<u8> = set.voters.iter().flat_map(|id| id.0.to_le_bytes()).collect();
-            (KIND_BEGINNING, EntryIndex::ZERO, Term::default(), ids.into())
+        Record::Beginning(Beginning { before, term, configuration }) => {
+            (KIND_BEGINNING, *before, *term, encode_members(configuration))
         }
     };
     assert!(payload.len() <= ENTRY_BYTES_MAX, "what is proposed has been measured");
     let mut header = [0; RECORD_HEADER_BYTES];
-    put(&mut header, OFFSET_RECORD_PREVIOUS, &previous.0.to_le_bytes());
     put(&mut header, OFFSET_RECORD_PAYLOAD_CHECKSUM, &xxh3_64(&payload).to_le_bytes());
     put(&mut header, OFFSET_RECORD_INDEX, &index.0.to_le_bytes());
     put(&mut header, OFFSET_RECORD_TERM, &term.0.to_le_bytes());
-    put(&mut header, OFFSET_RECORD_SYNCED, &synced.to_le_bytes());
     put(&mut header, OFFSET_RECORD_PAYLOAD_BYTES, &(payload.len() as u32).to_le_bytes());
     header[OFFSET_RECORD_KIND] = kind;
     header[OFFSET_RECORD_FLAGS] = flags;
-    let checksum = xxh3_64_with_seed(&header[OFFSET_RECORD_PREVIOUS..], nonce);
-    put(&mut header, 0, &checksum.to_le_bytes());
+    let chain = chain_anew(&mut header, previous, synced, nonce);
     buffer.extend_from_slice(&header);
     buffer.extend_from_slice(&payload);
     buffer.resize(buffer.len().next_multiple_of(RECORD_ALIGNMENT), 0);
-    Chain(checksum)
+    chain
 }
 
 /// Bytes of a record with such a payload, gap included.
@@ -281,7 +326,13 @@ mod tests {
         let entry = |content| Record::Entry(Entry { index: EntryIndex(7), term: Term(3), content });
         let ballot = Ballot { term: Term(3), vote: Some(MemberId(2)), committed: EntryIndex(6) };
         vec![
-            Record::Beginning(Configuration::of([1, 2, 3].map(MemberId))),
+            Record::Beginning(Beginning {
+                before: EntryIndex(6),
+                term: Term(2),
+                configuration: Configuration::of([1, 2, 3].map(MemberId))
+                    .after(Change::AddLearner(MemberId(4)))
+                    .expect("a new member"),
+            }),
             Record::Ballot(ballot),
             Record::Ballot(Ballot { vote: None, ..ballot }),
             entry(Content::Data(Bytes::from("a group"))),

@@ -7,8 +7,13 @@
 //! 3. The torn write is cut off. What lies behind the last `synced` is written again: after a
 //!    failed sync a page may be clean in memory and old on the disk. Then all is synced.
 //!
+//! What a cut left of a new file is of no use: the old one is in force until it is renamed.
+//!
 //! A bit that a disk turned over in the last batch can't be told from a torn write: no later record
 //! says that it was durable.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_store::StoreError;
@@ -27,7 +32,10 @@ const STEP_BYTES: usize = 1 << 20;
 const _: () = assert!(STEP_BYTES.is_multiple_of(RECORD_ALIGNMENT));
 
 /// Reads a log, and leaves it durable and without a torn end.
-pub(super) fn recover(file: &dyn DiskFile) -> Result<(Header, Recovered, State), StoreError> {
+pub(super) fn recover(
+    opened: &Arc<dyn DiskFile>,
+) -> Result<(Header, Recovered, State), StoreError> {
+    let file = &**opened;
     let file_bytes = file.bytes().map_err(io)?;
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(0, &mut header).map_err(io)?;
@@ -39,17 +47,19 @@ pub(super) fn recover(file: &dyn DiskFile) -> Result<(Header, Recovered, State),
     let Ok(Record::Beginning(beginning)) = first.0.record(first.1) else {
         return Err(damaged(end, "the first record isn't a configuration"));
     };
+    let (before, term) = (beginning.before, beginning.term);
     let mut recovered = Recovered {
         member: header.member,
         set: header.set,
-        beginning,
-        ballot: Ballot::default(),
-        terms: Terms::default(),
+        beginning: beginning.configuration,
+        // What was cut was committed.
+        ballot: Ballot { term, vote: None, committed: before },
+        terms: Terms::behind(before, term),
         changes: Vec::new(),
     };
     let mut chain = first.0.chain;
     end += bytes;
-    let (mut synced, mut offsets) = (end, Vec::new());
+    let (mut synced, mut offsets, mut ballot) = (end, VecDeque::new(), None);
     // Of a batch whose last record hasn't been met.
     let (mut batch, mut at, mut last) = (Vec::new(), end, chain);
     while let Some(((found, payload), bytes)) = read_record(file, &header, at, last, file_bytes)? {
@@ -61,19 +71,36 @@ pub(super) fn recover(file: &dyn DiskFile) -> Result<(Header, Recovered, State),
             continue;
         }
         for (at, record) in batch.drain(..) {
-            if let Some(kept) = take(&mut recovered, record).map_err(|what| damaged(at, what))? {
-                offsets.truncate(kept);
-                offsets.push(at);
+            match take(&mut recovered, record).map_err(|what| damaged(at, what))? {
+                Some(kept) => {
+                    offsets.truncate(kept);
+                    offsets.push_back(at);
+                }
+                None => ballot = Some((at, recovered.ballot)),
             }
         }
         (end, chain) = (at, last);
     }
     check_torn(file, header.nonce, end, file_bytes)?;
     make_durable(file, synced, end, file_bytes)?;
-    Ok((header, recovered, State { end, chain, synced: end, offsets, broken: false }))
+    recovered.ballot.committed = recovered.ballot.committed.max(before);
+    let state = State {
+        file: Arc::clone(opened),
+        end,
+        chain,
+        synced: end,
+        before,
+        offsets,
+        ballot,
+        beginning: recovered.beginning.clone(),
+        changes: recovered.changes.clone(),
+        cuts: 0,
+        broken: false,
+    };
+    Ok((header, recovered, state))
 }
 
-/// Notes what a record says. Returns of an entry how many lie before it.
+/// Notes what a record says. Returns of an entry how many lie before it in the log.
 fn take(recovered: &mut Recovered, record: Record) -> Result<Option<usize>, &'static str> {
     match record {
         Record::Beginning(_) => Err("a second configuration to begin with"),
@@ -93,16 +120,17 @@ fn take(recovered: &mut Recovered, record: Record) -> Result<Option<usize>, &'st
             if let Content::Change(change) = entry.content {
                 recovered.changes.push((entry.index, change));
             }
-            Ok(Some(usize::try_from(entry.index.0 - 1).map_err(|_| "too many entries")?))
+            let behind = entry.index.0 - recovered.before().next().0;
+            Ok(Some(usize::try_from(behind).map_err(|_| "too many entries")?))
         }
     }
 }
 
 /// A record's header and payload, and how many bytes it takes.
-type Found = ((RecordHeader, Bytes), u64);
+pub(super) type Found = ((RecordHeader, Bytes), u64);
 
 /// The record at `at`, if it continues the chain and is whole.
-fn read_record(
+pub(super) fn read_record(
     file: &dyn DiskFile,
     header: &Header,
     at: u64,

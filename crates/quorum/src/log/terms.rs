@@ -5,20 +5,35 @@ use crate::ids::{EntryIndex, Term};
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Terms {
-    /// First entries of a term, ascending in both; the first of all is entry 1.
+    /// The entry before the first that there is, and its term: it and those before it were cut.
+    before: (EntryIndex, Term),
+    /// First entries of a term, ascending in both; the first of all is the one after `before`.
     starts: Vec<(EntryIndex, Term)>,
     last: EntryIndex,
 }
 
 impl Terms {
+    /// Those of a log that begins behind an entry.
+    pub fn behind(before: EntryIndex, term: Term) -> Terms {
+        Terms { before: (before, term), starts: Vec::new(), last: before }
+    }
+
+    /// The entry before the first.
+    pub fn before(&self) -> EntryIndex {
+        self.before.0
+    }
+
     /// The last entry.
     pub fn last(&self) -> EntryIndex {
         self.last
     }
 
-    /// The term of an entry; `None` where there is none.
+    /// The term of an entry, or of the one before the first; `None` where there is none.
     pub fn of(&self, index: EntryIndex) -> Option<Term> {
-        if index == EntryIndex::ZERO || self.last < index {
+        if index == self.before.0 {
+            return Some(self.before.1);
+        }
+        if index < self.before.0 || self.last < index {
             return None;
         }
         let behind = self.starts.partition_point(|(start, _)| *start <= index);
@@ -30,17 +45,30 @@ impl Terms {
     /// # Errors
     /// Says what is wrong with it: entries have no gaps, and no smaller term than those before.
     pub fn push(&mut self, index: EntryIndex, term: Term) -> Result<(), &'static str> {
-        if index == EntryIndex::ZERO || self.last.next() < index {
+        if index <= self.before.0 || self.last.next() < index {
             return Err("an entry is missing");
         }
         self.starts.truncate(self.starts.partition_point(|(start, _)| *start < index));
-        match self.starts.last() {
-            Some((_, before)) if term < *before => return Err("a term falls"),
-            Some((_, before)) if term == *before => {}
-            _ => self.starts.push((index, term)),
+        let term_before = self.starts.last().map_or(self.before.1, |(_, term)| *term);
+        if term < term_before {
+            return Err("a term falls");
+        }
+        if self.starts.is_empty() || term_before < term {
+            self.starts.push((index, term));
         }
         self.last = index;
         Ok(())
+    }
+
+    /// Forgets the entries up to this one, which there is.
+    pub fn cut(&mut self, upto: EntryIndex) {
+        let term = self.of(upto).expect("what is cut is there");
+        self.starts.retain(|(start, _)| upto < *start);
+        let next = self.starts.first().map_or(self.last.next(), |(start, _)| *start);
+        if upto.next() < next {
+            self.starts.insert(0, (upto.next(), term));
+        }
+        self.before = (upto, term);
     }
 }
 
@@ -57,11 +85,31 @@ mod tests {
         let told = |terms: &Terms| {
             (0..7).map(|n| terms.of(EntryIndex(n)).map(|term| term.0)).collect::<Vec<_>>()
         };
-        assert_eq!(told(&terms), [None, Some(1), Some(1), Some(2), Some(5), Some(5), None]);
+        assert_eq!(told(&terms), [Some(0), Some(1), Some(1), Some(2), Some(5), Some(5), None]);
         terms.push(EntryIndex(3), Term(6)).expect("it takes the place");
-        assert_eq!(told(&terms), [None, Some(1), Some(1), Some(6), None, None, None]);
+        assert_eq!(told(&terms), [Some(0), Some(1), Some(1), Some(6), None, None, None]);
         assert!(terms.push(EntryIndex(5), Term(6)).is_err());
         assert!(terms.push(EntryIndex(4), Term(5)).is_err());
         assert!(terms.push(EntryIndex(0), Term(9)).is_err());
+    }
+
+    #[test]
+    fn what_is_cut_leaves_the_others_as_they_are() {
+        for upto in 0..=6 {
+            let mut whole = Terms::default();
+            for (index, term) in [(1, 1), (2, 1), (3, 2), (4, 5), (5, 5), (6, 5)] {
+                whole.push(EntryIndex(index), Term(term)).expect("in order");
+            }
+            let mut cut = whole.clone();
+            cut.cut(EntryIndex(upto));
+            assert_eq!(cut.before(), EntryIndex(upto));
+            for index in 0..9 {
+                let expected = whole.of(EntryIndex(index)).filter(|_| upto <= index);
+                assert_eq!(cut.of(EntryIndex(index)), expected, "{index} behind {upto}");
+            }
+            assert!(cut.push(EntryIndex(upto), Term(9)).is_err());
+            cut.push(EntryIndex(7), Term(5)).expect("the next one");
+            assert!(cut.push(EntryIndex(8), Term(4)).is_err());
+        }
     }
 }

@@ -117,6 +117,23 @@ impl Node {
         Ok(())
     }
 
+    /// Cuts the log at what all hold, and what this one has applied for good.
+    pub fn cut(&mut self, now: u64, defect: Option<Defect>) {
+        let Some(up) = &mut self.up else { return };
+        let held = match defect {
+            Some(Defect::CutUnheld) => self.applied,
+            _ => up.member.status().held_by_all,
+        };
+        let upto = self.applied.min(held);
+        if upto <= up.log.before() {
+            return;
+        }
+        up.member.cut(upto);
+        if up.log.cut(upto).is_err() {
+            self.stop(now + 50, self.disk.is_dead());
+        }
+    }
+
     /// Ends a sync that has taken its time, and begins to write what waits.
     pub fn use_disk(
         &mut self,

@@ -83,6 +83,7 @@ found! {
     a_tail_that_is_lost_is_found: LostTail,
     a_commit_that_is_forgotten_is_found: ForgottenCommit,
     a_configuration_that_is_stale_is_found: StaleConfiguration,
+    a_cut_of_what_others_lack_is_found: CutUnheld,
     a_read_that_is_stale_is_found: StaleRead,
     an_acknowledgement_by_one_is_found: AckedByOne,
     a_proposal_that_is_made_again_is_found: ProposedAgain,

@@ -48,8 +48,9 @@ pub fn applied(
     last: EntryIndex,
     moment: Timestamp,
 ) -> Result<EntryIndex, StoreError> {
-    // All before `low` is applied or empty; whatever is at `high` or behind it isn't.
-    let (mut low, mut high) = (1, last.0 + 1);
+    // All before `low` is applied, empty or cut; whatever is at `high` or behind it isn't.
+    let before = log.before();
+    let (mut low, mut high) = (before.next().0, last.next().0);
     let mut found = None;
     while low < high {
         let middle = low + (high - low) / 2;
@@ -61,7 +62,7 @@ pub fn applied(
             _ => high = middle,
         }
     }
-    Ok(EntryIndex(found.map_or(0, |index| index - 1)))
+    Ok(found.map_or(before, |index| EntryIndex(index - 1)))
 }
 
 /// The first entry from `from` on, before `end`, that has transactions, and when the first was.

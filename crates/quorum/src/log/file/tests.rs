@@ -24,7 +24,7 @@ fn open(disk: &SimDisk) -> (FileLog, Recovered) {
 
 fn entry(index: u64, term: u64, bytes: Vec<u8>) -> Entry {
     let content = match bytes.len() {
-        9 => Content::Change(Change::AddLearner(MemberId(index))),
+        9 => Content::Change(Change::AddLearner(MemberId(100 + index))),
         _ => Content::Data(bytes.into()),
     };
     Entry { index: EntryIndex(index), term: Term(term), content }
@@ -58,10 +58,12 @@ fn next_batch(random: &mut Random, ballot: &mut Ballot, entries: &mut Vec<Entry>
     batch
 }
 
-fn read_all(log: &FileLog, recovered: &Recovered) -> Vec<Entry> {
+/// What lies behind `before` of it, which may be cut.
+fn read_all(log: &FileLog, recovered: &Recovered, before: usize) -> Vec<Entry> {
+    assert!(recovered.before().0 as usize <= before);
     match recovered.last() {
-        EntryIndex::ZERO => Vec::new(),
-        last => log.read(EntryIndex(1), last.next(), ALL).expect("it reads"),
+        last if last.0 as usize == before => Vec::new(),
+        last => log.read(EntryIndex(before as u64 + 1), last.next(), ALL).expect("it reads"),
     }
 }
 
@@ -72,11 +74,14 @@ fn what_was_synced_is_there_after_any_crash() {
         let mut disk = SimDisk::new(random.next());
         created(&disk);
         let (mut ballot, mut entries) = (Ballot::default(), Vec::new());
+        // How many of them may be cut.
+        let mut gone = 0;
         for _ in 0..4 {
             let (log, recovered) = open(&disk);
+            let known = (recovered.ballot, read_all(&log, &recovered, gone));
+            assert_eq!(known, (ballot, entries[gone..].to_vec()));
             assert_eq!(recovered.member, MemberId(2));
             assert_eq!(recovered.beginning.voters.len(), 3);
-            assert_eq!((recovered.ballot, read_all(&log, &recovered)), (ballot, entries.clone()));
             disk.crash_after(random.below(20) as u64);
             let mut possible = vec![(ballot, entries.clone())];
             let mut synced = 0;
@@ -91,17 +96,22 @@ fn what_was_synced_is_there_after_any_crash() {
                         break;
                     }
                     synced = possible.len() - 1;
+                    if random.one_in(3) {
+                        gone = gone.max(random.below(ballot.committed.0 as usize + 1));
+                        if log.cut(EntryIndex(gone as u64)).is_err() {
+                            break;
+                        }
+                    }
                 }
             }
             disk = if random.one_in(2) { disk.crash() } else { disk.kill() };
             let (log, recovered) = open(&disk);
-            let found = (recovered.ballot, read_all(&log, &recovered));
-            assert!(possible[synced..].contains(&found), "{found:?}");
-            (ballot, entries) = found;
-            drop(log);
-            // Opened again without a crash it is the same.
-            let (log, recovered) = open(&disk);
-            assert_eq!((recovered.ballot, read_all(&log, &recovered)), (ballot, entries.clone()));
+            let found = (recovered.ballot, read_all(&log, &recovered, gone));
+            let behind = |(ballot, entries): &(Ballot, Vec<Entry>)| {
+                (*ballot, entries.get(gone..).map(<[Entry]>::to_vec).unwrap_or_default())
+            };
+            let known = possible[synced..].iter().find(|known| behind(known) == found);
+            (ballot, entries) = known.unwrap_or_else(|| panic!("{found:?}")).clone();
         }
     });
 }
@@ -154,4 +164,64 @@ fn a_log_is_made_once_and_whole() {
             break;
         }
     }
+}
+
+/// What a member knows of the set doesn't change by a cut, wherever it is.
+#[test]
+fn a_cut_leaves_terms_members_and_ballot_as_they_were() {
+    for_seeds(100, |mut random| {
+        let disk = SimDisk::new(random.next());
+        created(&disk);
+        let (log, _) = open(&disk);
+        let mut ballot = Ballot::default();
+        for index in 1..=20 {
+            ballot.term.0 += random.below(2) as u64;
+            ballot.committed = EntryIndex(index - 1);
+            let bytes = if index % 7 == 0 { 9 } else { 30 };
+            let entries = vec![entry(index, ballot.term.0, random.bytes(bytes))];
+            let told = random.one_in(2).then_some(ballot);
+            log.append(&Batch { ballot: told, entries }).expect("appended");
+        }
+        log.sync().expect("synced");
+        drop(log);
+        let (log, before) = open(&disk);
+        let upto = EntryIndex(before.ballot.committed.0.min(random.below(21) as u64));
+        log.cut(upto).expect("cut");
+        // It goes on in the new file.
+        let more = Batch { ballot: None, entries: vec![entry(21, ballot.term.0, vec![1; 30])] };
+        log.append(&more).and_then(|()| log.sync()).expect("appended");
+        drop(log);
+        let (log, after) = open(&disk);
+        assert_eq!((after.before(), after.last()), (upto, EntryIndex(21)));
+        assert_eq!((after.member, after.set), (before.member, before.set));
+        assert_eq!(after.ballot, before.ballot);
+        for index in (upto.0..=20).map(EntryIndex) {
+            assert_eq!(after.terms.of(index), before.terms.of(index));
+            assert_eq!(after.configuration(index), before.configuration(index));
+        }
+        assert_eq!(log.read(EntryIndex(21), EntryIndex(22), 1).expect("it reads"), more.entries);
+    });
+}
+
+#[test]
+fn a_cut_is_worth_it_where_it_gives_back_much_and_leaves_enough() {
+    let disk = SimDisk::new(1);
+    created(&disk);
+    let (log, _) = open(&disk);
+    for index in 1..=9 {
+        let batch = Batch { ballot: None, entries: vec![entry(index, 1, vec![7; 104])] };
+        log.append(&batch).and_then(|()| log.sync()).expect("appended");
+    }
+    // A record takes 160 bytes: two are at least kept, and two at least given back.
+    let place = |upto| log.place_to_cut(EntryIndex(upto)).map(|index| index.0);
+    assert_eq!(
+        [0, 1, 2, 5, 7, 8, 9].map(place),
+        [None, None, Some(2), Some(5), Some(7), Some(7), Some(7)]
+    );
+    let bytes = || disk.contents("quorum-log").expect("the log").len() as u64;
+    let before = bytes();
+    log.cut(EntryIndex(7)).expect("cut");
+    assert_eq!(before - bytes(), 7 * record_bytes(104));
+    assert_eq!(log.place_to_cut(EntryIndex(9)), None);
+    log.cut(EntryIndex(7)).expect("nothing is left to be done");
 }

@@ -1,0 +1,242 @@
+//! Cuts a log: what is kept is moved to a new file, which then takes the place of the old one.
+//!
+//! 1. The new file begins with a record that says behind which entry, and with the ballot if that
+//!    was cast before the first record that is kept.
+//! 2. Records from the first kept entry on are moved as they are, chained anew, and synced, while
+//!    batches are appended to the old file. All entries that count lie there: one that takes
+//!    another's place lies behind it.
+//! 3. Appending waits while what came meanwhile is moved too, and the new file is renamed.
+//!
+//! Memory: two megabytes, or twice one entry. Before the renaming a failure leaves the log as it
+//! was.
+
+use std::sync::Arc;
+
+use frond_store::StoreError;
+use frond_store::io::{DiskFile, Machine};
+
+use super::{FileLog, State};
+use crate::ids::EntryIndex;
+use crate::log::format::{
+    Beginning, Chain, FILE_NAME, Header, NEW_FILE_NAME, RECORD_HEADER_BYTES, Record, RecordHeader,
+    chain_anew, damaged, encode_batch, record_bytes,
+};
+
+/// So much is kept though all members hold it: one that has lost the end of its log, as by damage
+/// there, gets it again.
+const KEPT_BYTES: u64 = if cfg!(test) { 300 } else { 64 << 20 };
+/// A cut gives back so much at least: it costs a copy of what is kept.
+const CUT_BYTES_MIN: u64 = if cfg!(test) { 200 } else { 128 << 20 };
+/// What is moved is written in parts of this.
+const PART_BYTES: usize = 1 << 20;
+
+impl State {
+    /// Where the record of an entry, or of the one behind the last, begins.
+    fn offset_of(&self, index: EntryIndex) -> u64 {
+        let position = (index.0 - self.before.next().0) as usize;
+        self.offsets.get(position).copied().unwrap_or(self.end)
+    }
+
+    /// As [`Log::place_to_cut`](crate::log::Log::place_to_cut).
+    pub(super) fn place_to_cut(&self, upto: EntryIndex) -> Option<EntryIndex> {
+        let last_kept = self.end.checked_sub(KEPT_BYTES)?;
+        let before_kept = self.offsets.partition_point(|offset| *offset < last_kept) as u64;
+        let upto = upto.min(EntryIndex((self.before.0 + before_kept).saturating_sub(1)));
+        if upto <= self.before {
+            return None;
+        }
+        let given_back = self.offset_of(upto.next()) - self.offset_of(self.before.next());
+        (CUT_BYTES_MIN <= given_back).then_some(upto)
+    }
+
+    /// What the new file begins with.
+    fn records_to_begin_with(
+        &self,
+        upto: EntryIndex,
+        old: &Old<'_>,
+    ) -> Result<Vec<Record>, StoreError> {
+        let changes = self.changes.iter().take_while(|(index, _)| *index <= upto);
+        let configuration = changes
+            .into_iter()
+            .try_fold(self.beginning.clone(), |set, (_, change)| set.after(*change))
+            .expect("what is committed can be applied");
+        let (header, _) = old.record_at(self.offset_of(upto))?;
+        let (before, term) = (upto, header.term());
+        let mut records = vec![Record::Beginning(Beginning { before, term, configuration })];
+        let first_kept = self.offset_of(upto.next());
+        let ballot = self.ballot.filter(|(offset, _)| *offset < first_kept);
+        records.extend(ballot.map(|(_, ballot)| Record::Ballot(ballot)));
+        Ok(records)
+    }
+}
+
+impl FileLog {
+    pub(super) fn cut_at(&self, upto: EntryIndex) -> Result<(), StoreError> {
+        let disk = &*self.machine.disk;
+        let (old, first_kept, end, records) = {
+            let state = self.state();
+            if upto <= state.before {
+                return Ok(());
+            }
+            assert!(upto <= state.last(), "what is cut is there");
+            let old = Old { file: &state.file, nonce: self.header.nonce };
+            let records = state.records_to_begin_with(upto, &old)?;
+            (Arc::clone(&state.file), state.offset_of(upto.next()), state.end, records)
+        };
+        let old = Old { file: &old, nonce: self.header.nonce };
+        remove_new(&self.machine)?;
+        let file = disk.create(NEW_FILE_NAME).map_err(io_new)?;
+        let mut new = New::begin(file, &self.header, &records);
+        let moved_to = new.end();
+        let moved = new.take(&old, first_kept, end).and_then(|()| new.make_durable());
+        if let Err(error) = moved {
+            let _ = remove_new(&self.machine);
+            return Err(error);
+        }
+        let mut state = self.state();
+        if state.broken {
+            return Err(super::broken());
+        }
+        let moved = new.take(&old, end, state.end).and_then(|()| new.make_durable());
+        if let Err(error) = moved {
+            let _ = remove_new(&self.machine);
+            return Err(error);
+        }
+        let renamed = disk.rename(NEW_FILE_NAME, FILE_NAME).and_then(|()| disk.sync_directory());
+        if let Err(error) = renamed {
+            // Which of the two is in force shows at the next opening.
+            state.broken = true;
+            return Err(StoreError::io(FILE_NAME, error));
+        }
+        state.adopt(new, upto, records, first_kept, moved_to);
+        Ok(())
+    }
+}
+
+impl State {
+    /// Goes on with the new file, where what lay at `first_kept` lies at `moved_to`.
+    fn adopt(
+        &mut self,
+        new: New,
+        upto: EntryIndex,
+        records: Vec<Record>,
+        first_kept: u64,
+        moved_to: u64,
+    ) {
+        let gone = (upto.0 - self.before.0) as usize;
+        self.offsets.drain(..gone);
+        for offset in &mut self.offsets {
+            *offset = *offset - first_kept + moved_to;
+        }
+        if let Some((offset, _)) = &mut self.ballot {
+            // Of one that was moved to the beginning only that it lies there counts.
+            *offset = (*offset + moved_to).saturating_sub(first_kept);
+        }
+        self.changes.retain(|(index, _)| upto < *index);
+        for record in records {
+            if let Record::Beginning(beginning) = record {
+                self.beginning = beginning.configuration;
+            }
+        }
+        self.before = upto;
+        self.end = new.end();
+        self.chain = new.chain;
+        self.synced = new.end();
+        self.file = new.file;
+        self.cuts += 1;
+    }
+}
+
+/// The file that is read.
+struct Old<'a> {
+    file: &'a Arc<dyn DiskFile>,
+    nonce: u64,
+}
+
+impl Old<'_> {
+    /// A record's header, checked and as it lies there.
+    fn record_at(
+        &self,
+        offset: u64,
+    ) -> Result<(RecordHeader, [u8; RECORD_HEADER_BYTES]), StoreError> {
+        let mut bytes = [0; RECORD_HEADER_BYTES];
+        let io = |error| StoreError::io(FILE_NAME, error);
+        self.file.read_exact_at(offset, &mut bytes).map_err(io)?;
+        let header = RecordHeader::decode(&bytes, self.nonce)
+            .ok_or_else(|| damaged(offset, "the checksum of a record is wrong"))?;
+        Ok((header, bytes))
+    }
+}
+
+/// The file that is written.
+struct New {
+    file: Arc<dyn DiskFile>,
+    nonce: u64,
+    /// What isn't written yet, and where it belongs.
+    part: Vec<u8>,
+    part_at: u64,
+    chain: Chain,
+}
+
+impl New {
+    fn begin(file: Arc<dyn DiskFile>, header: &Header, records: &[Record]) -> New {
+        let (bytes, chain) = header.encode();
+        let mut part = bytes.to_vec();
+        let chain = encode_batch(&mut part, records, chain, 0, header.nonce);
+        New { file, nonce: header.nonce, part, part_at: 0, chain }
+    }
+
+    fn end(&self) -> u64 {
+        self.part_at + self.part.len() as u64
+    }
+
+    /// Takes the records of the old file from `at` on, before `end`.
+    fn take(&mut self, old: &Old<'_>, mut at: u64, end: u64) -> Result<(), StoreError> {
+        while at < end {
+            let (header, mut bytes) = old.record_at(at)?;
+            self.chain = chain_anew(&mut bytes, self.chain, 0, self.nonce);
+            self.part.extend_from_slice(&bytes);
+            let begins = self.part.len();
+            let taken = record_bytes(header.payload_bytes);
+            let rest = taken as usize - RECORD_HEADER_BYTES;
+            self.part.resize(begins + rest, 0);
+            old.file
+                .read_exact_at(at + RECORD_HEADER_BYTES as u64, &mut self.part[begins..])
+                .map_err(|error| StoreError::io(FILE_NAME, error))?;
+            if !header.is_of(&self.part[begins..begins + header.payload_bytes]) {
+                return Err(damaged(at, "the checksum of an entry is wrong"));
+            }
+            at += taken;
+            self.write(PART_BYTES)?;
+        }
+        Ok(())
+    }
+
+    fn make_durable(&mut self) -> Result<(), StoreError> {
+        self.write(0)?;
+        self.file.sync().map_err(io_new)
+    }
+
+    /// Writes what waits, if it is more than so much.
+    fn write(&mut self, bytes_max: usize) -> Result<(), StoreError> {
+        if bytes_max < self.part.len() {
+            self.file.write_all_at(self.part_at, &self.part).map_err(io_new)?;
+            self.part_at = self.end();
+            self.part.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Removes what an earlier cut has left.
+pub(super) fn remove_new(machine: &Machine) -> Result<(), StoreError> {
+    let names = machine.disk.list().map_err(io_new)?;
+    match names.iter().any(|name| name == NEW_FILE_NAME) {
+        true => machine.disk.remove(NEW_FILE_NAME).map_err(io_new),
+        false => Ok(()),
+    }
+}
+
+fn io_new(error: std::io::Error) -> StoreError {
+    StoreError::io(NEW_FILE_NAME, error)
+}

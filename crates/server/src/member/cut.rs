@@ -1,0 +1,41 @@
+//! The set's log is cut from time to time, where that gives back much: what all members hold, and
+//! this one has applied durably, is needed by none.
+//!
+//! The engine's own log is synced before: until then only the set's held what was applied last.
+
+use std::time::Duration;
+
+use frond_db::Error;
+use frond_quorum::{Log, Running};
+
+use super::follow::applied;
+use crate::replica::Replica;
+use crate::shared::Shared;
+
+/// How often it is looked, and after how many looks again where a cut failed, as on a full disk.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+const LOOKS_AFTER_FAILURE: u32 = 30;
+
+/// Cuts a member's log until it stops.
+pub fn cut_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
+    let running = replica.running().expect("it was started");
+    let mut passed_over = 0;
+    while !replica.is_stopped() && running.fault().is_none() {
+        std::thread::sleep(LOOK_EVERY);
+        if 0 < passed_over {
+            passed_over -= 1;
+        } else if running.is_long()
+            && let Err(error) = cut(running, server, log)
+        {
+            replica.tell(&format!("the set's log could not be cut: {error}"));
+            passed_over = LOOKS_AFTER_FAILURE;
+        }
+    }
+}
+
+fn cut(running: &Running, server: &Shared, log: &dyn Log) -> Result<(), Error> {
+    let durable = server.frond.sync_log()?;
+    // What all hold this member holds too: it can be read.
+    let applied = applied(log, running.status().held_by_all, durable)?;
+    Ok(running.cut(applied)?)
+}
