@@ -4,6 +4,7 @@
     python3 conformance/replica_set.py --frond target/release/frond --seconds 120
     sudo python3 conformance/replica_set.py --frond ... --network --small-disks
     python3 conformance/replica_set.py --frond ... --auth
+    python3 conformance/replica_set.py --frond ... --node MODULES     with Node's driver, too
 
 Goal: an unmodified driver, that knows the set by its name, loses no acknowledged write and has none
 done twice, whichever member is killed or frozen; and it goes on soon.
@@ -345,7 +346,13 @@ def disturb(set_, chance, told):
         member.start()
 
 
-def run(set_, seconds, seed, auth):
+def start_node(set_, modules, seconds):
+    """Node's driver beside the writers; None without its modules."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fail_over.mjs")
+    return modules and subprocess.Popen(["node", script, modules, set_.uri, str(seconds)])
+
+
+def run(set_, seconds, seed, auth, modules):
     chance = random.Random(seed)
     _, _, began = set_.await_leader()
     print(f"the first leader after {began:.1f} s")
@@ -358,6 +365,7 @@ def run(set_, seconds, seed, auth):
     writers = [Writer(set_, number, seed, stop) for number in range(CLIENTS)]
     for writer in writers:
         writer.start()
+    node = start_node(set_, modules, seconds)
     told = []
     end = time.monotonic() + seconds
     while time.monotonic() < end and not any(writer.fault for writer in writers):
@@ -369,6 +377,8 @@ def run(set_, seconds, seed, auth):
             raise Wrong("a client hangs")
         if writer.fault:
             raise Wrong(f"client {writer.number}: {writer.fault!r}")
+    if node and node.wait(SECONDS_MAX) != 0:
+        raise Wrong("Node's driver was told what isn't so")
     await_same(set_)
     found = [check(member, writers) for member in set_.members]
     if any(it != found[0] for it in found):
@@ -417,13 +427,16 @@ def main():
     parser.add_argument("--auth", action="store_true", help="ask clients for a user")
     parser.add_argument("--network", action="store_true", help="cut connections (Linux, as root)")
     parser.add_argument("--small-disks", action="store_true", help="fill disks (Linux, as root)")
+    parser.add_argument("--node", help="folder whose node_modules has Node's driver")
     arguments = parser.parse_args()
+    if arguments.auth and arguments.node:
+        parser.error("Node's driver has no user: --node without --auth")
     if arguments.auth and arguments.network:
         parser.error("the first user is made on the machine itself: --auth without --network")
     root = tempfile.mkdtemp(prefix="frond-set-")
     set_ = Set(arguments.frond, root, arguments)
     try:
-        run(set_, arguments.seconds, arguments.seed, arguments.auth)
+        run(set_, arguments.seconds, arguments.seed, arguments.auth, arguments.node)
     except Wrong as error:
         print(f"failed with --seed {arguments.seed}: {error}; see {root}", file=sys.stderr)
         return 1
