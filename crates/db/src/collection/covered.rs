@@ -10,7 +10,7 @@
 //! *Surprise*: a document made of a key has its fields in the key's order, as in MongoDB.
 
 use bytes::Bytes;
-use frond_doc::{DocumentBuf, DocumentBuilder, ValueBuf};
+use frond_doc::{DocumentBuf, DocumentBuilder, ValueBuf, key};
 use frond_query::index::decode;
 
 use crate::catalog::index_entry::{self, EntryParts};
@@ -90,7 +90,8 @@ impl Cover {
         match self {
             Cover::Nothing => Ok(None),
             Cover::Held => Ok(parts.document.clone()),
-            Cover::Key(_) if index.is_cut(key) => Ok(None),
+            // In a unique index the `_id` may be cut though the key isn't.
+            Cover::Key(_) if index.is_cut(key) || key::is_id_cut(&parts.id_key) => Ok(None),
             Cover::Key(places) => of_key(index, places, key, parts),
         }
     }

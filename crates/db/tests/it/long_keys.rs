@@ -168,3 +168,25 @@ fn the_seventh_field_of_an_index_may_be_an_array() {
         "[{'_id':1,'a':1,'g':[1,5]}]"
     );
 }
+
+#[test]
+fn a_unique_index_of_short_keys_leads_to_long_ids() {
+    let shop = shop();
+    shop.create_indexes("things", &[spec("{'key': {'u': 1}, 'unique': true, 'name': 'u_1'}")])
+        .expect("made");
+    for number in 0..4_i32 {
+        let id = long(&number.to_string());
+        let document = document! { "_id": id.as_str(), "u": number };
+        assert_eq!(try_insert(&shop, "things", &[document]).count, 1);
+    }
+    for (filter, count) in
+        [("{'u': {'$gte': 1}}", 3), ("{'u': 2}", 1), ("{'u': {'$mod': [2, 0]}}", 2)]
+    {
+        let covered =
+            FindRequest { projection: Some(json("{'u': 1, '_id': 0}")), ..request(filter) };
+        assert_eq!(run(&shop, "things", &covered).expect("right").len(), count, "{filter}");
+        let hinted = FindRequest { hint: Some(value("'u_1'")), ..covered };
+        assert_eq!(run(&shop, "things", &hinted).expect("right").len(), count, "{filter}");
+    }
+    assert_eq!(delete(&shop, "things", "{'u': {'$mod': [2, 0]}}"), 2);
+}
