@@ -84,7 +84,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "db",
-        rooms: "spill error commit_id date interrupt name definition large system session event rewritten tail \
+        rooms: "spill error commit_id date interrupt name definition timeseries large system session event rewritten tail \
                 schema clock \
                 written contention frond transact transaction reader pressure access refs retry time \
                 database read_point hook \

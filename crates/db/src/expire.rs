@@ -1,5 +1,8 @@
 //! Removing documents that have expired, as TTL indexes say.
 //!
+//! A point of a time series also expires as the collection's own option says, some seconds after
+//! its time.
+//!
 //! A document expires some seconds after the earliest date in the indexed field; what is no date
 //! there never does, nor does a document that a partial index leaves out. Only the default branch
 //! of a database is looked at: what is old on another branch is what that branch is about. While
@@ -20,6 +23,8 @@ use crate::definition::{IndexSpec, clustered};
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
+use crate::timeseries::Series;
+use crate::timeseries::options::expires_after;
 use crate::transact::Outcome;
 
 /// Documents that one transaction removes.
@@ -63,9 +68,20 @@ impl Database {
             specs.iter_mut().filter(|spec| spec.is_id()).for_each(|spec| {
                 spec.expire_after_seconds = by_id;
             });
+            let mut filters = Vec::new();
             for spec in specs {
                 let Some(seconds) = spec.expire_after_seconds else { continue };
-                let filter = Filter::parse(expired(&spec, now_millis, seconds).view())?;
+                filters.push(expired(&spec, now_millis, seconds));
+            }
+            let options = collection.options.view();
+            if let (Some(series), Some(seconds)) = (Series::of(options), expires_after(options)) {
+                let mut by_time = DocumentBuilder::new();
+                by_time.append(&series.time, Value::Int32(1));
+                let spec = IndexSpec::plain(series.time, by_time.build());
+                filters.push(expired(&spec, now_millis, seconds));
+            }
+            for filter in filters {
+                let filter = Filter::parse(filter.view())?;
                 loop {
                     interrupt.check()?;
                     let count = self.remove_some(&collection.name, &filter)?;

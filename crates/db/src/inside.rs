@@ -21,7 +21,7 @@ pub use crate::definition::validation::Validator;
 pub use crate::name::Target;
 pub use crate::refs::format::Commit;
 pub use crate::schema::entry::CatalogEntry;
-pub use crate::schema::{Collection, TreeRef};
+pub use crate::schema::{Collection, TreeRef, is_key_of};
 pub use crate::session::StatementDone;
 pub use crate::system::{BranchRef, LiveCollection, LiveIndex, RepositoryRecord, WorkingEntry};
 
@@ -30,6 +30,7 @@ pub use crate::contention::{LatchMode, Scope};
 pub use crate::database::Context;
 pub use crate::hook::{Rows, Versions};
 pub use crate::reader::Reader;
+pub use crate::timeseries::{Series, is_any_place, lie_alike};
 pub use crate::transact::Outcome;
 pub use crate::written::Changed;
 

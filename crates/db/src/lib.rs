@@ -2,7 +2,7 @@
 //! `frond_vcs`.
 //!
 //! Reading order, the lowest first: [`name`] (`shop@main~2`), `definition` (what collections and
-//! indexes are asked to be), `system` and `session` (what of all this lies in the engine's own
+//! indexes are asked to be), `timeseries` (collections of points), `system` and `session` (what of all this lies in the engine's own
 //! tree), [`access`] (users and roles), `schema` (collections as they can be read), [`frond`] (what
 //! all requests share), `transact` and [`transaction`] (changes, and several in one), `reader`
 //! (working trees and committed ones read alike), `refs` (what names commits), [`retry`] (writes
@@ -43,6 +43,7 @@ mod session;
 pub mod set;
 mod tail;
 mod time;
+mod timeseries;
 mod transact;
 pub mod transaction;
 mod written;

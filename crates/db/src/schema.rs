@@ -16,7 +16,7 @@ use frond_tree::Tree;
 pub use builds::IndexBuild;
 pub(crate) use builds::{Builds, Progress};
 pub use cache::{CatalogCache, CatalogEpoch, KnownDatabase};
-pub use collection::{Collection, Held, Index};
+pub use collection::{Collection, Held, Index, is_key_of};
 pub(crate) use usage::IndexUsage;
 
 /// Where a tree lies.

@@ -62,6 +62,8 @@ pub struct IndexFacts {
     pub flags: u8,
     /// Whether its entries hold all that is asked for, so that documents needn't be fetched.
     pub covers: bool,
+    /// Whether it is the documents' own tree: scanning all of it costs no more than that.
+    pub is_documents: bool,
 }
 
 impl IndexFacts {
@@ -193,6 +195,8 @@ pub struct Question<'q> {
     pub distinct: Option<&'q str>,
     /// The indexes that may be used.
     pub indexes: &'q [IndexFacts],
+    /// Whether documents lie by `_id`.
+    pub is_by_id: bool,
 }
 
 /// A plan, and how many entries its ranges hold.
@@ -205,10 +209,19 @@ struct CandidatePlan {
     is_sorted: bool,
 }
 
-/// Whether the sort is the order in which documents lie, or its opposite.
-fn is_id_order(sort: &SortPattern) -> bool {
-    // `_id` is unique, so that what follows it changes nothing. Documents lie in the simple order.
-    sort.collation.is_simple() && sort.fields.first().is_none_or(|field| field.path == "_id")
+impl Question<'_> {
+    /// The scan of documents by `_id` for a filter, if they lie so.
+    fn by_id(&self, root: &Node) -> Option<Scan> {
+        if self.is_by_id { compound::scans(root, &ID_FACTS).pop() } else { None }
+    }
+
+    /// Whether a sort is the order in which documents lie, or its opposite.
+    fn is_order(&self, sort: &SortPattern) -> bool {
+        // `_id` is unique, so that what follows it changes nothing. Documents lie in the simple
+        // order.
+        let is_id = sort.fields.first().is_none_or(|field| self.is_by_id && field.path == "_id");
+        sort.collation.is_simple() && is_id
+    }
 }
 
 /// Chooses a plan. `range_count` tells how many entries of index `i` (`None`: the documents by
@@ -217,8 +230,7 @@ pub fn plan(
     question: Question<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Plan {
-    let root = question.filter.root();
-    let by_id = compound::scans(root, &ID_FACTS).pop();
+    let by_id = question.by_id(question.filter.root());
     if let Some(scan) = &by_id
         && scan.is_point
         && scan.is_bounded
@@ -238,7 +250,7 @@ pub fn rejected(
     question: Question<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Vec<Plan> {
-    let by_id = compound::scans(question.filter.root(), &ID_FACTS).pop();
+    let by_id = question.by_id(question.filter.root());
     if by_id.as_ref().is_some_and(|scan| scan.is_point && scan.is_bounded) {
         return Vec::new();
     }
@@ -277,7 +289,7 @@ fn all_offers(
             plan: Plan::CollectionScan,
             count,
             entry_cost: COST_SCAN,
-            is_sorted: question.sort.is_none_or(is_id_order),
+            is_sorted: question.sort.is_none_or(|sort| question.is_order(sort)),
         });
     }
     offers
@@ -330,7 +342,8 @@ fn offers(root: &Node, question: Question<'_>, by_id: Option<Scan>) -> Vec<Candi
                 && question.distinct.is_some_and(|path| {
                     facts.shape.sort_fields().first().is_some_and(|first| first.path == path)
                 });
-            if !scan.is_bounded && direction.is_none() && !is_distinct {
+            let is_checked = facts.is_documents && !scan.checks.is_empty();
+            if !scan.is_bounded && direction.is_none() && !is_distinct && !is_checked {
                 continue;
             }
             let plan = Plan::IndexScan(index_scan(scan, index, direction));
@@ -344,7 +357,7 @@ fn offers(root: &Node, question: Question<'_>, by_id: Option<Scan>) -> Vec<Candi
             count: 0,
             plan: Plan::IdScan(id_scan(scan, sort)),
             entry_cost: COST_SCAN,
-            is_sorted: sort.is_none_or(is_id_order),
+            is_sorted: sort.is_none_or(|sort| question.is_order(sort)),
         });
     }
     offers
@@ -374,7 +387,7 @@ fn union(
         let mut nodes = vec![branch.clone()];
         nodes.extend(others.iter().filter(|other| !matches!(other, Node::Or(_))).cloned());
         let node = Node::And(nodes);
-        let by_id = compound::scans(&node, &ID_FACTS).pop();
+        let by_id = question.by_id(&node);
         let mut offers = offers(&node, question, by_id);
         offers.iter_mut().for_each(|offer| offer.measure(range_count));
         let is_bounded = |offer: &&CandidatePlan| match &offer.plan {
@@ -473,7 +486,7 @@ pub fn only_id(filter: &Filter) -> Option<Bytes> {
 static ID_FACTS: LazyLock<IndexFacts> = LazyLock::new(|| {
     let fields = [SortField { path: "_id".to_owned(), descending: false }];
     let shape = Arc::new(IndexShape::of_values(&fields, false));
-    IndexFacts { name: "_id_".to_owned(), shape, flags: 0, covers: false }
+    IndexFacts { name: "_id_".to_owned(), shape, flags: 0, covers: false, is_documents: false }
 });
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl Database {
                 Value::Document(key) => spec.has_key(key),
                 _ => false,
             };
-            if is_wanted(&IndexSpec::of_id()) {
+            if found.series.is_none() && is_wanted(&IndexSpec::of_id()) {
                 return Err(of_id(change));
             }
             let mut live = adopt::adopt(transaction, self, branch, collection, &found)?;
@@ -110,6 +110,9 @@ impl Database {
             };
             let before = live.indexes[position].spec.clone();
             let after = changed(&before, change)?;
+            if let Some(series) = &found.series {
+                series.check_change(change.prepare_unique.is_some(), &after)?;
+            }
             let is_taken = |(place, name): (usize, &str)| place != position && name == after.name;
             let mut names = live.indexes.iter().map(|index| index.spec.name.as_str()).enumerate();
             if names.any(is_taken) || after.name == ID_INDEX_NAME {

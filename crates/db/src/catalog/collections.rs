@@ -18,6 +18,7 @@ use crate::reader::Reader;
 use crate::refs::policy;
 use crate::schema::{Collection, TreeRef};
 use crate::system::{self, WorkingEntry};
+use crate::timeseries::options as series;
 use crate::transact::Outcome;
 use crate::{name, refs};
 
@@ -32,6 +33,7 @@ const KEPT_OPTIONS: &[&str] = &[
     "max",
     "pipeline",
     "size",
+    series::OPTION,
     "validationAction",
     "validationLevel",
     "validator",
@@ -55,6 +57,11 @@ impl CollectionInfo {
     pub fn is_view(&self) -> bool {
         self.options.get("viewOn").is_some()
     }
+
+    /// Whether it is a time series.
+    pub fn is_series(&self) -> bool {
+        self.options.get(series::OPTION).is_some()
+    }
 }
 
 impl Database {
@@ -66,6 +73,7 @@ impl Database {
         let branch = self.writable_branch()?;
         name::check_collection(self.repository_name(), name)?;
         check_options(options)?;
+        series::check(options)?;
         clustered::check(options)?;
         capped::check(options)?;
         images::check(options)?;
@@ -141,6 +149,8 @@ impl Database {
                 let message = format!("ns does not exist: {}", self.namespace(name));
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
             };
+            let changes = series::of_change(found.options.view(), changes)?;
+            let changes = changes.view();
             let mut options = DocumentBuilder::new();
             for (option, value) in found.options.iter() {
                 if gone.contains(&option) {
@@ -270,7 +280,7 @@ impl Database {
         done
     }
 
-    /// Refuses to rename a view.
+    /// Refuses to rename a view, or a time series, which MongoDB takes for one.
     ///
     /// # Errors
     /// `CommandNotSupportedOnView` (166).
@@ -279,10 +289,22 @@ impl Database {
         found: &Collection,
         from: &str,
     ) -> Result<(), Error> {
-        if found.options.get("viewOn").is_none() {
+        if found.options.get("viewOn").is_none() && found.series.is_none() {
             return Ok(());
         }
         let message = format!("cannot rename view: {}", self.namespace(from));
+        Err(Error::invalid(Code::CommandNotSupportedOnView, message))
+    }
+
+    /// Refuses what can't be done with a time series.
+    ///
+    /// # Errors
+    /// `CommandNotSupportedOnView` (166).
+    pub(crate) fn refuse_series(&self, found: &Collection, name: &str) -> Result<(), Error> {
+        if found.series.is_none() {
+            return Ok(());
+        }
+        let message = format!("Namespace {} is a timeseries collection", self.namespace(name));
         Err(Error::invalid(Code::CommandNotSupportedOnView, message))
     }
 
@@ -485,6 +507,9 @@ pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> 
             }
             (clustered::OPTION, BsonValue::Document(index)) => {
                 builder.append(option, BsonValue::Document(clustered::told(index).view()));
+            }
+            (series::OPTION, BsonValue::Document(series)) => {
+                builder.append(option, BsonValue::Document(series::kept(series)?.view()));
             }
             ("capped", value) if !value.is_truthy() => {}
             (images::OPTION, _) if !images::are_kept(options) => {}

@@ -24,7 +24,7 @@ use crate::catalog::prepared::{Prepared, in_collection};
 use crate::catalog::{CatalogView, adopt};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
-use crate::definition::{ID_INDEX_NAME, IndexSpec, clustered, view};
+use crate::definition::{IndexSpec, clustered, view};
 use crate::error::Error;
 use crate::event::EventKind;
 use crate::interrupt::Interrupt;
@@ -269,8 +269,14 @@ impl Database {
             let Some(found) = adopt::find(transaction, self, branch, collection)? else {
                 return Err(self.no_collection(collection));
             };
-            if index == ID_INDEX_NAME {
-                return Err(Error::invalid(Code::InvalidOptions, "cannot drop _id index"));
+            if let Some(own) = own_index(&found)
+                && own.name == index
+            {
+                let message = match own.is_id() {
+                    true => "cannot drop _id index".to_owned(),
+                    false => format!("cannot drop {index}: points lie in its order"),
+                };
+                return Err(Error::invalid(Code::InvalidOptions, message));
             }
             transaction.give_back();
             let count = found.indexes.len() as u32 + 1;
@@ -315,15 +321,16 @@ impl Database {
         self.tell_collection(transaction, of, kind, facts.build().view());
     }
 
-    /// The indexes of a collection, `_id`'s first.
+    /// The indexes of a collection, its own tree first: `_id`'s, or that of source and time.
     ///
     /// # Errors
     /// `NamespaceNotFound` (26) if there is none, `CommandNotSupportedOnView` (166) if it is a
     /// view.
     pub fn list_indexes(&self, collection: &str) -> Result<Vec<IndexSpec>, Error> {
         let found = self.indexed(collection)?;
+        let own = own_index(&found);
         let others = found.indexes.into_iter().map(|index| index.spec);
-        Ok(std::iter::once(IndexSpec::of_id()).chain(others).collect())
+        Ok(own.into_iter().chain(others).collect())
     }
 
     /// The indexes of a collection as `listIndexes` tells them.
@@ -332,9 +339,12 @@ impl Database {
     /// As [`Database::list_indexes`].
     pub fn describe_indexes(&self, collection: &str) -> Result<Vec<DocumentBuf>, Error> {
         let found = self.indexed(collection)?;
-        let id = clustered::id_index(found.options.view());
+        let own = match &found.series {
+            Some(series) => series.listed_index().map(IndexSpec::to_document),
+            None => Some(clustered::id_index(found.options.view())),
+        };
         let others = found.indexes.iter().map(|index| index.spec.to_document());
-        Ok(std::iter::once(id).chain(others).collect())
+        Ok(own.into_iter().chain(others).collect())
     }
 
     /// The indexes of a collection, and how often each was used since it was used first, or since
@@ -344,8 +354,8 @@ impl Database {
     /// As [`Database::list_indexes`].
     pub fn index_uses(&self, collection: &str) -> Result<Vec<(IndexSpec, u64)>, Error> {
         let found = self.indexed(collection)?;
-        let others = found.indexes.into_iter().map(|index| index.spec);
-        let specs = std::iter::once(IndexSpec::of_id()).chain(others);
+        let own = own_index(&found);
+        let specs = own.into_iter().chain(found.indexes.into_iter().map(|index| index.spec));
         let usage = self.frond().usage();
         Ok(specs
             .map(|spec| {
@@ -366,6 +376,14 @@ impl Database {
     pub(crate) fn no_collection(&self, collection: &str) -> Error {
         let message = format!("ns does not exist: {}", self.namespace(collection));
         Error::invalid(Code::NamespaceNotFound, message)
+    }
+}
+
+/// The index that the documents' own tree is, as it is listed.
+pub(super) fn own_index(collection: &Collection) -> Option<IndexSpec> {
+    match &collection.series {
+        Some(series) => series.listed_index().cloned(),
+        None => Some(IndexSpec::of_id()),
     }
 }
 
@@ -424,7 +442,7 @@ fn check_only_text(known: &[&IndexSpec], spec: &IndexSpec) -> Result<(), Error> 
 }
 
 /// Whether `spec` is among `known` already.
-fn is_there(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, Error> {
+pub(super) fn is_there(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, Error> {
     let told = |other: &IndexSpec| {
         format!(
             "Requested index: {}, existing index: {}",

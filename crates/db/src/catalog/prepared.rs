@@ -29,7 +29,7 @@ use frond_tree::{Bounds, Change, Direction, Tree, Value};
 use crate::catalog::CatalogView;
 use crate::catalog::build::Builder;
 use crate::catalog::changed_entries::{self, Edited, Filed, Step};
-use crate::catalog::indexes::missing_indexes;
+use crate::catalog::indexes::{is_there, missing_indexes};
 use crate::contention::Throttle;
 use crate::database::Database;
 use crate::definition::{IndexSpec, view};
@@ -387,7 +387,8 @@ fn next_part(
     Ok(part)
 }
 
-/// The definitions as indexes of the collection have them.
+/// The definitions as indexes of the collection have them, without that which a time series' own
+/// tree is.
 pub(super) fn in_collection(
     specs: &[IndexSpec],
     collection: &Collection,
@@ -397,5 +398,14 @@ pub(super) fn in_collection(
     for spec in &specs {
         spec.shape()?;
     }
-    Ok(specs)
+    let Some(series) = &collection.series else { return Ok(specs) };
+    let own: Vec<&IndexSpec> = series.listed_index().into_iter().collect();
+    let mut wanted = Vec::with_capacity(specs.len());
+    for spec in specs {
+        series.check_index(&spec)?;
+        if !is_there(&own, &spec)? {
+            wanted.push(spec);
+        }
+    }
+    Ok(wanted)
 }

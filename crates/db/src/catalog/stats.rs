@@ -3,15 +3,17 @@
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::catalog::CatalogView;
+use crate::catalog::indexes::own_index;
 use crate::database::Database;
-use crate::definition::{ID_INDEX_NAME, capped, view};
+use crate::definition::{capped, view};
 use crate::error::Error;
+use crate::timeseries;
 
 impl Database {
     /// Counts and sizes, as `collStats` has them: count, size, avgObjSize, nindexes, indexSizes...
     ///
-    /// Sizes are uncompressed. The documents lie in the tree of `_id`, so that index has no size of
-    /// its own. A collection that doesn't exist has zeros; a view: `CommandNotSupportedOnView`.
+    /// Sizes are uncompressed. The documents lie in the tree of `_id`, or of source and time, so that
+    /// index has no size of its own. A collection that doesn't exist has zeros; a view: `CommandNotSupportedOnView`.
     ///
     /// # Errors
     /// `CommandNotSupportedOnView` (166) if it is a view.
@@ -25,13 +27,16 @@ impl Database {
             view::refuse(found.options.view(), &self.namespace(collection))?;
             count = reader.count(found.documents)?;
             bytes = reader.bytes(found.documents)?;
-            sizes.append(ID_INDEX_NAME, Value::Int64(0));
+            let own = own_index(found);
+            if let Some(own) = &own {
+                sizes.append(&own.name, Value::Int64(0));
+            }
             for index in &found.indexes {
                 let bytes = reader.bytes(index.tree)?;
                 sizes.append(&index.spec.name, number(bytes));
                 index_bytes += bytes;
             }
-            index_count = found.indexes.len() + 1;
+            index_count = found.indexes.len() + usize::from(own.is_some());
         }
         let mut stats = DocumentBuilder::new();
         stats.append("ns", Value::String(&self.namespace(collection)));
@@ -47,6 +52,11 @@ impl Database {
         if let Some(limits) = limits {
             stats.append("max", number(limits.documents));
             stats.append("maxSize", number(limits.bytes));
+        }
+        if found.as_ref().is_some_and(|found| found.series.is_some()) {
+            let namespace = self.namespace(&format!("system.buckets.{collection}"));
+            let told = timeseries::statistics(&namespace);
+            stats.append("timeseries", Value::from(&told));
         }
         stats.append("nindexes", Value::Int32(index_count as i32));
         stats.append("totalIndexSize", number(index_bytes));

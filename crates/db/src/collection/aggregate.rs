@@ -518,13 +518,14 @@ impl Collections for Stages {
         &self,
         database: Option<&str>,
         collection: &str,
+        series: Option<Document<'_>>,
         documents: Documents<'_>,
     ) -> Result<(), QueryError> {
         let database = self.database.output_database(database);
         database
             .and_then(|database| {
                 let documents = self.for_repository(&database, documents);
-                database.replace_collection(collection, documents, Durability::Synced)
+                database.replace_collection(collection, series, documents, Durability::Synced)
             })
             .map_err(|error| self.put_aside.keep(error))
     }

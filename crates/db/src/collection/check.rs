@@ -62,9 +62,10 @@ impl Database {
             let entry = entry?;
             let document = reader.document(&entry.value)?;
             checked.documents += 1;
-            let id = document.get("_id").map(frond_doc::key::of_id);
             let bytes = Bytes::copy_from_slice(document.as_bytes());
-            if id.as_ref() != Some(&entry.key) || DocumentBuf::validated(bytes).is_err() {
+            if !found.is_key_of(&entry.key, document.view())
+                || DocumentBuf::validated(bytes).is_err()
+            {
                 checked.invalid += 1;
                 continue;
             }

@@ -55,6 +55,7 @@ impl Database {
                 return Err(Error::invalid(Code::NamespaceNotFound, message));
             };
             view::refuse(found.options.view(), &self.namespace(from))?;
+            self.refuse_series(&found, from)?;
             let options = with_limits(found.options.view(), options.view())?;
             let documents = self.last_of(transaction, &found, capped::rounded(size))?;
             if from == to {

@@ -45,7 +45,7 @@ impl Ending {
         }
         let index = |source: &Source| match source {
             Source::Index(position) => Some(collection.indexes[*position].spec.name.clone()),
-            Source::Collection | Source::Natural | Source::Id => None,
+            Source::Collection | Source::Natural | Source::Id | Source::Place => None,
         };
         Some(Ending {
             database: database.clone(),

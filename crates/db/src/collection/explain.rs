@@ -232,7 +232,7 @@ fn of_walk(walk: &Walk) -> Done {
 /// The keys that a walk is told to have examined: one for each document by its `_id`.
 fn keys_of(path: &AccessPath, done: Done) -> u64 {
     match path.source {
-        Source::Id => done.documents,
+        Source::Id | Source::Place => done.documents,
         Source::Collection | Source::Natural | Source::Index(_) => done.keys,
     }
 }
@@ -382,7 +382,10 @@ fn scan_stage(
         Direction::Descending => "backward",
     };
     let filter_field = filter.map(|filter| ("filter", Value::from(filter)));
-    let id = IndexSpec::of_id();
+    let id = match (&collection.series, path.source) {
+        (Some(series), Source::Place) => series.index.clone(),
+        _ => IndexSpec::of_id(),
+    };
     let spec = match path.source {
         Source::Collection | Source::Natural if counts => {
             return Stage::leaf("RECORD_STORE_FAST_COUNT", DocumentBuf::empty(), done.returned);
@@ -405,7 +408,7 @@ fn scan_stage(
             .counting("keysExamined", done.documents)
             .counting("docsExamined", done.documents);
         }
-        Source::Id => &id,
+        Source::Id | Source::Place => &id,
         Source::Index(position) => &collection.indexes[position].spec,
     };
     let index = index_details(spec, path, direction);

@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::{Collection, TreeRef};
+use crate::timeseries;
 
 /// What sorts, in messages.
 const SORT: &str = "Executor error during find command :: caused by :: Sort";
@@ -96,7 +97,8 @@ impl Search<'_> {
         };
         let Search { filter, order, limit, needs, between, distinct, .. } = self;
         let (limit, between, distinct) = (*limit, *between, *distinct);
-        Ok(plan::Request { filter, order, hint, limit, needs, between, distinct })
+        let is_by_id = collection.series.is_none();
+        Ok(plan::Request { filter, order, hint, limit, needs, between, distinct, is_by_id })
     }
 }
 
@@ -335,6 +337,10 @@ impl Database {
                 plan::Source::Collection | plan::Source::Natural => continue,
                 plan::Source::Id => ID_INDEX_NAME,
                 plan::Source::Index(position) => &collection.indexes[position].spec.name,
+                plan::Source::Place => match &collection.series {
+                    Some(series) => &series.index.name,
+                    None => continue,
+                },
             };
             self.frond().usage().count(collection.uuid, name);
         }
@@ -356,7 +362,20 @@ impl Database {
         if let Some(collection) = known.and_then(|known| known.collection(name)).filter(is_enough) {
             return Ok(Some(collection));
         }
-        let found = CatalogView::open(reader, self)?.collection(name)?.map(Arc::new);
+        let catalog = CatalogView::open(reader, self)?;
+        let found = catalog.collection(name)?.map(Arc::new);
+        // Who asks for MongoDB's buckets must not take them for empty.
+        if found.is_none()
+            && let Some(name) = timeseries::of_buckets(name)
+            && catalog.collection(name)?.is_some_and(|found| found.series.is_some())
+        {
+            let message = format!(
+                "{} is a time-series collection, and Frond has no buckets: its points are read by \
+                 its own name",
+                self.namespace(name)
+            );
+            return Err(Error::invalid(Code::CommandNotSupported, message));
+        }
         if let (Some(known), Some(found)) = (known, &found) {
             known.keep_collection(name, found);
         }

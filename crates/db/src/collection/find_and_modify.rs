@@ -16,6 +16,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::name;
 use crate::retry::{Record, Remembered};
+use crate::timeseries::UpdateKind;
 use crate::transact::Outcome;
 
 /// A request whose parts are parsed.
@@ -118,6 +119,16 @@ impl Database {
         parsed: &Parsed,
     ) -> Result<FindAndModifyReport, Error> {
         let (filter, order, hint) = (&parsed.filter, &parsed.order, parsed.hint.as_ref());
+        if let Some(series) = writer.series() {
+            let kind = UpdateKind { is_multi: false, is_upsert: parsed.upsert };
+            if let Some(update) = &parsed.update {
+                series.check_update(kind, filter, update.source.as_value())?;
+            }
+            if !matches!(order, Order::Any) {
+                let message = "Cannot perform findAndModify with sort on a time-series collection.";
+                return Err(Error::invalid(Code::InvalidOptions, message));
+            }
+        }
         let mut found = match filter.metadata().is_empty() {
             true => {
                 let row = writer.matching_in_part(filter, order, hint, Some(1))?.pop();

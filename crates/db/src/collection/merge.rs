@@ -61,6 +61,14 @@ impl Database {
         durability: Durability,
     ) -> Result<(), Error> {
         name::check_collection(self.repository_name(), collection)?;
+        let found = self.find_collection(&self.reader(), collection)?;
+        if found.is_some_and(|found| found.series.is_some()) {
+            let message = format!(
+                "$merge into a time-series collection is not supported: {}",
+                self.namespace(collection)
+            );
+            return Err(Error::invalid(Code::CommandNotSupportedOnView, message));
+        }
         self.check_unique(collection, merge.on())?;
         let mut batch = Vec::new();
         let mut bytes = 0;

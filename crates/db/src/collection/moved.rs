@@ -15,7 +15,7 @@ use frond_query::Code;
 use frond_tree::{Direction, Tree, TreeFormat};
 
 use crate::catalog::{adopt, collections};
-use crate::collection::replace::content::{Content, id_key_of};
+use crate::collection::replace::content::Content;
 use crate::collection::scan::all_documents;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
@@ -123,10 +123,9 @@ impl Database {
     ) -> Result<Tree, Error> {
         let reader = Reader::within(self.frond().engine(), transaction);
         let resources = self.frond().resources(false);
-        let mut content = Content::new(&resources, self.interrupt());
+        let mut content = Content::new(&resources, self.interrupt(), None);
         for document in all_documents(&reader, found, Direction::Ascending) {
-            let document = document?;
-            content.add(&id_key_of(&document), &document)?;
+            content.add(&document?)?;
         }
         content.load(&**self.frond().engine().store(), format, namespace)
     }

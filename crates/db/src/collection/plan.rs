@@ -2,7 +2,8 @@
 //!
 //! The planner works on facts about indexes and on the sizes of key ranges. What it doesn't know:
 //! the documents' own tree *is* the index of `_id`, so a sort by `_id`, in either direction, costs
-//! nothing wherever the documents' tree is scanned.
+//! nothing wherever the documents' tree is scanned. A time series' own tree is an index of source
+//! and time ([`crate::timeseries`]).
 
 mod fit;
 mod request;
@@ -17,7 +18,7 @@ use frond_doc::{ValueBuf, key};
 use frond_query::index::{FieldKind, IndexShape};
 use frond_query::memory::RequestMemory;
 use frond_query::planner::{self, FieldBounds, IndexFacts, PartCheck, Plan, Question};
-use frond_query::{Code, Filter, Near, SortPattern};
+use frond_query::{Code, Filter, Near};
 use frond_tree::{Bounds, Direction};
 
 use crate::collection::capped;
@@ -26,6 +27,7 @@ use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, Index, TreeRef};
+use crate::timeseries::{self, Series};
 
 /// Whether to stop is asked once for so many ranges that are counted.
 const CHECK_COUNT: usize = 64;
@@ -77,6 +79,8 @@ pub(crate) enum Source {
     Natural,
     /// The documents, by their `_id`.
     Id,
+    /// The points of a time series, by source and time.
+    Place,
     /// The index at this position among the collection's.
     Index(usize),
 }
@@ -124,7 +128,7 @@ fn choose_trees(
     }
     if request.between.is_given() && hint == Some(Hint::Id) {
         let shape = IndexSpec::of_id().shape()?;
-        let direction = order.pattern().and_then(id_direction).unwrap_or(Direction::Ascending);
+        let direction = request.id_direction().unwrap_or(Direction::Ascending);
         let mut access = Access::all(direction, request);
         access.paths[0].source = Source::Id;
         access.paths[0].ranges = vec![request.between.range(&shape)?];
@@ -139,13 +143,15 @@ fn choose_trees(
     {
         return Ok(access);
     }
-    let candidates = candidates(collection, request)?;
+    let candidates = candidates(reader, collection, request)?;
     let needs = asked(request);
     let facts = facts_of(reader, collection, own, &candidates, &needs)?;
     let indexes = &collection.indexes;
     let found = Found { indexes, candidates: &candidates, facts: &facts, needs: &needs };
-    if let Some(Hint::Index(position)) = hint {
-        return found.hinted(position, request);
+    if let Some(Hint::Index(_) | Hint::Place) = hint
+        && !facts.is_empty()
+    {
+        return found.hinted(request);
     }
     let plan = found.counting(reader, collection, request, &mut |range_count| {
         planner::plan(found.question(request), range_count)
@@ -169,7 +175,7 @@ pub(crate) fn rejected(
     if is_told || by_ids(request).is_some() {
         return Ok(Vec::new());
     }
-    let candidates = candidates(collection, request)?;
+    let candidates = candidates(reader, collection, request)?;
     let needs = asked(request);
     let facts = facts_of(reader, collection, &OwnFacts::default(), &candidates, &needs)?;
     let indexes = &collection.indexes;
@@ -180,14 +186,20 @@ pub(crate) fn rejected(
     Ok(plans.into_iter().map(|plan| found.access(plan, request)).collect())
 }
 
-/// The positions of the indexes that may be used.
-fn candidates(collection: &Collection, request: Request<'_>) -> Result<Vec<usize>, Error> {
-    let candidates: Vec<usize> = match request.hint {
-        Some(Hint::Index(position)) => vec![position],
+/// The indexes that may be used.
+fn candidates(
+    reader: &Reader<'_>,
+    collection: &Collection,
+    request: Request<'_>,
+) -> Result<Vec<Source>, Error> {
+    let candidates: Vec<Source> = match request.hint {
+        Some(Hint::Index(position)) => vec![Source::Index(position)],
+        Some(Hint::Place) => own_index(reader, collection)?.into_iter().collect(),
         Some(Hint::Id) => Vec::new(),
         _ => {
             let is_used = |position: &usize| !collection.indexes[*position].spec.hidden;
-            (0..collection.indexes.len()).filter(is_used).collect()
+            let indexes = (0..collection.indexes.len()).filter(is_used).map(Source::Index);
+            own_index(reader, collection)?.into_iter().chain(indexes).collect()
         }
     };
     match request.filter.near() {
@@ -196,16 +208,31 @@ fn candidates(collection: &Collection, request: Request<'_>) -> Result<Vec<usize
     }
 }
 
+/// The documents' own tree, if it is an index of other fields than `_id`.
+fn own_index(reader: &Reader<'_>, collection: &Collection) -> Result<Option<Source>, Error> {
+    if collection.series.is_none() {
+        return Ok(None);
+    }
+    let mut arrays =
+        reader.range(collection.documents, timeseries::with_arrays(), Direction::Ascending)?;
+    let is_index = arrays.next().transpose()?.is_none();
+    Ok(is_index.then_some(Source::Place))
+}
+
 /// What the planner is told of the candidates.
 fn facts_of(
     reader: &Reader<'_>,
     collection: &Collection,
     own: &OwnFacts,
-    candidates: &[usize],
+    candidates: &[Source],
     needs: &Needs,
 ) -> Result<Vec<IndexFacts>, Error> {
     let mut facts = Vec::with_capacity(candidates.len());
-    for position in candidates {
+    for candidate in candidates {
+        if let (Source::Place, Some(series)) = (candidate, &collection.series) {
+            facts.push(facts_of_places(series));
+        }
+        let Source::Index(position) = candidate else { continue };
         let index = &collection.indexes[*position];
         let flags = own.flags.get(*position).copied().unwrap_or(0) | reader.flags(index.tree)?;
         facts.push(IndexFacts {
@@ -213,9 +240,21 @@ fn facts_of(
             shape: Arc::clone(&index.shape),
             flags,
             covers: Cover::of(index, flags, needs) != Cover::Nothing,
+            is_documents: false,
         });
     }
     Ok(facts)
+}
+
+/// What the planner is told of a time series' own tree: its entries are the documents.
+fn facts_of_places(series: &Series) -> IndexFacts {
+    IndexFacts {
+        name: series.index.name.clone(),
+        shape: Arc::clone(&series.shape),
+        flags: 0,
+        covers: true,
+        is_documents: true,
+    }
 }
 
 /// Tells how many entries of a candidate (or of the documents) lie in ranges.
@@ -227,15 +266,16 @@ type RangeCount<'c> = &'c mut dyn FnMut(Option<usize>, &[Bounds]) -> u64;
 /// `NoQueryExecutionPlans` (291) if there is none: MongoDB doesn't search without an index either.
 fn of_places(
     collection: &Collection,
-    candidates: Vec<usize>,
+    candidates: Vec<Source>,
     path: &str,
     near: &Near,
-) -> Result<Vec<usize>, Error> {
-    let files = |position: &usize| {
+) -> Result<Vec<Source>, Error> {
+    let files = |candidate: &Source| {
+        let Source::Index(position) = candidate else { return false };
         let mut fields = collection.indexes[*position].shape.fields().iter();
         fields.any(|field| field.kind.suits(near) && field.path == path)
     };
-    let found: Vec<usize> = candidates.into_iter().filter(files).collect();
+    let found: Vec<Source> = candidates.into_iter().filter(files).collect();
     if found.is_empty() {
         let message = "error processing query: planner returned error :: caused by :: unable to find \
                        index for $geoNear query";
@@ -259,8 +299,8 @@ fn asked(request: Request<'_>) -> Needs {
 /// What was found of a collection's indexes.
 struct Found<'a> {
     indexes: &'a [Index],
-    /// The positions of those that may be used.
-    candidates: &'a [usize],
+    /// Those that may be used.
+    candidates: &'a [Source],
     facts: &'a [IndexFacts],
     needs: &'a Needs,
 }
@@ -270,7 +310,8 @@ impl Found<'_> {
     fn question<'q>(&'q self, request: Request<'q>) -> Question<'q> {
         let (filter, sort) = (request.filter, request.order.pattern());
         let (limit, distinct) = (request.limit, request.distinct);
-        Question { filter, sort, limit, distinct, indexes: self.facts }
+        let (indexes, is_by_id) = (self.facts, request.is_by_id);
+        Question { filter, sort, limit, distinct, indexes, is_by_id }
     }
 
     /// What `ask` answers, which may ask how large ranges are.
@@ -286,11 +327,17 @@ impl Found<'_> {
             if failure.is_some() {
                 return u64::MAX;
             }
-            let position = candidate.and_then(|candidate| self.candidates.get(candidate));
-            let tree = match position {
-                Some(position) => self.indexes[*position].tree,
-                None => collection.documents,
+            let candidate = candidate.and_then(|candidate| self.candidates.get(candidate));
+            let mut of_tree = None;
+            let tree = match candidate {
+                Some(Source::Index(position)) => self.indexes[*position].tree,
+                Some(Source::Place) => {
+                    of_tree = Some(timeseries::ranges(ranges.to_vec()));
+                    collection.documents
+                }
+                _ => collection.documents,
             };
+            let ranges = of_tree.as_deref().unwrap_or(ranges);
             count_ranges(reader, tree, ranges, request.filter.memory()).unwrap_or_else(|error| {
                 failure = Some(error);
                 u64::MAX
@@ -300,7 +347,7 @@ impl Found<'_> {
     }
 
     /// The access of a hint: its index, whatever it costs.
-    fn hinted(&self, position: usize, request: Request<'_>) -> Result<Access, Error> {
+    fn hinted(&self, request: Request<'_>) -> Result<Access, Error> {
         let sort = request.order.pattern();
         let facts = &self.facts[0];
         let all = IndexFacts {
@@ -327,7 +374,6 @@ impl Found<'_> {
         // Any other index that is asked for by name answers with what it has.
         let scan = planner::whole_scan(&Filter::all(), None, &all);
         let scan = scan.ok_or_else(|| Error::internal("an index can't be scanned"))?;
-        debug_assert_eq!(self.candidates, [position]);
         let mut access = self.access(Plan::IndexScan(scan), request);
         access.is_exact = false;
         access.gives_order = request.order.pattern().is_none();
@@ -337,7 +383,7 @@ impl Found<'_> {
     fn access(&self, plan: Plan, request: Request<'_>) -> Access {
         match plan {
             Plan::CollectionScan => {
-                let direction = request.order.pattern().and_then(id_direction);
+                let direction = request.id_direction();
                 Access::all(direction.unwrap_or(Direction::Ascending), request)
             }
             Plan::IdScan(_) | Plan::IndexScan(_) => self.scan(plan, request),
@@ -352,16 +398,26 @@ impl Found<'_> {
 
     fn scan(&self, plan: Plan, request: Request<'_>) -> Access {
         let (source, scan, flags, cover, gives_order) = match plan {
-            Plan::IndexScan(scan) => {
-                let position = self.candidates[scan.index];
+            Plan::IndexScan(mut scan) => {
+                let source = self.candidates[scan.index];
                 let flags = self.facts[scan.index].flags;
-                let cover = Cover::of(&self.indexes[position], flags, self.needs);
                 let gives_order = scan.sorted || request.order.pattern().is_none();
-                (Source::Index(position), scan, flags, cover, gives_order)
+                let cover = match source {
+                    Source::Index(position) => {
+                        Cover::of(&self.indexes[position], flags, self.needs)
+                    }
+                    _ => {
+                        scan.ranges = timeseries::ranges(scan.ranges);
+                        // Where a source is absent no key tells.
+                        scan.is_exact = false;
+                        Cover::Nothing
+                    }
+                };
+                (source, scan, flags, cover, gives_order)
             }
             Plan::IdScan(scan) => {
-                let pattern = request.order.pattern();
-                let gives_order = pattern.is_none_or(|pattern| id_direction(pattern).is_some());
+                let gives_order =
+                    request.order.pattern().is_none() || request.id_direction().is_some();
                 (Source::Id, scan, 0, Cover::Nothing, gives_order)
             }
             Plan::CollectionScan | Plan::Union { .. } => {
@@ -413,8 +469,11 @@ impl Found<'_> {
 /// The access of a filter that names `_id`s one by one: nothing can be better, so nothing is asked
 /// about indexes.
 fn by_ids(request: Request<'_>) -> Option<Access> {
+    if !request.is_by_id {
+        return None;
+    }
     if let Some(key) = planner::only_id(request.filter) {
-        let direction = request.order.pattern().and_then(id_direction);
+        let direction = request.id_direction();
         let mut access = Access::all(direction.unwrap_or(Direction::Ascending), request);
         access.paths[0].source = Source::Id;
         access.paths[0].ranges = vec![Bounds::prefix(&key)];
@@ -429,7 +488,8 @@ fn by_ids(request: Request<'_>) -> Option<Access> {
     }
     let sort = request.order.pattern();
     let filter = request.filter;
-    let question = Question { filter, sort, limit: None, distinct: None, indexes: &[] };
+    let (indexes, is_by_id) = (&[], true);
+    let question = Question { filter, sort, limit: None, distinct: None, indexes, is_by_id };
     let plan = planner::plan(question, &mut |_, _| 0);
     let Plan::IdScan(scan) = &plan else { return None };
     let found = Found { indexes: &[], candidates: &[], facts: &[], needs: &None };
@@ -480,7 +540,7 @@ impl AccessPath {
     pub fn tree(&self, collection: &Collection) -> TreeRef {
         match self.source {
             Source::Index(position) => collection.indexes[position].tree,
-            Source::Collection | Source::Id => collection.documents,
+            Source::Collection | Source::Id | Source::Place => collection.documents,
             Source::Natural => collection.order.unwrap_or(collection.documents),
         }
     }
@@ -489,7 +549,7 @@ impl AccessPath {
 impl Access {
     /// All documents, in an order that suits `order` if that is possible.
     pub fn everything(request: Request<'_>) -> Access {
-        let direction = request.order.pattern().and_then(id_direction);
+        let direction = request.id_direction();
         Access::all(direction.unwrap_or(Direction::Ascending), request)
     }
 
@@ -539,7 +599,7 @@ impl Access {
         let gives_order = match request.order {
             Order::Any | Order::Natural(_) => true,
             Order::Near(_) => false,
-            Order::By(pattern) => id_direction(pattern) == Some(direction),
+            Order::By(_) => request.id_direction() == Some(direction),
         };
         let path = AccessPath {
             source: Source::Collection,
@@ -555,14 +615,4 @@ impl Access {
         let is_exact = request.filter.is_all();
         Access { paths: vec![path], is_merged: false, gives_order, is_exact, filter: None }
     }
-}
-
-/// The direction in which the documents' own tree has the order of `pattern`: `_id`s are unique and
-/// never arrays, so what stands after `_id` in a sort doesn't matter.
-fn id_direction(pattern: &SortPattern) -> Option<Direction> {
-    let first = pattern.fields.first().filter(|field| field.path == "_id")?;
-    if !pattern.collation.is_simple() {
-        return None;
-    }
-    Some(if first.descending { Direction::Descending } else { Direction::Ascending })
 }

@@ -14,7 +14,7 @@ pub(super) mod content;
 
 use bytes::Bytes;
 use frond_doc::pieces::whole_bytes;
-use frond_doc::{Document, DocumentBuf, normalise};
+use frond_doc::{Document, DocumentBuf, Value, document, normalise};
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 use frond_query::pipeline::Documents;
@@ -23,7 +23,7 @@ use frond_tree::{Bounds, Direction, Tree, TreeFormat};
 use crate::catalog::build::Builder;
 use crate::catalog::{CatalogView, adopt};
 use crate::collection::insert::check_id;
-use crate::collection::replace::content::{Content, id_key_of};
+use crate::collection::replace::content::Content;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::validation::Validator;
@@ -35,12 +35,16 @@ use crate::name;
 use crate::rewritten::tell_rewritten;
 use crate::schema::{Index, TreeRef};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
+use crate::timeseries::options::{OPTION, check, kept};
+use crate::timeseries::{Series, lie_alike};
 use crate::transact::Outcome;
 
 /// Trees that hold a collection's new content, for a collection with these options, if there is
 /// one.
 struct Built {
     options: Option<DocumentBuf>,
+    /// The options of one that is made.
+    made: Option<DocumentBuf>,
     documents: Tree,
     indexes: Vec<(IndexSpec, Tree)>,
 }
@@ -51,28 +55,59 @@ impl Database {
     pub(crate) fn replace_collection(
         &self,
         collection: &str,
+        series: Option<Document<'_>>,
         documents: Documents<'_>,
         durability: Durability,
     ) -> Result<(), Error> {
         name::check_collection(self.repository_name(), collection)?;
+        let made = series.map(series_options).transpose()?;
+        let series = self.series_of(collection, made.as_ref())?;
         let resources = self.frond().resources(false);
-        let mut content = Content::new(&resources, self.interrupt());
+        let mut content = Content::new(&resources, self.interrupt(), series);
         for document in documents {
             let document = normalise::for_insert(&document?, || self.frond().new_object_id())?;
             self.check_size(whole_bytes(document.view()))?;
             check_id(document.view())?;
-            content.add(&id_key_of(&document), &document)?;
+            content.add(&document)?;
         }
-        self.replace_content(collection, content, durability)
+        self.replace_content(collection, made, content, durability)
+    }
+
+    /// What a collection is, or becomes with the options that it is made with, if that is a time
+    /// series.
+    ///
+    /// # Errors
+    /// 7268700 if it is there and isn't; 7268702 if it is another.
+    fn series_of(
+        &self,
+        collection: &str,
+        made: Option<&DocumentBuf>,
+    ) -> Result<Option<Series>, Error> {
+        let found = self.find_collection(&self.reader(), collection)?;
+        let Some(found) = found else {
+            return Ok(made.and_then(|made| Series::of(made.view())));
+        };
+        let Some(made) = made else { return Ok(found.series.as_deref().cloned()) };
+        let (code, message) = match &found.series {
+            None => (7_268_700, "Cannot create a time-series collection from a non time-series"),
+            Some(_) if found.options.get(OPTION) != made.get(OPTION) => {
+                (7_268_702, "the 'timeseries' options of $out are others than those of the")
+            }
+            Some(series) => return Ok(Some(Series::clone(series))),
+        };
+        let message = format!("{message} collection: {}", self.namespace(collection));
+        Err(Error::invalid(Code::Location(code), message))
     }
 
     /// As `replace_collection`, of documents that were checked.
     fn replace_content(
         &self,
         collection: &str,
+        made: Option<DocumentBuf>,
         content: Content<'_>,
         durability: Durability,
     ) -> Result<(), Error> {
+        let series = content.series().cloned();
         let branch = self.writable_branch()?;
         let format = self.begin_to_exist(branch, durability)?;
         // What is put must outlive a collection of garbage that begins before the transaction names
@@ -87,11 +122,19 @@ impl Database {
                 Some(found) => (Some(found.options), found.indexes),
                 None => (None, Vec::new()),
             };
+            let is_as_before = match options.as_ref().or(made.as_ref()) {
+                Some(options) => lie_alike(series.as_ref(), Series::of(options.view()).as_ref()),
+                None => series.is_none(),
+            };
+            if !is_as_before {
+                let message = format!("{} has become another", self.namespace(collection));
+                return Err(Error::invalid(Code::OperationFailed, message));
+            }
             if let Some(options) = &options {
                 self.check_content(options, documents)?;
             }
             let indexes = self.build_indexes(collection, documents, &indexes)?;
-            let built = Built { options, documents, indexes };
+            let built = Built { options, made: made.clone(), documents, indexes };
             let scope = Scope::collection(self.repository_name(), branch, collection);
             let swapped = self.transact(scope, LatchMode::Replacer, durability, |transaction| {
                 let done = self.swap(transaction, branch, collection, &built)?;
@@ -209,7 +252,8 @@ impl Database {
                 (found.uuid, found.options.clone(), found.trees())
             }
             None if built.indexes.is_empty() => {
-                (self.frond().new_uuid(), DocumentBuf::empty(), Vec::new())
+                let options = built.made.clone().unwrap_or_else(DocumentBuf::empty);
+                (self.frond().new_uuid(), options, Vec::new())
             }
             None => return Ok(false),
         };
@@ -245,4 +289,12 @@ impl Database {
         adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
         Ok(true)
     }
+}
+
+/// The options of a time series that `$out` makes.
+fn series_options(series: Document<'_>) -> Result<DocumentBuf, Error> {
+    let options = document! { "timeseries": Value::Document(series) };
+    check(options.view())?;
+    let kept = kept(series)?;
+    Ok(document! { "timeseries": &kept })
 }

@@ -16,6 +16,7 @@ use crate::collection::{UpdateReport, UpdateStatement};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
 use crate::retry::StatementDone;
+use crate::timeseries::UpdateKind;
 
 /// An update statement whose parts are parsed.
 #[derive(Clone)]
@@ -125,6 +126,11 @@ impl Database {
     ) -> Result<Ran, Error> {
         let collated = statement.collated(writer.collation());
         let statement = collated.as_ref().unwrap_or(statement);
+        if let Some(series) = writer.series() {
+            let kind = UpdateKind { is_multi: statement.multi, is_upsert: statement.upsert };
+            let update = statement.update.source.as_value();
+            series.check_update(kind, &statement.filter, update)?;
+        }
         let hint = statement.hint.as_ref();
         let (filter, order) = (&statement.filter, &statement.order);
         let matching: Vec<Met> = if statement.update.update.is_replacement() {

@@ -5,9 +5,11 @@
 //!    when [`MISSES_MAX`] fail in a row, the walk goes on behind what can't fit, by a new cursor.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::key;
+use frond_query::index::IndexShape;
 use frond_query::planner::{PartCheck, Standing};
 use frond_tree::{Bounds, Direction, Entry};
 
@@ -17,6 +19,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::{Entries, Reader};
 use crate::schema::{Collection, Index, TreeRef};
+use crate::timeseries;
 
 /// Whether to stop is asked once for so many ranges, of which a filter may make thousands.
 const CHECK_COUNT: usize = 64;
@@ -32,6 +35,8 @@ pub(crate) struct Walk {
     tree: TreeRef,
     /// The index, if it isn't the documents' own tree.
     pub index: Option<Index>,
+    /// The parts of keys that are places of a time series, behind their first byte.
+    parts_of_place: Option<Arc<IndexShape>>,
     /// Whether it is told as a walk of the index of `_id`.
     pub is_of_id: bool,
     /// Whether entries are the places of a capped collection's documents.
@@ -65,9 +70,11 @@ impl Walk {
     pub fn new(collection: &Collection, path: AccessPath) -> Walk {
         let index = match path.source {
             Source::Index(position) => Some(collection.indexes[position].clone()),
-            Source::Collection | Source::Id | Source::Natural => None,
+            Source::Collection | Source::Id | Source::Natural | Source::Place => None,
         };
+        let series = collection.series.as_ref().filter(|_| path.source == Source::Place);
         Walk {
+            parts_of_place: series.map(|series| Arc::clone(&series.shape)),
             tree: path.tree(collection),
             is_of_id: path.source == Source::Id,
             is_natural: path.source == Source::Natural,
@@ -91,6 +98,7 @@ impl Walk {
         Walk {
             tree: self.tree,
             index: self.index.clone(),
+            parts_of_place: self.parts_of_place.clone(),
             is_of_id: self.is_of_id,
             is_natural: self.is_natural,
             cover: self.cover.clone(),
@@ -247,8 +255,11 @@ impl Walk {
 
     /// Whether the parts behind the ranges can't be checked in this key: it was cut.
     pub fn leaves_unchecked(&self, entry_key: &[u8]) -> bool {
-        let is_cut = |index: &Index| index.is_cut(entry_key);
-        !self.checks.is_empty() && self.index.as_ref().is_some_and(is_cut)
+        let is_cut = match &self.index {
+            Some(index) => index.is_cut(entry_key),
+            None => key::is_id_cut(entry_key),
+        };
+        !self.checks.is_empty() && is_cut
     }
 
     /// What is left of the range of documents that is read, if nothing but the filter decides about
@@ -313,13 +324,16 @@ impl Walk {
 
     /// Whether the checks let `key` through. If they don't, the walk may move on.
     fn fits(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool, Error> {
-        let Some(index) = &self.index else { return Ok(true) };
+        let (shape, is_cut, head_bytes) = match (&self.index, &self.parts_of_place) {
+            (Some(index), _) => (&index.shape, index.is_cut(key), 0),
+            (None, Some(shape)) => (shape, key::is_id_cut(key), timeseries::HEAD_BYTES),
+            (None, None) => return Ok(true),
+        };
         let backwards = self.direction == Direction::Descending;
-        let is_cut = index.is_cut(key);
         let key = key::known(key, is_cut);
-        let mut rest = key;
+        let mut rest = key.get(head_bytes..).unwrap_or_default();
         let mut checks = self.checks.iter().peekable();
-        for (place, descending) in index.shape.parts().iter().enumerate() {
+        for (place, descending) in shape.parts().iter().enumerate() {
             let Some(check) = checks.peek() else { break };
             let before = key.len() - rest.len();
             let part = match key::skip(&mut rest, *descending) {

@@ -15,6 +15,7 @@
 mod capped;
 mod damaged;
 mod large;
+mod points;
 mod told;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ use crate::event::Teller;
 use crate::frond::Notice;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, Index, TreeRef};
+use crate::timeseries::Series;
 pub use damaged::Met;
 pub use told::Becoming;
 use told::Telling;
@@ -68,6 +70,8 @@ pub struct CollectionWriter<'t> {
     /// The collection's own.
     collation: Collation,
     own: OwnFacts,
+    /// What it is if it is a time series.
+    series: Option<Arc<Series>>,
     writes: u64,
     /// `shop.things`, for messages.
     namespace: String,
@@ -149,6 +153,7 @@ impl<'t> CollectionWriter<'t> {
                     let code = Code::OperationNotSupportedInTransaction;
                     return Err(Error::invalid(code, message));
                 }
+                points::refuse_transaction(before, database, name)?;
                 Validator::that_refuses_or_warns(before.options.view(), || {
                     database.parse_variables(None, database.interrupt())
                 })?
@@ -162,6 +167,7 @@ impl<'t> CollectionWriter<'t> {
             (TreeRef::Live(tree), Some(transaction)) => transaction.made_flags(tree),
             _ => 0,
         };
+        let series = before.as_ref().and_then(|before| before.series.clone());
         let own = OwnFacts { flags: indexes.iter().map(made_flags).collect() };
         Ok(CollectionWriter {
             database,
@@ -176,7 +182,9 @@ impl<'t> CollectionWriter<'t> {
             own,
             writes: 0,
             namespace: database.namespace(name),
-            teller: None,
+            // Change streams tell of no points.
+            teller: series.as_ref().map(|_| None),
+            series,
             is_silent: false,
             keeps_images,
         })
@@ -375,6 +383,7 @@ impl<'t> CollectionWriter<'t> {
             needs: &None,
             between: Between::default(),
             distinct: None,
+            is_by_id: now.series.is_none(),
         };
         match &self.before {
             Some(before) => plan::choose(&self.reader(), before, &self.own, request),
@@ -396,14 +405,13 @@ impl<'t> CollectionWriter<'t> {
     /// document for; as the transaction's `put`. What it wrote is undone then.
     pub fn insert(&mut self, document: &DocumentBuf) -> Result<(), Error> {
         self.check_valid(None, document.view())?;
+        if let Some(series) = &self.series {
+            series.check(document.view())?;
+        }
         self.ensure()?;
         self.undoing(|writer| {
-            let id = document.get("_id").unwrap_or(BsonValue::Null);
-            let id_key = key::of_id(id);
             let documents = writer.live()?.documents;
-            if writer.transaction.get(documents, &id_key)?.is_some() {
-                return Err(duplicate::of_id(&writer.namespace, document.view()));
-            }
+            let id_key = writer.free_key(documents, document.view())?;
             let is_told = writer.tells_whole(document);
             let value = writer.store_document(document, None, is_told)?;
             writer.transaction.put(documents, id_key.clone(), value.clone())?;
@@ -427,8 +435,15 @@ impl<'t> CollectionWriter<'t> {
     ) -> Result<(), Error> {
         self.check_result(after.as_bytes().len() as u64)?;
         self.check_valid(Some(found.document.view()), after.view())?;
+        if let Some(series) = self.series.clone().filter(|_| !self.keeps_place(found, after)) {
+            series.check(after.view())?;
+            return self.move_point(found, after);
+        }
         self.ensure()?;
-        let id_key = key::of_id(after.get("_id").unwrap_or(BsonValue::Null));
+        let id_key = match &self.series {
+            Some(_) => found.id_key.clone(),
+            None => key::of_id(after.get("_id").unwrap_or(BsonValue::Null)),
+        };
         assert!(found.id_key == id_key, "an update keeps the key of its document");
         self.undoing(|writer| {
             let documents = writer.live()?.documents;

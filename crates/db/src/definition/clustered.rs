@@ -23,7 +23,7 @@ pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
     let clustered = options.get(OPTION);
     if let Some(seconds) = options.get(EXPIRE_OPTION) {
         expire_after(seconds)?;
-        if clustered.is_none() {
+        if clustered.is_none() && options.get("timeseries").is_none() {
             let message = "'expireAfterSeconds' is only supported on time-series collections or when the \
                            'clusteredIndex' option is specified";
             return Err(Error::invalid(Code::InvalidOptions, message));

@@ -333,6 +333,15 @@ impl IndexSpec {
         self.has_key(document! { "_id": 1 }.view())
     }
 
+    /// Whether a hint means this index, by its name or its key.
+    pub(crate) fn is_hinted(&self, hint: Value<'_>) -> bool {
+        match hint {
+            Value::String(name) => name == self.name,
+            Value::Document(key) => self.has_key(key),
+            _ => false,
+        }
+    }
+
     /// Whether the index has this key, numbers of another type being the same.
     pub(crate) fn has_key(&self, key: Document<'_>) -> bool {
         order::compare_documents(self.key.view(), key).is_eq()

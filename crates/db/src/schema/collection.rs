@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue, key};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value as BsonValue, key};
 use frond_query::index::{FieldKind, IndexShape};
 use frond_query::sort::SortField;
 use frond_query::{Collation, Projection};
@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::schema::TreeRef;
 use crate::schema::entry::CatalogEntry;
 use crate::system::{self, LiveCollection, RepositoryRecord};
+use crate::timeseries::Series;
 
 /// A collection that can be read: what it is and where its trees lie.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct Collection {
     pub uuid: [u8; 16],
     /// As given to `create`.
     pub options: DocumentBuf,
+    /// What it is if it is a time series, whose documents lie by their places.
+    pub series: Option<Arc<Series>>,
     /// The documents by `_id`.
     pub documents: TreeRef,
     /// All indexes but `_id`'s.
@@ -40,6 +43,8 @@ pub struct Index {
     pub held: Held,
     /// Its entries.
     pub tree: TreeRef,
+    /// Whether the keys of documents are those of their `_id`s.
+    pub tells_ids: bool,
 }
 
 /// What an index's entries hold of documents besides their keys.
@@ -63,7 +68,7 @@ impl Index {
             (false, true) => Held::Nothing,
             (false, false) => Held::Fields(Arc::new(included(&spec, &shape))),
         };
-        Index { spec, shape: Arc::new(shape), held, tree }
+        Index { spec, shape: Arc::new(shape), held, tree, tells_ids: true }
     }
 
     /// Paths and directions.
@@ -131,14 +136,18 @@ fn included(spec: &IndexSpec, shape: &IndexShape) -> Projection {
 impl Collection {
     /// A collection in the engine's trees.
     pub fn live(live: &LiveCollection) -> Collection {
-        let index =
-            |index: &system::LiveIndex| Index::new(index.spec.clone(), TreeRef::Live(index.tree));
+        let series = Series::of(live.options.view()).map(Arc::new);
+        let index = |index: &system::LiveIndex| Index {
+            tells_ids: series.is_none(),
+            ..Index::new(index.spec.clone(), TreeRef::Live(index.tree))
+        };
         Collection {
             uuid: live.uuid,
             options: live.options.clone(),
             documents: TreeRef::Live(live.documents),
             indexes: live.indexes.iter().map(index).collect(),
             order: live.order.map(TreeRef::Live),
+            series,
         }
     }
 
@@ -149,8 +158,10 @@ impl Collection {
         name: &str,
     ) -> Collection {
         let format = repository.format();
-        let index = |(spec, root): &(IndexSpec, ChunkHash)| {
-            Index::new(spec.clone(), TreeRef::Committed(spec.tree(*root, format)))
+        let series = Series::of(entry.options.view()).map(Arc::new);
+        let index = |(spec, root): &(IndexSpec, ChunkHash)| Index {
+            tells_ids: series.is_none(),
+            ..Index::new(spec.clone(), TreeRef::Committed(spec.tree(*root, format)))
         };
         Collection {
             uuid: uuid_of_committed(repository, name),
@@ -158,7 +169,13 @@ impl Collection {
             documents: TreeRef::Committed(entry.documents_tree(format)),
             indexes: entry.indexes.iter().map(index).collect(),
             order: None,
+            series,
         }
+    }
+
+    /// Whether a document may lie under a key.
+    pub fn is_key_of(&self, key: &[u8], document: Document<'_>) -> bool {
+        is_key_of(self.series.as_deref(), key, document)
     }
 
     /// How strings compare where a request doesn't say.
@@ -176,6 +193,14 @@ impl Collection {
     pub fn trees(&self) -> Vec<TreeRef> {
         let indexes = self.indexes.iter().map(|index| index.tree);
         std::iter::once(self.documents).chain(indexes).chain(self.order).collect()
+    }
+}
+
+/// Whether a document may lie under a key, in a time series if it is one.
+pub fn is_key_of(series: Option<&Series>, key: &[u8], document: Document<'_>) -> bool {
+    match series {
+        Some(series) => series.is_place(key, document),
+        None => document.get("_id").is_some_and(|id| key::of_id(id) == key),
     }
 }
 

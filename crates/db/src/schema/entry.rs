@@ -12,6 +12,7 @@ use frond_tree::{Tree, TreeFormat};
 use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::system;
+use crate::timeseries::Series;
 
 /// A collection as a commit has it.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,6 +34,11 @@ impl CatalogEntry {
     ) -> CatalogEntry {
         indexes.sort_by(|(left, _), (right, _)| left.name.cmp(&right.name));
         CatalogEntry { options, documents, indexes }
+    }
+
+    /// What the collection is if it is a time series.
+    pub fn series(&self) -> Option<Series> {
+        Series::of(self.options.view())
     }
 
     /// The chunk to store.

@@ -33,6 +33,7 @@ mod rules;
 mod space;
 mod support;
 mod text;
+mod time_series;
 mod transactions;
 mod validation;
 mod whole;

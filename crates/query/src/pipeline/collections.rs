@@ -1,6 +1,6 @@
 //! What stages want of the database.
 
-use frond_doc::DocumentBuf;
+use frond_doc::{Document, DocumentBuf};
 
 use super::geo_near::GeoNear;
 use super::merge::Merge;
@@ -26,8 +26,9 @@ pub trait Collections: Send + Sync {
         filter: &Filter,
     ) -> Result<Documents<'static>, QueryError>;
 
-    /// Replaces `collection` by `documents`: `$out`. They may have references for long values,
-    /// which are stored again as they are.
+    /// Replaces `collection` by `documents`: `$out`; `series` are the options of a time series that
+    /// it is or becomes. They may have references for long values, which are stored again as they
+    /// are.
     ///
     /// # Errors
     /// What a document or the collection is refused for, by MongoDB's codes; what `documents` fails
@@ -36,6 +37,7 @@ pub trait Collections: Send + Sync {
         &self,
         database: Option<&str>,
         collection: &str,
+        series: Option<Document<'_>>,
         documents: Documents<'_>,
     ) -> Result<(), QueryError>;
 

@@ -1,6 +1,8 @@
 //! A database without collections: where pipelines run that read and write none, as those of
 //! updates.
 
+use frond_doc::Document;
+
 use super::{Collections, Documents, Merge};
 use crate::error::QueryError;
 use crate::filter::Filter;
@@ -13,7 +15,13 @@ impl Collections for Nothing {
         Ok(Box::new(std::iter::empty()))
     }
 
-    fn replace(&self, _: Option<&str>, _: &str, _: Documents<'_>) -> Result<(), QueryError> {
+    fn replace(
+        &self,
+        _: Option<&str>,
+        _: &str,
+        _: Option<Document<'_>>,
+        _: Documents<'_>,
+    ) -> Result<(), QueryError> {
         unreachable!("the stages of an update write no collection: the parser refuses $out")
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frond_doc::Value;
+use frond_doc::{DocumentBuf, Value};
 
 use super::parse::{StageParser, one};
 use super::stage::{Context, Stage};
@@ -17,6 +17,8 @@ use crate::large::Asked;
 struct Out {
     database: Option<String>,
     collection: String,
+    /// What is made if there is none: a time series with these options.
+    series: Option<DocumentBuf>,
 }
 
 impl Stage for Out {
@@ -28,7 +30,8 @@ impl Stage for Out {
     ) -> Result<Documents<'a>, QueryError> {
         let database = self.database.as_deref();
         let documents = storable(input, context.variables.large());
-        context.collections.replace(database, &self.collection, documents)?;
+        let series = self.series.as_ref().map(DocumentBuf::view);
+        context.collections.replace(database, &self.collection, series, documents)?;
         Ok(Box::new(std::iter::empty()))
     }
 
@@ -45,6 +48,7 @@ pub(super) fn parse(
     argument: Value<'_>,
     _: &mut StageParser,
 ) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
+    let mut series = None;
     let (database, collection) = match argument {
         Value::String(collection) => (None, Some(collection)),
         Value::Document(target) => {
@@ -53,6 +57,7 @@ pub(super) fn parse(
                 match (name, value) {
                     ("db", Value::String(name)) => database = Some(name),
                     ("coll", Value::String(name)) => collection = Some(name),
+                    ("timeseries", Value::Document(options)) => series = Some(options.to_buf()),
                     _ => {
                         let message = format!(
                             "If an object is passed to $out it must have exactly \
@@ -88,5 +93,6 @@ pub(super) fn parse(
         let message = format!("Invalid $out target namespace: {collection}");
         return Err(QueryError::new(Code::InvalidNamespace, message));
     }
-    one(Out { database: database.map(str::to_owned), collection: collection.to_owned() })
+    let database = database.map(str::to_owned);
+    one(Out { database, collection: collection.to_owned(), series })
 }

@@ -192,7 +192,10 @@ fn filed(text: &str, documents: &[DocumentBuf]) -> Option<Filed> {
     }
     entries.sort();
     let (name, shape) = (text.to_owned(), shape.into());
-    Some(Filed { facts: IndexFacts { name, shape, flags, covers: false }, entries })
+    Some(Filed {
+        facts: IndexFacts { name, shape, flags, covers: false, is_documents: false },
+        entries,
+    })
 }
 
 fn ids(documents: &[DocumentBuf]) -> Vec<(Vec<u8>, usize)> {
@@ -327,7 +330,8 @@ fn round(random: &mut Random) -> Option<String> {
                 ranges.iter().map(|range| within(entries, range).count() as u64).sum()
             };
             let (sort, limit, distinct) = (sort.as_ref(), None, None);
-            let question = Question { filter: &filter, sort, limit, distinct, indexes: facts };
+            let question =
+                Question { filter: &filter, sort, limit, distinct, indexes: facts, is_by_id: true };
             let plan = plan(question, &mut count);
             if let Some(what) = fault(&plan, indexes, (&filter, sort), &documents) {
                 let names: Vec<&str> = facts.iter().map(|facts| facts.name.as_str()).collect();

@@ -31,6 +31,7 @@ fn index(text: &str) -> IndexFacts {
         shape: IndexShape::of_values(&fields, words.contains("sparse")).into(),
         flags: if words.contains("multikey") { multikey } else { 0 },
         covers: words.contains("covers"),
+        is_documents: false,
     }
 }
 
@@ -49,6 +50,7 @@ fn shown(indexes: &[&str], filter: &str, order: &str) -> String {
         limit: None,
         distinct: None,
         indexes: &indexes,
+        is_by_id: true,
     };
     text_of(&plan(question, &mut count))
 }
@@ -174,6 +176,7 @@ fn bounds_of_two_conditions_meet_only_without_arrays() {
             limit: None,
             distinct: None,
             indexes: &indexes,
+            is_by_id: true,
         };
         let Plan::IndexScan(IndexScan { ranges, .. }) = plan(question, &mut cheap) else {
             panic!("{text} should be used");
@@ -273,6 +276,7 @@ fn bounds_are_told_as_mongodb_tells_them() {
             limit: None,
             distinct: None,
             indexes: &indexes,
+            is_by_id: true,
         };
         let mut cheap = |index: Option<usize>, _: &[Bounds]| if index.is_some() { 1 } else { 1000 };
         let Plan::IndexScan(scan) = plan(question, &mut cheap) else {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use frond_doc::{DocumentBuf, Value, extended_json};
+use frond_doc::{Document, DocumentBuf, Value, extended_json};
 use frond_query::expression::Variables;
 use frond_query::pipeline::{Collections, Documents, Merge, MergeAction, Pipeline, Resources};
 use frond_query::{Code, Filter, QueryError};
@@ -60,6 +60,7 @@ impl Collections for Memory {
         &self,
         database: Option<&str>,
         collection: &str,
+        _: Option<Document<'_>>,
         documents: Documents<'_>,
     ) -> Result<(), QueryError> {
         let documents = documents.collect::<Result<Vec<_>, _>>()?;

@@ -119,7 +119,11 @@ fn listed_system(
 
 /// What a collection is called among others.
 fn kind(collection: &CollectionInfo) -> &'static str {
-    if collection.is_view() { "view" } else { "collection" }
+    match (collection.is_view(), collection.is_series()) {
+        (true, _) => "view",
+        (false, true) => "timeseries",
+        (false, false) => "collection",
+    }
 }
 
 fn describe(collection: &CollectionInfo, is_read_only: bool) -> DocumentBuf {
@@ -137,6 +141,9 @@ fn describe(collection: &CollectionInfo, is_read_only: bool) -> DocumentBuf {
         .append("readOnly", Value::Boolean(is_read_only))
         .append("uuid", Value::Binary(Binary { subtype: UUID_SUBTYPE, bytes: &collection.uuid }))
         .end();
+    if collection.is_series() {
+        return document.build();
+    }
     document
         .begin_document("idIndex")
         .append("v", Value::Int32(2))

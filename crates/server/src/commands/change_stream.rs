@@ -136,6 +136,11 @@ fn watched(
         let message = "$changeStream is not supported on views";
         return Err(Error::invalid(Code::CommandNotSupportedOnView, message));
     }
+    if infos.iter().any(|info| info.name == collection && info.is_series()) {
+        let namespace = request.namespace(collection);
+        let message = format!("Namespace {namespace} is a timeseries collection");
+        return Err(Error::invalid(Code::CommandNotSupportedOnView, message));
+    }
     Ok(Watched::Collection(database, collection.to_owned()))
 }
 

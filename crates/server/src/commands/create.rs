@@ -10,8 +10,7 @@ use crate::profiler;
 use crate::request::{Answer, Request, check_collection_name, check_writable};
 
 /// What MongoDB can do with a collection and Frond can't yet.
-const REFUSED: &[&str] =
-    &["encryptedFields", "indexOptionDefaults", "storageEngine", "temp", "timeseries"];
+const REFUSED: &[&str] = &["encryptedFields", "indexOptionDefaults", "storageEngine", "temp"];
 
 /// Whether the log keeps what documents were before they were changed.
 const IMAGES: &str = "changeStreamPreAndPostImages";
@@ -39,14 +38,14 @@ pub fn run(request: &Request<'_>) -> Answer {
         options.append("collation", Value::Document(collation));
     }
     // What they say is checked with the others.
-    for name in ["clusteredIndex", "expireAfterSeconds", "mergeRules"] {
+    for name in ["clusteredIndex", "expireAfterSeconds", "mergeRules", "timeseries"] {
         if let Some(value) = fields.value(name) {
             options.append(name, value);
         }
     }
     let options = options.build();
     check_validator(request, collection, options.view())?;
-    check_id_index(&mut fields)?;
+    check_id_index(&mut fields, options.get("timeseries").is_some())?;
     // The old flags mean nothing, in MongoDB either.
     fields.ignore(&["flags"]);
     fields.finish()?;
@@ -80,13 +79,17 @@ fn check_validator(
 }
 
 /// Checks what is said of the index of `_id`: it is always there, and always the same.
-fn check_id_index(fields: &mut Fields<'_>) -> Result<(), Error> {
+fn check_id_index(fields: &mut Fields<'_>, is_series: bool) -> Result<(), Error> {
     if fields.optional_boolean("autoIndexId")? == Some(false) {
         let message = "autoIndexId: false is not allowed: every collection has an index of _id";
         return Err(Error::invalid(Code::InvalidOptions, message));
     }
     let key = document! { "_id": 1_i32 };
     let Some(index) = fields.document("idIndex")? else { return Ok(()) };
+    if is_series {
+        let message = "time-series collections do not support the option 'idIndex'";
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
     let is_known = |name: &str| matches!(name, "collation" | "key" | "name" | "ns" | "v");
     if let Some((name, _)) = index.iter().find(|(name, _)| !is_known(name)) {
         let message = format!("The field '{name}' is not valid for an _id index specification");
@@ -108,7 +111,11 @@ pub fn modify(request: &Request<'_>) -> Answer {
     let expires = fields.value("expireAfterSeconds").map(read_expiry).transpose()?;
     let (size, max) = (fields.integer("cappedSize")?, fields.integer("cappedMax")?);
     let index = fields.document("index")?.map(read_index_change).transpose()?;
-    let options = read_options(&mut fields)?.build();
+    let mut options = read_options(&mut fields)?;
+    if let Some(series) = fields.value("timeseries") {
+        options.append("timeseries", series);
+    }
+    let options = options.build();
     check_validator(request, collection, options.view())?;
     fields.finish()?;
     let database = request.database()?;

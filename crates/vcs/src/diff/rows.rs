@@ -14,6 +14,7 @@ use frond_tree::{Change, Tree};
 
 use crate::diff::fields::diff_documents;
 use crate::diff::{ChangedCollection, changed_collections};
+use crate::history::path_filter::refuse_points;
 use crate::{CollectionChange, FieldChange};
 use frond_db::inside::large::read_document;
 use frond_db::inside::{Error, Reader};
@@ -177,6 +178,9 @@ impl DiffRows {
         collection: &ChangedCollection,
         id: &ValueBuf,
     ) -> Result<Option<Change>, Error> {
+        for entry in [&collection.from, &collection.to].into_iter().flatten() {
+            refuse_points(entry, &self.name)?;
+        }
         let key = key::of_id(id.as_value());
         let get = |entry: &Option<frond_db::inside::CatalogEntry>| match entry {
             Some(entry) => {

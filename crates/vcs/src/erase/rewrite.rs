@@ -19,6 +19,7 @@ use frond_query::{Code, Filter};
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Edit, Tree, TreeError, TreeFormat, Value};
 
+use crate::history::path_filter::refuse_points;
 use crate::state;
 use frond_db::inside::large::{read_document, value_of};
 use frond_db::inside::{CatalogEntry, Error, Found, IndexSpec, ParsedUpdate, changed_entries};
@@ -78,6 +79,7 @@ impl Rewrite<'_> {
         if let Some(done) = self.done.get(&name) {
             return Ok(done.clone());
         }
+        self.check_points(entry)?;
         let documents = if self.id_keys.is_empty() {
             self.all_documents(entry, before)?
         } else {
@@ -95,6 +97,25 @@ impl Rewrite<'_> {
         let rewritten = CatalogEntry::new(entry.options.clone(), documents.root, indexes);
         self.done.insert(name, rewritten.clone());
         Ok(rewritten)
+    }
+
+    /// Refuses to erase points by `_id`, or what they lie by.
+    fn check_points(&self, entry: &CatalogEntry) -> Result<(), Error> {
+        let Some(series) = entry.series() else { return Ok(()) };
+        if !self.id_keys.is_empty() {
+            return refuse_points(entry, self.collection);
+        }
+        let lies_by = |field: &&String| {
+            let first = field.split('.').next();
+            first == Some(&series.time) || first == series.meta.as_deref()
+        };
+        match self.fields.iter().find(lies_by) {
+            None => Ok(()),
+            Some(field) => {
+                let message = format!("{field} can't be taken from the points of a time series");
+                Err(Error::invalid(Code::BadValue, message))
+            }
+        }
     }
 
     fn named_documents(&mut self, entry: &CatalogEntry) -> Result<Tree, Error> {

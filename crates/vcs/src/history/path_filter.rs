@@ -16,7 +16,8 @@ use frond_tree::{Tree, Value};
 
 use crate::history;
 use frond_db::inside::large::read_document;
-use frond_db::inside::{Commit, Error, catalog_view};
+use frond_db::inside::{CatalogEntry, Commit, Error, catalog_view};
+use frond_query::Code;
 
 /// What lies at the path in one commit: names of content, compared without reading it.
 #[derive(Clone, PartialEq, Debug)]
@@ -117,6 +118,7 @@ impl PathFilter {
                 None => Found::Collection(entry),
                 Some(key) => {
                     let entry = catalog_view::read_entry(&*self.store, &entry)?;
+                    refuse_points(&entry, &self.collection)?;
                     self.find_document(&entry.documents_tree(catalog.format), &key)?
                 }
             },
@@ -134,4 +136,15 @@ impl PathFilter {
         self.by_documents.insert(documents.root, found.clone());
         Ok(found)
     }
+}
+
+/// Refuses to find a document of a time series, whose `_id`s don't tell points.
+pub(crate) fn refuse_points(entry: &CatalogEntry, collection: &str) -> Result<(), Error> {
+    if entry.series().is_none() {
+        return Ok(());
+    }
+    let message = format!(
+        "{collection} is a time-series collection: an _id tells none of its documents from others"
+    );
+    Err(Error::invalid(Code::CommandNotSupportedOnView, message))
 }

@@ -26,7 +26,7 @@ use crate::merge::noted::Noted;
 use frond_db::inside::changed_entries::{self, Duplicate, Refused};
 use frond_db::inside::large::{read_document, value_of};
 use frond_db::inside::merge_rules::{DocumentRules, MergeRules, MergeSide};
-use frond_db::inside::{CatalogEntry, Error, INDEXES_MAX, IndexSpec};
+use frond_db::inside::{CatalogEntry, Error, INDEXES_MAX, IndexSpec, lie_alike};
 
 use hold_back::Sides;
 
@@ -126,7 +126,11 @@ impl CollectionMerge<'_> {
         if self.ours == self.base {
             return Ok(MergedCollection::whole(self.theirs, schema));
         }
-        let (Some(ours), Some(theirs)) = (self.ours, self.theirs) else {
+        let alike = self.ours.zip(self.theirs).filter(|(ours, theirs)| {
+            // Under other keys, documents of the two have nothing to do with each other.
+            lie_alike(ours.series().as_ref(), theirs.series().as_ref())
+        });
+        let Some((ours, theirs)) = alike else {
             let entries = [self.base, self.ours, self.theirs];
             let told = entries.map(|entry| entry.map(description));
             let lost = StoredConflict::of_schema(

@@ -27,7 +27,7 @@ use crate::{ConflictKind, Resolution, history};
 use frond_db::inside::merge_rules::{DocumentRules, MergeSide};
 use frond_db::inside::{
     Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope,
-    check_id,
+    check_id, is_any_place,
 };
 
 /// Conflicts to resolve.
@@ -249,6 +249,10 @@ fn resolve(
         Resolution::Theirs => Ok(take_theirs(conflict, now, rules)),
         Resolution::Value(None) => Ok(None),
         Resolution::Value(Some(document)) => {
+            if is_any_place(&conflict.id_key) {
+                let message = "a point of a time series is resolved by a side, not by a value";
+                return Err(Error::invalid(Code::BadValue, message));
+            }
             let id = document.get("_id").map(key::of_id);
             if id.as_ref() != Some(&conflict.id_key) {
                 let message = "the value must have the _id of the document in conflict";

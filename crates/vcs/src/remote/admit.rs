@@ -19,14 +19,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use frond_doc::{DocumentBuf, key};
+use frond_doc::DocumentBuf;
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::{Tree, TreeFormat, Value};
 
 use crate::diff::changed_collections;
 use crate::history;
 use crate::remote::transfer::{Endpoint, Transfer};
-use frond_db::inside::{CatalogEntry, Commit, Error, large, name};
+use frond_db::inside::{CatalogEntry, Commit, Error, is_key_of, large, name};
 
 /// Most bytes of a large document.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
@@ -119,6 +119,7 @@ fn check_documents(
     store: &Arc<dyn ChunkStore>,
     changed: &crate::diff::ChangedCollection,
 ) -> Result<(), Error> {
+    let series = changed.to.as_ref().and_then(CatalogEntry::series);
     for change in changed.documents(store)? {
         let change = change?;
         let Some(value) = &change.to else { continue };
@@ -127,9 +128,8 @@ fn check_documents(
             Error::damaged(message)
         };
         let document = read_foreign(&**store, value).map_err(|what| wrong(&what))?;
-        let id = document.get("_id").map(key::of_id);
-        if id.is_none_or(|id| id != change.key) {
-            return Err(wrong("doesn't lie under the key of its _id"));
+        if !is_key_of(series.as_ref(), &change.key, document.view()) {
+            return Err(wrong("doesn't lie under its key"));
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use frond_doc::{Document, Value, ValueBuf};
 use frond_query::index::IndexShape;
+use frond_query::sort::SortField;
 use frond_query::{Code, Collation, Distance, Filter, SortPattern, text};
 use frond_tree::{Bounds, Direction};
 
@@ -28,6 +29,19 @@ pub struct Request<'a> {
     pub between: Between<'a>,
     /// The field whose distinct values alone are wanted.
     pub distinct: Option<&'a str>,
+    /// Whether documents lie by `_id`.
+    pub is_by_id: bool,
+}
+
+impl Request<'_> {
+    /// The direction in which the documents' own tree has the order that is asked for: `_id`s are
+    /// unique and never arrays, so what stands after `_id` in a sort doesn't matter.
+    pub(super) fn id_direction(&self) -> Option<Direction> {
+        let pattern = self.order.pattern().filter(|pattern| pattern.collation.is_simple())?;
+        let is_id = |field: &&SortField| self.is_by_id && field.path == "_id";
+        let first = pattern.fields.first().filter(is_id)?;
+        Some(if first.descending { Direction::Descending } else { Direction::Ascending })
+    }
 }
 
 /// The `min` and `max` of a `find`: the first key of the hinted index that is read, and the first
@@ -95,6 +109,8 @@ pub enum Hint {
     Natural(Direction),
     /// The index of `_id`.
     Id,
+    /// The index of source and time that a time series' own tree is.
+    Place,
     /// The index at this position among the collection's.
     Index(usize),
 }
@@ -192,16 +208,21 @@ impl Hint {
             let is_wanted = |index: &Index| !index.spec.hidden && wanted(index);
             collection.indexes.iter().position(is_wanted).map(Hint::Index).ok_or_else(wrong)
         };
+        let own = collection.series.as_ref().and_then(|series| series.listed_index());
+        if own.is_some_and(|own| own.is_hinted(hint.as_value())) {
+            return Ok(Some(Hint::Place));
+        }
+        let is_by_id = collection.series.is_none();
         match hint.as_value() {
             Value::String("") => Ok(None),
-            Value::String(ID_INDEX_NAME) => Ok(Some(Hint::Id)),
+            Value::String(ID_INDEX_NAME) if is_by_id => Ok(Some(Hint::Id)),
             Value::String(name) => position(&|index| index.spec.name == name).map(Some),
             Value::Document(key) if key.is_empty() => Ok(None),
             Value::Document(key) => {
                 if let Some(direction) = key.get("$natural") {
                     return Ok(Some(Hint::Natural(natural_direction(direction)?)));
                 }
-                if IndexSpec::of_id().has_key(key) {
+                if is_by_id && IndexSpec::of_id().has_key(key) {
                     return Ok(Some(Hint::Id));
                 }
                 let is_it = |index: &Index| !index.spec.hidden && index.spec.has_key(key);

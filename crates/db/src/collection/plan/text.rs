@@ -12,7 +12,7 @@ use frond_query::search::{TextMatcher, TextSearch};
 use frond_query::{Code, TextPosition};
 use frond_tree::Bounds;
 
-use super::{Access, Found, Hint, Order, OwnFacts, Request, asked, count_ranges, facts_of};
+use super::{Access, Found, Hint, Order, OwnFacts, Request, Source, asked, count_ranges, facts_of};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::Collection;
@@ -49,8 +49,8 @@ pub(super) fn choose(
     let (position, spec) = text.ok_or_else(no_index)?;
     let matcher = TextMatcher::new(search, spec)?;
     let (matcher, candidates) = match place {
-        TextPosition::Top => (matcher.found_by_index(), vec![position]),
-        TextPosition::Branch => (matcher, visible().collect()),
+        TextPosition::Top => (matcher.found_by_index(), vec![Source::Index(position)]),
+        TextPosition::Branch => (matcher, visible().map(Source::Index).collect()),
     };
     let filter = request.filter.clone().with_text(matcher);
     let request = Request { filter: &filter, ..request };
@@ -76,7 +76,10 @@ pub(super) fn choose(
             let mut failure = None;
             let mut range_count = |candidate: Option<usize>, ranges: &[Bounds]| {
                 let index = candidate.and_then(|candidate| candidates.get(candidate));
-                let tree = index.map_or(collection.documents, |position| indexes[*position].tree);
+                let tree = match index {
+                    Some(Source::Index(position)) => indexes[*position].tree,
+                    _ => collection.documents,
+                };
                 count_ranges(reader, tree, ranges, request.filter.memory()).unwrap_or_else(
                     |error| {
                         failure = Some(error);
@@ -85,8 +88,14 @@ pub(super) fn choose(
                 )
             };
             let limit = request.limit;
-            let question =
-                Question { filter: &filter, sort, limit, distinct: None, indexes: &facts };
+            let question = Question {
+                filter: &filter,
+                sort,
+                limit,
+                distinct: None,
+                indexes: &facts,
+                is_by_id: request.is_by_id,
+            };
             let plan = planner::union_of_indexes(question, &mut range_count);
             if let Some(error) = failure {
                 return Err(error);

@@ -13,6 +13,7 @@ use crate::catalog::duplicate;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::large::{self, value_of_referring};
+use crate::timeseries::Series;
 
 /// Who sorts, in messages.
 const OUT: &str = "$out";
@@ -22,26 +23,45 @@ const CHECK_COUNT: usize = 64;
 /// What a collection will hold. Takes documents in any order.
 pub(in crate::collection) struct Content<'r> {
     sorter: Sorter<'r>,
+    /// What the collection is if it is a time series.
+    series: Option<Series>,
     interrupt: &'r Interrupt,
     count: usize,
 }
 
 impl<'r> Content<'r> {
     /// None yet.
-    pub fn new(resources: &'r Resources, interrupt: &'r Interrupt) -> Content<'r> {
-        Content { sorter: Sorter::new(OUT, resources, usize::MAX), interrupt, count: 0 }
+    pub fn new(
+        resources: &'r Resources,
+        interrupt: &'r Interrupt,
+        series: Option<Series>,
+    ) -> Content<'r> {
+        Content { sorter: Sorter::new(OUT, resources, usize::MAX), series, interrupt, count: 0 }
+    }
+
+    /// What the collection is if it is a time series.
+    pub fn series(&self) -> Option<&Series> {
+        self.series.as_ref()
     }
 
     /// Takes a document, which has an `_id`.
     ///
     /// # Errors
-    /// What writing a temporary file failed with; what ends the command.
-    pub fn add(&mut self, id_key: &Bytes, document: &DocumentBuf) -> Result<(), Error> {
+    /// What writing a temporary file failed with; what ends the command; `BadValue` (2) for what is
+    /// no point of a time series.
+    pub fn add(&mut self, document: &DocumentBuf) -> Result<(), Error> {
+        let key = match &self.series {
+            Some(series) => {
+                series.check(document.view())?;
+                series.place(document.view(), 0)
+            }
+            None => key::of_id(document.get("_id").unwrap_or(BsonValue::Null)),
+        };
         self.count += 1;
         if self.count.is_multiple_of(CHECK_COUNT) {
             self.interrupt.check()?;
         }
-        Ok(self.sorter.add_view(id_key, document.view())?)
+        Ok(self.sorter.add_view(&key, document.view())?)
     }
 
     /// Puts the tree of all documents into the store.
@@ -56,7 +76,7 @@ impl<'r> Content<'r> {
     ) -> Result<Tree, Error> {
         let mut sorted = self.sorter.finish()?;
         let mut before: Option<Bytes> = None;
-        let mut count = 0_usize;
+        let (mut count, mut same_count) = (0_usize, 0_i64);
         // The tree's errors can't hold ours: its entries end, and what comes of them is dropped.
         let mut failure = None;
         let mut next = |sorted: &mut Sorted| -> Result<Option<Entry>, Error> {
@@ -66,7 +86,12 @@ impl<'r> Content<'r> {
             }
             let Some((key, document)) = sorted.next().transpose()? else { return Ok(None) };
             let value = value_of_referring(store, format, &document)?;
-            if before.as_ref() == Some(&key) {
+            same_count = if before.as_ref() == Some(&key) { same_count + 1 } else { 0 };
+            if let Some(series) = self.series.as_ref().filter(|_| 0 < same_count) {
+                let key = series.place(document.view(), same_count);
+                return Ok(Some(Entry { key, value }));
+            }
+            if 0 < same_count {
                 let document = large::read_document(store, &value)?;
                 return Err(duplicate::of_id(namespace, document.view()));
             }
@@ -86,9 +111,4 @@ impl<'r> Content<'r> {
             None => Ok(loaded?),
         }
     }
-}
-
-/// The key of a document's `_id`.
-pub(in crate::collection) fn id_key_of(document: &DocumentBuf) -> Bytes {
-    key::of_id(document.get("_id").unwrap_or(BsonValue::Null))
 }

@@ -85,7 +85,9 @@ impl CollectionWriter<'_> {
         hint: Option<&ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Option<Vec<Met>>, Error> {
-        let (Some(now), Order::Any) = (&self.now, order) else { return Ok(None) };
+        let (Some(now), Order::Any, None) = (&self.now, order, &self.series) else {
+            return Ok(None);
+        };
         let access = self.access(now, filter, order, hint, limit)?;
         if access.paths.iter().any(|it| !matches!(it.source, Source::Id | Source::Collection)) {
             return Ok(None);

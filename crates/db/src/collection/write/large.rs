@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use frond_doc::key;
 use frond_doc::pieces::{LargeDocument, build_referring, has_deepened};
 use frond_doc::{Document, DocumentBuf, Value as BsonValue};
-use frond_query::Filter;
 use frond_query::large::{Asked, Depth};
 use frond_query::update::UpdateContext;
+use frond_query::{Code, Filter};
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 use frond_tree::{Content, Value};
 
@@ -68,6 +68,10 @@ impl CollectionWriter<'_> {
     /// or an index asks for it.
     pub fn insert_stored(&mut self, large: &LargeDocument, id: Document<'_>) -> Result<(), Error> {
         self.check_pieces(&self.transaction.store(), None, large)?;
+        if self.series.is_some() {
+            let message = "a point of a time series can't come as a stream: it is too large";
+            return Err(Error::invalid(Code::BSONObjectTooLarge, message));
+        }
         self.ensure()?;
         self.undoing(|writer| {
             let id_key = key::of_id(id.get("_id").unwrap_or(BsonValue::Null));
@@ -97,7 +101,7 @@ impl CollectionWriter<'_> {
     ) -> Result<Option<bool>, Error> {
         let Some(before) = found.large else { return Ok(None) };
         let names = self.validator.as_ref().map(Validator::outermost_names);
-        if names.is_some_and(|names| names.is_none()) {
+        if self.series.is_some() || names.is_some_and(|names| names.is_none()) {
             return Ok(None); // It looks at whole documents.
         }
         let context = update.context_of(filter, found.asked());

@@ -54,7 +54,9 @@ const CHANGES: &[(&str, Change)] = &[
     }),
     ("out", |database| {
         let nothing: Documents<'static> = Box::new(std::iter::empty());
-        database.replace_collection("things", nothing, Durability::Relaxed).expect("replaced");
+        database
+            .replace_collection("things", None, nothing, Durability::Relaxed)
+            .expect("replaced");
     }),
     ("drop database", |database| database.drop_database().expect("dropped")),
 ];

@@ -1,0 +1,73 @@
+//! Writing points of a time series: each to its place, and to another when its source changes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
+use frond_engine::TreeId;
+use frond_query::Code;
+
+use super::CollectionWriter;
+use crate::catalog::duplicate;
+use crate::collection::scan::Found;
+use crate::database::Database;
+use crate::error::Error;
+use crate::schema::Collection;
+use crate::timeseries::Series;
+
+/// Refuses to write to a time series in a transaction of several requests.
+pub(super) fn refuse_transaction(
+    collection: &Collection,
+    database: &Database,
+    name: &str,
+) -> Result<(), Error> {
+    if collection.series.is_none() || database.transaction().is_none() {
+        return Ok(());
+    }
+    let message = format!(
+        "Cannot insert into a time-series collection in a multi-document transaction: {}",
+        database.namespace(name)
+    );
+    Err(Error::invalid(Code::OperationNotSupportedInTransaction, message))
+}
+
+impl CollectionWriter<'_> {
+    /// Whether a point that becomes `after` lies where it did.
+    pub(super) fn keeps_place(&self, found: &Found, after: &DocumentBuf) -> bool {
+        let is_place = |series: &Arc<Series>| series.is_place(&found.id_key, after.view());
+        self.series.as_ref().is_none_or(is_place)
+    }
+
+    /// Puts a point whose source changed to its new place.
+    pub(super) fn move_point(&mut self, found: &Found, after: &DocumentBuf) -> Result<(), Error> {
+        let savepoint = self.savepoint();
+        let moved = self.remove(found).and_then(|()| self.insert(after));
+        match moved {
+            Ok(()) => self.writes -= 1,
+            Err(_) => self.undo(savepoint),
+        }
+        moved
+    }
+
+    /// The key under which a new document is to lie.
+    pub(super) fn free_key(
+        &self,
+        documents: TreeId,
+        document: Document<'_>,
+    ) -> Result<Bytes, Error> {
+        let mut is_taken = |key: &Bytes| Ok(self.transaction.get(documents, key)?.is_some());
+        if let Some(series) = &self.series {
+            return series.free_place(document, &mut is_taken);
+        }
+        let id_key = key::of_id(document.get("_id").unwrap_or(BsonValue::Null));
+        match is_taken(&id_key)? {
+            true => Err(duplicate::of_id(&self.namespace, document)),
+            false => Ok(id_key),
+        }
+    }
+
+    /// What the collection is if it is a time series.
+    pub fn series(&self) -> Option<&Arc<Series>> {
+        self.series.as_ref()
+    }
+}
