@@ -70,11 +70,14 @@ pub(crate) fn repair_on(
     let mut report = RepairReport { brought: vec![0; sources.len()], ..RepairReport::default() };
     let found = store.verify(progress)?;
     report.damages = found.iter().map(ToString::to_string).collect();
-    for finding in store.take_findings() {
-        let finding = finding.error().to_string();
-        if !report.damages.contains(&finding) {
-            report.damages.push(finding);
-        }
+    let is_told = |finding: &Damage| {
+        found.iter().any(|error| {
+            matches!(error, StoreError::Damaged { file, offset, .. }
+                if *file == finding.file && *offset == finding.offset)
+        })
+    };
+    for finding in store.take_findings().iter().filter(|finding| !is_told(finding)) {
+        report.damages.push(finding.error().to_string());
     }
     let mut repair = Repair { store: &store, sources, lost: HashSet::new(), report: &mut report };
     repair.bring_all()?;

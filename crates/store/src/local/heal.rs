@@ -85,7 +85,8 @@ impl LocalStore {
         Ok(any)
     }
 
-    /// Checks the frames of `run`, which lie near each other in one pack.
+    /// Checks the frames of `run`, which lie near each other in one pack: each once, however many of
+    /// its chunks are wanted.
     fn check_run(
         &self,
         hashes: &[ChunkHash],
@@ -97,24 +98,25 @@ impl LocalStore {
         let end = run.last().map_or(start, |(_, last, _)| last.place.end());
         self.buffers.with((end - start) as usize, |bytes| {
             let all = pack.read_to(start, bytes);
-            for (_, at, position) in run {
-                let offset = u64::from(at.place.offset);
-                let stored =
-                    &mut bytes[(offset - start) as usize..(at.place.end() - start) as usize];
+            for frame in run.chunk_by(|(_, left, _), (_, right, _)| left.place == right.place) {
+                let place = frame[0].1.place;
+                let offset = u64::from(place.offset);
+                let stored = &mut bytes[(offset - start) as usize..(place.end() - start) as usize];
                 let read = match &all {
                     Ok(()) => Ok(()),
                     // Perhaps only some of them can't be read.
                     Err(_) => pack.read_to(offset, stored),
                 };
-                let checked =
-                    read.and_then(|()| check_frame(pack, offset, stored, hashes[*position]));
-                match checked {
-                    Ok(()) => {}
-                    Err(StoreError::Damaged { what, .. }) => {
-                        let damage = FrameDamage { at: *at, what };
-                        damaged.push((hashes[*position], Arc::clone(pack), damage));
-                    }
+                let parsed = match read.map(|()| Frame::parse(stored)) {
+                    Ok(parsed) => parsed.map_err(str::to_owned),
+                    Err(StoreError::Damaged { what, .. }) => Err(what),
                     Err(other) => return Err(other),
+                };
+                for (_, at, position) in frame {
+                    let hash = hashes[*position];
+                    if let Err(what) = check_holds(&parsed, hash) {
+                        damaged.push((hash, Arc::clone(pack), FrameDamage { at: *at, what }));
+                    }
                 }
             }
             Ok(())
@@ -300,11 +302,11 @@ fn places(pack: &Pack, bytes: u64, hash: ChunkHash) -> Vec<FrameOffset> {
     entries.iter().filter(|entry| entry.hash == hash).map(|entry| entry.place).collect()
 }
 
-/// Checks that `stored`, which lies at `offset`, is the frame of the chunk `hash`.
-fn check_frame(pack: &Pack, offset: u64, stored: &[u8], hash: ChunkHash) -> Result<(), StoreError> {
-    let frame = Frame::parse(stored).map_err(|what| pack.damaged(offset, what))?;
-    match frame.chunks().any(|(chunk, _)| chunk.hash == hash) {
-        true => Ok(()),
-        false => Err(pack.damaged(offset, &format!("the frame does not hold chunk {hash}"))),
+/// Checks that a frame is whole, and holds the chunk `hash`.
+fn check_holds(frame: &Result<Frame<'_>, String>, hash: ChunkHash) -> Result<(), String> {
+    match frame {
+        Ok(frame) if frame.chunks().any(|(chunk, _)| chunk.hash == hash) => Ok(()),
+        Ok(_) => Err(format!("the frame does not hold chunk {hash}")),
+        Err(what) => Err(what.clone()),
     }
 }

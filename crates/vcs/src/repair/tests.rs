@@ -147,6 +147,29 @@ fn what_is_damaged_comes_back_from_a_backup_or_is_told() {
     assert!(!is_whole_run || lost < repaired, "{repaired} repaired, {lost} not");
 }
 
+/// Opening meets what is damaged near a pack's end, and so does the check: it is told once, also
+/// where a second copy makes it whole and no source has to bring anything.
+#[test]
+fn one_damage_is_told_once() {
+    let (whole, place) = make();
+    let mut healed = 0;
+    for name in ["00000000.pack", "00000001.pack"] {
+        let bytes = whole.contents(name).expect("a pack").len();
+        for position in (bytes.saturating_sub(2_000)..bytes).step_by(100) {
+            let disk = copy(&whole, 5);
+            disk.flip_bit(name, position as u64 * 8);
+            let report = repair_on(&disk.machine(), &[source(&place)], &mut |_| {});
+            let report = report.expect("it can be opened");
+            assert!(report.left.damages.is_empty(), "{name} at {position}: {report:?}");
+            if report.brought == [0] {
+                assert!(report.damages.len() == 1, "{name} at {position}: {report:?}");
+                healed += 1;
+            }
+        }
+    }
+    assert!(0 < healed, "no second copy healed anything");
+}
+
 /// What no source has is told by collection and `_id`, all else is served, and a source that has it
 /// makes the directory whole later.
 #[test]
