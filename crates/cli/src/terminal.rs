@@ -111,6 +111,15 @@ impl Terminal {
         }
         Ok(done?)
     }
+
+    /// As [`Terminal::finish`], for a program that goes on all the same: what can't be told, since
+    /// the reader is gone or the disk is full, is forgotten.
+    pub fn finish_or_forget(&mut self) {
+        if self.finish().is_err() {
+            let fresh = BufWriter::new(Out::Standard(io::stdout().lock()));
+            drop(std::mem::replace(&mut self.out, fresh).into_parts());
+        }
+    }
 }
 
 impl Write for Out {

@@ -400,13 +400,10 @@ impl Serve {
         let remote = self.serve_remotes(&frond)?;
         let server =
             Server::bind(frond, options).map_err(|error| Failure::failed(error.to_string()))?;
-        let told = match self.as_mongod {
-            true => Ok(()),
-            false => self.tell(terminal, &server, remote.as_ref()),
-        };
-        match told {
-            Ok(()) | Err(Failure::ReaderGone) => {} // Served all the same.
-            Err(failure) => return Err(failure),
+        if !self.as_mongod {
+            // Served all the same where nobody reads it, or no disk has room for it.
+            let _ = self.tell(terminal, &server, remote.as_ref());
+            terminal.finish_or_forget();
         }
         server.run_until_signal().map_err(|error| match &error {
             ServerError::Close(cause) => Failure::failed(format!("{error}{}", when_full(cause))),
@@ -414,7 +411,8 @@ impl Serve {
         })?;
         drop(remote);
         if !self.as_mongod {
-            writeln!(terminal, "stopped: all that was acknowledged is on the disk")?;
+            let _ = writeln!(terminal, "stopped: all that was acknowledged is on the disk");
+            terminal.finish_or_forget();
         }
         Ok(())
     }
@@ -523,8 +521,7 @@ impl Serve {
             let url = format!("{scheme}://{console}/");
             writeln!(terminal, "  console       {}", terminal.paint(Style::Accent, url))?;
         }
-        writeln!(terminal, "  stop with     Ctrl-C")?;
-        terminal.finish()
+        Ok(writeln!(terminal, "  stop with     Ctrl-C")?)
     }
 }
 

@@ -2,6 +2,7 @@
 //! keep out of each other's way.
 //! Method: `frond serve` as a child process on a free port, ended by SIGTERM.
 
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use frond_db::FrondOptions;
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, extended_json};
 use frond_server::wire::DocumentSequence;
 use frond_server::{Client, ClientError};
 use frond_store::io::{Clock, Machine};
@@ -54,6 +55,22 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// As where the server's output goes to the disk that it has filled.
+#[test]
+fn a_server_serves_where_its_output_has_no_room() {
+    let directory = Directory::new();
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut serve = command(&directory, "serve --listen 127.0.0.1:0");
+    let mut child = serve.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let waits = lines.find(|line| line.contains("Waiting for connections"));
+    let waits = extended_json::parse(&waits.expect("it says so")).unwrap();
+    let port = waits.get("attr").and_then(|named| named.as_document()?.get("port")?.as_integer());
+    let address = format!("127.0.0.1:{}", port.expect("it tells its port"));
+    frond(&directory, &format!("ls --uri {address}")).ok();
+    Server { child, address }.stop();
 }
 
 /// A clock that is some fifty years ahead.
