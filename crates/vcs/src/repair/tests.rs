@@ -155,7 +155,7 @@ fn one_damage_is_told_once() {
     let mut healed = 0;
     for name in ["00000000.pack", "00000001.pack"] {
         let bytes = whole.contents(name).expect("a pack").len();
-        for position in (bytes.saturating_sub(2_000)..bytes).step_by(100) {
+        for position in (bytes.saturating_sub(2_000)..bytes).step_by(250) {
             let disk = copy(&whole, 5);
             disk.flip_bit(name, position as u64 * 8);
             let report = repair_on(&disk.machine(), &[source(&place)], &mut |_| {});
