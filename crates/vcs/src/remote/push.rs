@@ -177,10 +177,10 @@ impl Repository {
             transfer.commits(&commits, &absent)?;
             let mut moved = transfer.moved;
             if !is_sure {
-                // What the parents have may be damaged there.
-                let catalog = history::load(&*lane.store, update.new)?.catalog;
+                // What was there before may be damaged, of whichever commit.
+                let (commits, absent) = self.whole_history(&*lane.store, update.new)?;
                 let mut transfer = Transfer::new(&lane, progress);
-                transfer.tree(vec![catalog.root], Vec::new())?;
+                transfer.commits(&commits, &absent)?;
                 moved.chunks += transfer.moved.chunks;
                 moved.bytes += transfer.moved.bytes;
             }
@@ -199,6 +199,21 @@ impl Repository {
             }
         }
         Ok((sent, mended))
+    }
+
+    /// The commits that lead to `tip`, the oldest first, and the parents that a shallow clone lacks.
+    fn whole_history(
+        &self,
+        store: &dyn ChunkStore,
+        tip: ChunkHash,
+    ) -> Result<(Vec<Chunk>, HashSet<ChunkHash>), Error> {
+        let commits = self.commits_to_push(&self.reader(), None, &[tip])?;
+        let commits = store.get_many(&commits)?;
+        let mut absent = HashSet::new();
+        for chunk in &commits {
+            absent.extend(shallow::absent(store, &Commit::decode(chunk)?.parents)?);
+        }
+        Ok((commits, absent))
     }
 
     /// Has the remote look at a share of what it holds, and puts there again what is damaged.

@@ -337,6 +337,28 @@ fn a_push_notices_too() {
 /// What a push found in a place, and did not put, may be gone once the place was collected: it is
 /// refused, and finds out what is missing when it is run again.
 #[test]
+fn a_push_brings_again_what_was_gone_of_older_commits() {
+    let (_, main) = origin(31);
+    let disk = SimDisk::new(32);
+    let open_place = || PlainRemote::open(&disk.machine()).expect("it opens");
+    push(&main, &open_place()).expect("all of it");
+    let first = files(&disk.machine(), "pack-");
+    for round in 1..4 {
+        insert(&main, &[thing(9_000 + round, round)]);
+        main.commit("more", "Ada").expect("a commit");
+        push(&main, &open_place()).expect("what is new");
+    }
+    disk.machine().disk.remove(&first[0]).expect("it is there");
+    insert(&main, &[thing(10_000, 1)]);
+    main.commit("last", "Ada").expect("a commit");
+    push(&main, &open_place()).expect("all that was gone, too");
+    let clone = shop(&open(&SimDisk::new(33)));
+    clone.clone_from("place", &open_place(), &mut quiet()).expect("nothing is missing");
+    assert!(all(&clone) == all(&main));
+    assert_eq!(clone.log(None, None).expect("all of it").len(), 5);
+}
+
+#[test]
 fn a_push_is_refused_that_a_collection_overtook() {
     let (_frond, main) = origin(8);
     let disk = SimDisk::new(9);
