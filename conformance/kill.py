@@ -11,7 +11,8 @@ Method, a round, always on the same data directory:
    told: the documents as acknowledged, and what the one request in flight would change.
 2. The server is killed 5 to 150 ms after they begin; sometimes once more while it recovers.
 3. It is started again. Each client's documents must be as acknowledged, with the request in flight
-   wholly applied or not at all: a request is one transaction, also where MongoDB's would be many.
+   wholly applied or not at all: a request of less than a megabyte is one transaction, also where
+   MongoDB's would be many.
    All clients increment one shared document: its sum must lie between what was acknowledged and
    what was sent. Each index must hold what a scan finds. Acknowledged commits and branches must be
    listed and read back as they were.
@@ -41,6 +42,10 @@ DATABASE = "shop"
 TAGS = ["red", "green", "blue", "black", "white"]
 INDEXES = ["group_1", "count_1", "tags_1", "serial_1"]
 COMMITS_READ_AGAIN = 3
+# What a request changes of a megabyte and more it changes in parts, each a transaction.
+ONE_TRANSACTION_BYTES = 1 << 19
+# A document without its text.
+DOCUMENT_BYTES = 200
 # Waiting for longer than this is a failure: much more than a machine needs that does much else.
 SECONDS_MAX = 300
 
@@ -245,12 +250,19 @@ class Writer:
         self.acknowledged(answer.deleted_count == 1, answer.raw_result)
 
     def delete_group(self, items):
-        groups = sorted({document["group"] for document in self.documents.values()})
+        groups = {}
+        for document in self.documents.values():
+            groups.setdefault(document["group"], []).append(document)
         # All but a few groups go at once where there are many, so that a round stays short.
-        gone = set(groups[:-3] if len(groups) > GROUPS_MAX else groups[:1])
-        after = {key: None for key, value in self.documents.items() if value["group"] in gone}
+        gone, size = [], 0
+        for group in sorted(groups)[: -3 if len(groups) > GROUPS_MAX else 1]:
+            size += sum(DOCUMENT_BYTES + len(document["text"]) for document in groups[group])
+            if gone and size > ONE_TRANSACTION_BYTES:
+                break
+            gone.append(group)
+        after = {document["_id"]: None for group in gone for document in groups[group]}
         self.sending(after)
-        answer = items.delete_many({"group": {"$in": sorted(gone)}})
+        answer = items.delete_many({"group": {"$in": gone}})
         self.acknowledged(answer.deleted_count == len(after), answer.raw_result)
 
     def increment_shared(self, client):
