@@ -38,8 +38,13 @@ fn fields(random: &mut Random) -> Vec<SortField> {
 /// Random documents, of which those stay that the index takes.
 fn collection(random: &mut Random, depth: usize) -> Collection {
     let shape = IndexShape::of_values(&fields(random), random.one_in(3));
-    let mut facts =
-        IndexFacts { name: "i".to_owned(), shape: shape.into(), flags: 0, covers: false };
+    let mut facts = IndexFacts {
+        name: "i".to_owned(),
+        shape: shape.into(),
+        flags: 0,
+        covers: false,
+        is_documents: false,
+    };
     let mut documents = Vec::new();
     let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
     for id in 0..12 {
@@ -105,8 +110,14 @@ fn bounds_hold_every_document_that_passes() {
         let filter = model::Filter::Logic("$and", parts);
         let parsed = Filter::parse(filter.to_bson().view()).expect("a filter");
         let facts = std::slice::from_ref(&collection.facts);
-        let question =
-            Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes: facts };
+        let question = Question {
+            filter: &parsed,
+            sort: None,
+            limit: None,
+            distinct: None,
+            indexes: facts,
+            is_by_id: true,
+        };
         let Plan::IndexScan(scan) = planner::plan(question, &mut cheap) else { return };
         used += 1;
         check_disjoint(&scan.ranges);
@@ -144,8 +155,13 @@ fn elements_bound_parts_together() {
         let pattern: Vec<String> = paths.iter().map(|path| format!(r#""{path}": 1"#)).collect();
         let pattern = SortPattern::parse(json(&format!("{{{}}}", pattern.join(","))).view());
         let shape = IndexShape::of_values(&pattern.expect("a pattern").fields, false);
-        let mut facts =
-            IndexFacts { name: "i".to_owned(), shape: shape.into(), flags: 0, covers: false };
+        let mut facts = IndexFacts {
+            name: "i".to_owned(),
+            shape: shape.into(),
+            flags: 0,
+            covers: false,
+            is_documents: false,
+        };
         let mut stored = Vec::new();
         for id in 0..10 {
             let element = |random: &mut Random| {
@@ -192,8 +208,14 @@ fn elements_bound_parts_together() {
         let filter = json(&format!(r#"{{"$and": [{}]}}"#, parts.join(",")));
         let parsed = Filter::parse(filter.view()).expect("a filter");
         let indexes = std::slice::from_ref(&facts);
-        let question =
-            Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes };
+        let question = Question {
+            filter: &parsed,
+            sort: None,
+            limit: None,
+            distinct: None,
+            indexes,
+            is_by_id: true,
+        };
         let Plan::IndexScan(scan) = planner::plan(question, &mut cheap) else { return };
         joint += usize::from(parts.len() == 1 && !scan.checks.is_empty());
         for (document, keys) in &stored {
@@ -221,8 +243,14 @@ fn ids_are_within_the_bounds() {
         let mut few = |_: Option<usize>, bounds: &[Bounds]| {
             if bounds == [Bounds::all()] { 100 } else { 1 }
         };
-        let question =
-            Question { filter: &parsed, sort: None, limit: None, distinct: None, indexes: &[] };
+        let question = Question {
+            filter: &parsed,
+            sort: None,
+            limit: None,
+            distinct: None,
+            indexes: &[],
+            is_by_id: true,
+        };
         let Plan::IdScan(IndexScan { ranges, .. }) = planner::plan(question, &mut few) else {
             panic!("{parsed:?} should be a scan of ids");
         };
@@ -257,6 +285,7 @@ fn sorted_scans_are_sorted() {
             limit: None,
             distinct: None,
             indexes: facts,
+            is_by_id: true,
         };
         let Plan::IndexScan(scan) = planner::plan(question, &mut cheap) else { return };
         if !scan.sorted || scan.is_merged {
