@@ -211,6 +211,7 @@ fn what_is_not_durable_is_not_told() {
 
 #[test]
 fn what_is_not_kept_any_more_is_gone_and_never_passed_over() {
+    let (mut gone, mut read) = (0, 0);
     for_seeds(30, |mut random| {
         let disk = SimDisk::new(random.next());
         let clock = SimClock::new();
@@ -219,7 +220,7 @@ fn what_is_not_kept_any_more_is_gone_and_never_passed_over() {
         let options = EngineOptions { changes, ..churning(20) };
         let engine = Engine::open(&machine, options).unwrap();
         let tree = make_trees(&engine, 1).unwrap()[0];
-        let (mut last, mut gone, mut read) = (0, 0, 0);
+        let mut last = 0;
         let mut reader = engine.changes(Sequence(0));
         let mut expected = 1;
         for _ in 0..60 {
@@ -248,12 +249,14 @@ fn what_is_not_kept_any_more_is_gone_and_never_passed_over() {
                 Err(error) => panic!("{error}"),
             }
         }
-        assert!(gone > 0 && read > 0, "{gone} {read}");
         let bytes = |name: &String| disk.contents(name).map_or(0, |contents| contents.len());
         let log = disk.list().unwrap();
         let log: usize = log.iter().filter(|name| name.starts_with("log-")).map(bytes).sum();
         assert!(log < 60_000, "{log} bytes of log");
     });
+    // A reader that was lucky with one seed missed nothing.
+    let is_whole_run = std::env::var("FROND_SEED").is_err();
+    assert!(!is_whole_run || (gone > 10 && read > 1_000), "{gone} {read}");
 }
 
 #[test]
