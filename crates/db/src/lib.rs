@@ -2,14 +2,14 @@
 //! `frond_vcs`.
 //!
 //! Reading order, the lowest first: [`name`] (`shop@main~2`), `definition` (what collections and
-//! indexes are asked to be), `timeseries` (collections of points), `system` and `session` (what of all this lies in the engine's own
-//! tree), [`access`] (users and roles), `schema` (collections as they can be read), [`frond`] (what
-//! all requests share), `transact` and [`transaction`] (changes, and several in one), `reader`
-//! (working trees and committed ones read alike), `refs` (what names commits), [`retry`] (writes
-//! that are sent twice), [`database`] (one version of one database: what a command works on),
-//! `moment` (reading what was), `hook` (the way up to versions), [`catalog`] (what exists),
-//! [`collection`] (reads and writes), `open`, `inside` (what versions get of all this). Blocking
-//! and batched; knows no wire and no socket.
+//! indexes are asked to be), `timeseries` (collections of points), `system` and `session` (what of
+//! all this lies in the engine's own tree), [`access`] (users and roles), `schema` (collections as
+//! they can be read), [`frond`] (what all requests share), `transact` and [`transaction`] (changes,
+//! and several in one), `reader` (working trees and committed ones read alike), `refs` (what names
+//! commits), [`retry`] (writes that are sent twice), [`database`] (one version of one database:
+//! what a command works on), `moment` (reading what was), `hook` (the way up to versions),
+//! [`catalog`] (what exists), [`collection`] (reads and writes), `open`, `inside` (what versions
+//! get of all this). Blocking and batched; knows no wire and no socket.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 

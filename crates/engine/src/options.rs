@@ -27,8 +27,8 @@ pub struct EngineOptions {
     pub run_count_max: usize,
     /// Most bytes a second that background collections read and write; `None`: there are none.
     pub reclaim_bytes_a_second: Option<u64>,
-    /// After so many milliseconds in which hardly anything was committed, memtables are flushed, runs
-    /// folded and history packed at that rate, until commits come again. `None`: only
+    /// After so many milliseconds in which hardly anything was committed, memtables are flushed,
+    /// runs folded and history packed at that rate, until commits come again. `None`: only
     /// [`Engine::reclaim`](crate::Engine::reclaim) does that.
     pub quiet_millis: Option<u64>,
     /// Most bytes a second that are read again in the background to find damage: all in about three

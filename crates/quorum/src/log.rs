@@ -1,8 +1,8 @@
 //! A member's own log: the entries that it holds, and whom it voted for.
 //!
 //! Entries lie behind one another, from index 1 on until the log is *cut*: what all members hold
-//! and this one has applied is given up ([`Log::cut`]). One that is appended at an index that there is
-//! already takes that place, and those behind it are void: they were never committed.
+//! and this one has applied is given up ([`Log::cut`]). One that is appended at an index that there
+//! is already takes that place, and those behind it are void: they were never committed.
 
 mod file;
 mod format;

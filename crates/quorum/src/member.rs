@@ -455,7 +455,8 @@ impl Member {
         }
     }
 
-    /// As [`Status::held_by_all`]. What all hold will never be replaced: whoever leads has it.
+    /// As [`Status::held_by_all`]. What all hold will never be replaced: a member without them is
+    /// never elected.
     fn held_by_all(&self) -> EntryIndex {
         let raft = &self.raw.raft;
         let held = match self.role() {

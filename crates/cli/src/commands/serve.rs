@@ -401,7 +401,7 @@ impl Serve {
         let server =
             Server::bind(frond, options).map_err(|error| Failure::failed(error.to_string()))?;
         if !self.as_mongod {
-            // Served all the same where nobody reads it, or no disk has room for it.
+            // Served all the same where its output has no reader, or no room.
             let _ = self.tell(terminal, &server, remote.as_ref());
             terminal.finish_or_forget();
         }

@@ -12,8 +12,9 @@ use crate::timeseries;
 impl Database {
     /// Counts and sizes, as `collStats` has them: count, size, avgObjSize, nindexes, indexSizes...
     ///
-    /// Sizes are uncompressed. The documents lie in the tree of `_id`, or of source and time, so that
-    /// index has no size of its own. A collection that doesn't exist has zeros; a view: `CommandNotSupportedOnView`.
+    /// Sizes are uncompressed. The documents lie in the tree of `_id`, or of source and time, so
+    /// that index has no size of its own. A collection that doesn't exist has zeros; a view:
+    /// `CommandNotSupportedOnView`.
     ///
     /// # Errors
     /// `CommandNotSupportedOnView` (166) if it is a view.

@@ -43,7 +43,8 @@ const OTHERS: [&str; 10] = [
 /// Checks the option, if a collection is created with it, and the others beside it.
 ///
 /// # Errors
-/// MongoDB's: `TypeMismatch` (14), `IDLUnknownField` (40415), `InvalidOptions` (72), `BadValue` (2).
+/// MongoDB's: `TypeMismatch` (14), `IDLUnknownField` (40415), `InvalidOptions` (72), `BadValue`
+/// (2).
 pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
     let Some(series) = options.get(OPTION) else { return Ok(()) };
     let Value::Document(series) = series else {

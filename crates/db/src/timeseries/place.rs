@@ -5,8 +5,9 @@
 //! - `_id`s of points needn't differ. Points that agree in all three have a number as a fourth
 //!   item, the second of them 1.
 //! - What an index of source and time has between two keys, the tree has behind the array's first
-//!   byte ([`ranges`]), since no place is so long that it would be cut. But an index files each item of an array; a source that is an array lies
-//!   here once, as a whole. Where there is one ([`with_arrays`]) the tree is no index.
+//!   byte ([`ranges`]), since no place is so long that it would be cut. But an index files each
+//!   item of an array; a source that is an array lies here once, as a whole. Where there is one
+//!   ([`with_arrays`]) the tree is no index.
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuilder, Value, key};
@@ -39,8 +40,8 @@ impl Series {
     /// Checks that a document is a point.
     ///
     /// # Errors
-    /// `BadValue` (2) if its time is no date; `BSONObjectTooLarge` (10334) if its source is so large
-    /// that its place would be cut.
+    /// `BadValue` (2) if its time is no date; `BSONObjectTooLarge` (10334) if its source is so
+    /// large that its place would be cut.
     pub fn check(&self, point: Document<'_>) -> Result<(), Error> {
         let time = &self.time;
         if !matches!(point.get(time), Some(Value::DateTime(_))) {

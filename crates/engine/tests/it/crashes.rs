@@ -31,8 +31,8 @@ struct Notes {
     last_sequence: Sequence,
     /// Runs written, steps of passes, merges.
     work: [u64; 3],
-    /// The file where the power had failed when all steps were done, and nothing told. The engine is
-    /// dropped later: that writes, too, and tells no caller what fails.
+    /// The file where the power had failed when all steps were done, and nothing told. The engine
+    /// is dropped later: that writes, too, and tells no caller what fails.
     lost_power_at: Option<String>,
 }
 
@@ -250,14 +250,15 @@ fn check_crash(mut random: Random, steps: usize, options: EngineOptions, operati
     disk.crash_after(operation);
     let mut notes = Notes::default();
     let result = run(&mut disk, options, &mut random, steps, &mut notes);
-    // Second copies are a precaution: whether one could be made is nobody's concern.
+    // Second copies are a precaution: a run doesn't tell whether one could be made.
     let is_untold = |name: &str| !name.starts_with("COPIES");
     let untold = notes.lost_power_at.as_deref().filter(|name| is_untold(name));
     assert!(result.is_err() || untold.is_none(), "operation {operation}: {untold:?}");
     check_restart(&disk.crash(), options, &mut notes, &mut random);
 }
 
-/// The last thing that a run of this seed writes is a second copy, after a checkpoint: 1148 of 1152.
+/// The last thing that a run of this seed writes is a second copy, after a checkpoint: 1148 of
+/// 1152.
 #[test]
 fn a_crash_while_the_last_second_copy_is_written_loses_nothing() {
     let (random, steps, options) = (Random::new(3_860_783_714), 30, churning(5));

@@ -133,7 +133,7 @@ impl Pipeline {
         }
     }
 
-    /// Cuts off a first stage that tells of history, for [`Collections::history`].
+    /// Cuts off a first stage that tells of history, for [`super::Collections::history`].
     pub fn take_history(&mut self) -> Option<DocumentBuf> {
         let stage = self.stages.first()?.history()?.clone();
         self.stages.remove(0);

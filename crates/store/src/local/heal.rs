@@ -85,8 +85,8 @@ impl LocalStore {
         Ok(any)
     }
 
-    /// Checks the frames of `run`, which lie near each other in one pack: each once, however many of
-    /// its chunks are wanted.
+    /// Checks the frames of `run`, which lie near each other in one pack: each once, however many
+    /// of its chunks are wanted.
     fn check_run(
         &self,
         hashes: &[ChunkHash],

@@ -201,7 +201,8 @@ impl Repository {
         Ok((sent, mended))
     }
 
-    /// The commits that lead to `tip`, the oldest first, and the parents that a shallow clone lacks.
+    /// The commits that lead to `tip`, the oldest first, and the parents that a shallow clone
+    /// lacks.
     fn whole_history(
         &self,
         store: &dyn ChunkStore,
