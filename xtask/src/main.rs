@@ -143,6 +143,7 @@ fn ci(root: &Path) -> Result<(), String> {
         (PYTHON, &["conformance/faults.py", "--frond", CHECKED, "--rounds", "30", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--forgetful"]),
+        (PYTHON, &["conformance/time_series.py", "--frond", CHECKED]),
         (PYTHON, &swaps),
         (PYTHON, &set),
     ];
