@@ -19,6 +19,7 @@ Method:
    for a while. How long it takes until another leads is told.
 3. At the end all members run. Each must have every acknowledged insert and append, no number twice,
    the sum of all money, and the same documents as the others: read from each directly.
+4. A byte of one member's log is changed while it is down: it must say so, and be read by no client.
 """
 
 import argparse
@@ -352,22 +353,22 @@ def start_node(set_, modules, seconds):
     return modules and subprocess.Popen(["node", script, modules, set_.uri, str(seconds)])
 
 
-def run(set_, seconds, seed, auth, modules):
-    chance = random.Random(seed)
+def run(set_, options):
+    chance = random.Random(options.seed)
     _, _, began = set_.await_leader()
     print(f"the first leader after {began:.1f} s")
-    if auth:
+    if options.auth:
         set_.make_user()
     client = set_.client()
     client.bank.accounts.insert_many([{"_id": it, "money": MONEY} for it in range(ACCOUNTS)])
     refuse_on_secondaries(set_)
     stop = threading.Event()
-    writers = [Writer(set_, number, seed, stop) for number in range(CLIENTS)]
+    writers = [Writer(set_, number, options.seed, stop) for number in range(CLIENTS)]
     for writer in writers:
         writer.start()
-    node = start_node(set_, modules, seconds)
+    node = start_node(set_, options.node, options.seconds)
     told = []
-    end = time.monotonic() + seconds
+    end = time.monotonic() + options.seconds
     while time.monotonic() < end and not any(writer.fault for writer in writers):
         disturb(set_, chance, told, options.busy)
     stop.set()
@@ -384,6 +385,49 @@ def run(set_, seconds, seed, auth, modules):
     if any(it != found[0] for it in found):
         raise Wrong("the members' documents differ")
     report(told, writers)
+    damage(set_)
+
+
+def damage(set_):
+    """A member whose log of entries is damaged says so, and shows nothing that may be old."""
+    leader, _, _ = set_.await_leader()
+    member = next(it for it in set_.members if it is not leader)
+    path = os.path.join(member.directory, "quorum-log")
+    member.kill()
+    place = os.path.getsize(path) // 2
+    flip(path, place)
+    member.start()
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        hello = member.hello()
+        if hello and not hello["isWritablePrimary"] and not hello["secondary"]:
+            break
+        if time.monotonic() > deadline:
+            raise Wrong("a member whose log is damaged is shown as a secondary")
+        time.sleep(0.1)
+    with member.client() as client:
+        for allowed in (ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED):
+            try:
+                client.get_database("bank", read_preference=allowed).documents.find_one()
+                raise Wrong("a member whose log is damaged was read")
+            except (NotPrimaryError, OperationFailure) as error:
+                if error.details["code"] != 13436:
+                    raise Wrong(f"a member whose log is damaged refused a read with {error.details}") from error
+    with set_.client() as client:
+        client.bank.documents.insert_one({"_id": "while one is damaged"})
+    member.kill()
+    flip(path, place)
+    member.start()
+    await_same(set_)
+    print("damage of a member's log: told, the set goes on")
+
+
+def flip(path, place):
+    with open(path, "r+b") as file:
+        file.seek(place)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ 4]))
 
 
 def refuse_on_secondaries(set_):
@@ -437,7 +481,7 @@ def main():
     root = tempfile.mkdtemp(prefix="frond-set-")
     set_ = Set(arguments.frond, root, arguments)
     try:
-        run(set_, arguments.seconds, arguments.seed, arguments.auth, arguments.node)
+        run(set_, arguments)
     except Wrong as error:
         print(f"failed with --seed {arguments.seed}: {error}; see {root}", file=sys.stderr)
         return 1

@@ -49,7 +49,11 @@ pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHan
     std::thread::Builder::new().name("frond-set".to_owned()).spawn(move || {
         if let Err(error) = replica.run(&server) {
             replica.tell(&format!("the log of the set: {error}"));
-            replica.begin_anew(FAULT_WAIT);
+            match error {
+                // It would find the same again.
+                StoreError::Damaged { .. } => replica.fail(&server),
+                _ => replica.begin_anew(FAULT_WAIT),
+            }
         }
     })
 }
@@ -210,6 +214,12 @@ impl Replica {
         if before != standing {
             server.topology.send_modify(|counter| *counter += 1);
         }
+    }
+
+    /// Takes no part any more, and shows nothing: what it has applied falls behind.
+    fn fail(&self, server: &Shared) {
+        lock(&self.standing).role = Role::Failed;
+        server.topology.send_modify(|counter| *counter += 1);
     }
 
     fn begin_anew(&self, wait: Duration) {

@@ -65,6 +65,8 @@ pub enum Role {
     Primary,
     /// It led, and is about to begin anew.
     Deposed,
+    /// Its log of entries is damaged.
+    Failed,
 }
 
 /// What a member is, and who leads.

@@ -7,6 +7,7 @@ use frond_doc::{DocumentBuilder, Timestamp, Value};
 use frond_query::Code;
 
 use crate::commands::reply;
+use crate::replica::Role;
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
 
@@ -27,6 +28,8 @@ pub struct Standing<'a> {
     pub term: i64,
     /// Whether it knows the others, and so can be read.
     pub is_ready: bool,
+    /// Whether it takes no part any more.
+    pub has_failed: bool,
 }
 
 impl Standing<'_> {
@@ -35,16 +38,19 @@ impl Standing<'_> {
         let Some(replica) = &server.replica else {
             let primary = server.is_primary().then(|| server.member.host.clone());
             let hosts = vec![&*server.member.host];
-            return Standing { hosts, primary, term: TERM_ALONE, is_ready: true };
+            let term = TERM_ALONE;
+            return Standing { hosts, primary, term, is_ready: true, has_failed: false };
         };
         let standing = replica.standing();
+        let has_failed = standing.role == Role::Failed;
         Standing {
             hosts: replica.options.members.iter().map(String::as_str).collect(),
             primary: standing.primary,
             term: i64::try_from(standing.term).unwrap_or(i64::MAX),
             // One that begins, or is about to begin anew, shows what it has applied: drivers that
             // knew of no member that can be read would give up instead of waiting.
-            is_ready: !replica.identity().members.is_empty(),
+            is_ready: !has_failed && !replica.identity().members.is_empty(),
+            has_failed,
         }
     }
 
@@ -52,6 +58,7 @@ impl Standing<'_> {
     fn state_of(&self, host: &str, own: &str) -> (i32, &'static str) {
         match self.primary.as_deref() == Some(host) {
             true => (1, "PRIMARY"),
+            false if host == own && self.has_failed => (3, "RECOVERING"),
             false if host == own && !self.is_ready => (0, "STARTUP"),
             false => (2, "SECONDARY"),
         }

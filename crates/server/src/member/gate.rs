@@ -7,6 +7,7 @@ use frond_query::Code;
 use crate::commands::{Command, Run};
 use crate::common::{Common, Part};
 use crate::concerns;
+use crate::replica::Role;
 use crate::shared::Shared;
 use crate::tables::{self, Reads};
 
@@ -20,15 +21,16 @@ const LISTS: &[&str] =
 ///
 /// # Errors
 /// `NotWritablePrimary` (10107) for a write, or part of a transaction, where it doesn't lead;
-/// `NotPrimaryNoSecondaryOk` (13435) for a read that wants the primary; `CommandNotSupported` for
-/// what would make members differ.
+/// `NotPrimaryNoSecondaryOk` (13435) for a read that wants the primary; `NotPrimaryOrSecondary`
+/// (13436) for any where it has failed; `CommandNotSupported` for what would make members differ.
 pub fn check(
     server: &Shared,
     command: &Command,
     body: Document<'_>,
     common: &Common,
 ) -> Result<(), Error> {
-    if server.replica.is_none() || !matches!(command.run, Run::Handler(_)) {
+    let Some(replica) = &server.replica else { return Ok(()) };
+    if !matches!(command.run, Run::Handler(_)) {
         return Ok(());
     }
     if ON_ONE_MEMBER.contains(&command.name) {
@@ -51,7 +53,13 @@ pub fn check(
         return Err(Error::invalid(Code::NotWritablePrimary, "not primary"));
     }
     let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
-    if (reads || LISTS.contains(&command.name)) && !allows_secondary(body) {
+    let reads = reads || LISTS.contains(&command.name);
+    if reads && replica.standing().role == Role::Failed {
+        let message = "its log of entries is damaged, as the server's log tells: not primary or \
+                       secondary";
+        return Err(Error::invalid(Code::NotPrimaryOrSecondary, message));
+    }
+    if reads && !allows_secondary(body) {
         let message = "not primary and secondaryOk=false";
         return Err(Error::invalid(Code::NotPrimaryNoSecondaryOk, message));
     }
