@@ -2,7 +2,7 @@
 //! off.
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 
@@ -68,9 +68,10 @@ pub struct Terminal {
     is_coloured: bool,
 }
 
-/// Where the output goes.
+/// Where the output goes. Standard output isn't locked for longer than a write: a server's threads
+/// may have their log there.
 enum Out {
-    Standard(StdoutLock<'static>),
+    Standard(Stdout),
     Paged(Pager),
 }
 
@@ -86,7 +87,7 @@ impl Terminal {
             Colour::Never => false,
         };
         let pager = if is_long && is_terminal { Pager::of_environment() } else { None };
-        let out = pager.map_or_else(|| Out::Standard(io::stdout().lock()), Out::Paged);
+        let out = pager.map_or_else(|| Out::Standard(io::stdout()), Out::Paged);
         Terminal { out: BufWriter::new(out), is_coloured }
     }
 
@@ -116,7 +117,7 @@ impl Terminal {
     /// the reader is gone or the disk is full, is forgotten.
     pub fn finish_or_forget(&mut self) {
         if self.finish().is_err() {
-            let fresh = BufWriter::new(Out::Standard(io::stdout().lock()));
+            let fresh = BufWriter::new(Out::Standard(io::stdout()));
             drop(std::mem::replace(&mut self.out, fresh).into_parts());
         }
     }

@@ -6,8 +6,9 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
-
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use frond_db::FrondOptions;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, extended_json};
@@ -57,6 +58,35 @@ impl Drop for Server {
     }
 }
 
+/// Where a server listens whose log says that it waits for connections.
+fn address_of(waits: &str) -> String {
+    let waits = extended_json::parse(waits).unwrap();
+    let port = waits.get("attr").and_then(|named| named.as_document()?.get("port")?.as_integer());
+    format!("127.0.0.1:{}", port.expect("it tells its port"))
+}
+
+/// `frond mongod` has its log on standard output, which threads of clients write to.
+#[test]
+fn a_mongod_answers_what_it_tells_as_slow() {
+    let directory = Directory::new();
+    let mut serve = command(&directory, "mongod --port 0 --dbpath .");
+    let mut child = serve.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let waits = lines.find(|line| line.contains("Waiting for connections"));
+    let address = address_of(&waits.expect("it says so"));
+    let (answered, awaited) = mpsc::channel();
+    let mut client = Client::connect(&address).unwrap();
+    thread::spawn(move || {
+        let slow = document! { "profile": 0_i32, "slowms": -1_i32 };
+        client.command("test", slow.view()).unwrap();
+        client.command("test", document! { "ping": 1_i32 }.view()).unwrap();
+        answered.send(())
+    });
+    awaited.recv_timeout(Duration::from_secs(60)).expect("it answers");
+    assert!(lines.any(|line| line.contains("Slow query")));
+    Server { child, address }.stop();
+}
+
 /// As where the server's output goes to the disk that it has filled.
 #[test]
 fn a_server_serves_where_its_output_has_no_room() {
@@ -66,9 +96,7 @@ fn a_server_serves_where_its_output_has_no_room() {
     let mut child = serve.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let waits = lines.find(|line| line.contains("Waiting for connections"));
-    let waits = extended_json::parse(&waits.expect("it says so")).unwrap();
-    let port = waits.get("attr").and_then(|named| named.as_document()?.get("port")?.as_integer());
-    let address = format!("127.0.0.1:{}", port.expect("it tells its port"));
+    let address = address_of(&waits.expect("it says so"));
     frond(&directory, &format!("ls --uri {address}")).ok();
     Server { child, address }.stop();
 }
