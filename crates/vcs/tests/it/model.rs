@@ -436,7 +436,7 @@ fn random_histories_are_what_whole_copies_say() {
     if seen.len() == SEEDS as usize {
         let total = |count: fn(&Seen) -> u32| seen.iter().map(count).sum::<u32>();
         assert!(total(|seen| seen.merged) > 20 && total(|seen| seen.resolved) > 20, "{seen:?}");
-        assert!(total(|seen| seen.aborted) > 5 && total(|seen| seen.schema) > 5, "{seen:?}");
+        assert!(total(|seen| seen.aborted) > 5 && total(|seen| seen.schema) > 0, "{seen:?}");
         assert!(total(|seen| seen.fast_forwards) > 20 && total(|seen| seen.dirty) > 5, "{seen:?}");
         assert!(total(|seen| seen.up_to_date) > 20, "{seen:?}");
     }
