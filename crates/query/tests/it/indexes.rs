@@ -35,16 +35,21 @@ fn fields(random: &mut Random) -> Vec<SortField> {
     fields
 }
 
-/// Random documents, of which those stay that the index takes.
-fn collection(random: &mut Random, depth: usize) -> Collection {
-    let shape = IndexShape::of_values(&fields(random), random.one_in(3));
-    let mut facts = IndexFacts {
+/// What the planner is told of an index, of which nothing is known but its shape.
+fn facts_of(shape: IndexShape) -> IndexFacts {
+    IndexFacts {
         name: "i".to_owned(),
         shape: shape.into(),
         flags: 0,
         covers: false,
         is_documents: false,
-    };
+    }
+}
+
+/// Random documents, of which those stay that the index takes.
+fn collection(random: &mut Random, depth: usize) -> Collection {
+    let shape = IndexShape::of_values(&fields(random), random.one_in(3));
+    let mut facts = facts_of(shape);
     let mut documents = Vec::new();
     let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
     for id in 0..12 {
@@ -155,13 +160,7 @@ fn elements_bound_parts_together() {
         let pattern: Vec<String> = paths.iter().map(|path| format!(r#""{path}": 1"#)).collect();
         let pattern = SortPattern::parse(json(&format!("{{{}}}", pattern.join(","))).view());
         let shape = IndexShape::of_values(&pattern.expect("a pattern").fields, false);
-        let mut facts = IndexFacts {
-            name: "i".to_owned(),
-            shape: shape.into(),
-            flags: 0,
-            covers: false,
-            is_documents: false,
-        };
+        let mut facts = facts_of(shape);
         let mut stored = Vec::new();
         for id in 0..10 {
             let element = |random: &mut Random| {
