@@ -73,7 +73,19 @@ impl<T> Outcome<T> {
     pub fn commit_if(changed: bool, answer: T) -> Outcome<T> {
         if changed { Outcome::Commit(answer) } else { Outcome::Discard(answer) }
     }
+
+    /// The same, with what `change` makes of the answer.
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Outcome<U> {
+        match self {
+            Outcome::Commit(answer) => Outcome::Commit(change(answer)),
+            Outcome::Discard(answer) => Outcome::Discard(change(answer)),
+        }
+    }
 }
+
+/// What is to be done in a transaction, at a moment of the catalog.
+type Body<'a> =
+    &'a mut dyn FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<()>, Error>;
 
 /// What an attempt that isn't the first sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -174,6 +186,15 @@ impl Frond {
         terms: &Terms<'_>,
         mut body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
+        let mut answer = None;
+        self.attempt_until_done(terms, &mut |transaction, epoch| {
+            Ok(body(transaction, epoch)?.map(|given| answer = Some(given)))
+        })?;
+        Ok(answer.expect("the attempt that was done has answered"))
+    }
+
+    /// Not generic: it would be compiled for each of its callers.
+    fn attempt_until_done(&self, terms: &Terms<'_>, body: Body<'_>) -> Result<(), Error> {
         let Terms { scope, mode, durability, interrupt, sight, .. } = *terms;
         let contention = self.contention();
         let in_order = |stripe: fn(&Scope) -> usize| {
@@ -193,12 +214,8 @@ impl Frond {
             let moment = self.catalog_cache().moment();
             let mut transaction = self.begin_attempt(kept.take(), attempt, sight)?;
             let result = match body(&mut transaction, moment) {
-                Ok(Outcome::Commit(answer)) => {
-                    self.commit(transaction, durability).map(|()| answer)
-                }
-                Ok(Outcome::Discard(answer)) => {
-                    transaction.end().map(|()| answer).map_err(Error::from)
-                }
+                Ok(Outcome::Commit(())) => self.commit(transaction, durability),
+                Ok(Outcome::Discard(())) => transaction.end().map_err(Error::from),
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
                     // A transaction that waits for a key mustn't hold memory that others wait for.

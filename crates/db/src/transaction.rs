@@ -83,9 +83,13 @@ struct Noted {
     moment: Option<CatalogEpoch>,
 }
 
+/// What a statement does.
+type StatementBody<'a> =
+    &'a mut dyn FnMut(&mut frond_engine::Transaction) -> Result<Outcome<()>, Error>;
+
 /// What came of an attempt to run a statement.
-enum Attempted<T> {
-    Done(T),
+enum Attempted {
+    Done,
     /// Another transaction has claimed what it writes.
     Blocked(Wait),
     /// The snapshot has moved.
@@ -197,6 +201,21 @@ impl Transaction {
         interrupt: &Interrupt,
         mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
+        let mut answer = None;
+        self.run_until_done(scope, mode, interrupt, &mut |own| {
+            Ok(body(own)?.map(|given| answer = Some(given)))
+        })?;
+        Ok(answer.expect("the statement that was done has answered"))
+    }
+
+    /// Not generic: it would be compiled for each of its callers.
+    fn run_until_done(
+        &self,
+        scope: Scope,
+        mode: LatchMode,
+        interrupt: &Interrupt,
+        body: StatementBody<'_>,
+    ) -> Result<(), Error> {
         if mode != LatchMode::Writer {
             return Err(not_in_transaction("this operation changes whole collections, and"));
         }
@@ -206,8 +225,8 @@ impl Transaction {
         let millis_max = self.inner.frond.write_wait_millis_max();
         let is_first = self.enter(scope);
         for _ in 0..STATEMENT_ATTEMPTS_MAX {
-            match self.attempt(scope, is_first, &mut body)? {
-                Attempted::Done(answer) => return Ok(answer),
+            match self.attempt(scope, is_first, body)? {
+                Attempted::Done => return Ok(()),
                 Attempted::Moved => {}
                 Attempted::Blocked(wait) => {
                     let waited = transact::wait(&wait, millis_max, interrupt);
@@ -233,12 +252,12 @@ impl Transaction {
         is_first
     }
 
-    fn attempt<T>(
+    fn attempt(
         &self,
         scope: Scope,
         is_first: bool,
-        body: &mut impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
-    ) -> Result<Attempted<T>, Error> {
+        body: StatementBody<'_>,
+    ) -> Result<Attempted, Error> {
         let mut own = self.inner.own.write().unwrap_or_else(PoisonError::into_inner);
         let own = own.as_mut().ok_or_else(ended)?;
         let statement = own.begin_statement();
@@ -249,18 +268,18 @@ impl Transaction {
             Ok(outcome)
         });
         match done {
-            Ok(Outcome::Commit(answer)) => {
+            Ok(Outcome::Commit(())) => {
                 let changes_catalog = system::changes_catalog(own);
                 let mut noted = self.noted();
                 noted.scopes.insert(scope);
                 noted.moment = noted.moment.filter(|_| !changes_catalog);
                 // The statement stays: what it replaced isn't needed any more.
                 own.forget_savepoints();
-                Ok(Attempted::Done(answer))
+                Ok(Attempted::Done)
             }
-            Ok(Outcome::Discard(answer)) => {
+            Ok(Outcome::Discard(())) => {
                 own.rollback_to(statement.savepoint());
-                Ok(Attempted::Done(answer))
+                Ok(Attempted::Done)
             }
             Err(error) if error.kind == ErrorKind::Conflict => {
                 own.undo_statement(statement);

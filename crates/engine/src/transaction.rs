@@ -2,33 +2,32 @@
 
 pub(crate) mod difference;
 pub(crate) mod held_locks;
+mod reads;
+mod statements;
 pub(crate) mod write_set;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkStore, Session, StoreError};
+use frond_store::{Chunk, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
-use frond_tree::{Bounds, Direction, Tree, TreeError, TreeFormat, Value};
+use frond_tree::{Tree, TreeError, Value};
 
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 pub use crate::log::TRANSACTION_BYTES_MAX;
 use crate::log::kept::Term;
-use crate::overlay::interleave::Interleave;
 use crate::overlay::run::DELETION_FLAG;
 use crate::queue::conflicts::TransactionStart;
-use crate::shared::{Counters, Shared};
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
-use crate::snapshot::cursor::EntryCursor;
 use crate::snapshot::open_transactions::OpenTransaction;
 use crate::snapshot::read_set::{ReadSet, ReadSetMark};
-use crate::snapshot::since::TreeState;
 use crate::told::Told;
 use crate::transaction::difference::Difference;
-use crate::transaction::held_locks::{HeldLocks, LockMode, Wait};
-use crate::transaction::write_set::{StagedWrite, StoreWithOwn, WriteSet};
+use crate::transaction::held_locks::{HeldLocks, LockMode};
+use crate::transaction::write_set::{StagedWrite, WriteSet};
 use crate::write_memory::WriteReservation;
 
 /// When a commit returns.
@@ -141,190 +140,6 @@ impl Transaction {
         self.note_read();
         self.reading(ReadSet::anything);
         &self.open.snapshot
-    }
-
-    fn note_read(&self) {
-        // `commit` has the transaction to itself, and so sees what all threads noted.
-        self.has_read.store(true, Ordering::Relaxed);
-    }
-
-    /// Notes what is read; nothing unless the snapshot may have to move.
-    fn reading<T>(&self, note: impl FnOnce(&mut ReadSet) -> T) -> Option<T> {
-        self.reads.as_ref().map(|reads| note(&mut lock(reads)))
-    }
-
-    /// Whether the tree exists, as this transaction sees it.
-    pub fn has_tree(&self, tree: TreeId) -> bool {
-        if let Some(base) = self.own.base(tree) {
-            return base.is_some();
-        }
-        self.note_read();
-        self.reading(|reads| reads.tree(tree));
-        self.open.snapshot.has_tree(tree)
-    }
-
-    /// The format of a tree.
-    ///
-    /// # Errors
-    /// [`EngineError::NoTree`] if there is none in the snapshot, or this transaction dropped it.
-    pub fn format(&self, tree: TreeId) -> Result<TreeFormat, EngineError> {
-        match self.own.base(tree) {
-            Some(base) => base.map(|base| base.format).ok_or(EngineError::NoTree(tree)),
-            None => {
-                self.note_read();
-                self.reading(|reads| reads.tree(tree));
-                self.open.snapshot.format(tree)
-            }
-        }
-    }
-
-    /// Fails if there is no such tree. That there is one isn't noted as read: a write to it is
-    /// refused if it was replaced or dropped meanwhile, and what takes a write back notes a read.
-    fn check_tree(&self, tree: TreeId) -> Result<(), EngineError> {
-        let in_snapshot = || self.open.snapshot.has_tree(tree);
-        if self.own.base(tree).map_or_else(in_snapshot, |base| base.is_some()) {
-            return Ok(());
-        }
-        self.note_read();
-        self.reading(|reads| reads.tree(tree));
-        Err(EngineError::NoTree(tree))
-    }
-
-    /// The base that this transaction gave the tree with [`Transaction::set_base`]; `None` if it
-    /// gave none, or dropped the tree.
-    pub fn own_base(&self, tree: TreeId) -> Option<Tree> {
-        self.own.base(tree).flatten()
-    }
-
-    /// Whether the transaction itself wrote a key of `tree` within `bounds`.
-    pub fn wrote(&self, tree: TreeId, bounds: &Bounds) -> bool {
-        self.own.wrote(tree, bounds)
-    }
-
-    /// About how much memory the transaction's own writes take.
-    pub fn bytes(&self) -> u64 {
-        self.own.bytes()
-    }
-
-    /// Whether this transaction has written `key`.
-    pub fn has_written(&self, tree: TreeId, key: &[u8]) -> bool {
-        self.own.get(tree, key).is_some()
-    }
-
-    /// Returns the value of `key`, own writes included.
-    ///
-    /// # Errors
-    /// [`EngineError::NoTree`] if there is no such tree in the snapshot, or this transaction
-    /// dropped it; [`EngineError::SnapshotTooOld`]; [`EngineError::Store`] and
-    /// [`EngineError::Tree`] if a chunk can't be read or is damaged.
-    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Value>, EngineError> {
-        if let Some(value) = self.own.get(tree, key) {
-            return Ok(value);
-        }
-        match self.own.base(tree) {
-            Some(Some(base)) => Ok(base.get(&**self.open.snapshot.store(), key)?),
-            Some(None) => Err(EngineError::NoTree(tree)),
-            None => {
-                self.note_read();
-                self.reading(|reads| reads.key(tree, key));
-                self.open.snapshot.get(tree, key)
-            }
-        }
-    }
-
-    /// Returns the entries within `bounds`, own writes included as they are now.
-    ///
-    /// # Errors
-    /// [`EngineError::NoTree`] as for [`Transaction::get`]. Chunks are read by the cursor.
-    pub fn range(
-        &self,
-        tree: TreeId,
-        bounds: Bounds,
-        direction: Direction,
-    ) -> Result<EntryCursor, EngineError> {
-        let own = self.own.source(tree, &bounds, direction);
-        match self.own.base(tree) {
-            Some(Some(base)) => {
-                let overlay = Interleave::new(own.into_iter().collect(), direction);
-                let base = base.range(self.open.snapshot.store(), bounds, direction);
-                Ok(EntryCursor::new(overlay, Some(base), direction, None))
-            }
-            Some(None) => Err(EngineError::NoTree(tree)),
-            None => {
-                self.note_read();
-                let reach = self.reading(|reads| reads.range(tree, &bounds, direction)).flatten();
-                let cursor = self.open.snapshot.range_under(tree, bounds, direction, own)?;
-                Ok(cursor.noting(reach))
-            }
-        }
-    }
-
-    /// How many entries a tree has, own writes not counted.
-    ///
-    /// # Errors
-    /// As [`Snapshot::get`].
-    pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
-        self.count_range(tree, &Bounds::all())
-    }
-
-    /// How many entries lie within `bounds`, own writes not counted.
-    ///
-    /// # Errors
-    /// As [`Snapshot::get`].
-    pub fn count_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
-        self.note_read();
-        self.reading(|reads| reads.whole_range(tree, bounds));
-        match *bounds == Bounds::all() {
-            true => self.open.snapshot.count(tree),
-            false => self.open.snapshot.count_range(tree, bounds),
-        }
-    }
-
-    /// About how many entries lie within `bounds`, for choosing between ways to find them; own
-    /// writes not counted. No answer may depend on it: it doesn't keep the snapshot from moving.
-    ///
-    /// # Errors
-    /// As [`Snapshot::get`].
-    pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
-        self.note_read();
-        self.open.snapshot.estimate_range(tree, bounds)
-    }
-
-    /// Bytes of a tree's keys and values, own writes not counted.
-    ///
-    /// # Errors
-    /// As [`Snapshot::get`].
-    pub fn tree_bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
-        self.note_read();
-        self.reading(|reads| reads.whole_range(tree, &Bounds::all()));
-        self.open.snapshot.bytes(tree)
-    }
-
-    /// The OR of the flags of a tree's entries, own writes not counted.
-    ///
-    /// # Errors
-    /// As [`Snapshot::get`].
-    pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
-        self.note_read();
-        let flags = self.open.snapshot.flags(tree)?;
-        self.reading(|reads| reads.flags(tree, flags));
-        Ok(flags)
-    }
-
-    /// Reads a value's bytes, wherever they lie (chunks put by this transaction included).
-    ///
-    /// # Errors
-    /// [`EngineError::Store`] and [`EngineError::Tree`] if a chunk can't be read or is damaged.
-    pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
-        // A transaction with a value that it didn't write has read already: the bytes follow.
-        let store = &**self.open.snapshot.store();
-        Ok(value.read(&StoreWithOwn { own: &self.own, store })?)
-    }
-
-    /// The store as this transaction sees it: with the chunks that it put.
-    pub fn store(&self) -> impl ChunkStore + '_ {
-        self.note_read();
-        StoreWithOwn { own: &self.own, store: &**self.open.snapshot.store() }
     }
 
     /// Gives `key` a value. The highest of its flags is the engine's and must not be set.
@@ -527,151 +342,6 @@ impl Transaction {
     /// What was told so far.
     pub fn told(&self) -> &[Told] {
         self.own.told()
-    }
-
-    /// Marks this point.
-    pub fn savepoint(&mut self) -> Savepoint {
-        Savepoint(self.own.savepoint())
-    }
-
-    /// Forgets all savepoints, and with them what their writes replaced: it would take memory until
-    /// the transaction ends.
-    pub fn forget_savepoints(&mut self) {
-        self.own.forget_savepoints();
-    }
-
-    /// Undoes every write since `savepoint`, which stays valid.
-    pub fn rollback_to(&mut self, savepoint: Savepoint) {
-        // That what is undone now was possible told that its tree existed.
-        self.note_read();
-        self.own.rollback_to(savepoint.0);
-    }
-
-    /// Marks the beginning of a statement.
-    pub fn begin_statement(&mut self) -> Statement {
-        Statement {
-            savepoint: self.savepoint(),
-            reads: self.reading(|reads| reads.mark()),
-            validated: self.own.validated_count(),
-        }
-    }
-
-    /// Undoes what a statement wrote, and forgets what it read or asked to be unchanged: the client
-    /// was told nothing of it. The transaction keeps what it claimed, and its place in a queue.
-    pub fn undo_statement(&mut self, statement: Statement) {
-        self.own.rollback_to(statement.savepoint.0);
-        self.own.forget_validated_since(statement.validated);
-        if let Some(mark) = statement.reads {
-            self.reading(|reads| reads.forget_since(mark));
-        }
-    }
-
-    /// The place in the queue of a key that another transaction has claimed, if a write of it was
-    /// refused for that.
-    pub fn blocked(&self) -> Option<Wait> {
-        self.held_locks.blocked()
-    }
-
-    /// Ends the wait. Tells whether this transaction has the key now; if not, it waited too short,
-    /// or it was the youngest of those that waited for one another: it should end then, and so let
-    /// the others go on.
-    pub fn unblock(&mut self) -> bool {
-        let since = self.since();
-        self.held_locks.unblock(&self.shared, since)
-    }
-
-    /// Whether a write was refused because the key was written since the snapshot: a newer one
-    /// shows that.
-    pub fn is_stale(&self) -> bool {
-        self.held_locks.stale().is_some()
-    }
-
-    /// Goes on at what is visible now, with all that was written and claimed, if everything that
-    /// was read is unchanged; tells whether that is so. An interactive transaction sees the same as
-    /// if it had begun now; any other can't do it.
-    ///
-    /// # Errors
-    /// As `commit`: what it has to see is not yet visible, and the engine was closed meanwhile.
-    pub fn refresh_snapshot(&mut self) -> Result<bool, EngineError> {
-        if let Some(stale) = self.held_locks.stale() {
-            self.shared.await_visible(stale)?;
-        }
-        let newer = self.shared.transactions.begin(&self.shared.current);
-        let moves = self.may_move_to(&newer.snapshot);
-        let ended = match moves {
-            Ok(true) => std::mem::replace(&mut self.open, newer),
-            _ => newer,
-        };
-        self.shared.transactions.end(&ended);
-        let counters = &self.shared.counters;
-        match moves? {
-            true => {
-                self.held_locks.refreshed();
-                Counters::count(&counters.snapshots_refreshed);
-                Ok(true)
-            }
-            false => {
-                Counters::count(&counters.snapshots_kept);
-                Ok(false)
-            }
-        }
-    }
-
-    fn may_move_to(&self, after: &Snapshot) -> Result<bool, EngineError> {
-        let before = &self.open.snapshot;
-        let Some(reads) = &self.reads else { return Ok(false) };
-        let is_other = |tree: TreeId| {
-            let from = |snapshot: &Snapshot| {
-                snapshot.generation(tree).ok().map(|(generation, _)| generation.from)
-            };
-            from(before) != from(after)
-        };
-        let is_touched = |tree| TreeState::find(before, after, tree) != TreeState::Unchanged;
-        let is_changed = |(tree, key): (TreeId, &[u8])| match TreeState::find(before, after, tree) {
-            TreeState::Unchanged => false,
-            TreeState::Written(window) => after.is_key_written(tree, key, window),
-            TreeState::Unknown => true,
-        };
-        // What it wrote itself is claimed, so no other transaction wrote that; but trees may have
-        // been replaced.
-        Ok(!self.own.written_trees().any(is_other)
-            && !self.own.based_trees().chain(self.own.validated_trees()).any(is_touched)
-            && !self.own.validated().any(is_changed)
-            && lock(reads).are_unchanged(before, after)?)
-    }
-
-    /// Begins again, at what is visible now and shows what was in its way; keeps what it has
-    /// claimed.
-    ///
-    /// # Errors
-    /// As `refresh_snapshot`.
-    pub fn restart(&mut self) -> Result<(), EngineError> {
-        if let Some(stale) = self.held_locks.stale() {
-            self.shared.await_visible(stale)?;
-        }
-        let newer = self.shared.transactions.begin(&self.shared.current);
-        self.restart_at(newer);
-        Ok(())
-    }
-
-    /// As [`Transaction::restart`], with no wait: it sees what is in line too
-    /// ([`Engine::begin_ahead`](crate::Engine::begin_ahead)).
-    ///
-    /// # Panics
-    /// If it is interactive: its statements are answered before it ends.
-    pub fn restart_ahead(&mut self) {
-        assert!(self.held_locks.lock_mode != LockMode::Interactive);
-        let newer = self.shared.begin_ahead();
-        self.restart_at(newer);
-    }
-
-    fn restart_at(&mut self, newer: OpenTransaction) {
-        self.held_locks.refreshed();
-        self.give_up_writes();
-        self.term = self.shared.kept.term();
-        self.has_read = AtomicBool::new(self.reads.is_some());
-        self.reads = self.reads.take().map(|_| Mutex::default());
-        self.shared.transactions.end(&std::mem::replace(&mut self.open, newer));
     }
 
     /// Ends it without a commit. Returns once what it read may be told: at once unless it was begun

@@ -6,6 +6,8 @@
 //! (that they were interrupted, if they take too long), then the databases are closed.
 
 mod bind;
+mod error;
+mod options;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -22,6 +24,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
+pub use self::error::ServerError;
+pub use self::options::ServerOptions;
 use crate::access::Accounts;
 use crate::audit_log::AuditLog;
 use crate::commands::FAULT_ADVICE;
@@ -48,175 +52,6 @@ use crate::tls::{Tls, TlsError, TlsOptions};
 use crate::unix_socket::{UnixSocket, UnixSocketOptions};
 use crate::wire::Compressor;
 use crate::workers::{STALLED, Workers};
-
-/// How a server listens.
-#[derive(Clone, Debug)]
-pub struct ServerOptions {
-    /// `HOST:PORT`; a port of 0 takes any free one. `None` where clients come by `unix_socket`
-    /// only.
-    pub listen: Option<String>,
-    /// Connections at one time.
-    pub connections_max: usize,
-    /// The command line, for `getCmdLineOpts`.
-    pub arguments: Vec<String>,
-    /// Where the data lie, for `getCmdLineOpts`.
-    pub data_directory: String,
-    /// What else the command line, its file and the environment say, by mongod's names.
-    pub parsed: DocumentBuf,
-    /// What the server says that it is in its replica set.
-    pub member: MemberOptions,
-    /// How it is a member of a set of several.
-    pub replica: Option<Arc<Replica>>,
-    /// The largest document that a client may store, as `hello` announces it; never more than
-    /// [`DOCUMENT_BYTES_LIMIT`].
-    pub document_bytes_max: usize,
-    /// Whether clients have to log in, and may do what their roles allow.
-    pub auth: bool,
-    /// Whether it may listen where other machines reach it though clients don't have to log in.
-    pub insecure: bool,
-    /// Where it fetches from and pushes to.
-    pub places: RemoteOpener,
-    /// What runs before and after commits, merges and pushes.
-    pub hooks: Hooks,
-    /// Clients that have a thread at one time.
-    pub threads_max: usize,
-    /// What messages that come in may hold together, those up to
-    /// [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
-    pub messages_bytes_max: usize,
-    /// What answers that go out may hold together, those up to
-    /// [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
-    pub answers_bytes_max: usize,
-    /// What documents may hold together that cursors have read and not answered with.
-    pub cursors_bytes_max: usize,
-    /// Where the log goes.
-    pub log: LogOutput,
-    /// Where it is told who did what, if anywhere: see [`crate::audit`].
-    pub audit_path: Option<PathBuf>,
-    /// How messages may be compressed, if the client wants it: all ways, in MongoDB's order, unless
-    /// told otherwise.
-    pub compressors: Vec<Compressor>,
-    /// How to speak TLS; not at all unless told.
-    pub tls: Option<TlsOptions>,
-    /// Where to listen beside the address; TLS isn't spoken there.
-    pub unix_socket: Option<UnixSocketOptions>,
-    /// Who is told once clients are served, that the server goes on, and that it stops.
-    pub supervisor: Option<Supervisor>,
-    /// Where to answer `/metrics`, `/live` and `/ready`: `HOST:PORT`.
-    pub metrics_listen: Option<String>,
-    /// How to serve the console, if at all.
-    pub console: Option<ConsoleOptions>,
-    /// Whether clients may ask for faults (`configureFailPoint`): for tests only.
-    pub test_commands: bool,
-    /// What the process may take, if that is bounded: see [`crate::governor`].
-    pub memory_bytes: Option<u64>,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        ServerOptions {
-            listen: Some("127.0.0.1:27017".to_owned()),
-            connections_max: CONNECTIONS_MAX,
-            arguments: Vec::new(),
-            data_directory: String::new(),
-            parsed: DocumentBuf::empty(),
-            member: MemberOptions::default(),
-            replica: None,
-            document_bytes_max: DOCUMENT_BYTES_MAX,
-            auth: false,
-            insecure: false,
-            places: RemoteOpener::default(),
-            hooks: Hooks::default(),
-            threads_max: CONNECTIONS_MAX,
-            messages_bytes_max: MESSAGES_BYTES_MAX,
-            answers_bytes_max: ANSWERS_BYTES_MAX,
-            cursors_bytes_max: CURSORS_BYTES_MAX,
-            log: LogOutput::default(),
-            audit_path: None,
-            compressors: Compressor::ALL.to_vec(),
-            tls: None,
-            unix_socket: None,
-            supervisor: None,
-            metrics_listen: None,
-            console: None,
-            test_commands: false,
-            memory_bytes: None,
-        }
-    }
-}
-
-impl ServerOptions {
-    /// The default options of a server whose process may take `bytes`.
-    pub fn for_memory(bytes: u64) -> ServerOptions {
-        let share = |share: u64, most: usize| {
-            let part = usize::try_from(bytes / share).unwrap_or(usize::MAX);
-            part.clamp(MESSAGES_BYTES_MIN, most)
-        };
-        ServerOptions {
-            threads_max: Workers::count_for(bytes),
-            messages_bytes_max: share(MESSAGES_SHARE, MESSAGES_BYTES_MAX),
-            answers_bytes_max: share(MESSAGES_SHARE, ANSWERS_BYTES_MAX),
-            cursors_bytes_max: share(CURSORS_SHARE, CURSORS_BYTES_MAX),
-            memory_bytes: Some(bytes),
-            ..ServerOptions::default()
-        }
-    }
-}
-
-/// Why a server can't run.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// The address can't be resolved or listened on.
-    #[error("can't listen on {address}: {source}")]
-    Listen {
-        /// As given.
-        address: String,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// The address can be reached from other machines.
-    #[error(
-        "refused to listen on {address}: {resolved} is not a loopback address, and without --auth \
-         any client that reaches it could read and change everything; start it with --auth, or \
-         listen on 127.0.0.1 or [::1]"
-    )]
-    NotLoopback {
-        /// As given.
-        address: String,
-        /// What it resolves to.
-        resolved: SocketAddr,
-    },
-    /// The console could be reached from other machines.
-    #[error(
-        "refused to serve the console on {address}: {resolved} is not a loopback address, which takes \
-         --auth and --tls-mode: passwords and data would travel in the open"
-    )]
-    OpenConsole {
-        /// As given.
-        address: String,
-        /// What it resolves to.
-        resolved: SocketAddr,
-    },
-    /// The log's file can't be opened.
-    #[error("can't write the log to {output:?}: {source}")]
-    Log {
-        /// As given.
-        output: LogOutput,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// Certificates can't be used.
-    #[error("TLS: {0}")]
-    Tls(#[from] TlsError),
-    /// The users can't be read.
-    #[error("can't read the users and roles: {0}")]
-    Users(Error),
-    /// The runtime can't be started.
-    #[error("can't start the server's threads: {0}")]
-    Runtime(io::Error),
-    /// The databases could not be closed.
-    #[error("can't close the data directory: {0}")]
-    Close(Error),
-}
 
 /// A server that is bound to its address.
 pub struct Server {

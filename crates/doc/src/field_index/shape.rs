@@ -13,13 +13,17 @@
 //! beyond that nothing is added. 2. A shape's table has each path once: with the first field of
 //! that name, and nothing of what lies below a later one.
 
-use std::collections::HashMap;
-use std::iter::repeat_n;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+mod registry;
+mod signature;
 
+use std::iter::repeat_n;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use self::registry::ShapeRegistry;
+use self::signature::{NESTED_END, fields_of};
 use crate::element_type::{ElementType, kind_of};
-use crate::raw::{RawElements, array_at, length_at, split_name, value_bytes};
+use crate::raw::{array_at, length_at, split_name, value_bytes};
 use crate::validate::DEPTH_MAX;
 
 /// Most fields of a document with a shape, nested ones counted.
@@ -29,20 +33,12 @@ pub const NAME_BYTES_MAX: usize = 64 << 10;
 /// Most memory of all shapes of a registry.
 pub const SHAPES_BYTES_MAX: usize = 16 << 20;
 
-/// Ends a nested document in a shape's signature: no byte of a name in UTF-8.
-const NESTED_END: u8 = 0xff;
-/// Ends a name in a shape's signature: no byte of a name.
-const NAME_END: u8 = 0;
 /// Stands between the names of a path, as in a dotted path: a name may have it too, but then no
 /// dotted path leads there.
 pub(crate) const SEPARATOR: u8 = b'.';
-/// Signatures that were met once: their number bounds what is remembered of them.
-const MET_ONCE_SLOTS: usize = 1 << 10;
 /// A table in which more than so many slots are passed over for each has colliding names, and is
 /// none.
 const STEPS_MAX: usize = 4;
-/// How many names at the front choose the shapes that are tried first.
-const FRONT_FIELDS: usize = 4;
 
 /// Makes numbers that no two shapes of the process share.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(NO_NUMBER as u64 + 1);
@@ -432,196 +428,4 @@ fn is_same_name(left: &[u8], right: &[u8]) -> bool {
 #[inline]
 fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
-}
-
-/// The shapes that were met, up to a bound. Its owner decides how long it lives.
-///
-/// *Thread safety*: any number of threads; the lock is held for a look-up or an insertion.
-#[derive(Debug)]
-pub struct ShapeRegistry {
-    bytes_max: usize,
-    /// The shape met last: mostly the next document's too.
-    last: RwLock<Option<Arc<Shape>>>,
-    known: RwLock<Known>,
-}
-
-#[derive(Debug)]
-struct Known {
-    bytes: usize,
-    /// The signature is all the names, so different shapes never meet.
-    by_signature: HashMap<Box<[u8]>, Arc<Shape>>,
-    /// By the hash of the first names: the shapes met last, the last one first.
-    by_front: HashMap<u64, [Option<Arc<Shape>>; 2]>,
-    /// Hashes of signatures, by hash.
-    met_once: Box<[u64]>,
-}
-
-impl ShapeRegistry {
-    /// Makes an empty registry whose shapes will take at most so many bytes.
-    pub fn new(bytes_max: usize) -> ShapeRegistry {
-        let known = Known {
-            bytes: 0,
-            by_signature: HashMap::new(),
-            by_front: HashMap::new(),
-            met_once: vec![0; MET_ONCE_SLOTS].into(),
-        };
-        ShapeRegistry { bytes_max, last: RwLock::default(), known: RwLock::new(known) }
-    }
-
-    /// How many shapes are known.
-    pub fn count(&self) -> usize {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).by_signature.len()
-    }
-
-    /// How much memory the shapes take.
-    pub fn bytes(&self) -> usize {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).bytes
-    }
-
-    /// The shape of a document, with the offset of each of its elements; `None` if it is too wide,
-    /// or was not met before.
-    pub(super) fn shape_of<O: Offset>(&self, document: &[u8]) -> Option<(Arc<Shape>, Arc<[O]>)> {
-        let last = self.last.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(shape) = last
-            && let Some(offsets) = shape.offsets(document)
-        {
-            return Some((shape, offsets));
-        }
-        let found = self.find_or_make(document)?;
-        if let Ok(mut last) = self.last.try_write() {
-            *last = Some(found.0.clone());
-        }
-        Some(found)
-    }
-
-    #[cold]
-    fn find_or_make<O: Offset>(&self, document: &[u8]) -> Option<(Arc<Shape>, Arc<[O]>)> {
-        u32::try_from(document.len()).ok()?;
-        let front = hash_of_front(document);
-        let recent = {
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-            known.by_front.get(&front).cloned().unwrap_or_default()
-        };
-        for shape in recent.into_iter().flatten() {
-            if let Some(offsets) = shape.offsets(document) {
-                return Some((shape, offsets));
-            }
-        }
-        let walk = Walk::over(document)?;
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let shape = known.shape(&walk.signature, front, self.bytes_max)?;
-        Some((shape, walk.offsets.into_iter().map(O::of).collect()))
-    }
-}
-
-impl Known {
-    /// The shape with a signature, if there is one or this is the second time.
-    fn shape(&mut self, signature: &[u8], front: u64, bytes_max: usize) -> Option<Arc<Shape>> {
-        let shape = match self.by_signature.get(signature) {
-            Some(shape) => shape.clone(),
-            None => {
-                let hash = hash(signature);
-                let met = &mut self.met_once[hash as usize % MET_ONCE_SLOTS];
-                if std::mem::replace(met, hash) != hash {
-                    return None;
-                }
-                let shape = Shape::of(signature)?;
-                let bytes = shape.bytes() + signature.len();
-                if bytes_max < self.bytes + bytes {
-                    return None;
-                }
-                self.bytes += bytes;
-                let shape = Arc::new(shape);
-                self.by_signature.insert(signature.into(), shape.clone());
-                shape
-            }
-        };
-        let recent = self.by_front.entry(front).or_default();
-        recent[1] = recent[0].replace(shape.clone());
-        Some(shape)
-    }
-}
-
-fn hash_of_front(document: &[u8]) -> u64 {
-    RawElements::new(document).take(FRONT_FIELDS).fold(0, |before, element| {
-        (before ^ hash(element.name)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    })
-}
-
-/// What one walk over a document collects.
-#[derive(Default)]
-struct Walk {
-    /// Per field the name, a zero, and whether a nested document follows; after that its end.
-    signature: Vec<u8>,
-    offsets: Vec<usize>,
-}
-
-impl Walk {
-    fn over(bytes: &[u8]) -> Option<Walk> {
-        let mut walk = Walk::default();
-        // Per open document its elements. Offsets come from what is left to walk over: a nested
-        // document's end is known when its parent's element was cut.
-        let mut open = vec![(bytes.len(), RawElements::new(bytes))];
-        while let Some((end, elements)) = open.last_mut() {
-            let (end, offset) = (*end, *end - elements.rest().len());
-            let Some(element) = elements.next() else {
-                if elements.rest() != [0] {
-                    return None; // Not BSON: a scan ends where it can't go on, and so may an index.
-                }
-                walk.signature.push(NESTED_END);
-                open.pop();
-                continue;
-            };
-            let is_document = element.kind == ElementType::Document;
-            walk.offsets.push(offset);
-            walk.signature.extend_from_slice(element.name);
-            walk.signature.extend_from_slice(&[NAME_END, u8::from(is_document)]);
-            if FIELD_COUNT_MAX < walk.offsets.len() || NAME_BYTES_MAX < walk.signature.len() {
-                return None;
-            }
-            if is_document {
-                let nested_end = end - elements.rest().len();
-                open.push((nested_end, RawElements::new(element.value)));
-            }
-        }
-        Some(walk)
-    }
-}
-
-/// A field as a signature tells it.
-struct SignatureField {
-    name_bytes: u16,
-    /// The names from the outermost on with separators between them; `None` below a field that is
-    /// not the first of its name.
-    path: Option<Vec<u8>>,
-    depth: u8,
-}
-
-/// The fields that a signature tells, in their order; `None` if one has too long a name.
-fn fields_of(signature: &[u8]) -> Option<Vec<SignatureField>> {
-    let mut fields = Vec::new();
-    /// An open document: its path with a separator behind it, and the names met in it.
-    type Open<'a> = (Option<Vec<u8>>, std::collections::HashSet<&'a [u8]>);
-    let mut open: Vec<Open<'_>> = vec![(Some(Vec::new()), Default::default())];
-    let mut rest = signature;
-    while let Some((first, after)) = rest.split_first() {
-        if *first == NESTED_END {
-            open.pop();
-            rest = after;
-            continue;
-        }
-        let (name, after) = split_name(rest)?;
-        let (is_document, after) = after.split_first()?;
-        let depth = u8::try_from(open.len()).ok()?;
-        let (around, met) = open.last_mut()?;
-        let is_first = met.insert(name);
-        let path = around.as_ref().filter(|_| is_first).map(|around| [around, name].concat());
-        if *is_document == 1 {
-            let inner = path.as_ref().map(|path| [path, &[SEPARATOR][..]].concat());
-            open.push((inner, Default::default()));
-        }
-        fields.push(SignatureField { name_bytes: u16::try_from(name.len()).ok()?, path, depth });
-        rest = after;
-    }
-    Some(fields)
 }

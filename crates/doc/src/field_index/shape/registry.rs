@@ -1,0 +1,130 @@
+//! The shapes that were met.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::signature::Walk;
+use super::{Offset, Shape, hash};
+use crate::raw::RawElements;
+
+/// Signatures that were met once: their number bounds what is remembered of them.
+const MET_ONCE_SLOTS: usize = 1 << 10;
+/// How many names at the front choose the shapes that are tried first.
+const FRONT_FIELDS: usize = 4;
+
+/// The shapes that were met, up to a bound. Its owner decides how long it lives.
+///
+/// *Thread safety*: any number of threads; the lock is held for a look-up or an insertion.
+#[derive(Debug)]
+pub struct ShapeRegistry {
+    bytes_max: usize,
+    /// The shape met last: mostly the next document's too.
+    last: RwLock<Option<Arc<Shape>>>,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    bytes: usize,
+    /// The signature is all the names, so different shapes never meet.
+    by_signature: HashMap<Box<[u8]>, Arc<Shape>>,
+    /// By the hash of the first names: the shapes met last, the last one first.
+    by_front: HashMap<u64, [Option<Arc<Shape>>; 2]>,
+    /// Hashes of signatures, by hash.
+    met_once: Box<[u64]>,
+}
+
+impl ShapeRegistry {
+    /// Makes an empty registry whose shapes will take at most so many bytes.
+    pub fn new(bytes_max: usize) -> ShapeRegistry {
+        let known = Known {
+            bytes: 0,
+            by_signature: HashMap::new(),
+            by_front: HashMap::new(),
+            met_once: vec![0; MET_ONCE_SLOTS].into(),
+        };
+        ShapeRegistry { bytes_max, last: RwLock::default(), known: RwLock::new(known) }
+    }
+
+    /// How many shapes are known.
+    pub fn count(&self) -> usize {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).by_signature.len()
+    }
+
+    /// How much memory the shapes take.
+    pub fn bytes(&self) -> usize {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
+    /// The shape of a document, with the offset of each of its elements; `None` if it is too wide,
+    /// or was not met before.
+    pub(in crate::field_index) fn shape_of<O: Offset>(
+        &self,
+        document: &[u8],
+    ) -> Option<(Arc<Shape>, Arc<[O]>)> {
+        let last = self.last.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(shape) = last
+            && let Some(offsets) = shape.offsets(document)
+        {
+            return Some((shape, offsets));
+        }
+        let found = self.find_or_make(document)?;
+        if let Ok(mut last) = self.last.try_write() {
+            *last = Some(found.0.clone());
+        }
+        Some(found)
+    }
+
+    #[cold]
+    fn find_or_make<O: Offset>(&self, document: &[u8]) -> Option<(Arc<Shape>, Arc<[O]>)> {
+        u32::try_from(document.len()).ok()?;
+        let front = hash_of_front(document);
+        let recent = {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            known.by_front.get(&front).cloned().unwrap_or_default()
+        };
+        for shape in recent.into_iter().flatten() {
+            if let Some(offsets) = shape.offsets(document) {
+                return Some((shape, offsets));
+            }
+        }
+        let walk = Walk::over(document)?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let shape = known.shape(&walk.signature, front, self.bytes_max)?;
+        Some((shape, walk.offsets.into_iter().map(O::of).collect()))
+    }
+}
+
+impl Known {
+    /// The shape with a signature, if there is one or this is the second time.
+    fn shape(&mut self, signature: &[u8], front: u64, bytes_max: usize) -> Option<Arc<Shape>> {
+        let shape = match self.by_signature.get(signature) {
+            Some(shape) => shape.clone(),
+            None => {
+                let hash = hash(signature);
+                let met = &mut self.met_once[hash as usize % MET_ONCE_SLOTS];
+                if std::mem::replace(met, hash) != hash {
+                    return None;
+                }
+                let shape = Shape::of(signature)?;
+                let bytes = shape.bytes() + signature.len();
+                if bytes_max < self.bytes + bytes {
+                    return None;
+                }
+                self.bytes += bytes;
+                let shape = Arc::new(shape);
+                self.by_signature.insert(signature.into(), shape.clone());
+                shape
+            }
+        };
+        let recent = self.by_front.entry(front).or_default();
+        recent[1] = recent[0].replace(shape.clone());
+        Some(shape)
+    }
+}
+
+fn hash_of_front(document: &[u8]) -> u64 {
+    RawElements::new(document).take(FRONT_FIELDS).fold(0, |before, element| {
+        (before ^ hash(element.name)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
+}

@@ -1,0 +1,135 @@
+//! What a server is started with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use frond_doc::DocumentBuf;
+
+use crate::console::ConsoleOptions;
+use crate::hooks::Hooks;
+use crate::limits::{
+    ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CURSORS_BYTES_MAX, CURSORS_SHARE, DOCUMENT_BYTES_MAX,
+    MESSAGES_BYTES_MAX, MESSAGES_BYTES_MIN, MESSAGES_SHARE,
+};
+use crate::log::LogOutput;
+use crate::remote_opener::RemoteOpener;
+use crate::replica::Replica;
+use crate::shared::MemberOptions;
+use crate::supervisor::Supervisor;
+use crate::tls::TlsOptions;
+use crate::unix_socket::UnixSocketOptions;
+use crate::wire::Compressor;
+use crate::workers::Workers;
+
+/// How a server listens.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// `HOST:PORT`; a port of 0 takes any free one. `None` where clients come by `unix_socket`
+    /// only.
+    pub listen: Option<String>,
+    /// Connections at one time.
+    pub connections_max: usize,
+    /// The command line, for `getCmdLineOpts`.
+    pub arguments: Vec<String>,
+    /// Where the data lie, for `getCmdLineOpts`.
+    pub data_directory: String,
+    /// What else the command line, its file and the environment say, by mongod's names.
+    pub parsed: DocumentBuf,
+    /// What the server says that it is in its replica set.
+    pub member: MemberOptions,
+    /// How it is a member of a set of several.
+    pub replica: Option<Arc<Replica>>,
+    /// The largest document that a client may store, as `hello` announces it; never more than
+    /// [`DOCUMENT_BYTES_LIMIT`](crate::limits::DOCUMENT_BYTES_LIMIT).
+    pub document_bytes_max: usize,
+    /// Whether clients have to log in, and may do what their roles allow.
+    pub auth: bool,
+    /// Whether it may listen where other machines reach it though clients don't have to log in.
+    pub insecure: bool,
+    /// Where it fetches from and pushes to.
+    pub places: RemoteOpener,
+    /// What runs before and after commits, merges and pushes.
+    pub hooks: Hooks,
+    /// Clients that have a thread at one time.
+    pub threads_max: usize,
+    /// What messages that come in may hold together, those up to
+    /// [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
+    pub messages_bytes_max: usize,
+    /// What answers that go out may hold together, those up to
+    /// [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
+    pub answers_bytes_max: usize,
+    /// What documents may hold together that cursors have read and not answered with.
+    pub cursors_bytes_max: usize,
+    /// Where the log goes.
+    pub log: LogOutput,
+    /// Where it is told who did what, if anywhere: see [`crate::audit`].
+    pub audit_path: Option<PathBuf>,
+    /// How messages may be compressed, if the client wants it: all ways, in MongoDB's order, unless
+    /// told otherwise.
+    pub compressors: Vec<Compressor>,
+    /// How to speak TLS; not at all unless told.
+    pub tls: Option<TlsOptions>,
+    /// Where to listen beside the address; TLS isn't spoken there.
+    pub unix_socket: Option<UnixSocketOptions>,
+    /// Who is told once clients are served, that the server goes on, and that it stops.
+    pub supervisor: Option<Supervisor>,
+    /// Where to answer `/metrics`, `/live` and `/ready`: `HOST:PORT`.
+    pub metrics_listen: Option<String>,
+    /// How to serve the console, if at all.
+    pub console: Option<ConsoleOptions>,
+    /// Whether clients may ask for faults (`configureFailPoint`): for tests only.
+    pub test_commands: bool,
+    /// What the process may take, if that is bounded: see [`crate::governor`].
+    pub memory_bytes: Option<u64>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            listen: Some("127.0.0.1:27017".to_owned()),
+            connections_max: CONNECTIONS_MAX,
+            arguments: Vec::new(),
+            data_directory: String::new(),
+            parsed: DocumentBuf::empty(),
+            member: MemberOptions::default(),
+            replica: None,
+            document_bytes_max: DOCUMENT_BYTES_MAX,
+            auth: false,
+            insecure: false,
+            places: RemoteOpener::default(),
+            hooks: Hooks::default(),
+            threads_max: CONNECTIONS_MAX,
+            messages_bytes_max: MESSAGES_BYTES_MAX,
+            answers_bytes_max: ANSWERS_BYTES_MAX,
+            cursors_bytes_max: CURSORS_BYTES_MAX,
+            log: LogOutput::default(),
+            audit_path: None,
+            compressors: Compressor::ALL.to_vec(),
+            tls: None,
+            unix_socket: None,
+            supervisor: None,
+            metrics_listen: None,
+            console: None,
+            test_commands: false,
+            memory_bytes: None,
+        }
+    }
+}
+
+impl ServerOptions {
+    /// The default options of a server whose process may take `bytes`.
+    pub fn for_memory(bytes: u64) -> ServerOptions {
+        let share = |share: u64, most: usize| {
+            let part = usize::try_from(bytes / share).unwrap_or(usize::MAX);
+            part.clamp(MESSAGES_BYTES_MIN, most)
+        };
+        ServerOptions {
+            threads_max: Workers::count_for(bytes),
+            messages_bytes_max: share(MESSAGES_SHARE, MESSAGES_BYTES_MAX),
+            answers_bytes_max: share(MESSAGES_SHARE, ANSWERS_BYTES_MAX),
+            cursors_bytes_max: share(CURSORS_SHARE, CURSORS_BYTES_MAX),
+            memory_bytes: Some(bytes),
+            ..ServerOptions::default()
+        }
+    }
+}
