@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Has mongodb-memory-server start Frond where applications' tests start a mongod (mongod.mjs), and
-runs what docs/node.md shows.
+runs what docs/node.md shows of servers.
 
     conformance/mongod.py [--frond PATH] [--install-only]
 """
@@ -40,8 +40,8 @@ def main():
 
 
 def run_page(frond, data):
-    """Runs the code of docs/node.md against a server: it must print what the page says."""
-    page = (PROJECT / "docs" / "node.md").read_text()
+    """Runs what docs/node.md shows of servers: it must print what the page says."""
+    page = (PROJECT / "docs" / "node.md").read_text().partition("## With a server")[2]
     script = INSTALLED / "page.mjs"
     script.write_text("\n".join(re.findall(r"```js\n(.*?)```", page, re.DOTALL)))
     with Server(frond, data) as server:

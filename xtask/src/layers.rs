@@ -16,7 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fronddb", &["db", "doc", "remote", "vcs"]),
     ("server", &["db", "doc", "query", "quorum", "store", "vcs"]),
     ("cli", &["db", "doc", "query", "remote", "server", "vcs"]),
-    ("python", &["db", "remote", "server", "vcs"]),
+    ("node", &["remote", "server"]),
+    ("python", &["remote", "server"]),
     ("testkit", &["store"]),
 ];
 

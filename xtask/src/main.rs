@@ -139,6 +139,7 @@ fn ci(root: &Path) -> Result<(), String> {
         ("python3", &["conformance/run.py", "--frond", CHECKED]),
         ("python3", &["conformance/s3.py", "--frond", CHECKED]),
         ("python3", &["conformance/python_package.py"]),
+        ("python3", &["conformance/node_package.py"]),
         ("python3", &["conformance/mongod.py", "--frond", CHECKED]),
         ("python3", &["conformance/packages.py", "--frond", CHECKED]),
         (PYTHON, &["conformance/kill.py", "--frond", CHECKED, "--rounds", "100", "--seed", &SEED]),

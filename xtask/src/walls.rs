@@ -116,7 +116,7 @@ const CRATES: &[Walls] = &[
                 machine_memory process_counts usage operations waiting answer_memory remote_opener cursors \
                 log_file log replica audit_log drain snapshot_window profiler hooks shared audit authorization \
                 transactions sweep governor request commands reference concerns member dispatch \
-                in_process connection metrics console listener client",
+                in_process connection metrics console listener private client",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -5,8 +5,8 @@
 //! [`fields`] and [`common`] (what a handler works with), [`commands`] (one file a command, or a
 //! few relatives), [`cursors`] and [`operations`] (what outlives a message, and what runs),
 //! [`sessions`] and [`transactions`], [`remote_opener`] (other repositories). [`client`] is the
-//! other side; [`in_process`] runs commands without a socket; [`metrics`] is for who looks after
-//! the server.
+//! other side; [`in_process`] runs commands without a socket, and [`private`] serves from within
+//! another program; [`metrics`] is for who looks after the server.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy
 //! has a thread; those that are idle have none. What they may hold together is in [`limits`] and
@@ -45,6 +45,7 @@ pub mod metrics;
 pub mod operations;
 pub mod outgoing;
 pub mod peer;
+pub mod private;
 pub mod process_counts;
 pub mod profiler;
 pub mod reference;
@@ -77,6 +78,7 @@ pub use in_process::InProcess;
 pub use listener::{Server, ServerError, ServerOptions, Stopper};
 pub use log::LogOutput;
 pub use machine_memory::MachineMemory;
+pub use private::{PrivateError, PrivateOptions, PrivateServer};
 pub use remote_opener::RemoteOpener;
 pub use replica::key::ClusterKey;
 pub use replica::{Replica, ReplicaOptions};

@@ -7,17 +7,23 @@
     def test_sale(frond):                        # a database on a branch of its own
         frond.items.update_many({}, {"$mul": {"price": 0.5}})
 
-The data live in a directory that is removed at the end of the session; `--frond-data DIR` keeps
-them in another.
+The data live in a directory that is removed at the end of the session, in memory (`/dev/shm`) where
+there is room; `--frond-data DIR` keeps them in another.
 """
 
+import contextlib
 import itertools
+import shutil
+import tempfile
 
 import pytest
 
 import fronddb
 
 _NAME = "test"
+# Nothing waits for a disk in memory.
+_MEMORY = "/dev/shm"
+_MEMORY_BYTES_MIN = 1 << 30
 _numbers = itertools.count(1)
 
 
@@ -27,11 +33,22 @@ def pytest_addoption(parser):
 
 
 @pytest.fixture(scope="session")
-def frond_client(request, tmp_path_factory):
+def frond_client(request):
     """A client of the session's data directory: `fronddb.Client`."""
-    directory = request.config.getoption("--frond-data") or tmp_path_factory.mktemp("frond")
-    with fronddb.open(directory) as client:
-        yield client
+    given = request.config.getoption("--frond-data")
+    with contextlib.ExitStack() as stack:
+        directory = given
+        if directory is None:
+            own = tempfile.TemporaryDirectory(prefix="frond-test-", dir=_place())
+            directory = stack.enter_context(own)
+        yield stack.enter_context(fronddb.open(directory))
+
+
+def _place():
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage(_MEMORY).free >= _MEMORY_BYTES_MIN:
+            return _MEMORY
+    return None
 
 
 @pytest.fixture(scope="session")
