@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the tests of the Python package (crates/python) on what cargo has built of it.
+"""Runs the tests of the Python package (crates/python) as it is installed.
 
-The package is put together under target/python-package: its Python files, and the native module
-from target/PROFILE; PyMongo and pytest are installed there once.
+What cargo has built of it becomes a wheel (crates/python/wheel.py), which pip installs into an
+environment below target/python-package, with PyMongo and pytest; those are installed there once.
 
     conformance/python_package.py [--profile checked] [ARGUMENTS FOR PYTEST]
 """
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,9 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 PACKAGE = PROJECT / "crates" / "python"
 INSTALLED = PROJECT / "target" / "python-package"
+sys.path.insert(0, str(PACKAGE))
+import wheel  # noqa: E402  (found beside what it packs)
+
 REQUIREMENTS = ["pymongo==4.20.0", "pytest>=8,<10"]
 
 
@@ -29,10 +31,12 @@ def main():
     if options.install_only:
         return 0
     target = Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target"))
-    packages = put_together(target / options.profile / "libfronddb_native.so")
-    environment = {**os.environ, "PYTHONPATH": str(packages)}
-    command = [python, "-m", "pytest", "-q", "-p", "fronddb.pytest_plugin", "-p", "no:cacheprovider"]
-    return subprocess.run(command + [PACKAGE / "tests", *arguments], env=environment).returncode
+    made = wheel.make(target / options.profile / "libfronddb_native.so", INSTALLED)
+    pip(python, "install", "--force-reinstall", "--no-deps", made)
+    # Its plugin is found by what the wheel says of it.
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", PACKAGE / "tests", *arguments]
+    # Beside the sources there is no native module: what was installed is tested.
+    return subprocess.run(command, cwd=INSTALLED).returncode
 
 
 def install():
@@ -40,17 +44,13 @@ def install():
     marker = INSTALLED / "requirements"
     if not marker.exists() or marker.read_text().split("\n") != REQUIREMENTS:
         subprocess.run([sys.executable, "-m", "venv", INSTALLED / "venv"], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS], check=True)
+        pip(python, "install", *REQUIREMENTS)
         marker.write_text("\n".join(REQUIREMENTS))
     return python
 
 
-def put_together(library):
-    packages = INSTALLED / "packages"
-    shutil.rmtree(packages, ignore_errors=True)
-    shutil.copytree(PACKAGE / "python" / "fronddb", packages / "fronddb")
-    shutil.copy(library, packages / "fronddb" / "_native.abi3.so")
-    return packages
+def pip(python, *arguments):
+    subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments], check=True)
 
 
 if __name__ == "__main__":
