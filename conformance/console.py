@@ -324,6 +324,50 @@ def conflicts(browser, server):
     assert not database.command("frondStatus")["dirty"]
 
 
+def proposals(browser, server):
+    """Branches that are ahead are looked at, refused (which can be undone), and merged."""
+    database = server.client.asked
+    database.items.insert_many([{"_id": 1, "price": 30}, {"_id": 2, "price": 240}])
+    database.command("frondCommit", message="base")
+    for branch, number, price in [("agent/lamps", 1, 40), ("clash", 2, 200)]:
+        database.command("frondBranch", branch=branch)
+        other = server.client[f"asked@{branch.replace('/', '%2F')}"]
+        other.items.update_one({"_id": number}, {"$set": {"price": price}})
+        other.command("frondCommit", message=f"price of {number}", author="agent <agent@example.org>")
+    database.items.update_one({"_id": 2}, {"$set": {"price": 250}})
+    database.command("frondCommit", message="ours")
+    names = lambda: {it["branch"] for it in database.command("frondBranch")["branches"]}
+    with browser.page("#/db/asked") as page:
+        settle(page)
+        page.keyboard.press("g")
+        page.keyboard.press("p")
+        lamps, clash = (page.get_by_role("region", name=name) for name in ("agent/lamps", "clash"))
+        expect(lamps.get_by_text("merges cleanly")).to_be_visible()
+        expect(lamps.get_by_text("agent <agent@example.org>")).to_be_visible()
+        expect(clash.get_by_text("1 conflict")).to_be_visible()
+        browser.check(page, "proposals")
+        lamps.get_by_role("link", name="What it changes").click()
+        # From where it parted: what the default branch did meanwhile isn't there.
+        expect(page.locator(".from")).to_have_text("30")
+        expect(page.locator(".to")).to_have_text("40")
+        page.go_back()
+        clash.get_by_role("button", name="Refuse").click()
+        page.get_by_role("dialog").get_by_role("button", name="Refuse").click()
+        expect(clash).to_have_count(0)
+        assert names() == {"main", "agent/lamps"}
+        page.locator(".notes").get_by_role("button", name="Undo").click()
+        expect(clash).to_be_visible()
+        assert names() == {"main", "agent/lamps", "clash"}
+        lamps.get_by_role("link", name="Merge").click()
+        expect(page.get_by_text("It merges cleanly.")).to_be_visible()
+        page.get_by_role("button", name="Merge", exact=True).click()
+        expect(page.locator(".log .commit", has_text="price of 1")).to_be_visible()
+        assert database.items.find_one({"_id": 1})["price"] == 40
+        page.get_by_role("link", name="Proposals", exact=True).click()
+        expect(clash).to_be_visible()
+        expect(lamps).to_have_count(0)
+
+
 def kinds(browser, server):
     """Conflicts that aren't of fields: what was dropped here and changed there, unique keys."""
     database = server.client.kinds
@@ -525,7 +569,7 @@ SCREENS = {
     "start": "", "collections": "#/db/demo", "documents": "#/db/demo/documents/items", "history": "#/db/demo/log?all=1",
     "changes": "#/db/demo/diff", "document": "#/db/demo/document/items?id=8", "aggregate": "#/db/demo/aggregate/items?stages=" + "[{$match: {price: {$lt: 50}}}, {$group: {_id: \"$name\", count: {$sum: 1}}}]",
     "explain": "#/db/demo/explain/items?filter={price: {$lt: 50}}", "indexes": "#/db/demo/indexes/items", "metrics": "#/metrics", "users": "#/users",
-    "merge": "#/db/demo/merge?from=sale",
+    "merge": "#/db/demo/merge?from=sale", "proposals": "#/db/demo/proposals",
 }
 
 
@@ -584,7 +628,7 @@ def main():
             demo(server)
             parts = {
                 "walk": lambda: walk(browser, server), "types": lambda: types(browser, server),
-                "conflicts": lambda: conflicts(browser, server), "kinds": lambda: kinds(browser, server), "hostile": lambda: hostile(browser, server),
+                "conflicts": lambda: conflicts(browser, server), "proposals": lambda: proposals(browser, server), "kinds": lambda: kinds(browser, server), "hostile": lambda: hostile(browser, server),
                 "keys": lambda: keys(browser), "screens": lambda: screens(browser, arguments.pictures),
                 "picture": lambda: conflict_picture(browser, server, arguments.pictures),
                 "logins": lambda: logins(browser_of, arguments.frond), "scroll": lambda: scroll(browser, server, arguments.documents),

@@ -50,7 +50,7 @@ export function split(name) {
 export const version = (database, branch) => branch ? `${database}@${branch.replaceAll("%", "%25").replaceAll("/", "%2F").replaceAll(".", "%2E")}` : database;
 
 const SCREENS = {
-  "": "start", log: "log", diff: "diff", merge: "merge", collections: "collections",
+  "": "start", log: "log", diff: "diff", proposals: "proposals", merge: "merge", collections: "collections",
   documents: "documents", document: "document", aggregate: "aggregate", explain: "explain",
   indexes: "indexes", metrics: "metrics", users: "users",
 };
@@ -98,7 +98,7 @@ export function head(place, tab, ...more) {
   const root = ["db", name];
   const tabs = collection
     ? [["documents", "Documents"], ["aggregate", "Aggregate"], ["explain", "Explain"], ["indexes", "Indexes"]]
-    : [["collections", "Collections"], ["log", "History"], ["diff", "Changes"], ["merge", "Merge"]];
+    : [["collections", "Collections"], ["log", "History"], ["diff", "Changes"], ["proposals", "Proposals"], ["merge", "Merge"]];
   const branches = h("select", { "aria-label": "Branch", onchange: (event) => go(["db", version(database, event.target.value), ...place.path.slice(2)], Object.fromEntries(place.query)) },
     state.branches.map((branch) => h("option", { value: branch.branch === state.standard ? "" : branch.branch, selected: (branch.branch === state.standard ? "" : branch.branch) === decode(at) }, branch.branch)),
     isVersion(at) && h("option", { value: decode(at), selected: true }, `${decode(at)} (a version)`));
@@ -216,7 +216,7 @@ onLoginNeeded(() => {
   showLogin("The login has ended.");
 });
 
-const KEYS = [["Ctrl K", "Go anywhere by name"], ["g then d", "Databases"], ["g then c", "Collections"], ["g then l", "History"], ["g then w", "Changes of the working state"], ["g then m", "Merge"], ["g then s", "Metrics"],
+const KEYS = [["Ctrl K", "Go anywhere by name"], ["g then d", "Databases"], ["g then c", "Collections"], ["g then l", "History"], ["g then w", "Changes of the working state"], ["g then p", "Proposals"], ["g then m", "Merge"], ["g then s", "Metrics"],
   ["/", "Filter"], ["n", "New document"], ["↑ ↓ Enter", "Move in lists, open"], ["Enter, F2", "Edit a value"], ["Ctrl Enter", "Save"], ["1 2 3", "Ours, theirs, base of a conflict; e edits"], ["Esc", "Close"], ["?", "These keys"]];
 
 function showKeys() {
@@ -234,7 +234,7 @@ function showPalette() {
   const places = [
     ...state.collections.map((it) => [it, "collection", ["db", name, "documents", it]]),
     ...state.branches.map((it) => [it.branch, "branch", ["db", version(database, it.branch === state.standard ? "" : it.branch)]]),
-    ...(name ? [["Collections", ""], ["History", "log"], ["Changes", "diff"], ["Merge", "merge"]].map(([title, screen]) => [title, name, ["db", name, screen].filter(Boolean)]) : []),
+    ...(name ? [["Collections", ""], ["History", "log"], ["Changes", "diff"], ["Proposals", "proposals"], ["Merge", "merge"]].map(([title, screen]) => [title, name, ["db", name, screen].filter(Boolean)]) : []),
     ...state.databases.map((it) => [it, "database", ["db", it]]),
     ["Databases", "server", []], ["Metrics and operations", "server", ["metrics"]], ["Users and roles", "server", ["users"]],
   ];
@@ -261,7 +261,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, dialog")) return;
   const { path } = where();
   const root = path[0] === "db" ? path.slice(0, 2) : null;
-  const jump = { d: [], s: ["metrics"], c: root, l: root && [...root, "log"], w: root && [...root, "diff"], m: root && [...root, "merge"] };
+  const jump = { d: [], s: ["metrics"], c: root, l: root && [...root, "log"], w: root && [...root, "diff"], p: root && [...root, "proposals"], m: root && [...root, "merge"] };
   if (pending === "g") {
     pending = "";
     if (jump[event.key]) { event.preventDefault(); go(jump[event.key]); return; }

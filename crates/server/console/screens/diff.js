@@ -9,9 +9,11 @@ import { brief, of, show as text, write } from "../values.js";
 const ROWS_MAX = 2000, SHOWN = 200;
 
 export async function show(place) {
-  const from = place.query.get("from") || "HEAD", to = place.query.get("to") || (isVersion(place.version) ? "HEAD" : "WORKING");
+  // A range has both sides: a..b, or a...b, from where they parted.
+  const from = place.query.get("from") || "HEAD", isRange = from.includes("..");
+  const to = isRange ? "" : place.query.get("to") || (isVersion(place.version) ? "HEAD" : "WORKING");
   const isWorking = from === "HEAD" && to === "WORKING";
-  const names = [...new Set(["HEAD", "WORKING", "NOTHING", ...state.branches.map((it) => it.branch), from, to])];
+  const names = [...new Set(["HEAD", "WORKING", "NOTHING", ...state.branches.map((it) => it.branch), from, to].filter(Boolean))];
   const list = h("datalist", { id: "revisions" }, names.map((name) => h("option", { value: name })));
   const choose = (value, label) => field(label, h("input", { value, list: "revisions", autocomplete: "off", spellcheck: "false" }));
   const [fromField, toField] = [choose(from, "From"), choose(to, "To")];
@@ -22,7 +24,7 @@ export async function show(place) {
     h("form.row", { onsubmit: (event) => { event.preventDefault(); go(place.path, { from: value(fromField), to: value(toField) }); } }, fromField, toField, list,
       h("button", { type: "submit" }, "Compare"),
       button("Swap", () => go(place.path, { from: to, to: from }), { kind: "quiet" })), box));
-  const { documents: rows, more } = await documents(place.name, { aggregate: 1, pipeline: [{ $diff: { from, to } }], cursor: { batchSize: 200 } }, { max: ROWS_MAX, signal: place.signal });
+  const { documents: rows, more } = await documents(place.name, { aggregate: 1, pipeline: [{ $diff: isRange ? { from } : { from, to } }], cursor: { batchSize: 200 } }, { max: ROWS_MAX, signal: place.signal });
   if (!rows.length) { put(box, h("p.empty", isWorking ? "Nothing has changed since the last commit." : "They are equal.")); return; }
   const collections = new Map();
   for (const row of rows) {

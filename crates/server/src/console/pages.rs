@@ -54,6 +54,7 @@ const FILES: &[File] = files![
     "screens/log.js",
     "screens/merge.js",
     "screens/metrics.js",
+    "screens/proposals.js",
     "screens/start.js",
     "screens/users.js",
 ];
