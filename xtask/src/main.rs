@@ -57,14 +57,10 @@ const STORAGE: &[&str] = &["frond-store", "frond-tree", "frond-engine", "frond-d
 const LONG_TIMES: &str = "20";
 /// How long it runs each fuzzer.
 const FUZZ_SECONDS: &str = "600";
-/// Where all tests of a run begin: at the same seeds in CI until every test asks with room how
-/// often its random histories met what they are for, at others in each other run, unless the
-/// environment says where. A run prints it, and says it again when it fails.
+/// Where all tests of a run begin: at other seeds each time, unless the environment says where. A
+/// run prints it, and says it again when it fails.
 static SEED: LazyLock<String> = LazyLock::new(|| {
-    let fresh = || match std::env::args().nth(1).as_deref() {
-        Some("ci") => "0".to_owned(),
-        _ => (RandomState::new().hash_one(()) >> 32).to_string(),
-    };
+    let fresh = || (RandomState::new().hash_one(()) >> 32).to_string();
     std::env::var("FROND_SEED_FROM").unwrap_or_else(|_| fresh())
 });
 /// Where `conformance/run.py` has installed PyMongo.

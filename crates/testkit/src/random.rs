@@ -72,6 +72,18 @@ pub fn for_seeds(count: u64, mut property: impl FnMut(Random)) {
     }
 }
 
+/// Asserts that a run of all its seeds met `what` so often at least, and prints how often it did.
+/// One seed alone, or as many as fit into a time, may have met nothing.
+///
+/// Seeds are fresh, so what is asked for lies far below what whole runs print: so far that chance
+/// alone leads there less than once in a million runs.
+pub fn assert_met(what: &str, count: impl TryInto<u64>, least: u64) {
+    let count = count.try_into().ok().expect("a count is neither negative nor larger than a u64");
+    eprintln!("met {what}: {count}, at least {least}");
+    let is_whole = ["FROND_SEED", "FROND_SEED_SECONDS"].iter().all(|name| number(name).is_none());
+    assert!(!is_whole || least <= count, "{what}: {count}, and not {least}");
+}
+
 /// `count` seeds in a row. The first is another one in each process, and printed, unless
 /// `FROND_SEED_FROM` says it, as `cargo xtask ci` does; `FROND_SEED` says the only one, and
 /// `FROND_SEED_TIMES` makes it so many times as many.

@@ -1,6 +1,6 @@
 //! Extended JSON both ways, type by type.
 
-use frond_testkit::random::{Random, for_seeds};
+use frond_testkit::random::{Random, assert_met, for_seeds};
 
 use super::*;
 use crate::document::value::Value;
@@ -329,7 +329,8 @@ fn one_pass_reads_what_serde_reads() {
             straight_away += usize::from(judged.is_ok() && end.is_some());
         }
     });
-    assert!(right > 3_000 && straight_away == right, "{straight_away} of {right}");
+    assert_eq!(straight_away, right);
+    assert_met("texts that are right", right, 3_000);
 }
 
 /// Doubles are written in the standard library's form, and read as they were. Of two texts as

@@ -8,7 +8,7 @@ use frond_doc::field_index::shape::{FIELD_COUNT_MAX, NAME_BYTES_MAX, ShapeRegist
 use frond_doc::field_scan::{FieldScan, SCANNED_NAMES_MAX, ScannedNames};
 use frond_doc::path::Path;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf};
-use frond_testkit::random::{Random, for_seeds};
+use frond_testkit::random::{Random, assert_met, for_seeds};
 
 use crate::generate;
 
@@ -81,7 +81,8 @@ fn indexed_documents_equal_scanned_ones() {
             }
         }
     });
-    assert!(0 < shaped && 0 < bucketed, "{shaped} with shapes, {bucketed} with buckets");
+    assert_met("indexes with shapes", shaped, 1);
+    assert_met("indexes with buckets", bucketed, 1);
 }
 
 /// Names of all lengths around eight and sixteen bytes, which end differently, in documents of

@@ -9,7 +9,8 @@ use frond_doc::pieces::{
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, ElementType, Value};
 use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;
-use frond_testkit::{Random, random::for_seeds};
+use frond_testkit::Random;
+use frond_testkit::random::{assert_met, for_seeds};
 use frond_tree::TreeFormat;
 
 use crate::pieces::document;
@@ -104,7 +105,8 @@ fn they_are_the_documents_that_they_stand_for() {
         let some = large.shallow(store, Some(&[name.as_bytes()])).expect("it is whole");
         assert!(some.iter().map(|(name, _)| name).eq([name.as_str()]));
     });
-    assert!(20 < count && 20 < moved_count, "{count} have references, {moved_count} moved ones");
+    assert_met("documents with references", count, 20);
+    assert_met("documents with moved references", moved_count, 20);
 }
 
 #[test]

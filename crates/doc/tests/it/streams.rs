@@ -12,7 +12,8 @@ use frond_doc::pieces::{
 use frond_doc::{DocumentBuf, DocumentBuilder, ObjectId, Timestamp, Value, document, normalise};
 use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;
-use frond_testkit::{Random, random::for_seeds};
+use frond_testkit::Random;
+use frond_testkit::random::{assert_met, for_seeds};
 use frond_tree::TreeFormat;
 
 use crate::pieces;
@@ -103,7 +104,7 @@ fn what_is_written_piece_by_piece_equals_what_is_stored_whole() {
         let edited = written(store, format, |writer| read_json(&mut drip, writer));
         check(store, format, edited.expect("a document"), &document);
     });
-    assert!(1 < large_count);
+    assert_met("large documents", large_count, 1);
 }
 
 #[test]
@@ -181,5 +182,6 @@ fn damaged_input_is_told() {
             Err(_) => refused += usize::from(edited.is_err()),
         }
     });
-    assert!(20 < taken && 20 < refused, "{taken} taken, {refused} refused");
+    assert_met("documents taken", taken, 20);
+    assert_met("documents refused", refused, 20);
 }

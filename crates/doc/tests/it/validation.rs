@@ -7,7 +7,7 @@ use frond_doc::field_index::shape::{SHAPES_BYTES_MAX, ShapeRegistry};
 use frond_doc::path::Path;
 use frond_doc::raw::RawElements;
 use frond_doc::{Document, DocumentBuf, ElementType};
-use frond_testkit::random::for_seeds;
+use frond_testkit::random::{assert_met, for_seeds};
 
 use crate::generate;
 
@@ -67,7 +67,8 @@ fn what_is_taken_can_be_read() {
             Path::new(name).visit(indexed.view(), &mut |_| false);
         }
     });
-    assert!(200 < taken && 500 < refused, "{taken} taken, {refused} refused");
+    assert_met("documents taken", taken, 100);
+    assert_met("documents refused", refused, 500);
 }
 
 /// A document of one string.

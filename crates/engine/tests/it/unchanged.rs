@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use frond_engine::{Durability, EngineError, LockMode, TreeId};
 use frond_testkit::SimDisk;
-use frond_testkit::random::for_seeds;
+use frond_testkit::random::{assert_met, for_seeds};
 use frond_tree::{Tree, Value};
 
 use crate::rig::{churning, get, make_trees, open, put, quiet, small_nodes};
@@ -51,7 +51,8 @@ fn keys_written_since_a_snapshot_are_those_that_were() {
             }
         }
     });
-    assert!(told > 100 && untold > 100, "{told} {untold}");
+    assert_met("told", told, 100);
+    assert_met("untold", untold, 100);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use frond_query::expression::Variables;
 use frond_query::pipeline::{Documents, Pipeline, Resources, Sorter, Spill, SpillFile};
 use frond_store::budget::MemoryBudget;
 use frond_testkit::Random;
-use frond_testkit::random::for_seeds;
+use frond_testkit::random::{assert_met, for_seeds};
 
 use crate::pipelines::{Memory, canonical, json};
 
@@ -173,7 +173,7 @@ fn spilled_is_as_in_memory() {
             assert_eq!(spilled, expected, "{stages}");
         }
     });
-    assert!(files.made.load(Ordering::Relaxed) > 20, "nothing was written");
+    assert_met("files", files.made.load(Ordering::Relaxed), 20);
     assert_eq!(files.open.load(Ordering::Relaxed), 0, "files are left");
 }
 
@@ -433,5 +433,5 @@ fn streamed_windows_of_hostile_numbers() {
             }
         }
     });
-    assert!(files.made.load(Ordering::Relaxed) > 20, "nothing was written");
+    assert_met("files", files.made.load(Ordering::Relaxed), 20);
 }

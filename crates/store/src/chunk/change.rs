@@ -118,7 +118,7 @@ impl ChunkChange<'_> {
 
 #[cfg(test)]
 mod tests {
-    use frond_testkit::random::for_seeds;
+    use frond_testkit::random::{assert_met, for_seeds};
 
     use super::*;
     use crate::ChunkKind;
@@ -158,6 +158,6 @@ mod tests {
                 assert_eq!(origin.reference == Some((position, name)), is_changed);
             }
         });
-        assert!(100 < known_count, "{known_count}");
+        assert_met("known origins", known_count, 100);
     }
 }

@@ -16,7 +16,7 @@ use frond_store::{
     Chunk, ChunkHash, ChunkKind, ChunkStore, GarbageCollection, GcOptions, GcReport, Lifetime,
     Session, StoreError,
 };
-use frond_testkit::random::for_seeds;
+use frond_testkit::random::{assert_met, for_seeds};
 use frond_testkit::{Random, SimDisk};
 
 use crate::{assert_stored, blob, hashes, open};
@@ -376,7 +376,7 @@ fn what_was_moved_is_read_again_before_the_old_frames_go() {
         drop(store);
         model.assert_there(&*open(&disk.kill()).unwrap(), root);
     });
-    assert!(10 < flipped_count, "{flipped_count}");
+    assert_met("bits that flipped", flipped_count, 10);
 }
 
 fn packs(disk: &SimDisk) -> Vec<String> {

@@ -5,7 +5,7 @@
 
 use frond_doc::{DocumentBuf, Value, ValueBuf, document};
 use frond_testkit::Random;
-use frond_testkit::random::for_seeds;
+use frond_testkit::random::{assert_met, for_seeds};
 
 use super::{applied, describe};
 
@@ -185,7 +185,7 @@ fn a_description_applied_to_the_old_document_gives_the_new_one() {
             described += 1;
         }
     });
-    assert!(described > 1000, "{described}");
+    assert_met("descriptions", described, 1_000);
 }
 
 #[test]
@@ -324,6 +324,6 @@ mod pieces {
             // Where elements moved more may be told, never less than is there.
             assert!(by_pieces.is_some() || whole.is_none_or(|it| 1000 < it.as_bytes().len()));
         });
-        assert!(described > 150, "{described}");
+        assert_met("descriptions by pieces", described, 150);
     }
 }
