@@ -6,7 +6,7 @@
 //! The refs lie twice in their file, once told from its beginning and once from its end: what
 //! damages one of them takes no backup and no branch away.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
@@ -34,6 +34,8 @@ const PAGE_BYTES: usize = 4 << 10;
 const COPY_HEAD_BYTES: usize = HASH_BYTES + size_of::<u32>();
 /// Of a pack's name, without what all of them begin with.
 const PACK_ID_BYTES: usize = 20;
+/// Of the hash of a pack's index.
+const PACK_MARK_BYTES: usize = 8;
 
 /// Most bytes of a file of refs.
 pub(crate) const REFS_BYTES_MAX: usize = 64 << 20;
@@ -65,6 +67,10 @@ pub struct BackupInfo {
 /// A pack's name, without what all of them begin with.
 pub(crate) type PackId = CommitId;
 
+/// How the hash of a pack's index begins: what lies under its name and has another one is not what
+/// was written.
+pub(crate) type PackMark = [u8; PACK_MARK_BYTES];
+
 /// All that the file of refs says.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Refs {
@@ -76,8 +82,8 @@ pub(crate) struct Refs {
     pub collections: u64,
     /// Packs that are about to be removed. They count for nothing.
     pub doomed: Vec<String>,
-    /// Packs that the refs may need: one that isn't there is damage.
-    pub packs: BTreeSet<PackId>,
+    /// Packs that the refs may need: one that isn't there, or is another, is damage.
+    pub packs: BTreeMap<PackId, Option<PackMark>>,
     /// The pack that was reread last.
     pub reread: Option<PackId>,
     /// How often they were changed.
@@ -189,6 +195,12 @@ pub(crate) fn read_index(
     Ok(places)
 }
 
+/// The mark of the pack that `tail` ends, of which an index was read or written.
+pub(crate) fn mark_of(tail: &[u8]) -> Option<PackMark> {
+    let trailer = tail.len().checked_sub(TRAILER_BYTES)?;
+    tail[trailer..].first_chunk().copied()
+}
+
 /// Where the second copy of a record begins.
 fn second_copy(record_bytes: usize) -> usize {
     (PREFIX_BYTES + COPY_HEAD_BYTES + record_bytes).next_multiple_of(PAGE_BYTES)
@@ -239,8 +251,10 @@ fn encode_record(refs: &Refs) -> DocumentBuf {
         record.push(Value::String(name));
     }
     record.end();
-    let packs: Vec<u8> = refs.packs.iter().flat_map(|pack| pack.0).collect();
+    let packs: Vec<u8> = refs.packs.keys().flat_map(|pack| pack.0).collect();
     system::append_bytes(&mut record, "packs", system::SUBTYPE_GENERIC, &packs);
+    let marks: Vec<u8> = refs.packs.values().flat_map(|mark| mark.unwrap_or_default()).collect();
+    system::append_bytes(&mut record, "marks", system::SUBTYPE_GENERIC, &marks);
     let reread: Vec<u8> = refs.reread.iter().flat_map(|pack| pack.0).collect();
     system::append_bytes(&mut record, "reread", system::SUBTYPE_GENERIC, &reread);
     record.append("changes", Value::Int64(refs.changes as i64));
@@ -391,6 +405,18 @@ fn pack_ids(record: Document<'_>, name: &str) -> Result<Vec<PackId>, Error> {
     Ok(binary.bytes.chunks_exact(PACK_ID_BYTES).map(id).collect())
 }
 
+/// The packs that the refs may need. Refs that were written before there were marks have none.
+fn marked_packs(record: Document<'_>) -> Result<BTreeMap<PackId, Option<PackMark>>, Error> {
+    let packs = pack_ids(record, "packs")?;
+    let marks = match record.get("marks") {
+        Some(Value::Binary(binary)) => binary.bytes,
+        _ => &[],
+    };
+    let (marks, _) = marks.as_chunks::<PACK_MARK_BYTES>();
+    let mark = |position: usize| marks.get(position).copied().filter(|mark| *mark != [0; 8]);
+    Ok(packs.into_iter().enumerate().map(|(position, id)| (id, mark(position))).collect())
+}
+
 fn decode_backup(part: Document<'_>) -> Result<BackupInfo, Error> {
     let wrong = |what: &str| damaged("REFS", what);
     let name = part.get("name").and_then(system::as_string);
@@ -430,7 +456,7 @@ fn decode_record(record: &[u8]) -> Result<Refs, Error> {
         backups: backups.collect::<Result<_, _>>()?,
         collections: count("collections").ok_or_else(|| wrong("has no count of collections"))?,
         doomed: texts(record, "doomed")?,
-        packs: pack_ids(record, "packs")?.into_iter().collect(),
+        packs: marked_packs(record)?,
         reread: pack_ids(record, "reread")?.pop(),
         changes: count("changes").ok_or_else(|| wrong("has no count of changes"))?,
     })

@@ -113,7 +113,7 @@ impl Packs {
         }
         for ((name, bytes), tail) in packs.iter().zip(&tails) {
             match format::read_index(name, *bytes, tail) {
-                Ok(places) => self.state().add_pack(name.clone(), places),
+                Ok(places) => self.state().add_pack(name.clone(), places, format::mark_of(tail)),
                 Err(error) => self.open_without_index(name, *bytes, error)?,
             }
         }
@@ -132,7 +132,7 @@ impl Packs {
             chunks: scanned.lost,
             may_hold_more: scanned.may_hold_more,
         });
-        state.add_pack(name.to_owned(), scanned.places);
+        state.add_pack(name.to_owned(), scanned.places, None);
         Ok(())
     }
 
@@ -399,6 +399,7 @@ impl Packs {
     fn write(&self, pending: Pending) -> Result<(), Error> {
         let Pending { mut pack, mut places, chunks, .. } = pending;
         format::end_pack(&mut pack, &mut places);
+        let mark = format::mark_of(&pack);
         // A name that was never used: one that a collection has doomed isn't come back to.
         let mut own = CommitId([0; 20]);
         self.chance.fill(&mut own.0);
@@ -407,7 +408,7 @@ impl Packs {
         let mut state = self.state();
         state.in_writing.retain(|hash| !chunks.contains(hash));
         written?;
-        state.add_pack(name, places);
+        state.add_pack(name, places, mark);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use frond_store::{ChunkHash, ChunkKind};
 use super::PlainRemote;
 use super::format::Refs;
 use crate::remote::Remote;
-use crate::remote::plain::packs::check::id_of_pack;
+use crate::remote::plain::packs::check::name_of_pack;
 use frond_db::inside::Error;
 
 /// Chunks that are read together.
@@ -89,9 +89,8 @@ impl PlainRemote {
         refs.doomed.extend(doomed);
         refs.collections += 1;
         // All that is needed was read: what isn't there isn't needed.
-        let there = self.packs.list()?.into_iter().map(|(name, _)| name);
-        let there = there.filter(|name| !refs.doomed.contains(name));
-        refs.packs = there.filter_map(|name| id_of_pack(&name)).collect();
+        refs.packs = self.packs.marked()?;
+        refs.packs.retain(|id, _| !refs.doomed.contains(&name_of_pack(id)));
         if !self.swap_refs(version.as_ref(), &mut refs)? {
             let message = "the remote's refs were changed while it was collected: run it again";
             return Err(Error::unavailable(message));

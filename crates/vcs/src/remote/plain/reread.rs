@@ -5,7 +5,8 @@
 //!   share of the packs: those behind the one that was read last, in the order of their names. All
 //!   of a place comes to its turn in [`SHARE`] backups; a place of [`BYTES_MIN`] each time. A push,
 //!   which may be of a few bytes, rereads [`LITTLE_BYTES`].
-//! - A pack that the refs may need and that isn't there is damage, too.
+//! - A pack that the refs may need and that isn't there is damage, too, and so is another one under
+//!   its name.
 //! - A damaged pack of which nothing is lost (since it lies elsewhere, or was put again) is *set
 //!   aside* when the refs are changed: what else it holds was put into other packs, and it counts
 //!   for nothing. The next collection removes it. One that is the only place where something was
@@ -58,6 +59,7 @@ impl PlainRemote {
     ) -> Result<(), Error> {
         let refs = self.refresh()?;
         self.note_missing(&refs)?;
+        self.note_replaced(&refs)?;
         self.check_copy(&refs)?;
         let packs = self.packs.list()?;
         let total: u64 = packs.iter().map(|(_, bytes)| bytes).sum();
@@ -89,7 +91,7 @@ impl PlainRemote {
             let is_gone = |pack: &&PackId| {
                 !there.contains(*pack) && !refs.doomed.contains(&name_of_pack(pack))
             };
-            Ok(refs.packs.iter().filter(is_gone).copied().collect())
+            Ok(refs.packs.keys().filter(is_gone).copied().collect())
         };
         if missing(refs)?.is_empty() {
             return Ok(());
@@ -105,6 +107,20 @@ impl PlainRemote {
         Ok(())
     }
 
+    /// Notes packs under whose names others lie: what was in them is gone.
+    fn note_replaced(&self, refs: &Refs) -> Result<(), Error> {
+        for (pack, found) in self.packs.marked()? {
+            let written = refs.packs.get(&pack).copied().flatten();
+            if written.zip(found).is_some_and(|(written, found)| written != found) {
+                let file = name_of_pack(&pack);
+                let what = format!("remote: {file}: is another pack than was written there");
+                let chunks = Vec::new();
+                self.packs.note(StorageDamage { file, what, chunks, may_hold_more: true });
+            }
+        }
+        Ok(())
+    }
+
     /// Changes refs for what is known of the packs: those that may be needed, those that are set
     /// aside.
     pub(super) fn note_packs(&self, refs: &mut Refs, aside: &[String]) -> Result<(), Error> {
@@ -116,8 +132,11 @@ impl PlainRemote {
             .filter(|damage| !there.iter().any(|(name, _)| *name == damage.file))
             .map(|damage| damage.file)
             .collect();
-        refs.packs.extend(there.iter().filter_map(|(name, _)| id_of_pack(name)));
-        refs.packs.retain(|id| {
+        for (id, mark) in self.packs.marked()? {
+            let written = refs.packs.entry(id).or_default();
+            *written = written.or(mark);
+        }
+        refs.packs.retain(|id, _| {
             let name = name_of_pack(id);
             !aside.contains(&name) && !gone.contains(&name)
         });

@@ -66,7 +66,7 @@ fn refs() -> Refs {
         backups: vec![backup],
         collections: 3,
         doomed: vec!["pack-x".to_owned()],
-        packs: BTreeSet::from([CommitId([5; 20]), CommitId([6; 20])]),
+        packs: BTreeMap::from([(CommitId([5; 20]), Some([1; 8])), (CommitId([6; 20]), None)]),
         reread: Some(CommitId([5; 20])),
         changes: 7,
     }

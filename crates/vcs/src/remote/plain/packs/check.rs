@@ -1,13 +1,13 @@
 //! Packs that are read again as a whole, and those that are set aside since they were found
 //! damaged.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use frond_store::{Chunk, ChunkHash};
 
 use super::{PACK_PREFIX, Packs};
 use crate::remote::plain::examine::{self, BadFrame, StorageDamage};
-use crate::remote::plain::format::{self, PackId};
+use crate::remote::plain::format::{self, PackId, PackMark};
 use crate::remote::plain::storage::FilePart;
 use frond_db::inside::{CommitId, Error, ErrorKind};
 
@@ -35,6 +35,17 @@ impl Packs {
         found.retain(|(name, _)| state.opened.contains(name));
         found.sort();
         Ok(found)
+    }
+
+    /// The packs that are known, and the marks of those that have an index.
+    ///
+    /// # Errors
+    /// As the place.
+    pub fn marked(&self) -> Result<BTreeMap<PackId, Option<PackMark>>, Error> {
+        let there = self.list()?;
+        let state = self.state();
+        let marked = |name: &String| Some((id_of_pack(name)?, state.marks.get(name).copied()));
+        Ok(there.iter().filter_map(|(name, _)| marked(name)).collect())
     }
 
     /// Reads a whole pack and compares it with its index; what isn't what it should be counts as

@@ -8,7 +8,7 @@ use frond_store::{Chunk, ChunkHash};
 use super::{EFFORT, PACK_BYTES_TARGET};
 use crate::remote::frame::FrameBuilder;
 use crate::remote::plain::examine::StorageDamage;
-use crate::remote::plain::format::{self, Place};
+use crate::remote::plain::format::{self, PackMark, Place};
 
 /// Most uncompressed bytes of chunks that were read and are kept.
 const RECENT_BYTES_MAX: usize = 48 << 20;
@@ -26,6 +26,8 @@ pub(super) struct State {
     /// Names of packs, in the order in which they were found; one that is gone keeps its place.
     pub names: Vec<String>,
     pub opened: HashSet<String>,
+    /// Of those that were opened and have an index.
+    pub marks: HashMap<String, PackMark>,
     pub chunks: HashMap<ChunkHash, Location>,
     /// Where else chunks lie, of those that lie more than once.
     pub copies: HashMap<ChunkHash, Vec<Location>>,
@@ -114,10 +116,17 @@ impl State {
             || self.in_writing.contains(hash)
     }
 
-    pub fn add_pack(&mut self, name: String, places: Vec<(ChunkHash, Place)>) {
+    /// Adds a pack, with its mark if its index could be read.
+    pub fn add_pack(
+        &mut self,
+        name: String,
+        places: Vec<(ChunkHash, Place)>,
+        mark: Option<PackMark>,
+    ) {
         if !self.opened.insert(name.clone()) {
             return;
         }
+        self.marks.extend(mark.map(|mark| (name.clone(), mark)));
         let pack = u32::try_from(self.names.len()).expect("packs are far fewer");
         self.names.push(name);
         for (hash, place) in places {
@@ -143,6 +152,7 @@ impl State {
             return;
         }
         self.opened.retain(|name| !gone.contains(name));
+        self.marks.retain(|name, _| !gone.contains(name));
         let is_gone: Vec<bool> = self.names.iter().map(|name| gone.contains(name)).collect();
         self.forget(&|at, _| is_gone[at.pack as usize]);
     }
