@@ -227,7 +227,7 @@ impl Loaded {
         let Recovered { mut entries, gaps, end, before_index } = recover(pack, bytes)?;
         keep_first(&mut entries);
         if end < entry.bytes && !before_index {
-            self.note_hole(&pack.name, end, ENDS_EARLY, HoleOrigin::Damage);
+            self.note_hole(&pack.name, last_gap(&gaps, end), ENDS_EARLY, HoleOrigin::Damage);
         }
         self.note_gaps(pack, gaps, entry.bytes, manifest);
         if entries.is_empty() {
@@ -309,7 +309,8 @@ impl Loaded {
             pack.file.set_bytes(end).map_err(|error| pack.io(error))?;
         }
         if frames_end < bytes_durable {
-            self.note_hole(&pack.name, frames_end, ENDS_EARLY, HoleOrigin::Damage);
+            let start = last_gap(&gaps, frames_end);
+            self.note_hole(&pack.name, start, ENDS_EARLY, HoleOrigin::Damage);
         }
         rewrite(pack, bytes_durable.min(end), end)?;
         pack.file.sync().map_err(|error| pack.io(error))?;
@@ -537,6 +538,11 @@ fn open_pack(
 fn keep_first(entries: &mut Vec<PackedChunk>) {
     let mut names = HashSet::with_hasher(NameHasherBuilder);
     entries.retain(|entry| names.insert(entry.hash));
+}
+
+/// Where what is no frame begins, of which a pack has the first bytes up to `end`.
+fn last_gap(gaps: &[Gap], end: u64) -> u64 {
+    gaps.last().filter(|gap| gap.bytes.end == end).map_or(end, |gap| gap.bytes.start)
 }
 
 /// Whether the header is damaged.

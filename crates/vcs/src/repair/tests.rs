@@ -116,7 +116,7 @@ fn what_is_damaged_comes_back_from_a_backup_or_is_told() {
         let store = LocalStore::open(&disk.machine(), LocalOptions::default()).expect("it opens");
         store.root("engine").expect("it is read").expect("a state").to_string()
     };
-    let (mut repaired, mut lost) = (0, 0);
+    let mut repaired = 0;
     random::for_seeds(60, |mut random| {
         let disk = copy(&whole, random.next());
         let count = random.below(4);
@@ -129,7 +129,6 @@ fn what_is_damaged_comes_back_from_a_backup_or_is_told() {
             // The state of the directory itself, which lies nowhere else.
             let is_lost = |damage: &String| damage.contains(&state);
             assert!(report.left.damages.iter().any(is_lost), "{what}: {report:?}");
-            lost += 1;
             return;
         }
         repaired += usize::from(count > 0);
@@ -143,12 +142,12 @@ fn what_is_damaged_comes_back_from_a_backup_or_is_told() {
         frond.engine().check().expect("it is whole");
         frond.close().expect("it closes");
     });
-    let is_whole_run = std::env::var("FROND_SEED").is_err();
-    assert!(!is_whole_run || lost < repaired, "{repaired} repaired, {lost} not");
+    random::assert_met("directories that were repaired", repaired, 10);
 }
 
 /// Opening meets what is damaged near a pack's end, and so does the check: it is told once, also
-/// where a second copy makes it whole and no source has to bring anything.
+/// where a second copy makes it whole and no source has to bring anything. So it is where a pack
+/// ends within a frame (FROND_SEED=2634258130).
 #[test]
 fn one_damage_is_told_once() {
     let (whole, place) = make();
@@ -156,14 +155,22 @@ fn one_damage_is_told_once() {
     for name in ["00000000.pack", "00000001.pack"] {
         let bytes = whole.contents(name).expect("a pack").len();
         for position in (bytes.saturating_sub(2_000)..bytes).step_by(250) {
-            let disk = copy(&whole, 5);
-            disk.flip_bit(name, position as u64 * 8);
-            let report = repair_on(&disk.machine(), &[source(&place)], &mut |_| {});
-            let report = report.expect("it can be opened");
-            assert!(report.left.damages.is_empty(), "{name} at {position}: {report:?}");
-            if report.brought == [0] {
-                assert!(report.damages.len() == 1, "{name} at {position}: {report:?}");
-                healed += 1;
+            for is_cut in [false, true] {
+                let disk = copy(&whole, 5);
+                if is_cut {
+                    let contents = disk.contents(name).expect("a pack");
+                    disk.set_contents(name, &contents[..position]);
+                } else {
+                    disk.flip_bit(name, position as u64 * 8);
+                }
+                let report = repair_on(&disk.machine(), &[source(&place)], &mut |_| {});
+                let report = report.expect("it can be opened");
+                let context = format!("{name} at {position}, cut: {is_cut}: {report:?}");
+                assert!(report.left.damages.is_empty(), "{context}");
+                if report.brought == [0] {
+                    assert!(report.damages.len() == 1, "{context}");
+                    healed += 1;
+                }
             }
         }
     }
