@@ -59,7 +59,7 @@ impl PlainRemote {
     ) -> Result<(), Error> {
         let refs = self.refresh()?;
         self.note_missing(&refs)?;
-        self.note_replaced(&refs)?;
+        self.note_replaced(&refs);
         self.check_copy(&refs)?;
         let packs = self.packs.list()?;
         let total: u64 = packs.iter().map(|(_, bytes)| bytes).sum();
@@ -108,37 +108,33 @@ impl PlainRemote {
     }
 
     /// Notes packs under whose names others lie: what was in them is gone.
-    fn note_replaced(&self, refs: &Refs) -> Result<(), Error> {
-        for (pack, found) in self.packs.marked()? {
-            let written = refs.packs.get(&pack).copied().flatten();
+    fn note_replaced(&self, refs: &Refs) {
+        for (pack, written) in &refs.packs {
+            let file = name_of_pack(pack);
+            let found = self.packs.mark(&file);
             if written.zip(found).is_some_and(|(written, found)| written != found) {
-                let file = name_of_pack(&pack);
                 let what = format!("remote: {file}: is another pack than was written there");
                 let chunks = Vec::new();
                 self.packs.note(StorageDamage { file, what, chunks, may_hold_more: true });
             }
         }
-        Ok(())
     }
 
     /// Changes refs for what is known of the packs: those that may be needed, those that are set
     /// aside.
     pub(super) fn note_packs(&self, refs: &mut Refs, aside: &[String]) -> Result<(), Error> {
-        let there = self.packs.list()?;
-        let gone: Vec<String> = self
-            .packs
-            .damages()
-            .into_iter()
-            .filter(|damage| !there.iter().any(|(name, _)| *name == damage.file))
-            .map(|damage| damage.file)
-            .collect();
-        for (id, mark) in self.packs.marked()? {
-            let written = refs.packs.entry(id).or_default();
-            *written = written.or(mark);
+        let there = self.packs.marked()?;
+        let damages = self.packs.damages();
+        let is_gone = |id: &PackId, name: &String| {
+            !there.contains_key(id) && damages.iter().any(|damage| damage.file == *name)
+        };
+        for (id, mark) in &there {
+            let written = refs.packs.entry(*id).or_default();
+            *written = written.or(*mark);
         }
         refs.packs.retain(|id, _| {
             let name = name_of_pack(id);
-            !aside.contains(&name) && !gone.contains(&name)
+            !aside.contains(&name) && !is_gone(id, &name)
         });
         if !aside.is_empty() {
             let new = aside.iter().filter(|name| !refs.doomed.contains(name)).cloned();

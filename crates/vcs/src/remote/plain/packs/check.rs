@@ -37,6 +37,11 @@ impl Packs {
         Ok(found)
     }
 
+    /// The mark of a pack that is known and has an index.
+    pub fn mark(&self, name: &str) -> Option<PackMark> {
+        self.state().marks.get(name).copied()
+    }
+
     /// The packs that are known, and the marks of those that have an index.
     ///
     /// # Errors
