@@ -11,6 +11,10 @@
 //!
 //! Numbers mean the same as long as the code (tests aside) and the seed do: `--only 3,17` runs
 //! those again after tests were written.
+//!
+//! A survivor costs all tests that reach it. So with `--quick 5` tests that take longer than five
+//! seconds wait: what survives the others is tried once more, `--only` those and with all tests.
+//! Times are the processors', which a busy machine changes little.
 
 mod places;
 
@@ -18,12 +22,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use places::{NUMBER, Place};
 
 const USAGE: &str = "usage: cargo xtask mutants --crate NAME [--under PATH] [--count 200] \
-    [--seed N] [--also CRATE]... [--tests PART_OF_NAME]... [--only NUMBER,...]";
+    [--seed N] [--also CRATE]... [--tests PART_OF_NAME]... [--quick SECONDS] [--only NUMBER,...]";
 /// Appended to the crate's `lib.rs`.
 const SWITCH: &str = r#"
 mod mutant {
@@ -67,6 +71,7 @@ struct Options {
     seed: u64,
     also: Vec<String>,
     tests: Vec<String>,
+    quick: Option<Duration>,
     only: Vec<usize>,
 }
 
@@ -122,6 +127,7 @@ fn options() -> Result<Options> {
             "--seed" => options.seed = value.parse()?,
             "--also" => options.also.push(value),
             "--tests" => options.tests.push(value),
+            "--quick" => options.quick = Some(Duration::from_secs(value.parse()?)),
             "--only" => {
                 options.only =
                     value.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
@@ -300,11 +306,13 @@ fn measured(options: &Options, programs: &[PathBuf], package: &Path) -> Result<V
             fs::write(&list, "")?;
             let variable = ("FROND_MUTANTS_REACHED", list.display().to_string());
             let hour = Duration::from_secs(3600);
-            let (is_passed, took) = run(program, name, hour, package, &variable);
+            let Ran { end, took } = run(program, name, hour, package, &variable);
             let reached = fs::read_to_string(list)?;
             let reaches: HashSet<usize> = reached.lines().flat_map(str::parse).collect();
-            if !is_passed {
+            if end != End::Passed {
                 println!("fails without a mutant, left out: {name}");
+            } else if options.quick.is_some_and(|quick| quick < took) {
+                println!("takes {} s, left out: {name}", took.as_secs());
             } else if !reaches.is_empty() {
                 tests.push(Test { program: program.clone(), name: name.to_owned(), took, reaches });
             }
@@ -314,17 +322,17 @@ fn measured(options: &Options, programs: &[PathBuf], package: &Path) -> Result<V
     Ok(tests)
 }
 
-/// How a test kills a mutant, if it does. On a busy machine it may exceed its time without one,
-/// too.
+/// How a test kills a mutant, if it does. One that waits may exceed its time on a busy machine
+/// without one, too.
 fn kills(test: &Test, variable: &(&str, String), package: &Path) -> Option<String> {
     let mut limit = limit(test);
     loop {
-        let (is_passed, took) = run(&test.program, &test.name, limit, package, variable);
-        if is_passed || took < limit {
-            return (!is_passed).then(|| format!("killed by {}", test.name));
+        let ran = run(&test.program, &test.name, limit, package, variable);
+        if ran.end != End::Late {
+            return (ran.end == End::Failed).then(|| format!("killed by {}", test.name));
         }
         let none = ("FROND_MUTANT", usize::MAX.to_string());
-        if run(&test.program, &test.name, limit / 2, package, &none).0 {
+        if run(&test.program, &test.name, limit / 2, package, &none).end == End::Passed {
             return Some(format!("killed by the time of {}", test.name));
         }
         limit *= 2;
@@ -336,24 +344,58 @@ fn limit(test: &Test) -> Duration {
     (test.took * 8).max(Duration::from_secs(20))
 }
 
-/// Whether a test passes, and how long it took. It has memory and files of a few GB, and a folder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Passed,
+    Failed,
+    Late,
+}
+
+/// How a test ended, and how much of the processors' time it took.
+struct Ran {
+    end: End,
+    took: Duration,
+}
+
+/// Runs a test. It has memory and files of a few GB, a folder, so much of the processors' time, and
+/// four times as long in all: others may use them, too.
 fn run(
     program: &Path,
     name: &str,
     limit: Duration,
     package: &Path,
     variable: &(&str, String),
-) -> (bool, Duration) {
+) -> Ran {
     let scratch = package.join("scratch");
-    let limits = "ulimit -v 16000000; ulimit -f 4000000; exec timeout -s KILL \"$@\"";
+    let limits = "ulimit -v 16000000; ulimit -f 4000000; ulimit -t \"$1\"; shift; \
+                  timeout -s KILL \"$@\" >/dev/null 2>&1; end=$?; times; exit $end";
+    let seconds = |limit: Duration| limit.as_secs().to_string();
     let mut test = Command::new("nice");
-    test.args(["-n", "19", "sh", "-c", limits, "sh", &limit.as_secs().to_string()]);
+    test.args(["-n", "10", "sh", "-c", limits, "sh", &seconds(limit), &seconds(limit * 4)]);
     test.arg(program).args(["--exact", name]).current_dir(package).env(variable.0, &variable.1);
     test.env("TMPDIR", &scratch).env("FROND_SEED_FROM", "0").env("RUST_BACKTRACE", "0");
-    test.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    test.stdin(Stdio::null()).stderr(Stdio::null());
     // What a killed test left behind is no concern of the next.
     let _ = fs::remove_dir_all(&scratch);
-    let is_made = fs::create_dir_all(&scratch).is_ok();
-    let begun = Instant::now();
-    (is_made && test.status().is_ok_and(|status| status.success()), begun.elapsed())
+    let output = match fs::create_dir_all(&scratch).and_then(|()| test.output()) {
+        Ok(output) => output,
+        Err(error) => panic!("{}: {error}", program.display()),
+    };
+    let end = match output.status.code() {
+        Some(0) => End::Passed,
+        // As a shell tells of SIGKILL and SIGXCPU.
+        Some(137 | 152) => End::Late,
+        _ => End::Failed,
+    };
+    Ran { end, took: children_took(&String::from_utf8_lossy(&output.stdout)) }
+}
+
+/// What the second line of `times` tells: the children's time, as `0m1.25s 0m0.50s`.
+fn children_took(times: &str) -> Duration {
+    let seconds = |text: &str| {
+        let (minutes, seconds) = text.trim_end_matches('s').split_once('m')?;
+        Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+    };
+    let line = times.lines().nth(1).unwrap_or_default();
+    Duration::from_secs_f64(line.split_whitespace().filter_map(seconds).sum())
 }
