@@ -4,6 +4,7 @@
     python3 conformance/replica_set.py --frond target/release/frond --seconds 120
     sudo python3 conformance/replica_set.py --frond ... --network --small-disks
     python3 conformance/replica_set.py --frond ... --auth
+    python3 conformance/replica_set.py --frond ... --lost-disks
     python3 conformance/replica_set.py --frond ... --node MODULES     with Node's driver, too
 
 Goal: an unmodified driver, that knows the set by its name, loses no acknowledged write and has none
@@ -19,7 +20,13 @@ Method:
    for a while. How long it takes until another leads is told.
 3. At the end all members run. Each must have every acknowledged insert and append, no number twice,
    the sum of all money, and the same documents as the others: read from each directly.
-4. A byte of one member's log is changed while it is down: it must say so, and be read by no client.
+4. Each member's data directory is removed while it is down (with --lost-disks): the new one must get
+   all that the others have, and count as a member again. At the end no first directory is left.
+5. A member is down for longer than the others' logs reach back: they must stay short, and the member
+   must get what it lacks from what they have.
+6. The last bytes of a member's log are cut off, so that it has lost what it had acknowledged.
+7. A byte in the middle of a member's log is changed while it is down: it must say so, be read by no
+   client, and recover as soon as there is a leader.
 """
 
 import argparse
@@ -50,6 +57,9 @@ LIST_LENGTH = 40
 KILLED_SECONDS_MAX = 5
 FROZEN_SECONDS_MAX = 10
 SMALL_DISK_MEGABYTES = 400
+# A log is cut where that gives back 128 MB.
+LOG_MEGABYTES_MAX = 100
+AWAY_MEGABYTES = 300
 USER, PASSWORD = "replica", "correct horse"
 # Waiting for longer than this is a failure: much more than a machine needs that does much else.
 SECONDS_MAX = 120
@@ -67,7 +77,8 @@ class Member:
         self.number = number
         self.directory = os.path.join(root, f"member-{number}", "data")
         self.disk = SmallDisk(os.path.dirname(self.directory), SMALL_DISK_MEGABYTES) if disk else None
-        self.log = open(os.path.join(root, f"member-{number}.log"), "ab")
+        self.log_path = os.path.join(root, f"member-{number}.log")
+        self.log = open(self.log_path, "ab")
         self.address = address
         self.login = {}
         self.process = None
@@ -112,6 +123,7 @@ class Set:
         arguments = [os.path.abspath(frond), "serve", "--replica-set", SET]
         arguments += ["--members", ",".join(addresses)]
         arguments += ["--cluster-key", key, "--memory", "200MB"]
+        arguments += ["--set-log-max", f"{LOG_MEGABYTES_MAX}MB"]
         arguments += ["--auth"] if options.auth else []
         arguments += ["--insecure-no-auth"] if self.network else []
         within = [self.network.within(it) if self.network else [] for it in range(MEMBERS)]
@@ -371,6 +383,11 @@ def run(set_, options):
     end = time.monotonic() + options.seconds
     while time.monotonic() < end and not any(writer.fault for writer in writers):
         disturb(set_, chance, told, options.busy)
+    if not any(writer.fault for writer in writers):
+        lose_end(set_)
+        if options.lost_disks:
+            lose_disks(set_)
+            stay_away(set_)
     stop.set()
     for writer in writers:
         writer.join(SECONDS_MAX)
@@ -388,14 +405,89 @@ def run(set_, options):
     damage(set_)
 
 
+def said(set_, text):
+    """How often the members have said that."""
+    logs = [open(member.log_path, errors="replace").read() for member in set_.members]
+    return sum(log.count(text) for log in logs)
+
+
+def await_recovery(set_, member, copies, votes=None):
+    """Waits until a member has got a copy and shows it; and has a vote, if it is a new one."""
+    begun = time.monotonic()
+    while True:
+        hello = member.hello()
+        is_shown = hello and (hello["secondary"] or hello["isWritablePrimary"])
+        has_vote = votes is None or said(set_, "has a vote") > votes
+        if is_shown and has_vote and said(set_, "it goes on behind entry") > copies:
+            return time.monotonic() - begun
+        if time.monotonic() - begun > SECONDS_MAX:
+            raise Wrong(f"{member.address} has not recovered: {hello}")
+        time.sleep(0.1)
+
+
+def lose_disks(set_):
+    """One member after the other loses its data directory, and comes back with a new one."""
+    for member in set_.members:
+        set_.await_leader()
+        copies, votes = said(set_, "it goes on behind entry"), said(set_, "has a vote")
+        member.kill()
+        shutil.rmtree(member.directory)
+        member.start()
+        seconds = await_recovery(set_, member, copies, votes)
+        print(f"lost disk of {member.address}: replaced after {seconds:.1f} s")
+
+
+def stay_away(set_):
+    """A member is away while more is written than the others keep for it."""
+    leader, _, _ = set_.await_leader()
+    member = next(it for it in set_.members if it is not leader)
+    copies = said(set_, "it goes on behind entry")
+    member.kill()
+    with set_.client() as client:
+        for number in range(AWAY_MEGABYTES):
+            client.bank.away.insert_one({"_id": number, "bytes": os.urandom(1 << 20)})
+    path = os.path.join(leader.directory, "quorum-log")
+    deadline = time.monotonic() + SECONDS_MAX
+    while os.path.getsize(path) > (LOG_MEGABYTES_MAX + 160) << 20:
+        if time.monotonic() > deadline:
+            raise Wrong(f"a log has {os.path.getsize(path)} bytes while a member is away")
+        time.sleep(0.5)
+    member.start()
+    seconds = await_recovery(set_, member, copies)
+    with member.client() as client:
+        options = {"read_preference": ReadPreference.SECONDARY_PREFERRED}
+        count = sum(1 for _ in client.get_database("bank", **options).away.find({}, {"_id": 1}))
+    if count != AWAY_MEGABYTES:
+        raise Wrong(f"{member.address} has {count} of {AWAY_MEGABYTES} documents")
+    print(f"away for {AWAY_MEGABYTES} MB: {member.address} came back after {seconds:.1f} s")
+
+
+def lose_end(set_):
+    """The end of a member's log is lost, which it had acknowledged."""
+    leader, _, _ = set_.await_leader()
+    member = next(it for it in set_.members if it is not leader)
+    copies, votes = said(set_, "it goes on behind entry"), said(set_, "has a vote")
+    path = os.path.join(member.directory, "quorum-log")
+    while os.path.getsize(path) < 1 << 16:
+        time.sleep(0.1)
+    member.kill()
+    # Several batches, of which some were acknowledged.
+    os.truncate(path, os.path.getsize(path) - 8192)
+    member.start()
+    seconds = await_recovery(set_, member, copies, votes)
+    print(f"lost end of the log of {member.address}: replaced after {seconds:.1f} s")
+
+
 def damage(set_):
-    """A member whose log of entries is damaged says so, and shows nothing that may be old."""
+    """A member whose log of entries is damaged says so, shows nothing that may be old, and recovers."""
     leader, _, _ = set_.await_leader()
     member = next(it for it in set_.members if it is not leader)
     path = os.path.join(member.directory, "quorum-log")
+    copies, votes = said(set_, "it goes on behind entry"), said(set_, "has a vote")
     member.kill()
-    place = os.path.getsize(path) // 2
-    flip(path, place)
+    # Without it no member leads then, and none has a copy for the damaged one.
+    leader.process.send_signal(signal.SIGSTOP)
+    flip(path, os.path.getsize(path) // 2)
     member.start()
     deadline = time.monotonic() + SECONDS_MAX
     while True:
@@ -413,13 +505,14 @@ def damage(set_):
             except (NotPrimaryError, OperationFailure) as error:
                 if error.details["code"] != 13436:
                     raise Wrong(f"a member whose log is damaged refused a read with {error.details}") from error
+        if client.admin.command("replSetGetStatus")["myState"] != 3:
+            raise Wrong("a member whose log is damaged isn't RECOVERING")
+    leader.process.send_signal(signal.SIGCONT)
     with set_.client() as client:
         client.bank.documents.insert_one({"_id": "while one is damaged"})
-    member.kill()
-    flip(path, place)
-    member.start()
+    seconds = await_recovery(set_, member, copies, votes)
     await_same(set_)
-    print("damage of a member's log: told, the set goes on")
+    print(f"damage of a member's log: told, and mended after {seconds:.1f} s")
 
 
 def flip(path, place):
@@ -472,6 +565,7 @@ def main():
     parser.add_argument("--auth", action="store_true", help="ask clients for a user")
     parser.add_argument("--network", action="store_true", help="cut connections (Linux, as root)")
     parser.add_argument("--small-disks", action="store_true", help="fill disks (Linux, as root)")
+    parser.add_argument("--lost-disks", action="store_true", help="lose data directories, and stay away for long")
     parser.add_argument("--node", help="folder whose node_modules has Node's driver")
     arguments = parser.parse_args()
     if arguments.auth and arguments.node:

@@ -10,6 +10,7 @@
 //! they have in common.
 
 use bytes::Bytes;
+use frond_store::io::Disk;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Session, StoreError};
 use frond_tree::{Edit, Tree, TreeError};
 use std::sync::atomic::Ordering;
@@ -74,6 +75,32 @@ impl Image {
         EngineState::decode(&store.get(root)?)?;
         store.sync()?;
         store.swap_root(ROOT_NAME, None, Some(root))
+    }
+
+    /// Makes a data directory the one of the image `root`, whose chunks its store has: what it held
+    /// before is gone, with its log. Where that was cut short the directory is none until it is
+    /// done again.
+    ///
+    /// # Errors
+    /// As `install`; what the disk says.
+    pub fn install_over(
+        disk: &dyn Disk,
+        store: &dyn ChunkStore,
+        root: ChunkHash,
+    ) -> Result<(), StoreError> {
+        EngineState::decode(&store.get(root)?)?;
+        store.sync()?;
+        let io = |error| StoreError::io("the log", error);
+        for name in disk.list().map_err(io)? {
+            if SegmentNumber::of_file_name(&name).is_some() {
+                disk.remove(&name).map_err(io)?;
+            }
+        }
+        disk.sync_directory().map_err(io)?;
+        match store.root(ROOT_NAME)? {
+            Some(old) if old == root => Ok(()),
+            old => store.swap_root(ROOT_NAME, old, Some(root)),
+        }
     }
 }
 

@@ -21,8 +21,10 @@ pub(crate) enum Defect {
     ForgottenCommit,
     /// A member that starts goes on with the configuration of the beginning.
     StaleConfiguration,
-    /// A member cuts what others don't hold.
-    CutUnheld,
+    /// A member goes on behind an entry that another has, and that isn't committed.
+    CopyAhead,
+    /// A member that got a copy doesn't know whom it voted for.
+    ForgottenBallot,
     /// A leader answers reads without asking whether it still leads.
     StaleRead,
     /// A leader acknowledges what it alone holds.

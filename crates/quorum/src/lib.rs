@@ -31,6 +31,6 @@ pub use configuration::{Change, Configuration, MEMBERS_MAX, VOTERS_MAX};
 pub use entry::{Content, ENTRY_BYTES_MAX, Entry};
 pub use frame::{FRAME_BYTES_MAX, FrameError};
 pub use ids::{EntryIndex, MemberId, SetId, Term};
-pub use log::{Ballot, Batch, FileLog, Log, Recovered};
-pub use member::{BatchNumber, Member, ReadId, Refused, Role, Status, Work};
+pub use log::{Ballot, Batch, Beginning, FileLog, GoingOn, Log, Recovered};
+pub use member::{BatchNumber, Lack, Member, ReadId, Refused, Role, Status, Work};
 pub use running::{Applier, NotDone, Peers, Proposal, Running};

@@ -1,8 +1,9 @@
 //! A member's own log: the entries that it holds, and whom it voted for.
 //!
-//! Entries lie behind one another, from index 1 on until the log is *cut*: what all members hold
-//! and this one has applied is given up ([`Log::cut`]). One that is appended at an index that there
-//! is already takes that place, and those behind it are void: they were never committed.
+//! Entries lie behind one another, from index 1 on until the log is *cut*: what this member has
+//! applied is given up, if all hold it or it has become too much ([`Log::cut`]). One that is
+//! appended at an index that there is already takes that place, and those behind it are void: they
+//! were never committed.
 
 mod file;
 mod format;
@@ -16,6 +17,7 @@ use crate::entry::Entry;
 use crate::ids::{EntryIndex, MemberId, SetId, Term};
 
 pub use file::FileLog;
+pub use format::Beginning;
 pub(crate) use terms::Terms;
 
 /// What a member must not forget beside its entries.
@@ -63,11 +65,24 @@ pub trait Log: Send + Sync {
     /// The entry before the first that it has.
     fn before(&self) -> EntryIndex;
 
-    /// Up to where a cut gives back much, at or before `upto`; `None` if none does.
-    fn place_to_cut(&self, upto: EntryIndex) -> Option<EntryIndex>;
+    /// How a log would begin that has none of the entries up to this one, which is here and
+    /// committed, or is the one before the first.
+    ///
+    /// # Errors
+    /// As `read`.
+    fn behind(&self, before: EntryIndex) -> Result<Beginning, StoreError>;
 
-    /// Gives up the entries up to this one, which are durable, committed and never asked for again.
-    /// Who appends waits for the end of it only.
+    /// Up to where a cut gives back much, at or before `upto`; `None` if none does. `held` is what
+    /// all members hold; what others lack is kept up to `bytes_max`.
+    fn place_to_cut(
+        &self,
+        upto: EntryIndex,
+        held: EntryIndex,
+        bytes_max: u64,
+    ) -> Option<EntryIndex>;
+
+    /// Gives up the entries up to this one, which are durable and committed. Who appends waits for
+    /// the end of it only.
     ///
     /// # Errors
     /// What the disk says; the log is as before, or nothing can be appended any more.
@@ -79,6 +94,17 @@ pub trait Log: Send + Sync {
     /// What the disk says. Nothing may be appended or synced any more then: what is durable shows
     /// at the next opening.
     fn sync(&self) -> Result<(), StoreError>;
+}
+
+/// How a log goes on when its member got a copy of what others have come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GoingOn {
+    /// It has the copy's last entry.
+    AsItIs,
+    /// It begins behind the copy: that is of no use.
+    Further,
+    /// It is to be [replaced](FileLog::replace), with this ballot.
+    Replaced(Ballot),
 }
 
 /// What an opening found in a log.
@@ -105,6 +131,18 @@ impl Recovered {
     /// The last entry.
     pub fn last(&self) -> EntryIndex {
         self.terms.last()
+    }
+
+    /// How the log goes on once all is here that led to the end of `beginning`.
+    ///
+    /// What it has behind that entry it may have acknowledged, so it keeps it: where it has the
+    /// entry itself, what is behind it may be committed. Otherwise all that may be is before it.
+    pub fn going_on(&self, beginning: &Beginning) -> GoingOn {
+        match self.terms.of(beginning.before) {
+            Some(term) if term == beginning.term => GoingOn::AsItIs,
+            None if beginning.before < self.before() => GoingOn::Further,
+            _ => GoingOn::Replaced(self.ballot),
+        }
     }
 
     /// The configuration once all entries up to `upto` are applied.

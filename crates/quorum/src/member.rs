@@ -60,6 +60,7 @@ pub struct Member {
     ballot: Ballot,
     /// Of a follower: up to where all members hold the log, as a leader has told it.
     told_held: EntryIndex,
+    lacks: Option<Lack>,
     /// Frames and marks of persistence that wait for batches to be synced.
     unsynced: VecDeque<Unsynced>,
     /// Those that may leave now.
@@ -111,6 +112,17 @@ pub enum Role {
     Leader,
 }
 
+/// What a member lacks that no leader sends it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lack {
+    /// Entries that the leader has cut off its log: it needs a copy of what they have led to, and
+    /// goes on behind that ([`FileLog::replace`](crate::FileLog::replace)).
+    Cut,
+    /// Entries that it has acknowledged: the end of its log is lost. It takes no part any more, and
+    /// only another member, with another id, may take its place.
+    Acknowledged,
+}
+
 /// How things are with a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Status {
@@ -130,6 +142,8 @@ pub struct Status {
     pub held: Vec<(MemberId, EntryIndex)>,
     /// Up to where all members hold what is committed, durably, as far as is known.
     pub held_by_all: EntryIndex,
+    /// What it lacks and isn't sent.
+    pub lacks: Option<Lack>,
 }
 
 /// Why a member doesn't do as asked.
@@ -201,6 +215,7 @@ impl Member {
             configuration,
             ballot: recovered.ballot,
             told_held: EntryIndex::ZERO,
+            lacks: None,
             unsynced: VecDeque::new(),
             released: Vec::new(),
             seed,
@@ -213,6 +228,9 @@ impl Member {
 
     /// A tenth of a second went by.
     pub fn tick(&mut self) {
+        if self.lacks == Some(Lack::Acknowledged) {
+            return;
+        }
         self.raw.tick();
         self.draw_timeout();
     }
@@ -223,13 +241,48 @@ impl Member {
     /// What is wrong with the frame; then nothing of it is taken.
     pub fn receive(&mut self, from: MemberId, frame: &Bytes) -> Result<(), FrameError> {
         let mut message = frame::decode(self.set, from, self.id, frame)?;
+        let mut cut = None;
         if message.get_msg_type() == MessageType::MsgHeartbeat {
             self.told_held = EntryIndex(std::mem::take(&mut message.index));
+            let index = EntryIndex(std::mem::take(&mut message.reject_hint));
+            cut = Some((index, Term(std::mem::take(&mut message.log_term))));
+            if self.raw.raft.raft_log.last_index() < message.commit {
+                // Of what is committed a leader tells only what it was told to be held.
+                self.lacks = Some(Lack::Acknowledged);
+            }
+        }
+        if self.lacks == Some(Lack::Acknowledged) {
+            return Ok(());
         }
         // What it refuses is of an old term or a former member: there is nothing to be done.
         let _ = self.raw.step(message);
         self.draw_timeout();
+        if let Some((cut, term)) = cut
+            && self.raw.raft.leader_id == from.0
+        {
+            self.compare_with_cut(from, cut, term);
+        }
         Ok(())
+    }
+
+    /// The leader has cut off all up to `cut`, an entry of `cut_term`, and what it would send next
+    /// is among that; 0: it isn't. A member that has more than the leader knows, as after a copy,
+    /// says so.
+    fn compare_with_cut(&mut self, leader: MemberId, cut: EntryIndex, cut_term: Term) {
+        let raft_log = &self.raw.raft.raft_log;
+        let mut held = raft_log.persisted.min(raft_log.committed);
+        if cut.0 <= raft_log.persisted && self.raw.store().term_of(cut) == Some(cut_term) {
+            // So are all before it the leader's.
+            held = held.max(cut.0);
+        }
+        self.lacks = (held < cut.0).then_some(Lack::Cut);
+        if cut != EntryIndex::ZERO && cut.0 <= held {
+            let (to, from, term) = (leader.0, self.id.0, self.raw.raft.term);
+            let mut held = Message { to, from, term, index: held, ..Message::default() };
+            held.commit = raft_log.committed;
+            held.set_msg_type(MessageType::MsgAppendResponse);
+            self.released.push(held);
+        }
     }
 
     /// Proposes an entry. It is committed if an entry with this index and term is; if one with
@@ -308,8 +361,8 @@ impl Member {
         Ok(())
     }
 
-    /// Forgets the entries up to this one: they are about to be cut off the log. All members hold
-    /// them ([`Status::held_by_all`]), and this one has applied them.
+    /// Forgets the entries up to this one, which it has applied: they are about to be cut off the
+    /// log. A member that doesn't hold them ([`Status::held_by_all`]) will lack them.
     pub fn cut(&mut self, upto: EntryIndex) {
         self.raw.mut_store().cut(upto);
     }
@@ -350,9 +403,15 @@ impl Member {
             return None;
         }
         let held = self.held_by_all().0;
+        let cut = self.raw.store().before();
+        let cut_term = self.raw.store().term_of(cut).expect("the one before the first has one");
         for message in &mut messages {
             if message.get_msg_type() == MessageType::MsgHeartbeat {
                 message.index = held;
+                let next = self.raw.raft.prs().get(message.to).map(|progress| progress.next_idx);
+                if next.is_some_and(|next| next <= cut.0) {
+                    (message.reject_hint, message.log_term) = (cut.0, cut_term.0);
+                }
             }
         }
         let frames = messages.iter().filter_map(|message| {
@@ -420,10 +479,12 @@ impl Member {
     fn apply_change(&mut self, change: Change) {
         let after = self.configuration.after(change);
         self.configuration = after.expect("it was proposed to this very configuration");
-        if change == Change::Remove(self.id) && self.role() == Role::Leader {
-            // A leader before this one proposed it. The library expects a leader to be a member.
+        if change == Change::Remove(self.id) && self.role() != Role::Follower {
+            // A leader before this one proposed it. The library expects a leader, and a candidate
+            // that gets votes, to be a member.
             let term = self.raw.raft.term;
             self.raw.raft.become_follower(term, raft::INVALID_ID);
+            self.draw_timeout();
         }
         #[cfg(test)]
         let change = self.change_with_defect(change);
@@ -452,6 +513,8 @@ impl Member {
             configuration: self.configuration.clone(),
             held,
             held_by_all: self.held_by_all(),
+            // A leader has all that is committed, whatever it seemed to lack before.
+            lacks: self.lacks.filter(|lack| role != Role::Leader || *lack != Lack::Cut),
         }
     }
 

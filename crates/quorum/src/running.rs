@@ -231,20 +231,26 @@ impl Running {
     }
 
     /// Whether a cut would give back much.
-    pub fn is_long(&self) -> bool {
-        let upto = self.shared.status.lock().expect(NO_PANIC).held_by_all;
-        self.shared.log.place_to_cut(upto).is_some()
+    pub fn is_long(&self, bytes_max: u64) -> bool {
+        let held = self.status().held_by_all;
+        self.shared.log.place_to_cut(self.handed_out(), held, bytes_max).is_some()
+    }
+
+    /// Up to where entries were handed to the applier: these are in the log, durably.
+    pub fn handed_out(&self) -> EntryIndex {
+        self.shared.unapplied.lock().expect(NO_PANIC).applied
     }
 
     /// Cuts the log where that gives back much: up to `applied` at most, where what was applied is
-    /// durable without the log, and up to where all members hold it. To be called by one thread.
+    /// durable without the log, and up to where all members hold it, or else it would be longer
+    /// than `bytes_max`. To be called by one thread.
     ///
     /// # Errors
     /// What the disk says; the log is as it was, or the member stops.
-    pub fn cut(&self, applied: EntryIndex) -> Result<(), StoreError> {
-        let handed_out = self.shared.unapplied.lock().expect(NO_PANIC).applied;
-        let upto = applied.min(handed_out).min(self.status().held_by_all);
-        match self.shared.log.place_to_cut(upto) {
+    pub fn cut(&self, applied: EntryIndex, bytes_max: u64) -> Result<(), StoreError> {
+        let handed_out = self.handed_out();
+        let (upto, held) = (applied.min(handed_out), self.status().held_by_all);
+        match self.shared.log.place_to_cut(upto, held, bytes_max) {
             Some(place) if self.request(Request::Cut(place)).wait().is_ok() => {
                 self.shared.log.cut(place)
             }

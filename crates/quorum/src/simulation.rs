@@ -3,7 +3,8 @@
 //! *What happens*: clients propose, read, and change the members; packets are lost, doubled, late
 //! and overtaken; connections are cut one way; members are paused, killed, or lose their power at
 //! any write or sync, with all that wasn't synced; disks are slow, and syncs fail. Clocks go at
-//! different speeds. Then all is well again, and the set must come to rest.
+//! different speeds. Logs are cut though members lack what goes: these copy what another has. Then
+//! all is well again, and the set must come to rest.
 //!
 //! *What must hold*
 //! 1. All members get the same entry at the same place, without a gap.
@@ -28,7 +29,7 @@ use crate::configuration::{Change, Configuration};
 use crate::defect::Defect;
 use crate::entry::Content;
 use crate::ids::{MemberId, SetId};
-use crate::member::{Role, Work};
+use crate::member::{Lack, Role, Work};
 use node::Node;
 use observer::{Observer, Violation};
 
@@ -57,7 +58,7 @@ struct World {
     /// What clients sent: who took it, and what it was.
     next_read: u64,
     is_well: bool,
-    /// Logs are cut; then no member comes that would need all of them.
+    /// Logs are cut.
     cuts: bool,
 }
 
@@ -166,9 +167,37 @@ impl World {
         }
         node.use_disk(self.now, self.defect, &mut self.observer, &mut self.random);
         if self.cuts && self.random.one_in(20) {
-            node.cut(self.now, self.defect);
+            let held_by_all = self.is_well || self.random.one_in(2);
+            node.cut(self.now, held_by_all);
         }
-        self.pump(id)
+        self.pump(id)?;
+        self.copy_to(id);
+        Ok(())
+    }
+
+    /// Gives a member that lacks what was cut what another has come to.
+    fn copy_to(&mut self, id: MemberId) {
+        let lacks = |node: &Node| node.up.as_ref().and_then(|up| up.member.status().lacks);
+        if lacks(&self.nodes[&id]) != Some(Lack::Cut) || !self.random.one_in(10) {
+            return;
+        }
+        let others = self.nodes.values().filter(|node| node.id != id && node.up.is_some());
+        let others: Vec<MemberId> = others.map(|node| node.id).collect();
+        if others.is_empty() {
+            return;
+        }
+        let from = self.nodes[self.random.choose(&others)].up.as_ref().expect("it runs");
+        let upto = match self.defect {
+            Some(Defect::CopyAhead) => from.written,
+            _ => from.applied,
+        };
+        let own = self.nodes[&id].up.as_ref().expect("it lacks something").applied;
+        let Ok(beginning) = crate::Log::behind(&*from.log, upto) else { return };
+        if own < upto {
+            let node = self.nodes.get_mut(&id).expect("it is one of them");
+            node.incoming = Some(beginning);
+            node.stop(self.now + 20, false);
+        }
     }
 
     /// Does the work of a member until there is no more.
@@ -272,7 +301,7 @@ impl World {
             && !self.random.one_in(3)
         {
             Change::Promote(*learner)
-        } else if set.voters.len() < 4 && self.nodes.len() < NODES_MAX && !self.cuts {
+        } else if set.voters.len() < 4 && self.nodes.len() < NODES_MAX {
             Change::AddLearner(self.add_node())
         } else {
             let voters: Vec<MemberId> = set.voters.into_iter().collect();

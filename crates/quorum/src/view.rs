@@ -73,6 +73,11 @@ impl View {
         }
     }
 
+    /// The entry before the first.
+    pub fn before(&self) -> EntryIndex {
+        self.terms.before()
+    }
+
     /// The term of an entry, if there is one.
     pub fn term_of(&self, index: EntryIndex) -> Option<Term> {
         self.terms.of(index)
@@ -154,7 +159,7 @@ impl Storage for View {
         Ok(self.terms.last().0)
     }
 
-    /// There are none: what a member lacks isn't cut, and who lags gets entries.
+    /// There are none: who lacks what was cut asks for a copy itself.
     fn snapshot(&self, _: u64, _: u64) -> raft::Result<Snapshot> {
         Err(raft::Error::Store(StorageError::SnapshotTemporarilyUnavailable))
     }

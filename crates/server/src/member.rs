@@ -1,9 +1,11 @@
 //! What a member of a set does one after the other: it meets the others, follows, leads, and begins
 //! anew. See [`crate::replica`].
 
+pub mod copying;
 pub mod cut;
 pub mod follow;
 pub mod gate;
+pub mod replacing;
 
 use std::collections::HashMap;
 use std::io;
@@ -12,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use frond_quorum::{Configuration, FileLog, Log, Member, MemberId, Role as QuorumRole};
+use frond_quorum::{Configuration, FileLog, Lack, Log, Member, MemberId, Role as QuorumRole};
 use frond_quorum::{NotDone, Peers, Refused, Running, Status};
 use frond_store::StoreError;
 use frond_store::io::Machine;
@@ -20,11 +22,14 @@ use frond_store::io::Machine;
 use crate::replica::identity::Identity;
 use crate::replica::{Replica, Role, Standing, links, lock};
 use crate::shared::Shared;
+use copying::GoesOn;
 use follow::{Follower, applied};
 
 const TICK: Duration = Duration::from_millis(100);
 /// How often it looks whether the engine, or the quorum's log, has failed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A leader that has only begun doesn't know yet what a member holds.
+const LACKS_WAIT: Duration = Duration::from_secs(2);
 /// What waits for agreement is answered before the process begins anew.
 const ANSWERS_WAIT: Duration = Duration::from_millis(200);
 /// After a fault that may stay.
@@ -39,6 +44,7 @@ const HAND_OVER_STEP: Duration = Duration::from_millis(20);
 /// If the system gives no thread.
 pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHandle<()>> {
     let _ = replica.log.set(Arc::clone(&server.log));
+    copying::offer_to_others(replica, server);
     for address in replica.outgoing.keys() {
         let (caller, address) = (Arc::clone(replica), address.clone());
         std::thread::Builder::new()
@@ -50,8 +56,10 @@ pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHan
         if let Err(error) = replica.run(&server) {
             replica.tell(&format!("the log of the set: {error}"));
             match error {
-                // It would find the same again.
-                StoreError::Damaged { .. } => replica.fail(&server),
+                // It would find the same again, and doesn't know what it had acknowledged.
+                StoreError::Damaged { .. } => {
+                    copying::copy_until_stopped(&replica, &server, GoesOn::Another);
+                }
                 _ => replica.begin_anew(FAULT_WAIT),
             }
         }
@@ -61,15 +69,20 @@ pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHan
 impl Replica {
     fn run(self: &Arc<Self>, server: &Arc<Shared>) -> Result<(), StoreError> {
         let machine = self.machine.get().expect("it was opened");
-        self.meet_all(machine)?;
+        let joins = self.meet_all(machine)?;
         if self.is_stopped() {
             return Ok(());
         }
-        let (log, recovered) = FileLog::open(machine)?;
         let identity = self.identity();
-        if (recovered.member, recovered.set) != (identity.id, identity.set_id()) {
-            return Err(StoreError::damaged("quorum-log", 0, "it is another member's"));
+        let owner = FileLog::owner(machine)?;
+        if owner.is_none() && !joins {
+            return Err(StoreError::damaged("quorum-log", 0, "it isn't there, or has no head"));
         }
+        if owner != Some((identity.id, identity.set_id())) {
+            copying::copy_until_stopped(self, server, GoesOn::Same);
+            return Ok(());
+        }
+        let (log, recovered) = FileLog::open(machine)?;
         let log: Arc<dyn Log> = Arc::new(log);
         let applied = applied(&*log, recovered.last(), server.frond.operation_time())?;
         let mut seed = [0; size_of::<u64>()];
@@ -78,6 +91,7 @@ impl Replica {
         let follower = Follower { replica: Arc::clone(self), server: Arc::clone(server) };
         let peers = Arc::clone(self) as Arc<dyn Peers>;
         let kept = Arc::clone(&log);
+        let _ = self.quorum_log.set(Arc::clone(&log));
         let running = Running::start(member, log, applied, peers, Box::new(follower), TICK)?;
         let _ = self.running.set(running);
         let (replica, cutting) = (Arc::clone(self), Arc::clone(server));
@@ -85,29 +99,31 @@ impl Replica {
             .name("frond-set-cut".to_owned())
             .spawn(move || cut::cut_until_stopped(&replica, &cutting, &*kept))
             .map_err(|error| StoreError::io("thread frond-set-cut", error))?;
-        self.follow_and_lead(server);
-        Ok(())
+        self.follow_and_lead(server)
     }
 
-    /// Waits until it is known who belongs to the set; makes the log before that is noted.
-    fn meet_all(&self, machine: &Machine) -> Result<(), StoreError> {
+    /// Waits until it is known who belongs to the set; makes the log before that is noted. Returns
+    /// whether the set has begun without this directory, which is new.
+    fn meet_all(&self, machine: &Machine) -> Result<bool, StoreError> {
         let mut told = false;
         while !self.is_stopped() {
             let identity = self.identity();
             if !identity.members.is_empty() {
-                return Ok(());
+                return Ok(false);
             }
             let met = lock(&self.met).clone();
             match self.members_by(&identity, &met) {
                 Ok(Some(members)) => {
+                    let joins = !members.contains(&(identity.address.clone(), identity.id));
                     let identity = Identity { members, ..identity };
-                    if !FileLog::exists(machine)? {
+                    if !joins && !FileLog::exists(machine)? {
                         let ids = identity.members.iter().map(|(_, id)| *id);
                         let beginning = Configuration::of(ids);
                         FileLog::create(machine, identity.id, identity.set_id(), &beginning)?;
                     }
                     identity.write(machine)?;
                     *lock(&self.identity) = identity;
+                    return Ok(joins);
                 }
                 Ok(None) => {
                     let met = lock(&self.met);
@@ -122,7 +138,7 @@ impl Replica {
                 }
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Who belongs to the set, as far as all have been met, or one of them knows.
@@ -132,11 +148,9 @@ impl Replica {
         met: &HashMap<String, Identity>,
     ) -> Result<Option<Vec<(String, MemberId)>>, &'static str> {
         if let Some(knows) = met.values().find(|other| !other.members.is_empty()) {
-            let is_in = knows.members.contains(&(own.address.clone(), own.id));
-            return match is_in && self.are_asked_for(knows) {
+            return match self.are_asked_for(knows) {
                 true => Ok(Some(knows.members.clone())),
-                false => Err("the set has begun without this data directory; members can't be \
-                              added yet"),
+                false => Err("the set has begun with other members than --members says"),
             };
         }
         if met.len() < self.outgoing.len() {
@@ -148,16 +162,28 @@ impl Replica {
         Ok(Some(members))
     }
 
-    fn follow_and_lead(&self, server: &Shared) {
+    fn follow_and_lead(&self, server: &Shared) -> Result<(), StoreError> {
         let running = self.running().expect("it was started");
         let mut seen: Option<Status> = None;
+        let mut lacks_since: Option<Instant> = None;
         while !self.is_stopped() {
             let status = running.await_status(LOOK_EVERY, |status| {
                 seen.as_ref().is_none_or(|seen| is_other(seen, status))
             });
             if let Some(fault) = running.fault() {
                 self.tell(&format!("the set's log: {fault}"));
-                return self.begin_anew(FAULT_WAIT);
+                self.begin_anew(FAULT_WAIT);
+                return Ok(());
+            }
+            if status.lacks == Some(Lack::Acknowledged) {
+                running.stop();
+                let what = "its end, which was acknowledged, is lost";
+                return Err(StoreError::damaged("quorum-log", 0, what));
+            }
+            lacks_since = status.lacks.map(|_| lacks_since.unwrap_or_else(Instant::now));
+            if lacks_since.is_some_and(|since| LACKS_WAIT < since.elapsed()) {
+                copying::copy_until_stopped(self, server, GoesOn::Same);
+                return Ok(());
             }
             let led_term = self.led_term.load(Ordering::Acquire);
             let leads = status.role == QuorumRole::Leader;
@@ -165,22 +191,28 @@ impl Replica {
                 self.change(server, Role::Deposed, &status);
                 server.frond.depose();
                 self.tell("it doesn't lead any more, and begins anew");
-                return self.begin_anew(ANSWERS_WAIT);
+                self.begin_anew(ANSWERS_WAIT);
+                return Ok(());
             }
             if server.frond.fault().is_some() {
                 self.change(server, Role::Deposed, &status);
-                return self.begin_anew(FAULT_WAIT);
+                self.begin_anew(FAULT_WAIT);
+                return Ok(());
             }
             match leads {
                 true if led_term == 0 => {
                     self.begin_to_lead(server, &status);
                     continue; // It may have to try again at once.
                 }
-                true => self.change(server, Role::Primary, &status),
+                true => {
+                    self.change(server, Role::Primary, &status);
+                    replacing::replace_lost(self, &status);
+                }
                 false => self.change(server, Role::Secondary, &status),
             }
             seen = Some(status);
         }
+        Ok(())
     }
 
     /// Leads, once all is applied that was committed before.
@@ -216,9 +248,9 @@ impl Replica {
         }
     }
 
-    /// Takes no part any more, and shows nothing: what it has applied falls behind.
-    fn fail(&self, server: &Shared) {
-        lock(&self.standing).role = Role::Failed;
+    /// Shows nothing any more: what it has applied falls behind.
+    fn show_nothing(&self, server: &Shared) {
+        lock(&self.standing).role = Role::Recovering;
         server.topology.send_modify(|counter| *counter += 1);
     }
 
@@ -279,5 +311,6 @@ impl Replica {
 
 /// Whether there is news for this member, and not for the log alone.
 fn is_other(seen: &Status, status: &Status) -> bool {
-    (seen.role, seen.term, seen.leader) != (status.role, status.term, status.leader)
+    let of = |status: &Status| (status.role, status.term, status.leader, status.lacks);
+    of(seen) != of(status)
 }

@@ -6,7 +6,9 @@
 //!    says); what is committed is applied (`crate::member`).
 //! 3. Who is elected waits until all is applied that was committed before, and leads then: what its
 //!    engine proposes is an entry ([`Order`] of this).
-//! 4. Who is deposed is of no further use: its engine may have proposed what was never committed.
+//! 4. Who lacks what no log has any more gets a copy of what the leader has ([`image`]), which
+//!    becomes its content when it begins anew ([`incoming`]).
+//! 5. Who is deposed is of no further use: its engine may have proposed what was never committed.
 //!    The process begins anew, from logs that hold nothing of it ([`ReplicaOptions::restart`]). So
 //!    its clients' connections end, and none reads on from what has no leader.
 //!
@@ -14,6 +16,8 @@
 
 pub mod channel;
 pub mod identity;
+pub mod image;
+pub mod incoming;
 pub mod key;
 pub mod links;
 
@@ -27,11 +31,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use frond_db::set::Order;
 use frond_db::{Error, Frond, FrondOptions};
-use frond_quorum::{MemberId, Proposal, Running, Status};
+use frond_quorum::{FileLog, MemberId, Proposal, Running, Status};
 use frond_store::io::Machine;
 
 use crate::log::Log;
 use identity::Identity;
+use image::Offer;
+use incoming::Incoming;
 use key::ClusterKey;
 use links::Outgoing;
 
@@ -49,6 +55,8 @@ pub struct ReplicaOptions {
     pub own: String,
     /// What the members know.
     pub key: ClusterKey,
+    /// The log of entries is kept up to so many bytes for a member that is away.
+    pub log_bytes_max: u64,
     /// Begins the process anew; it doesn't return.
     pub restart: fn(),
 }
@@ -65,8 +73,8 @@ pub enum Role {
     Primary,
     /// It led, and is about to begin anew.
     Deposed,
-    /// Its log of entries is damaged.
-    Failed,
+    /// It lacks what no log has any more, and gets it from the leader.
+    Recovering,
 }
 
 /// What a member is, and who leads.
@@ -80,6 +88,9 @@ pub struct Standing {
     pub primary: Option<String>,
 }
 
+/// Makes an offer, or says why there is none.
+pub(crate) type Offers = dyn Fn() -> Result<Offer, String> + Send + Sync;
+
 /// See the module.
 pub struct Replica {
     /// As it was started.
@@ -90,6 +101,11 @@ pub struct Replica {
     pub(crate) meeting: Condvar,
     pub(crate) outgoing: BTreeMap<String, Outgoing>,
     pub(crate) running: OnceLock<Running>,
+    pub(crate) quorum_log: OnceLock<Arc<dyn frond_quorum::Log>>,
+    /// Held while that is cut.
+    pub(crate) cutting: Mutex<()>,
+    /// What this member has, for one that lacks it.
+    pub(crate) offers: OnceLock<Box<Offers>>,
     pub(crate) standing: Mutex<Standing>,
     /// The term in which this process leads, or led; 0: none.
     pub(crate) led_term: AtomicU64,
@@ -122,6 +138,9 @@ impl Replica {
             met: Mutex::default(),
             meeting: Condvar::new(),
             running: OnceLock::new(),
+            quorum_log: OnceLock::new(),
+            cutting: Mutex::new(()),
+            offers: OnceLock::new(),
             standing: Mutex::default(),
             led_term: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
@@ -129,8 +148,17 @@ impl Replica {
             log: OnceLock::new(),
         });
         let order = Arc::clone(&replica) as Arc<dyn Order>;
-        let (frond, machine) = frond_vcs::open_in_set(directory, options, order)?;
+        let prepare = |machine: &Machine| match Identity::read(machine)? {
+            Some(own) => Incoming::install(machine, &own),
+            None => Ok(()),
+        };
+        let (frond, machine) = frond_vcs::open_in_set(directory, options, order, &prepare)?;
         replica.identify(&frond, &machine)?;
+        let own = replica.identity();
+        if !own.members.is_empty() && FileLog::owner(&machine)? != Some((own.id, own.set_id())) {
+            // What it has may be old, or nothing.
+            lock(&replica.standing).role = Role::Recovering;
+        }
         let _ = replica.machine.set(machine);
         Ok((frond, replica))
     }
@@ -188,9 +216,19 @@ impl Replica {
 
     /// Where a member is reached.
     pub fn address_of(&self, id: MemberId) -> Option<String> {
-        let identity = lock(&self.identity);
-        let mut members = identity.members.iter();
-        members.find(|(_, member)| *member == id).map(|(address, _)| address.clone())
+        let met = lock(&self.met).values().find(|met| met.id == id).map(|met| met.address.clone());
+        met.or_else(|| {
+            let identity = lock(&self.identity);
+            let (address, own) = (identity.address.clone(), identity.id);
+            let members = identity.members.iter().map(|(address, id)| (address, *id));
+            let mut members = members.chain([(&address, own)]);
+            members.find(|(_, member)| *member == id).map(|(address, _)| address.clone())
+        })
+    }
+
+    /// What this member has, for one that lacks it.
+    fn offer(&self) -> Result<Offer, String> {
+        self.offers.get().ok_or("it has only begun")?()
     }
 
     /// Who it is, and who the others are.
@@ -213,14 +251,15 @@ impl Replica {
     /// Takes what another says of itself.
     fn meet(&self, other: &Identity) -> io::Result<()> {
         let own = self.identity();
-        let named = (other.address.clone(), other.id);
         let refused = if other.set != own.set {
             format!("it is of the replica set {}", other.set)
         } else if !self.outgoing.contains_key(&other.address) {
             format!("{} is no member of this set", other.address)
-        } else if !own.members.is_empty() && !own.members.contains(&named) {
-            "it has another data directory than when the set began; members can't be added yet"
-                .to_owned()
+        } else if !own.members.is_empty()
+            && !other.members.is_empty()
+            && own.members != other.members
+        {
+            "it is of another set of that name".to_owned()
         } else {
             lock(&self.met).insert(other.address.clone(), other.clone());
             self.meeting.notify_all();

@@ -39,8 +39,10 @@ pub fn open_in_set(
     directory: &Path,
     options: FrondOptions,
     order: Arc<dyn Order>,
+    prepare: &dyn Fn(&Machine) -> Result<(), Error>,
 ) -> Result<(Frond, Machine), Error> {
     let machine = open_machine(directory)?;
+    prepare(&machine)?;
     let frond = Frond::open_in_set(&machine, options, Layer, order)?;
     automatic::begin_to_watch(&frond)?;
     Ok((frond, machine))

@@ -13,6 +13,7 @@
 //! clone inherits. Another salt is refused.
 
 mod admit;
+mod copy;
 mod data;
 mod fetch;
 pub mod frame;
@@ -42,6 +43,7 @@ pub(crate) use data::{ensure_repository, register};
 pub(crate) use mend::carry_commits;
 pub(crate) use transfer::saved;
 
+pub use copy::{Copied, copy_image, install_copy};
 pub use data::DataRemote;
 pub use frond_store::MANIFEST_NAMES;
 

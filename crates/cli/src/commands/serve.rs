@@ -117,6 +117,17 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "members")]
     cluster_key: Option<PathBuf>,
 
+    /// Keep so much of the set's log for a member that is away: bytes, or a number with KB, MB or
+    /// GB. One that lacks more gets a copy of what the leader has
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        default_value = "4GB",
+        requires = "members"
+    )]
+    set_log_max: u64,
+
     /// Largest document that clients may store, in bytes, from 16 MiB (MongoDB's, which all drivers
     /// know) to what a message holds
     #[arg(long, value_name = "BYTES", default_value_t = DOCUMENT_BYTES_MAX as u64,
@@ -470,7 +481,8 @@ impl Serve {
         }
         let key = ClusterKey::read(key).map_err(Failure::failed)?;
         let (set, restart) = (self.replica_set.clone(), begin_anew as fn());
-        Ok(Some(ReplicaOptions { set, members, own, key, restart }))
+        let log_bytes_max = self.set_log_max;
+        Ok(Some(ReplicaOptions { set, members, own, key, log_bytes_max, restart }))
     }
 
     fn serve_remotes(&self, frond: &Frond) -> Result<Option<RemoteServer>, Failure> {

@@ -4,16 +4,18 @@
 //! with or without having kept it. Random steps write on the leader (small values, changed ones,
 //! large ones of which some chunks are only in its own packs, trees that are made, replaced and
 //! dropped), apply entries on followers, flush, fold and collect on any of them, kill processes
-//! and cut the power, and move the lead. A follower must show exactly what some prefix of the
-//! entries makes, in whole transactions; at the end all have the same, and nothing acknowledged
-//! is missing.
+//! and cut the power, move the lead, and give a follower a copy of what the leader has. A follower
+//! must show exactly what some prefix of the entries makes, in whole transactions; at the end all
+//! have the same, and nothing acknowledged is missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use frond_engine::order::{ENTRY_BYTES_MAX, Order, SetEntry, first_sequence};
-use frond_engine::{Durability, Engine, EngineError, EngineOptions, Snapshot, TreeId};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Image, Snapshot, TreeId};
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{ChunkHash, ChunkStore, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Tree, Value};
@@ -67,6 +69,12 @@ struct Member {
     engine: Option<Engine>,
     /// Entries that were applied, or were its own.
     applied: usize,
+}
+
+fn install(disk: &SimDisk, root: ChunkHash) -> Result<(), StoreError> {
+    let machine = disk.machine();
+    let store = LocalStore::open(&machine, LocalOptions::default())?;
+    Image::install_over(&*machine.disk, &*store, root)
 }
 
 struct Set {
@@ -125,6 +133,34 @@ impl Set {
         let member = &mut self.members[position];
         member.engine = None;
         member.disk = if is_crash { member.disk.crash() } else { member.disk.kill() };
+    }
+
+    /// A follower's content becomes what the leader has, though its power is cut on the way.
+    fn copy(&mut self, position: usize, random: &mut Random) {
+        let leader = self.engine(self.leader).clone();
+        let image = leader.image().unwrap();
+        let store = Arc::clone(self.engine(position).store());
+        let session = store.session();
+        let (mut left, mut seen) = (vec![image.root()], HashSet::new());
+        while let Some(hash) = left.pop() {
+            if seen.insert(hash) {
+                let chunk = leader.store().get(hash).unwrap();
+                left.extend(chunk.references());
+                store.put_many(&[chunk]).unwrap();
+            }
+        }
+        store.sync().unwrap();
+        drop((session, store));
+        self.end(position, random.one_in(2));
+        let member = &mut self.members[position];
+        if random.one_in(2) {
+            member.disk.crash_after(random.below(8) as u64);
+            let _ = install(&member.disk, image.root());
+            member.disk = member.disk.crash();
+        }
+        install(&member.disk, image.root()).unwrap();
+        self.open(position);
+        assert_eq!(self.engine(position).visible(), image.snapshot().sequence());
     }
 
     fn apply(&mut self, position: usize, count: usize) {
@@ -260,7 +296,8 @@ impl Set {
                 let fails = if random.one_in(2) { Fails::Kept } else { Fails::Lost };
                 self.change_leader(random, fails);
             }
-            7..=11 if is_follower => self.apply(position, 1 + random.below(5)),
+            7 if is_follower => self.copy(position, random),
+            8..=11 if is_follower => self.apply(position, 1 + random.below(5)),
             _ => {
                 let mut after = self.now.clone();
                 self.write(random, &mut after).unwrap();

@@ -18,8 +18,8 @@ use frond_store::StoreError;
 use frond_store::io::{DiskFile, Machine};
 
 use super::format::{
-    Beginning, Chain, FILE_NAME, Header, NEW_FILE_NAME, RECORD_HEADER_BYTES, Record, RecordHeader,
-    damaged, encode_batch, record_bytes,
+    Beginning, Chain, FILE_NAME, HEADER_BYTES, Header, NEW_FILE_NAME, RECORD_HEADER_BYTES, Record,
+    RecordHeader, damaged, encode_batch, record_bytes,
 };
 use super::{Ballot, Batch, Log, Recovered, recovery};
 use crate::configuration::{Change, Configuration};
@@ -39,8 +39,9 @@ pub(super) struct State {
     pub end: u64,
     pub chain: Chain,
     pub synced: u64,
-    /// The entry before the first.
+    /// The entry before the first, and its term.
     pub before: EntryIndex,
+    pub before_term: Term,
     /// Where the record of each entry begins.
     pub offsets: VecDeque<u64>,
     /// The last ballot, and where its record begins.
@@ -58,6 +59,15 @@ impl State {
     fn last(&self) -> EntryIndex {
         EntryIndex(self.before.0 + self.offsets.len() as u64)
     }
+
+    /// The configuration once all entries up to `upto` are applied.
+    fn configuration(&self, upto: EntryIndex) -> Configuration {
+        let changes = self.changes.iter().take_while(|(index, _)| *index <= upto);
+        changes
+            .into_iter()
+            .try_fold(self.beginning.clone(), |set, (_, change)| set.after(*change))
+            .expect("what is committed can be applied")
+    }
 }
 
 impl FileLog {
@@ -72,22 +82,41 @@ impl FileLog {
         set: SetId,
         beginning: &Configuration,
     ) -> Result<(), StoreError> {
+        if FileLog::exists(machine)? {
+            return Err(StoreError::io(FILE_NAME, io::ErrorKind::AlreadyExists.into()));
+        }
+        let (before, term) = (EntryIndex::ZERO, Term::default());
+        let beginning = Beginning { before, term, configuration: beginning.clone() };
+        FileLog::replace(machine, member, set, beginning, Ballot::default())
+    }
+
+    /// Makes the log of a member that has all up to an entry, and none of the entries, durably. It
+    /// takes the place of one that there is, where that may be ([`Recovered::going_on`]), or is a
+    /// new member's.
+    ///
+    /// # Errors
+    /// What the disk says; the log is as before.
+    pub fn replace(
+        machine: &Machine,
+        member: MemberId,
+        set: SetId,
+        beginning: Beginning,
+        ballot: Ballot,
+    ) -> Result<(), StoreError> {
         assert!(member != MemberId(0), "0 is no member");
         let disk = &*machine.disk;
         let io = |error| StoreError::io(FILE_NAME, error);
-        if FileLog::exists(machine)? {
-            return Err(io(io::ErrorKind::AlreadyExists.into()));
-        }
         cut::remove_new(machine)?;
         let mut nonce = [0; size_of::<u64>()];
         machine.chance.fill(&mut nonce);
         let header = Header { nonce: u64::from_le_bytes(nonce), member, set };
         let (bytes, chain) = header.encode();
         let mut bytes = bytes.to_vec();
-        let (before, term) = (EntryIndex::ZERO, Term::default());
-        let configuration = beginning.clone();
-        let beginning = [Record::Beginning(Beginning { before, term, configuration })];
-        encode_batch(&mut bytes, &beginning, chain, 0, header.nonce);
+        assert!(ballot.committed <= beginning.before, "what it knows to be committed is replaced");
+        let goes_on = beginning.term <= ballot.term && ballot != Ballot::default();
+        let mut records = vec![Record::Beginning(beginning)];
+        records.extend(goes_on.then_some(Record::Ballot(ballot)));
+        encode_batch(&mut bytes, &records, chain, 0, header.nonce);
         let file = disk.create(NEW_FILE_NAME).map_err(io)?;
         file.write_all_at(0, &bytes)
             .and_then(|()| file.sync())
@@ -103,6 +132,25 @@ impl FileLog {
     pub fn exists(machine: &Machine) -> Result<bool, StoreError> {
         let names = machine.disk.list().map_err(|error| StoreError::io("the directory", error))?;
         Ok(names.iter().any(|name| name == FILE_NAME))
+    }
+
+    /// Whose log a directory has; `None` if it has none, or one that doesn't say so.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn owner(machine: &Machine) -> Result<Option<(MemberId, SetId)>, StoreError> {
+        if !FileLog::exists(machine)? {
+            return Ok(None);
+        }
+        let io = |error| StoreError::io(FILE_NAME, error);
+        let file = machine.disk.open(FILE_NAME).map_err(io)?;
+        let mut header = [0; HEADER_BYTES];
+        if file.bytes().map_err(io)? < HEADER_BYTES as u64 {
+            return Ok(None);
+        }
+        file.read_exact_at(0, &mut header).map_err(io)?;
+        let header = Header::decode(&header).ok();
+        Ok(header.map(|(header, _)| (header.member, header.set)))
     }
 
     /// Opens a log and reads all of it. A torn write at its end is cut off, and everything else in
@@ -156,8 +204,30 @@ impl Log for FileLog {
         self.state().before
     }
 
-    fn place_to_cut(&self, upto: EntryIndex) -> Option<EntryIndex> {
-        self.state().place_to_cut(upto)
+    fn behind(&self, before: EntryIndex) -> Result<Beginning, StoreError> {
+        let (file, offset, mut beginning) = {
+            let state = self.state();
+            assert!(state.before <= before && before <= state.last(), "it is there");
+            let configuration = state.configuration(before);
+            let beginning = Beginning { before, term: state.before_term, configuration };
+            let offset = (state.before < before).then(|| state.offset_of(before));
+            (Arc::clone(&state.file), offset, beginning)
+        };
+        if let Some(offset) = offset {
+            let old = cut::Old { file: &file, nonce: self.header.nonce };
+            beginning.term = old.record_at(offset)?.0.term();
+        }
+        Ok(beginning)
+    }
+
+    fn place_to_cut(
+        &self,
+        upto: EntryIndex,
+        held: EntryIndex,
+        bytes_max: u64,
+    ) -> Option<EntryIndex> {
+        let state = self.state();
+        state.place_to_cut(upto.min(held.max(state.before_last(bytes_max))))
     }
 
     fn cut(&self, upto: EntryIndex) -> Result<(), StoreError> {

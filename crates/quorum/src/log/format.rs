@@ -83,9 +83,10 @@ pub(super) enum Record {
 
 /// Behind which entry a log begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Beginning {
-    /// That entry, and its term; both 0 where nothing was cut.
+pub struct Beginning {
+    /// That entry; 0 where nothing was cut.
     pub before: EntryIndex,
+    /// Its term.
     pub term: Term,
     /// The members once it was applied.
     pub configuration: Configuration,

@@ -90,6 +90,7 @@ pub(super) fn recover(
         chain,
         synced: end,
         before,
+        before_term: term,
         offsets,
         ballot,
         beginning: recovered.beginning.clone(),

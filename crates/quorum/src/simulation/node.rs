@@ -11,7 +11,7 @@ use super::observer::{Observer, Violation};
 use crate::configuration::Configuration;
 use crate::defect::Defect;
 use crate::ids::{EntryIndex, MemberId};
-use crate::log::{Batch, FileLog, Log};
+use crate::log::{Ballot, Batch, Beginning, FileLog, GoingOn, Log, Recovered};
 use crate::member::{BatchNumber, Member};
 
 pub(super) struct Node {
@@ -21,6 +21,8 @@ pub(super) struct Node {
     pub up: Option<Up>,
     /// How far what it applies is durable: of its own accord, behind the log.
     applied: EntryIndex,
+    /// Where it goes on when it starts: what has led there was copied from another.
+    pub incoming: Option<Beginning>,
     pub starts_at: u64,
     pub paused_until: u64,
     pub tick_millis: u64,
@@ -38,6 +40,8 @@ pub(super) struct Up {
     /// What was written and is being synced, and when that will have ended.
     syncing: Option<(u64, BatchNumber, EntryIndex)>,
     pub applied: EntryIndex,
+    /// The last entry that was appended.
+    pub written: EntryIndex,
 }
 
 impl Node {
@@ -50,6 +54,7 @@ impl Node {
             beginning: beginning.clone(),
             up: None,
             applied: EntryIndex::ZERO,
+            incoming: None,
             starts_at: 0,
             paused_until: 0,
             tick_millis: 8 + random.below(6) as u64,
@@ -83,21 +88,7 @@ impl Node {
                 self.disk.flip_bit("quorum-log", bits - 1 - random.below(400) as u64);
             }
         }
-        let opened = FileLog::open(&self.disk.machine());
-        let (log, mut recovered) = match opened {
-            Ok(opened) => opened,
-            Err(_) if self.disk.is_dead() => {
-                self.disk = self.disk.crash();
-                return Ok(());
-            }
-            Err(error @ frond_store::StoreError::Io { .. }) => {
-                // A sync failed: the process is started again.
-                drop(error);
-                self.disk = self.disk.kill();
-                return Ok(());
-            }
-            Err(error) => return Err(Violation(format!("{}: {error}", self.id))),
-        };
+        let Some((log, mut recovered)) = self.open(defect)? else { return Ok(()) };
         if defect == Some(Defect::ForgottenVote) {
             recovered.ballot.vote = None;
         }
@@ -108,22 +99,55 @@ impl Node {
             recovered.changes.clear();
         }
         let log = Arc::new(log);
-        let applied = self.applied;
+        let (applied, written) = (self.applied, recovered.last());
         let as_log: Arc<dyn Log> = Arc::<FileLog>::clone(&log);
         let mut member = Member::new(recovered, as_log, applied, random.next())
             .map_err(|error| Violation(format!("{}: {error}", self.id)))?;
         member.defect = defect;
-        self.up = Some(Up { member, log, batches: VecDeque::new(), syncing: None, applied });
+        let (batches, syncing) = (VecDeque::new(), None);
+        self.up = Some(Up { member, log, batches, syncing, applied, written });
         Ok(())
     }
 
-    /// Cuts the log at what all hold, and what this one has applied for good.
-    pub fn cut(&mut self, now: u64, defect: Option<Defect>) {
+    /// Opens the log, after it was replaced if that was begun; `None`: the disk failed.
+    fn open(&mut self, defect: Option<Defect>) -> Result<Option<(FileLog, Recovered)>, Violation> {
+        let machine = self.disk.machine();
+        let mut opened = FileLog::open(&machine);
+        if let (Ok((_, recovered)), Some(beginning)) = (&opened, &self.incoming) {
+            let (before, beginning) = (beginning.before, beginning.clone());
+            let going_on = recovered.going_on(&beginning);
+            if let GoingOn::Replaced(ballot) = going_on {
+                let ballot = match defect {
+                    Some(Defect::ForgottenBallot) => Ballot::default(),
+                    _ => ballot,
+                };
+                let replaced = FileLog::replace(&machine, self.id, SET, beginning, ballot);
+                opened = replaced.and_then(|()| FileLog::open(&machine));
+            }
+            if opened.is_ok() {
+                self.incoming = None;
+                self.applied = self.applied.max(before);
+            }
+        }
+        match opened {
+            Ok(opened) => Ok(Some(opened)),
+            Err(_) if self.disk.is_dead() => {
+                self.disk = self.disk.crash();
+                Ok(None)
+            }
+            Err(frond_store::StoreError::Io { .. }) => {
+                // A sync failed: the process is started again.
+                self.disk = self.disk.kill();
+                Ok(None)
+            }
+            Err(error) => Err(Violation(format!("{}: {error}", self.id))),
+        }
+    }
+
+    /// Cuts the log at what this one has applied for good, and all hold if that counts.
+    pub fn cut(&mut self, now: u64, held_by_all: bool) {
         let Some(up) = &mut self.up else { return };
-        let held = match defect {
-            Some(Defect::CutUnheld) => self.applied,
-            _ => up.member.status().held_by_all,
-        };
+        let held = if held_by_all { up.member.status().held_by_all } else { self.applied };
         let upto = self.applied.min(held);
         if upto <= up.log.before() {
             return;
@@ -181,6 +205,7 @@ impl Node {
                 _ => {}
             }
             let last = batch.entries.last().map(|entry| entry.index);
+            up.written = last.unwrap_or(up.written);
             written = Some((number, last.unwrap_or_default()));
         }
         up.syncing = written.map(|(number, last)| (now + self.sync_millis, number, last));

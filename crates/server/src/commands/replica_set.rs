@@ -28,8 +28,8 @@ pub struct Standing<'a> {
     pub term: i64,
     /// Whether it knows the others, and so can be read.
     pub is_ready: bool,
-    /// Whether it takes no part any more.
-    pub has_failed: bool,
+    /// Whether it gets a copy of what others have, and can't be read.
+    pub is_recovering: bool,
 }
 
 impl Standing<'_> {
@@ -39,18 +39,18 @@ impl Standing<'_> {
             let primary = server.is_primary().then(|| server.member.host.clone());
             let hosts = vec![&*server.member.host];
             let term = TERM_ALONE;
-            return Standing { hosts, primary, term, is_ready: true, has_failed: false };
+            return Standing { hosts, primary, term, is_ready: true, is_recovering: false };
         };
         let standing = replica.standing();
-        let has_failed = standing.role == Role::Failed;
+        let is_recovering = standing.role == Role::Recovering;
         Standing {
             hosts: replica.options.members.iter().map(String::as_str).collect(),
             primary: standing.primary,
             term: i64::try_from(standing.term).unwrap_or(i64::MAX),
             // One that begins, or is about to begin anew, shows what it has applied: drivers that
             // knew of no member that can be read would give up instead of waiting.
-            is_ready: !has_failed && !replica.identity().members.is_empty(),
-            has_failed,
+            is_ready: !is_recovering && !replica.identity().members.is_empty(),
+            is_recovering,
         }
     }
 
@@ -58,7 +58,7 @@ impl Standing<'_> {
     fn state_of(&self, host: &str, own: &str) -> (i32, &'static str) {
         match self.primary.as_deref() == Some(host) {
             true => (1, "PRIMARY"),
-            false if host == own && self.has_failed => (3, "RECOVERING"),
+            false if host == own && self.is_recovering => (3, "RECOVERING"),
             false if host == own && !self.is_ready => (0, "STARTUP"),
             false => (2, "SECONDARY"),
         }

@@ -1,5 +1,6 @@
 //! The set's log is cut from time to time, where that gives back much: what all members hold, and
-//! this one has applied durably, is needed by none.
+//! this one has applied durably, is needed by none. What a member that is away lacks is kept up to
+//! a limit: who lacks more gets a copy (`copying`).
 //!
 //! The engine's own log is synced before: until then only the set's held what was applied last.
 
@@ -9,7 +10,7 @@ use frond_db::Error;
 use frond_quorum::{Log, Running};
 
 use super::follow::applied;
-use crate::replica::Replica;
+use crate::replica::{Replica, lock};
 use crate::shared::Shared;
 
 /// How often it is looked, and after how many looks again where a cut failed, as on a full disk.
@@ -24,8 +25,8 @@ pub fn cut_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
         std::thread::sleep(LOOK_EVERY);
         if 0 < passed_over {
             passed_over -= 1;
-        } else if running.is_long()
-            && let Err(error) = cut(running, server, log)
+        } else if running.is_long(replica.options.log_bytes_max)
+            && let Err(error) = cut(replica, running, server, log)
         {
             replica.tell(&format!("the set's log could not be cut: {error}"));
             passed_over = LOOKS_AFTER_FAILURE;
@@ -33,9 +34,10 @@ pub fn cut_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
     }
 }
 
-fn cut(running: &Running, server: &Shared, log: &dyn Log) -> Result<(), Error> {
+fn cut(replica: &Replica, running: &Running, server: &Shared, log: &dyn Log) -> Result<(), Error> {
+    let _cutting = lock(&replica.cutting);
+    let handed_out = running.handed_out();
     let durable = server.frond.sync_log()?;
-    // What all hold this member holds too: it can be read.
-    let applied = applied(log, running.status().held_by_all, durable)?;
-    Ok(running.cut(applied)?)
+    let applied = applied(log, handed_out, durable)?;
+    Ok(running.cut(applied, replica.options.log_bytes_max)?)
 }

@@ -22,7 +22,8 @@ const LISTS: &[&str] =
 /// # Errors
 /// `NotWritablePrimary` (10107) for a write, or part of a transaction, where it doesn't lead;
 /// `NotPrimaryNoSecondaryOk` (13435) for a read that wants the primary; `NotPrimaryOrSecondary`
-/// (13436) for any where it has failed; `CommandNotSupported` for what would make members differ.
+/// (13436) for any while it is recovering; `CommandNotSupported` for what would make members
+/// differ.
 pub fn check(
     server: &Shared,
     command: &Command,
@@ -54,9 +55,9 @@ pub fn check(
     }
     let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
     let reads = reads || LISTS.contains(&command.name);
-    if reads && replica.standing().role == Role::Failed {
-        let message = "its log of entries is damaged, as the server's log tells: not primary or \
-                       secondary";
+    if reads && replica.standing().role == Role::Recovering {
+        let message = "node is recovering: it lacks entries, as the server's log tells, and gets a \
+                       copy; not primary or secondary";
         return Err(Error::invalid(Code::NotPrimaryOrSecondary, message));
     }
     if reads && !allows_secondary(body) {

@@ -14,7 +14,8 @@
 //! with the cluster key either. The pattern is that of Noise's NNpsk0.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
@@ -25,6 +26,7 @@ use super::key::ClusterKey;
 
 /// What a member sends first.
 pub const MAGIC: [u8; 8] = *b"FRNDSET\x01";
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(2);
 const PUBLIC_BYTES: usize = 32;
 const LENGTH_BYTES: usize = size_of::<u32>();
 /// Boxes of a side that has proved nothing yet are no longer.
@@ -56,6 +58,21 @@ pub struct Receiver {
 struct Cipher {
     key: LessSafeKey,
     count: u64,
+}
+
+/// Connects to a member.
+///
+/// # Errors
+/// What the socket says.
+pub fn connect(address: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for resolved in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&resolved, CONNECT_WAIT_MAX) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// Secures a stream.

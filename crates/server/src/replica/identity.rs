@@ -1,8 +1,9 @@
 //! Who a member is, and who the others are: the file `set-member` of its data directory.
 //!
 //! A directory draws its id before it tells anybody, and keeps it: one that was lost and is made
-//! anew is another member, since it doesn't know what the lost one had acknowledged. Who belongs to
-//! the set is noted once all members have told one another their ids, and stays.
+//! anew is another member, since it doesn't know what the lost one had acknowledged. The members
+//! with which the set begins are noted once all have told one another their ids, and stay. One that
+//! takes another's place notes the same, and isn't among them.
 //!
 //! *Form*: lines of text. `frond-set-member 0`, `set NAME`, `self HOST:PORT ID`, and for each
 //! member of the set, once that is known, `member HOST:PORT ID`. Ids are 16 hexadecimal digits.
@@ -26,7 +27,8 @@ pub struct Identity {
     pub address: String,
     /// Its id.
     pub id: MemberId,
-    /// The members, in the order of their addresses; empty while that isn't known.
+    /// The members with which the set began, in the order of their addresses; empty while that
+    /// isn't known.
     pub members: Vec<(String, MemberId)>,
 }
 
@@ -45,16 +47,7 @@ impl Identity {
     /// # Errors
     /// [`StoreError::Damaged`] if the file isn't what was written; what the disk says.
     pub fn read(machine: &Machine) -> Result<Option<Identity>, StoreError> {
-        let io = |error| StoreError::io(FILE_NAME, error);
-        let names = machine.disk.list().map_err(io)?;
-        if !names.iter().any(|name| name == FILE_NAME) {
-            return Ok(None);
-        }
-        let file = machine.disk.open(FILE_NAME).map_err(io)?;
-        let bytes = file.bytes().map_err(io)?.min(FILE_BYTES_MAX);
-        let mut text = vec![0; bytes as usize];
-        file.read_exact_at(0, &mut text).map_err(io)?;
-        let text = String::from_utf8_lossy(&text);
+        let Some(text) = read_file(machine, FILE_NAME)? else { return Ok(None) };
         Identity::parse(&text).map(Some).map_err(|what| StoreError::damaged(FILE_NAME, 0, &what))
     }
 
@@ -63,17 +56,7 @@ impl Identity {
     /// # Errors
     /// What the disk says.
     pub fn write(&self, machine: &Machine) -> Result<(), StoreError> {
-        let io = |error| StoreError::io(FILE_NAME, error);
-        let disk = &*machine.disk;
-        if disk.list().map_err(io)?.iter().any(|name| name == NEW_FILE_NAME) {
-            disk.remove(NEW_FILE_NAME).map_err(io)?;
-        }
-        let file = disk.create(NEW_FILE_NAME).map_err(io)?;
-        file.write_all_at(0, self.to_text().as_bytes())
-            .and_then(|()| file.sync())
-            .and_then(|()| disk.rename(NEW_FILE_NAME, FILE_NAME))
-            .and_then(|()| disk.sync_directory())
-            .map_err(io)
+        replace_file(machine, FILE_NAME, NEW_FILE_NAME, &self.to_text())
     }
 
     /// As it is stored and sent.
@@ -113,6 +96,39 @@ impl Identity {
         let id = digest.as_ref().first_chunk().expect("it has 32 bytes");
         SetId(u64::from_le_bytes(*id))
     }
+}
+
+/// The text of a small file, if it is there.
+pub(super) fn read_file(machine: &Machine, name: &str) -> Result<Option<String>, StoreError> {
+    let io = |error| StoreError::io(name, error);
+    if !machine.disk.list().map_err(io)?.iter().any(|found| found == name) {
+        return Ok(None);
+    }
+    let file = machine.disk.open(name).map_err(io)?;
+    let bytes = file.bytes().map_err(io)?.min(FILE_BYTES_MAX);
+    let mut text = vec![0; bytes as usize];
+    file.read_exact_at(0, &mut text).map_err(io)?;
+    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Puts a small file in the place of one that there may be, durably, by way of `new_name`.
+pub(super) fn replace_file(
+    machine: &Machine,
+    name: &str,
+    new_name: &str,
+    text: &str,
+) -> Result<(), StoreError> {
+    let io = |error| StoreError::io(name, error);
+    let disk = &*machine.disk;
+    if disk.list().map_err(io)?.iter().any(|found| found == new_name) {
+        disk.remove(new_name).map_err(io)?;
+    }
+    let file = disk.create(new_name).map_err(io)?;
+    file.write_all_at(0, text.as_bytes())
+        .and_then(|()| file.sync())
+        .and_then(|()| disk.rename(new_name, name))
+        .and_then(|()| disk.sync_directory())
+        .map_err(io)
 }
 
 fn member(text: &str) -> Option<(String, MemberId)> {

@@ -5,10 +5,12 @@
 //!    all that they do, again and again.
 //! 2. Then the caller sends frames. What can't be sent soon is dropped: it is sent again some time.
 //! 3. Where there is nothing to send, an empty box tells that the stream still stands.
+//!
+//! A stream on which an image is asked for goes on as [`image`] has it.
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,14 +18,14 @@ use bytes::Bytes;
 use frond_quorum::{FRAME_BYTES_MAX, MemberId};
 
 use super::Replica;
-use super::channel::{Side, secure};
+use super::channel::{Side, connect, secure};
 use super::identity::Identity;
+use super::image;
 
 /// What waits to be sent to one member.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// After a stream broke, or couldn't be made.
 const CALL_AGAIN: Duration = Duration::from_millis(200);
-const CONNECT_WAIT_MAX: Duration = Duration::from_secs(2);
 /// A member that takes nothing for so long is called again.
 const SEND_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How often an empty box is sent, and for how long nothing may come.
@@ -117,17 +119,6 @@ fn call(replica: &Replica, address: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn connect(address: &str) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for resolved in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&resolved, CONNECT_WAIT_MAX) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
 /// Takes what the member that has called on `stream` says.
 ///
 /// # Errors
@@ -138,7 +129,13 @@ pub fn answer(replica: &Replica, stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(SEND_WAIT_MAX))?;
     let watched = stream.try_clone()?;
     let (mut sender, mut receiver) = secure(stream, &replica.options.key, Side::Called)?;
-    let other = parse(&receiver.receive()?)?;
+    let first = receiver.receive()?;
+    if first == image::HEAD {
+        watched.set_read_timeout(Some(image::WAIT_MAX))?;
+        watched.set_write_timeout(Some(image::WAIT_MAX))?;
+        return image::serve(replica.offer(), &mut sender, &mut receiver);
+    }
+    let other = parse(&first)?;
     let own = replica.identity();
     sender.send(own.to_text().as_bytes())?;
     replica.meet(&other)?;

@@ -27,6 +27,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use frond_doc::Timestamp;
 use frond_engine::{Engine, Image};
 use frond_query::Code;
 use frond_store::io::Machine;
@@ -134,6 +135,11 @@ impl DataImage {
     /// See [`ImageSource::time_millis`].
     pub fn time_millis(&self) -> i64 {
         self.time_millis
+    }
+
+    /// The moment on the clock of the databases.
+    pub fn moment(&self) -> Timestamp {
+        Timestamp(self.image.snapshot().sequence().0)
     }
 
     /// See [`ImageSource::databases`].

@@ -32,16 +32,21 @@ const PART_BYTES: usize = 1 << 20;
 
 impl State {
     /// Where the record of an entry, or of the one behind the last, begins.
-    fn offset_of(&self, index: EntryIndex) -> u64 {
+    pub(super) fn offset_of(&self, index: EntryIndex) -> u64 {
         let position = (index.0 - self.before.next().0) as usize;
         self.offsets.get(position).copied().unwrap_or(self.end)
     }
 
+    /// The last entry that lies wholly before the last so many bytes.
+    pub(super) fn before_last(&self, bytes: u64) -> EntryIndex {
+        let last_kept = self.end.saturating_sub(bytes);
+        let before_kept = self.offsets.partition_point(|offset| *offset < last_kept) as u64;
+        EntryIndex((self.before.0 + before_kept).saturating_sub(1))
+    }
+
     /// As [`Log::place_to_cut`](crate::log::Log::place_to_cut).
     pub(super) fn place_to_cut(&self, upto: EntryIndex) -> Option<EntryIndex> {
-        let last_kept = self.end.checked_sub(KEPT_BYTES)?;
-        let before_kept = self.offsets.partition_point(|offset| *offset < last_kept) as u64;
-        let upto = upto.min(EntryIndex((self.before.0 + before_kept).saturating_sub(1)));
+        let upto = upto.min(self.before_last(KEPT_BYTES));
         if upto <= self.before {
             return None;
         }
@@ -55,11 +60,7 @@ impl State {
         upto: EntryIndex,
         old: &Old<'_>,
     ) -> Result<Vec<Record>, StoreError> {
-        let changes = self.changes.iter().take_while(|(index, _)| *index <= upto);
-        let configuration = changes
-            .into_iter()
-            .try_fold(self.beginning.clone(), |set, (_, change)| set.after(*change))
-            .expect("what is committed can be applied");
+        let configuration = self.configuration(upto);
         let (header, _) = old.record_at(self.offset_of(upto))?;
         let (before, term) = (upto, header.term());
         let mut records = vec![Record::Beginning(Beginning { before, term, configuration })];
@@ -135,6 +136,7 @@ impl State {
         self.changes.retain(|(index, _)| upto < *index);
         for record in records {
             if let Record::Beginning(beginning) = record {
+                self.before_term = beginning.term;
                 self.beginning = beginning.configuration;
             }
         }
@@ -148,14 +150,17 @@ impl State {
 }
 
 /// The file that is read.
-struct Old<'a> {
-    file: &'a Arc<dyn DiskFile>,
-    nonce: u64,
+pub(super) struct Old<'a> {
+    pub file: &'a Arc<dyn DiskFile>,
+    pub nonce: u64,
 }
 
 impl Old<'_> {
     /// A record's header, checked and as it lies there.
-    fn record_at(
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if its checksum is wrong; what the disk says.
+    pub fn record_at(
         &self,
         offset: u64,
     ) -> Result<(RecordHeader, [u8; RECORD_HEADER_BYTES]), StoreError> {

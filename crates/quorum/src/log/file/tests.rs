@@ -8,8 +8,8 @@ use super::*;
 use crate::configuration::Change;
 use crate::entry::Content;
 use crate::ids::Term;
-use crate::log::Ballot;
 use crate::log::format::record_bytes;
+use crate::log::{Ballot, GoingOn};
 
 const ALL: u64 = u64::MAX;
 
@@ -213,15 +213,52 @@ fn a_cut_is_worth_it_where_it_gives_back_much_and_leaves_enough() {
         log.append(&batch).and_then(|()| log.sync()).expect("appended");
     }
     // A record takes 160 bytes: two are at least kept, and two at least given back.
-    let place = |upto| log.place_to_cut(EntryIndex(upto)).map(|index| index.0);
+    let place = |upto| {
+        let place = log.place_to_cut(EntryIndex(upto), EntryIndex(upto), u64::MAX);
+        place.map(|index| index.0)
+    };
     assert_eq!(
         [0, 1, 2, 5, 7, 8, 9].map(place),
         [None, None, Some(2), Some(5), Some(7), Some(7), Some(7)]
     );
+    // What others lack is kept up to a limit: three records here, four bytes short of a fourth.
+    let place = |bytes_max| log.place_to_cut(EntryIndex(9), EntryIndex::ZERO, bytes_max);
+    assert_eq!([u64::MAX, 636].map(place), [None, Some(EntryIndex(5))]);
     let bytes = || disk.contents("quorum-log").expect("the log").len() as u64;
     let before = bytes();
     log.cut(EntryIndex(7)).expect("cut");
     assert_eq!(before - bytes(), 7 * record_bytes(104));
-    assert_eq!(log.place_to_cut(EntryIndex(9)), None);
+    assert_eq!(log.place_to_cut(EntryIndex(9), EntryIndex(9), u64::MAX), None);
     log.cut(EntryIndex(7)).expect("nothing is left to be done");
+}
+
+#[test]
+fn a_log_that_is_replaced_goes_on_behind_what_another_has() {
+    let (disk, other) = (SimDisk::new(1), SimDisk::new(2));
+    created(&disk);
+    created(&other);
+    let (log, _) = open(&other);
+    let entries = (1..=6).map(|index| entry(index, 1 + index / 4, vec![7; 104])).collect();
+    log.append(&Batch { ballot: None, entries }).and_then(|()| log.sync()).expect("appended");
+    log.cut(EntryIndex(2)).expect("cut");
+    let behind = |index| log.behind(EntryIndex(index)).expect("it is there");
+    assert_eq!([2, 3, 4, 6].map(|index| behind(index).term.0), [1, 1, 2, 2]);
+
+    let (own, _) = open(&disk);
+    let ballot = Ballot { term: Term(3), vote: Some(MemberId(2)), committed: EntryIndex(1) };
+    let entries = vec![entry(1, 1, vec![7; 9]), entry(2, 1, vec![7; 9])];
+    own.append(&Batch { ballot: Some(ballot), entries }).and_then(|()| own.sync()).expect("there");
+    drop(own);
+    let (_, recovered) = open(&disk);
+    assert_eq!(recovered.going_on(&behind(2)), GoingOn::AsItIs);
+    assert_eq!(recovered.going_on(&behind(5)), GoingOn::Replaced(ballot));
+    FileLog::replace(&disk.machine(), recovered.member, recovered.set, behind(5), ballot)
+        .expect("replaced");
+    let (own, recovered) = open(&disk.crash());
+    assert_eq!((recovered.before(), recovered.last()), (EntryIndex(5), EntryIndex(5)));
+    assert_eq!(recovered.going_on(&behind(4)), GoingOn::Further);
+    let Ballot { term, vote, committed } = recovered.ballot;
+    assert_eq!((term, vote, committed), (Term(3), Some(MemberId(2)), EntryIndex(5)));
+    let next = Batch { ballot: None, entries: vec![entry(6, 2, vec![7; 9])] };
+    own.append(&next).and_then(|()| own.sync()).expect("the next one");
 }

@@ -1,0 +1,135 @@
+//! A leader has the members of its set change where a data directory was lost: the new one at an
+//! address takes the place of the old, one step at a time.
+//!
+//! 1. The new directory becomes a member without a vote, and gets the log.
+//! 2. Once it has come near, the old one ceases to be a member: it isn't there any more.
+//! 3. The new one gets the vote.
+//!
+//! A member whose directory is lost doesn't know what it had acknowledged, so it never counts as
+//! the one that it was. Where it isn't known which id was the old one's, as while another member is
+//! away, nothing is done until it is.
+
+use std::collections::BTreeMap;
+
+use frond_quorum::{Change, EntryIndex, MemberId, NotDone, Refused, Status};
+
+use crate::replica::{Replica, lock};
+
+/// A member that lacks so many entries at most is near.
+const NEAR_ENTRIES: u64 = 256;
+
+/// Takes the next step, if there is one to be taken. Returns once it is committed, or never will be
+/// as far as is known.
+pub fn replace_lost(replica: &Replica, status: &Status) {
+    let Some(change) = next_change(&told(replica, status), status) else { return };
+    let Some(running) = replica.running() else { return };
+    match running.change(change) {
+        Ok(_) => replica.tell(&match change {
+            Change::AddLearner(id) => format!("{id} is new in the set"),
+            Change::Promote(id) => format!("{id} has a vote"),
+            Change::Remove(id) => format!("{id} is none of the set any more"),
+        }),
+        // It looks again.
+        Err(NotDone::Refused(Refused::NotReady | Refused::ChangeUnderWay)) => {}
+        Err(error) => replica.tell(&format!("the set's members can't change: {error}")),
+    }
+}
+
+/// Who is at each address, as far as is known.
+fn told(replica: &Replica, status: &Status) -> BTreeMap<String, Option<MemberId>> {
+    let (own, met) = (replica.identity(), lock(&replica.met).clone());
+    let at = |address: &String| {
+        if *address == own.address {
+            return Some(own.id);
+        }
+        if let Some(other) = met.get(address) {
+            return Some(other.id);
+        }
+        let first = own.members.iter().find(|(of, _)| of == address);
+        first.map(|(_, id)| *id).filter(|id| status.configuration.voters.contains(id))
+    };
+    replica.options.members.iter().map(|address| (address.clone(), at(address))).collect()
+}
+
+fn next_change(told: &BTreeMap<String, Option<MemberId>>, status: &Status) -> Option<Change> {
+    let set = &status.configuration;
+    let known: Vec<MemberId> = told.values().copied().flatten().collect();
+    let is_near = |id: MemberId| {
+        let held = status.held.iter().find(|(of, _)| *of == id);
+        held.is_some_and(|(_, held)| status.committed <= EntryIndex(held.0 + NEAR_ENTRIES))
+    };
+    for id in &known {
+        if set.voters.contains(id) {
+            continue;
+        }
+        if !set.learners.contains(id) {
+            return Some(Change::AddLearner(*id));
+        }
+        if !is_near(*id) {
+            continue;
+        }
+        if set.voters.len() < told.len() {
+            return Some(Change::Promote(*id));
+        }
+        let lost: Vec<&MemberId> = set.voters.iter().filter(|id| !known.contains(id)).collect();
+        if let [lost] = lost[..] {
+            return Some(Change::Remove(*lost));
+        }
+    }
+    let all_known = known.len() == told.len();
+    let left = set.learners.iter().find(|id| all_known && !known.contains(id));
+    left.map(|id| Change::Remove(*id))
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_quorum::{Configuration, Role, Term};
+
+    use super::*;
+
+    fn status(voters: &[u64], learners: &[u64], held: &[(u64, u64)]) -> Status {
+        let mut configuration = Configuration::of(voters.iter().copied().map(MemberId));
+        configuration.learners.extend(learners.iter().copied().map(MemberId));
+        Status {
+            role: Role::Leader,
+            term: Term(2),
+            leader: Some(MemberId(1)),
+            committed: EntryIndex(1_000),
+            last: EntryIndex(1_000),
+            configuration,
+            held: held.iter().map(|(id, held)| (MemberId(*id), EntryIndex(*held))).collect(),
+            held_by_all: EntryIndex::ZERO,
+            lacks: None,
+        }
+    }
+
+    fn next(at: [u64; 3], voters: &[u64], learners: &[u64], held: u64) -> Option<Change> {
+        let told = at.iter().zip(["a:1", "b:1", "c:1"]);
+        let told = told.map(|(id, address)| {
+            (address.to_owned(), Some(MemberId(*id)).filter(|id| *id != MemberId(0)))
+        });
+        next_change(&told.collect(), &status(voters, learners, &[(9, held)]))
+    }
+
+    #[test]
+    fn a_lost_member_is_replaced_step_by_step() {
+        let (old, new) = (MemberId(3), MemberId(9));
+        assert_eq!(next([1, 2, 3], &[1, 2, 3], &[], 0), None);
+        assert_eq!(next([1, 2, 9], &[1, 2, 3], &[], 0), Some(Change::AddLearner(new)));
+        assert_eq!(next([1, 2, 9], &[1, 2, 3], &[9], 700), None);
+        assert_eq!(next([1, 2, 9], &[1, 2, 3], &[9], 800), Some(Change::Remove(old)));
+        assert_eq!(next([1, 2, 9], &[1, 2], &[9], 800), Some(Change::Promote(new)));
+        assert_eq!(next([1, 2, 9], &[1, 2, 9], &[], 800), None);
+    }
+
+    #[test]
+    fn who_was_lost_must_be_known() {
+        // The second is away, and not the one with which the set began: 2 or 3 was lost.
+        assert_eq!(next([1, 0, 9], &[1, 2, 3], &[9], 1_000), None);
+        // Two were lost: there is no majority without them, and none is given up.
+        assert_eq!(next([1, 8, 9], &[1, 2, 3], &[8, 9], 1_000), None);
+        // One that began to join and was lost again.
+        assert_eq!(next([1, 2, 3], &[1, 2, 3], &[9], 0), Some(Change::Remove(MemberId(9))));
+        assert_eq!(next([1, 0, 3], &[1, 2, 3], &[9], 0), None);
+    }
+}
