@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use frond_doc::path::Path;
-use frond_doc::{Document, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::arguments::Target;
 use crate::failure::Failure;
-use crate::output::{answer_json, array_of, documents_of, plain, short_json, shown_json, text_of};
+use crate::output::{array_of, json, plain, short_json, shown_json, text_of};
 use crate::terminal::{Style, Terminal};
 
 /// Columns after which one side is cut.
@@ -38,28 +38,24 @@ pub struct Conflicts {
 }
 
 impl Conflicts {
-    /// Lists them.
+    /// Lists them, as many as there are: they are streamed.
     ///
     /// # Errors
     /// As [`Target::open`]; [`Failure::Refused`] if there is no such database.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let mut command = DocumentBuilder::new();
-        command.append("frondConflicts", Value::Int32(1));
-        if let Some(collection) = &self.collection {
-            command.append("collection", Value::String(collection));
-        }
         let mut backend = self.target.open()?;
-        let answer = backend.execute(&self.database, &command.build())?;
-        if self.json {
-            writeln!(terminal, "{}", answer_json(&answer))?;
-            return backend.close();
-        }
         let mut count = 0;
-        for conflict in documents_of(answer.view(), "conflicts") {
-            tell(terminal, "", conflict)?;
+        backend.for_each_document(&self.database, &self.command(), &mut |conflict| {
+            match self.json {
+                true => write!(terminal, "{}{}", before(count), json(Value::Document(conflict)))?,
+                false => tell(terminal, "", conflict)?,
+            }
             count += 1;
-        }
-        if count == 0 {
+            Ok(())
+        })?;
+        if self.json {
+            writeln!(terminal, "{}]}}", if count == 0 { before(0) } else { "" })?;
+        } else if count == 0 {
             writeln!(terminal, "no conflicts")?;
         } else {
             let hint = format!("frond resolve {} ID --ours|--theirs|--value JSON", self.database);
@@ -67,6 +63,22 @@ impl Conflicts {
         }
         backend.close()
     }
+
+    fn command(&self) -> DocumentBuf {
+        let mut command = DocumentBuilder::new();
+        command.append("aggregate", Value::Int32(1)).begin_array("pipeline").push_begin_document();
+        command.begin_document("$conflicts");
+        if let Some(collection) = &self.collection {
+            command.append("collection", Value::String(collection));
+        }
+        command.end().end().end().begin_document("cursor").end();
+        command.build()
+    }
+}
+
+/// What stands before a conflict in the list of them, if `count` stand there already.
+fn before(count: usize) -> &'static str {
+    if count == 0 { "{\"conflicts\":[" } else { "," }
 }
 
 /// Prints one conflict: its id, its document, and each path as the three versions have it.

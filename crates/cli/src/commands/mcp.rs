@@ -144,6 +144,9 @@ fn answer(backend: &mut dyn Backend, bound: &Bound, line: &[u8]) -> Option<Strin
         }
     };
     let id = request.id()?;
+    if id.as_str().is_none() && !id.is_number() {
+        return Some(error(Value::Null, INVALID_REQUEST, "an id is a string or a number"));
+    }
     let done = match request.method() {
         "initialize" => Ok(initialize(bound, request.params())),
         "ping" => Ok(DocumentBuf::empty()),

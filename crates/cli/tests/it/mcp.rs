@@ -187,6 +187,8 @@ fn nothing_leads_off_the_branch() {
         ("{", -32700),
         ("[]", -32700),
         (r#"{"id": 1, "method": "ping"}"#, -32600),
+        (r#"{"jsonrpc": "2.0", "id": {"a": 1}, "method": "ping"}"#, -32600),
+        (r#"{"jsonrpc": "2.0", "id": null, "method": "ping"}"#, -32600),
         (r#"{"jsonrpc": "2.0", "id": "a", "method": "resources/list"}"#, -32601),
         (
             r#"{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "drop"}}"#,

@@ -71,9 +71,37 @@ fn conflicts_are_told_as_json_too() {
     let ran = frond(&directory, "merge shop sale --json");
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.out.contains("\"result\":\"conflicts\""), "{ran:?}");
+    let told = frond(&directory, "conflicts shop --json").ok();
+    assert!(told.starts_with("{\"conflicts\":[{\"id\":\""), "{told}");
+    assert!(told.ends_with("\"theirs\":{\"_id\":1,\"price\":15}}]}\n"), "{told}");
+    let none = frond(&directory, "conflicts shop --collection others --json").ok();
+    assert_eq!(none, "{\"conflicts\":[]}\n");
     let resolved = frond(&directory, "resolve shop --all --ours --json").ok();
     assert!(resolved.contains("\"remaining\":0"), "{resolved}");
+    assert_eq!(frond(&directory, "conflicts shop").ok(), "no conflicts\n");
     frond(&directory, "merge shop --continue --json").ok();
+}
+
+/// More than one answer may hold: 54 MB of sides.
+#[test]
+fn conflicts_of_any_size_are_told() {
+    let directory = Directory::new();
+    let documents = |side: char| {
+        let text = side.to_string().repeat(4_500_000);
+        let line = |id: i32| format!("{{\"_id\":{id},\"text\":\"{text}\"}}\n");
+        (0..4).map(line).collect::<String>()
+    };
+    frond_with(&directory, "import -d shop -c items --commit first", &documents('a')).ok();
+    frond(&directory, "branch shop sale").ok();
+    for (branch, side) in [("main", 'b'), ("sale", 'c')] {
+        let line = format!("import -d shop@{branch} -c items --mode upsert --commit {branch}");
+        frond_with(&directory, &line, &documents(side)).ok();
+    }
+    assert_eq!(frond(&directory, "merge shop sale").code, 1);
+    let told = frond(&directory, "conflicts shop --json").ok();
+    assert!(told.len() > 54_000_000 && told.ends_with("]}\n"), "{} bytes", told.len());
+    let told = frond(&directory, "conflicts shop").ok();
+    assert_eq!(told.lines().filter(|line| line.contains("theirs")).count(), 5, "{told}");
 }
 
 /// A page for each command, with its examples as they stand; no line that roff would take.

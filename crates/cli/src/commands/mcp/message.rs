@@ -29,9 +29,9 @@ impl Request {
         }
     }
 
-    /// What the answer is known by; nothing if there must be none.
+    /// What the answer is known by, of any type; nothing if there must be none.
     pub fn id(&self) -> Option<Value<'_>> {
-        self.0.get("id").filter(|id| id.as_str().is_some() || id.is_number())
+        self.0.get("id")
     }
 
     /// What is to be done.
