@@ -490,7 +490,7 @@ fn try_run(
         watched.end(done.as_ref().err());
     }
     count_use(server, &running.operation);
-    tell_if_slow(server, &running.operation, &done);
+    tell_if_slow(server, (&running.operation, sequences), &done);
     let answer = done.map_err(|error| {
         let labels = labels(command, part, &error);
         Failure::new(with_concern_error(error, concern_error.as_ref()), &labels)
@@ -544,18 +544,23 @@ fn count_use(server: &Shared, operation: &Operation) {
 }
 
 /// Tells the log of an operation that took long, and the profiler, where that is asked for.
-fn tell_if_slow(server: &Shared, operation: &Operation, done: &Answer) {
+fn tell_if_slow(
+    server: &Shared,
+    (operation, sequences): (&Operation, &[DocumentSequence]),
+    done: &Answer,
+) {
     let time = operation.worked();
     let is_slow = server.log.tells_of(time);
     let is_profiled = match server.profiler.level(&operation.database) {
         profiler::Level::Off => false,
-        profiler::Level::Slow => is_slow,
-        profiler::Level::All => true,
+        profiler::Level::Slow => is_slow && operation.is_profiled(),
+        profiler::Level::All => operation.is_profiled(),
     };
     if !is_slow && !is_profiled {
         return;
     }
-    let command = authorization::without_secrets(operation.sent.view());
+    let told = profile::told(operation, sequences);
+    let command = authorization::without_secrets(told.view());
     let slow = SlowOperation {
         connection: operation.peer.id,
         client: &operation.peer.address.to_string(),

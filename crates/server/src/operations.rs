@@ -16,6 +16,7 @@ use crate::peer::Peer;
 pub fn collection_of(command: Document<'_>) -> Option<&str> {
     match command.iter().next()? {
         ("getMore", _) => command.get("collection")?.as_str(),
+        ("explain", explained) => collection_of(explained.as_document()?),
         (_, name) => name.as_str(),
     }
 }
@@ -77,6 +78,13 @@ impl Operation {
             "insert" | "update" => self.command,
             _ => "command",
         }
+    }
+
+    /// Whether the profiler tells of it: of what works on a collection, as MongoDB's, and of our own
+    /// commands. What libraries count there are an application's requests.
+    pub fn is_profiled(&self) -> bool {
+        let is_of_collection = self.collection().is_some_and(|name| !name.starts_with("$cmd"));
+        is_of_collection || self.command.starts_with("frond")
     }
 
     /// When it began.

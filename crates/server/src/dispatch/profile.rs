@@ -1,13 +1,62 @@
 //! What the profiler tells of an operation: a document with MongoDB's fields.
 
 use frond_db::Durability;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::log::{SlowOperation, shortened};
 use crate::operations::Operation;
 use crate::profiler::{COLLECTION, make_collection};
 use crate::request::Answer;
 use crate::shared::Shared;
+use crate::wire::DocumentSequence;
+
+/// The command as the log and the profiler tell it: of a write of one statement, which drivers send
+/// beside the command, that statement, with the command's comment.
+pub(super) fn told(operation: &Operation, sequences: &[DocumentSequence]) -> DocumentBuf {
+    let sent = operation.sent.view();
+    let Some(statement) = only_statement(operation, sequences) else {
+        return operation.sent.clone();
+    };
+    let mut told = DocumentBuilder::new();
+    for (name, value) in statement.iter() {
+        match (name, value) {
+            ("hint", Value::String(index)) => {
+                told.append(name, Value::from(&document! { "$hint": index }));
+            }
+            _ => {
+                told.append(name, value);
+            }
+        }
+    }
+    if operation.command == "update" {
+        for option in ["multi", "upsert"].into_iter().filter(|name| statement.get(name).is_none()) {
+            told.append(option, Value::Boolean(false));
+        }
+    }
+    if let Some(comment) = sent.get("comment") {
+        told.append("comment", comment);
+    }
+    told.build()
+}
+
+/// What an update or delete has to do, if that is one thing.
+fn only_statement<'a>(
+    operation: &'a Operation,
+    sequences: &'a [DocumentSequence],
+) -> Option<Document<'a>> {
+    let list = match operation.command {
+        "update" => "updates",
+        "delete" => "deletes",
+        _ => return None,
+    };
+    if let Some(sequence) = sequences.iter().find(|sequence| sequence.name == list) {
+        let [only] = &sequence.documents[..] else { return None };
+        return Some(only.view());
+    }
+    let mut statements = operation.sent.get(list)?.as_array()?.iter();
+    let only = statements.next()?.as_document()?;
+    statements.next().is_none().then_some(only)
+}
 
 /// Tells of an operation in its database. What can't be told there (the disk is full, the branch is
 /// closed) is told nowhere: the operation is over.

@@ -1,8 +1,9 @@
 //! The profiler: levels of databases, what `system.profile` has, and what may be done with it.
 
-use frond_doc::{DocumentBuf, Value};
+use frond_doc::{DocumentBuf, Value, document};
+use frond_server::wire::DocumentSequence;
 
-use crate::running::{Running, TestClient};
+use crate::running::{Running, TestClient, json};
 
 fn entries(client: &mut TestClient, filter: &str) -> Vec<DocumentBuf> {
     let find = format!(r#"{{"find": "system.profile", "filter": {filter}, "batchSize": 1000}}"#);
@@ -17,7 +18,7 @@ fn integer(entry: &DocumentBuf, name: &str) -> Option<i64> {
 }
 
 #[test]
-fn all_that_a_database_is_asked_is_told_in_it_and_of_others_nothing() {
+fn all_that_collections_are_asked_is_told_in_their_database_and_nothing_else() {
     let server = Running::start();
     let mut client = server.client();
     let was = client.ok("test", r#"{"profile": 2}"#);
@@ -28,23 +29,51 @@ fn all_that_a_database_is_asked_is_told_in_it_and_of_others_nothing() {
     let update = r#"{"q": {"_id": 1}, "u": {"$set": {"a": 1}}},
         {"q": {"_id": 9}, "u": {"$set": {"a": 1}}, "upsert": true}"#;
     client.ok("test", &format!(r#"{{"update": "c", "updates": [{update}]}}"#));
-    client.ok("test", r#"{"delete": "c", "deletes": [{"q": {}, "limit": 0}]}"#);
+    client.ok("test", r#"{"delete": "c", "deletes": [{"q": {}, "limit": 0}], "comment": "all"}"#);
     assert_ne!(client.code("test", r#"{"find": "c", "filter": {"$no": 1}}"#), 0);
+    client.ok("test", r#"{"explain": {"find": "c"}}"#);
+    client.ok("test", r#"{"listCollections": 1}"#);
+    client.ok("test", r#"{"ping": 1}"#);
+    client.ok("test", r#"{"profile": -1}"#);
     assert_eq!(client.ok("test", r#"{"profile": 0}"#).get("was"), Some(Value::Int32(2)));
     client.ok("test", r#"{"find": "c"}"#);
-    let found = entries(&mut client, r#"{"ns": "test.c"}"#);
+    let found = entries(&mut client, "{}");
+    assert!(found.iter().all(|it| it.get("ns") == Some(Value::String("test.c"))), "{found:?}");
     let kinds: Vec<&str> = found.iter().map(|it| it.get("op").unwrap().as_str().unwrap()).collect();
-    assert_eq!(kinds, ["insert", "query", "update", "remove", "query"]);
+    assert_eq!(kinds, ["insert", "query", "update", "remove", "query", "command"]);
     assert_eq!(integer(&found[0], "ninserted"), Some(3));
     assert_eq!(integer(&found[1], "nreturned"), Some(1));
     assert!(integer(&found[1], "cursorid").is_some_and(|id| id != 0));
     let counts = ["nMatched", "nModified", "nUpserted"].map(|name| integer(&found[2], name));
     assert_eq!(counts, [Some(1), Some(1), Some(1)]);
     assert_eq!(integer(&found[3], "ndeleted"), Some(4));
+    let told = |place: usize| found[place].get("command").and_then(|told| told.as_document());
+    assert!(told(2).is_some_and(|told| told.get("updates").is_some()), "two statements");
+    let delete = json(r#"{"q": {}, "limit": 0, "comment": "all"}"#);
+    assert_eq!(told(3), Some(delete.view()));
     assert_eq!(integer(&found[4], "errCode"), Some(2));
     assert!(found.iter().all(|it| matches!(it.get("ts"), Some(Value::DateTime(1..)))));
     let other = client.ok("other", r#"{"listCollections": 1, "nameOnly": true}"#);
     assert!(!format!("{other:?}").contains("system.profile"));
+}
+
+/// Drivers send what is to be updated beside the command.
+#[test]
+fn an_update_is_told_with_what_it_does() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"profile": 2}"#);
+    let update = json(r#"{"q": {"a": 1}, "u": {"$set": {"b": 2}}, "hint": "_id_"}"#);
+    let sequence = DocumentSequence { name: "updates".to_owned(), documents: vec![update] };
+    let command = document! { "update": "c", "comment": "it" };
+    client.0.command_with("test", command.view(), vec![sequence]).expect("updates");
+    client.ok("test", r#"{"profile": 0}"#);
+    let found = entries(&mut client, r#"{"op": "update"}"#);
+    let expected = json(
+        r#"{"q": {"a": 1}, "u": {"$set": {"b": 2}}, "hint": {"$hint": "_id_"}, "multi": false,
+            "upsert": false, "comment": "it"}"#,
+    );
+    assert_eq!(found[0].get("command"), Some(Value::from(&expected)));
 }
 
 #[test]
