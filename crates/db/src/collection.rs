@@ -14,6 +14,7 @@ pub(crate) mod covered;
 mod cursor;
 mod delete;
 mod distinct;
+mod elsewhere;
 pub(crate) mod ending;
 mod explain;
 pub(crate) mod find;

@@ -13,8 +13,9 @@
 //!    document's length.
 //!
 //! Reading order: [`item`](self) (an item's bytes), `build` (from BSON), `read` (back to BSON, some
-//! fields, one path), `difference` (of two versions), `edit` (elements in and out); `writer` and
-//! `input`, `output`: documents that are never whole in memory.
+//! fields, one path), `difference` (of two versions), `edit` (elements in
+//! and out), `recut` (into another repository); `writer` and `input`, `output`: documents that are
+//! never whole in memory.
 //!
 //! *Invariants*: 1. The same document has the same head, however it was made. 2. Reading what was
 //! built gives the same bytes.
@@ -28,6 +29,7 @@ mod input;
 mod item;
 mod output;
 mod read;
+mod recut;
 mod shallow;
 mod writer;
 
@@ -40,6 +42,7 @@ pub use edit::{Edited, Element, Splice};
 pub use input::{read_bson, read_json};
 pub use item::Item;
 pub use read::{Found, Part};
+pub use recut::Recut;
 pub use shallow::{
     element_count, elements, has_deepened, has_references, open, whole, whole_bytes,
 };

@@ -22,7 +22,7 @@ use crate::element_type::{ElementType, kind_of};
 const OFFSET_LAYOUT: usize = 1;
 const OFFSET_DEPTH: usize = 2;
 const OFFSET_BYTES: usize = 3;
-const OFFSET_ROOT: usize = OFFSET_BYTES + size_of::<u64>();
+pub(crate) const OFFSET_ROOT: usize = OFFSET_BYTES + size_of::<u64>();
 /// How long a reference is.
 pub const REFERENCE_BYTES: usize = OFFSET_ROOT + 32;
 

@@ -435,6 +435,11 @@ impl Engine {
         self.shared.kept.is_on()
     }
 
+    /// Whether what is written goes to other members of a set, with all that it refers to.
+    pub fn is_in_set(&self) -> bool {
+        self.shared.order.is_some()
+    }
+
     /// What transactions told that have their place behind `after`.
     pub fn changes(&self, after: Sequence) -> Changes {
         Changes::new(Arc::clone(&self.shared), after)

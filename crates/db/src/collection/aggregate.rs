@@ -12,12 +12,13 @@ use frond_engine::Durability;
 use frond_query::cores::Workers;
 use frond_query::expression::Variables;
 use frond_query::index::FieldKind;
-use frond_query::large::{Asked, Large};
+use frond_query::large::Large;
 use frond_query::pipeline::{
     Collections, Documents, GeoNear, Input, LentRows, Merge, Parts, Pipeline, Resources, Visit,
 };
 use frond_query::{Code, Filter, QueryError};
 
+use crate::collection::elsewhere::Referring;
 use crate::collection::ending::Ending;
 use crate::collection::find::{Search, collation_of};
 use crate::collection::handles::{Lazily, handles};
@@ -452,15 +453,12 @@ pub(super) fn geo_path(
 }
 
 impl Stages {
-    /// Documents that are to be stored in `target`: another repository cuts otherwise, so that
-    /// nothing can be referred to there.
-    fn for_repository<'a>(&self, target: &Database, documents: Documents<'a>) -> Documents<'a> {
-        if target.repository_name() == self.database.repository_name() {
-            return documents;
+    /// Whose references documents that are to be stored in `target` have.
+    fn referring(&self, target: &Database) -> Referring {
+        match target.repository_name() == self.database.repository_name() {
+            true => Referring::Here,
+            false => Referring::Elsewhere,
         }
-        let large = self.large.clone();
-        let all = Asked::all();
-        Box::new(documents.map(move |document| large.open_document(&all, document?)))
     }
 }
 
@@ -524,7 +522,7 @@ impl Collections for Stages {
         let database = self.database.output_database(database);
         database
             .and_then(|database| {
-                let documents = self.for_repository(&database, documents);
+                let documents = (documents, self.referring(&database));
                 database.replace_collection(collection, series, documents, Durability::Synced)
             })
             .map_err(|error| self.put_aside.keep(error))
@@ -540,6 +538,7 @@ impl Collections for Stages {
         let database = self.database.output_database(database);
         database
             .and_then(|database| {
+                let documents = (documents, self.referring(&database));
                 database.merge_into(collection, merge, documents, Durability::Synced)
             })
             .map_err(|error| self.put_aside.keep(error))

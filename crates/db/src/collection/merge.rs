@@ -4,6 +4,7 @@
 //! those before it wrote, as MongoDB does. What a pipeline reads, it reads at one snapshot, so that
 //! it never meets what it wrote.
 
+use frond_doc::pieces::{has_deepened, has_references, whole_bytes};
 use frond_doc::{DocumentBuf, normalise};
 use frond_engine::Durability;
 use frond_query::pipeline::{Documents, Merge, MergeAction};
@@ -12,7 +13,10 @@ use frond_query::{Code, Filter};
 use crate::catalog::CatalogView;
 use crate::collection::WriteError;
 use crate::collection::batch::BATCH_COUNT_MAX;
+use crate::collection::elsewhere::{Moving, Referring};
+use crate::collection::insert::check_id;
 use crate::collection::plan::Order;
+use crate::collection::scan::Row;
 use crate::collection::write::Becoming;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
@@ -22,13 +26,13 @@ use crate::name;
 use crate::transact::Outcome;
 
 /// A transaction holds at most so many bytes of documents (or one document).
-const BATCH_BYTES_MAX: usize = 8 << 20;
+const BATCH_BYTES_MAX: u64 = 8 << 20;
 
 /// A document on its way.
 struct Merged {
     /// What finds the one that it is about.
     filter: Option<Filter>,
-    /// As it came, with an `_id` only if that matters where one is found.
+    /// As it came, perhaps with references, with an `_id` only if that matters where one is found.
     given: DocumentBuf,
     /// As it is where none is found.
     new: DocumentBuf,
@@ -37,27 +41,56 @@ struct Merged {
 impl Merged {
     fn write(&self, merge: &Merge, writer: &mut CollectionWriter<'_>) -> Result<(), Error> {
         let found = match &self.filter {
-            Some(filter) => writer.matching(filter, &Order::Any, None, Some(1))?.pop(),
+            Some(filter) => writer.matching_in_part(filter, &Order::Any, None, Some(1))?.pop(),
             None => None,
         };
-        let existing = found.as_ref().map(|found| found.document.view());
-        match (merge.apply(existing, self.given.view())?, &found) {
-            (MergeAction::Nothing, _) => Ok(()),
-            (MergeAction::Replace(made), Some(found)) => {
-                writer.replace(found, &made, Becoming::Changed)
+        let Some(row) = found else {
+            return match merge.apply(None, self.given.view())? {
+                MergeAction::Nothing => Ok(()),
+                MergeAction::Insert(_) | MergeAction::Replace(_) => {
+                    writer.insert_referring(&self.new)
+                }
+            };
+        };
+        let existing = writer.referring(&row)?;
+        if has_references(existing.view()) {
+            merge.large().meet();
+        }
+        match merge.apply(Some(existing.view()), self.given.view())? {
+            MergeAction::Nothing => Ok(()),
+            MergeAction::Insert(_) => writer.insert_referring(&self.new),
+            MergeAction::Replace(made) if has_deepened(made.view()) => {
+                self.write_whole(merge, writer, row)
             }
-            (MergeAction::Insert(_) | MergeAction::Replace(_), _) => writer.insert(&self.new),
+            MergeAction::Replace(made) => writer.replace_referring(row, &made),
+        }
+    }
+
+    /// As `write`, where what is made of references may be nested too deep.
+    fn write_whole(
+        &self,
+        merge: &Merge,
+        writer: &mut CollectionWriter<'_>,
+        row: Row,
+    ) -> Result<(), Error> {
+        let found = writer.whole(row)?;
+        let whole = merge.large().whole(self.given.view())?;
+        let given = whole.as_ref().unwrap_or(&self.given);
+        match merge.apply(Some(found.document.view()), given.view())? {
+            MergeAction::Replace(made) => writer.replace(&found, &made, Becoming::Changed),
+            MergeAction::Nothing | MergeAction::Insert(_) => Ok(()),
         }
     }
 }
 
 impl Database {
-    /// Writes `documents` into `collection` as `merge` says.
+    /// Writes `documents` into `collection` as `merge` says. They may have references, to
+    /// what lies there or elsewhere.
     pub(crate) fn merge_into(
         &self,
         collection: &str,
         merge: &Merge,
-        documents: Documents<'_>,
+        (documents, referring): (Documents<'_>, Referring),
         durability: Durability,
     ) -> Result<(), Error> {
         name::check_collection(self.repository_name(), collection)?;
@@ -70,25 +103,37 @@ impl Database {
             return Err(Error::invalid(Code::CommandNotSupportedOnView, message));
         }
         self.check_unique(collection, merge.on())?;
+        // Elsewhere what a document refers to goes with it.
+        let engine = self.frond().engine();
+        let travels = engine.is_in_set() || engine.tells();
         let mut batch = Vec::new();
         let mut bytes = 0;
+        // What is made here must outlive a collection of garbage before a transaction names it.
+        let _session = engine.store().session();
+        let mut moving = Moving::new(self, referring, durability);
         for document in documents {
-            let document = document?;
+            let document = moving.document(document?)?;
             let filter = merge.filter(document.view())?;
             // Made before the transaction, which may run more than once.
             let new = normalise::for_insert(&document, || self.frond().new_object_id())?;
-            self.check_document(new.view())?;
-            bytes += new.as_bytes().len();
+            self.check_size(whole_bytes(new.view()))?;
+            check_id(new.view())?;
+            bytes += match travels {
+                true => whole_bytes(new.view()),
+                false => new.as_bytes().len() as u64,
+            };
             // What is there keeps its `_id`, unless this is what tells what is about the same.
             let has_id = document.get("_id").is_some() || merge.on().iter().any(|on| on == "_id");
             let given = if has_id { new.clone() } else { document };
             batch.push(Merged { filter, given, new });
             if BATCH_COUNT_MAX <= batch.len() || BATCH_BYTES_MAX <= bytes {
+                moving.flush()?;
                 self.merge_batch(collection, merge, &batch, durability)?;
                 batch.clear();
                 bytes = 0;
             }
         }
+        moving.flush()?;
         self.merge_batch(collection, merge, &batch, durability)
     }
 

@@ -22,6 +22,7 @@ use frond_tree::{Bounds, Direction, Tree, TreeFormat};
 
 use crate::catalog::build::Builder;
 use crate::catalog::{CatalogView, adopt};
+use crate::collection::elsewhere::{Moving, Referring};
 use crate::collection::insert::check_id;
 use crate::collection::replace::content::Content;
 use crate::contention::{LatchMode, Scope};
@@ -51,12 +52,12 @@ struct Built {
 
 impl Database {
     /// Replaces the content of `collection`, made where it is absent, by `documents`, which may
-    /// have references to what lies in the same repository.
+    /// have references, to what lies in the same repository or elsewhere.
     pub(crate) fn replace_collection(
         &self,
         collection: &str,
         series: Option<Document<'_>>,
-        documents: Documents<'_>,
+        (documents, referring): (Documents<'_>, Referring),
         durability: Durability,
     ) -> Result<(), Error> {
         name::check_collection(self.repository_name(), collection)?;
@@ -64,12 +65,18 @@ impl Database {
         let series = self.series_of(collection, made.as_ref())?;
         let resources = self.frond().resources(false);
         let mut content = Content::new(&resources, self.interrupt(), series);
+        // What is put must outlive a collection of garbage that begins before the transaction names
+        // it.
+        let _session = self.frond().engine().store().session();
+        let mut moving = Moving::new(self, referring, durability);
         for document in documents {
-            let document = normalise::for_insert(&document?, || self.frond().new_object_id())?;
+            let document = moving.document(document?)?;
+            let document = normalise::for_insert(&document, || self.frond().new_object_id())?;
             self.check_size(whole_bytes(document.view()))?;
             check_id(document.view())?;
             content.add(&document)?;
         }
+        moving.flush()?;
         self.replace_content(collection, made, content, durability)
     }
 
@@ -110,9 +117,6 @@ impl Database {
         let series = content.series().cloned();
         let branch = self.writable_branch()?;
         let format = self.begin_to_exist(branch, durability)?;
-        // What is put must outlive a collection of garbage that begins before the transaction names
-        // it.
-        let _session = self.frond().engine().store().session();
         let store = &**self.frond().engine().store();
         let documents = content.load(store, format, &self.namespace(collection))?;
         loop {

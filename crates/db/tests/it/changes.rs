@@ -9,7 +9,7 @@ use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, document};
 use frond_testkit::{Random, SimDisk};
 use frond_vcs::Repository;
 
-use crate::support::{delete, insert, json, statement, try_insert, update};
+use crate::support::{aggregate, delete, insert, json, statement, try_insert, update};
 
 fn open() -> Frond {
     let mut options = FrondOptions::default();
@@ -142,6 +142,40 @@ fn large_documents_are_told_by_the_log_alone_whatever_became_of_them() {
     let pushed = format!("list.{count}");
     let expected = format!("{{'{pushed}': 5, 'a': {{'b': 1}}}}");
     assert_eq!(rest, [Some(json(&expected)), Some(json("{'list.3.text': 'z'}")), None]);
+}
+
+/// What `$merge` stores by reference is told as what is inserted, changed and replaced.
+#[test]
+fn merged_documents_are_told_whole_or_by_what_changed() {
+    let frond = open();
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let other = Repository::open(&frond, "other").expect("a proper name");
+    let source = large(1, 200_000);
+    try_insert(&shop, "things", std::slice::from_ref(&source));
+    for (database, into) in [(&shop, "'to'"), (&other, "{'db': 'other', 'coll': 'to'}")] {
+        let mut stream = watch(database, "to");
+        for stages in ["", "", "{'$set': {'n': 1}},", "{'$project': {'list': 1}},"] {
+            let matched = if stages.contains("project") { "replace" } else { "merge" };
+            let merge = format!("{{'into': {into}, 'whenMatched': '{matched}'}}");
+            let stages = format!("[{stages} {{'$merge': {merge}}}]");
+            aggregate(&shop, Some("things"), &stages).expect("merged");
+        }
+        delete(&shop, "to", "{}");
+        frond.flush().expect("the disk works");
+        frond.engine().reclaim(ReclaimOptions::default()).expect("what is gone is collected");
+        let mut events = Vec::new();
+        while let Some(event) = stream.next(&Interrupt::default()).expect("it is kept") {
+            events.push(event);
+        }
+        let whole = |at: usize| events[at].get("fullDocument").map(|it| it.to_buf());
+        assert!(whole(0) == Some(Value::from(&source).to_buf()));
+        let change = |at: usize| {
+            let told = events[at].get("updateDescription").and_then(|it| it.as_document());
+            told.and_then(|told| told.get("updatedFields")).map(|it| it.to_buf())
+        };
+        assert_eq!(change(1), Some(Value::from(&json("{'n': 1}")).to_buf()));
+        assert!(change(2).is_some() || whole(2).is_some());
+    }
 }
 
 /// The log's bytes for what `write` does to a document of 4 MB, or to a small one.

@@ -14,7 +14,7 @@ use frond_vcs::Repository;
 use crate::support::*;
 
 /// A database that keeps no documents in memory whole: all that is read is read in pieces.
-fn unkept() -> Repository {
+pub(crate) fn unkept() -> Repository {
     let options = FrondOptions { documents_cache_bytes: Some(64 << 10), ..FrondOptions::default() };
     let frond = frond_vcs::open_on(&SimDisk::new(3).machine(), options).expect("opens");
     Repository::open(&frond, "shop").expect("a proper name")
@@ -26,7 +26,7 @@ fn integer(number: usize) -> Value<'static> {
 
 /// Of about so many bytes, with whatever may lie in pieces: documents in arrays in documents, long
 /// texts in both, arrays in arrays, an array with other names than positions, and missing values.
-fn document(id: usize, bytes: usize) -> DocumentBuf {
+pub(crate) fn document(id: usize, bytes: usize) -> DocumentBuf {
     let mut out = DocumentBuilder::new();
     out.append("_id", integer(id)).append("level", integer(id * 7 % 5));
     if id != 2 {
@@ -63,13 +63,13 @@ fn document(id: usize, bytes: usize) -> DocumentBuf {
     out.build()
 }
 
-const SIZES: [usize; 6] = [20_000, 34_000, 34_000, 90_000, 300_000, 1_100_000];
+pub(crate) const SIZES: [usize; 6] = [20_000, 34_000, 34_000, 90_000, 300_000, 1_100_000];
 
 fn documents() -> Vec<DocumentBuf> {
     SIZES.iter().enumerate().map(|(id, bytes)| document(id, *bytes)).collect()
 }
 
-fn filled() -> Repository {
+pub(crate) fn filled() -> Repository {
     let shop = unkept();
     for document in documents() {
         assert_eq!(try_insert(&shop, "docs", &[document]).count, 1);
@@ -79,13 +79,13 @@ fn filled() -> Repository {
 }
 
 /// The same documents, as an open transaction that has written them sees them: whole.
-struct Whole {
-    _transaction: Transaction,
-    inside: Database,
+pub(crate) struct Whole {
+    pub(crate) _transaction: Transaction,
+    pub(crate) inside: Database,
 }
 
 impl Whole {
-    fn of(shop: &Database) -> Whole {
+    pub(crate) fn of(shop: &Database) -> Whole {
         let transaction = shop.frond().begin();
         let inside = transaction.database("shop").expect("opens");
         assert_eq!(delete(&inside, "docs", "{}"), SIZES.len() as u64);
@@ -543,7 +543,7 @@ fn what_is_referred_to_is_not_collected() {
 }
 
 /// How many chunks `ask` reads.
-fn chunks(shop: &Database, ask: impl FnOnce()) -> u64 {
+pub(crate) fn chunks(shop: &Database, ask: impl FnOnce()) -> u64 {
     let (_, before) = shop.frond().counters();
     ask();
     let (_, after) = shop.frond().counters();

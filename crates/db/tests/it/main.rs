@@ -27,6 +27,7 @@ mod lazy;
 mod logged;
 mod long_keys;
 mod many;
+mod merged;
 mod metadata;
 mod queries;
 mod rules;

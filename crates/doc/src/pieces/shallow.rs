@@ -232,7 +232,7 @@ fn container(reference: Reference<'_>) -> Result<Option<Container>, PiecesError>
 }
 
 /// The parameters matter to who changes a container.
-fn reading_format() -> TreeFormat {
+pub(super) fn reading_format() -> TreeFormat {
     piece_format(TreeFormat::new(0))
 }
 

@@ -41,7 +41,8 @@ pub trait Collections: Send + Sync {
         documents: Documents<'_>,
     ) -> Result<(), QueryError>;
 
-    /// Writes `documents` into `collection` as `merge` says: `$merge`.
+    /// Writes `documents` into `collection` as `merge` says: `$merge`. They may have references as
+    /// those of `replace`.
     ///
     /// # Errors
     /// What a document is refused for, by MongoDB's codes; what `documents` fails with.

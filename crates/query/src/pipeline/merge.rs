@@ -8,6 +8,7 @@ use super::parsed::Pipeline;
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, failure};
 use crate::filter::Filter;
+use crate::large::Large;
 use crate::replacement::replaced_whole;
 
 /// What becomes of a document that is there already.
@@ -59,6 +60,11 @@ impl Merge {
         &self.on
     }
 
+    /// Who reads what documents have references for.
+    pub fn large(&self) -> &Large {
+        self.variables.large()
+    }
+
     /// The filter that finds the document that `new` is about.
     ///
     /// # Errors
@@ -80,7 +86,8 @@ impl Merge {
         Filter::parse(builder.build().view()).map(Some)
     }
 
-    /// What is to be done with `new`, of which `existing` is there already.
+    /// What is to be done with `new`, of which `existing` is there already. Either may have
+    /// references; what is made of them is written again even where it is what was there.
     ///
     /// # Errors
     /// 13113 where there is nothing and that is to fail; what the pipeline fails with. Where a
@@ -117,7 +124,7 @@ impl Merge {
                 let scope = Scope::new(new, &self.variables);
                 let mut values = Vec::with_capacity(variables.len());
                 for (name, expression) in variables {
-                    values.push((name.clone(), expression.evaluate_in(&scope)?.into_buf()));
+                    values.push((name.clone(), expression.carry_in(&scope)?.into_buf()));
                 }
                 pipeline.transform(existing, &self.variables.with(values))?
             }

@@ -7,10 +7,11 @@ use frond_doc::{Array, Document, Value};
 use super::merge::{Merge, WhenMatched, WhenNotMatched};
 use super::parse::{StageParser, failed_to_parse, one};
 use super::stage::{Context, Stage};
-use super::{Documents, Pipeline, bounded};
+use super::{Documents, Pipeline, of_id, storable};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Variables, check_name, failure, parse_path};
+use crate::large::{Asked, Depth};
 
 /// `$merge`
 #[derive(Debug)]
@@ -29,9 +30,15 @@ impl Stage for MergeStage {
     ) -> Result<Documents<'a>, QueryError> {
         let merge = Merge { variables: context.variables.clone(), ..self.merge.clone() };
         let database = self.database.as_deref();
-        let documents = bounded(input, context.variables.large());
+        let documents = storable(input, context.variables.large());
         context.collections.merge(database, &self.collection, &merge, documents)?;
         Ok(Box::new(std::iter::empty()))
+    }
+
+    fn asked(&self) -> Asked {
+        let mut asked = of_id();
+        self.merge.on.iter().for_each(|path| asked.add(path, Depth::Whole));
+        asked
     }
 
     fn output(&self) -> Option<(Option<String>, String)> {

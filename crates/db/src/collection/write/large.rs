@@ -2,16 +2,18 @@
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
 use frond_doc::key;
-use frond_doc::pieces::{LargeDocument, build_referring, has_deepened};
+use frond_doc::pieces::{LargeDocument, build_referring, has_deepened, has_references, whole};
 use frond_doc::{Document, DocumentBuf, Value as BsonValue};
+use frond_engine::{EngineError, Transaction, TreeId};
 use frond_query::large::{Asked, Depth};
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Filter};
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 use frond_tree::{Content, Value};
 
-use super::CollectionWriter;
+use super::{Becoming, CollectionWriter};
 use crate::catalog::{adopt, duplicate};
 use crate::collection::handles::stored;
 use crate::collection::scan::{Found, Row};
@@ -19,7 +21,7 @@ use crate::collection::update::ParsedUpdate;
 use crate::definition::validation::Validator;
 use crate::error::Error;
 use crate::large::recorder::{Recorder, all_chunks};
-use crate::large::{self, damaged};
+use crate::large::{self, damaged, unreadable};
 use crate::schema::TreeRef;
 
 /// From so many bytes on that the store has already, it is synced instead of logging them again: a
@@ -72,6 +74,52 @@ impl CollectionWriter<'_> {
             let message = "a point of a time series can't come as a stream: it is too large";
             return Err(Error::invalid(Code::BSONObjectTooLarge, message));
         }
+        self.insert_pieces(large, &[], id)
+    }
+
+    /// Inserts a document of which some values may be references to what other transactions made.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::insert`]; `Damaged` if what is referred to can't be read where it has
+    /// to be.
+    pub fn insert_referring(&mut self, document: &DocumentBuf) -> Result<(), Error> {
+        match self.built(None, document)? {
+            Some((large, chunks)) => self.insert_pieces(&large, &chunks, document.view()),
+            None => self.insert(&self.without_references(document)?),
+        }
+    }
+
+    /// Puts `after`, of which some values may be references to what other transactions made, in the
+    /// place of a document that was found.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::replace`]; `Damaged` if what is referred to can't be read where it
+    /// has to be.
+    pub fn replace_referring(&mut self, row: Row, after: &DocumentBuf) -> Result<(), Error> {
+        let built = match &row.large {
+            Some(before) => self.built(Some(before), after)?.map(|built| (*before, built)),
+            None => None,
+        };
+        let Some((before, (large, chunks))) = built else {
+            let (found, after) = (self.whole(row)?, self.without_references(after)?);
+            return match found.document.as_bytes() == after.as_bytes() {
+                true => Ok(()),
+                false => self.replace(&found, &after, Becoming::Changed),
+            };
+        };
+        if large.hash() == before.hash() {
+            return Ok(());
+        }
+        // The log gets no difference: what it is made of needn't come from the document before.
+        self.change_pieces(&row.id_key, (&before, &large), &chunks, Transaction::put)
+    }
+
+    fn insert_pieces(
+        &mut self,
+        large: &LargeDocument,
+        chunks: &[Chunk],
+        id: Document<'_>,
+    ) -> Result<(), Error> {
         self.ensure()?;
         self.undoing(|writer| {
             let id_key = key::of_id(id.get("_id").unwrap_or(BsonValue::Null));
@@ -79,6 +127,7 @@ impl CollectionWriter<'_> {
             if writer.transaction.get(documents, &id_key)?.is_some() {
                 return Err(duplicate::of_id(&writer.namespace, id));
             }
+            writer.transaction.put_chunks(chunks);
             writer.transaction.put(documents, id_key.clone(), large.value())?;
             writer.tell_inserted_large(large)?;
             writer.note_inserted(&id_key, large.bytes())?;
@@ -122,22 +171,107 @@ impl CollectionWriter<'_> {
         }
         let written: u64 = chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum();
         self.make_room(2 * written.saturating_sub(expected))?;
+        let changed = (&before, &after);
+        self.change_pieces(&found.id_key, changed, &chunks, Transaction::put_changed)?;
+        Ok(Some(true))
+    }
+
+    /// Puts a large document in the place of another by `put`.
+    fn change_pieces(
+        &mut self,
+        id_key: &Bytes,
+        (before, after): (&LargeDocument, &LargeDocument),
+        chunks: &[Chunk],
+        put: impl FnOnce(&mut Transaction, TreeId, Bytes, Value) -> Result<(), EngineError>,
+    ) -> Result<(), Error> {
         self.ensure()?;
-        let mut changed = None;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
-            writer.transaction.put_chunks(&chunks);
-            writer.transaction.put_changed(documents, found.id_key.clone(), after.value())?;
-            writer.tell_changed_large(&before, &after)?;
-            writer.note_replaced(&found.id_key, after.bytes())?;
-            changed = Some(true);
+            writer.transaction.put_chunks(chunks);
+            put(writer.transaction, documents, id_key.clone(), after.value())?;
+            writer.tell_changed_large(before, after)?;
+            writer.note_replaced(id_key, after.bytes())?;
             if writer.live()?.collection.indexes.is_empty() {
                 return Ok(());
             }
-            let (before, after) = (writer.indexed(&before)?, writer.indexed(&after)?);
-            writer.change_indexes(&found.id_key, Some(before.view()), Some(after.view()))
-        })?;
-        Ok(changed)
+            let (before, after) = (writer.indexed(before)?, writer.indexed(after)?);
+            writer.change_indexes(id_key, Some(before.view()), Some(after.view()))
+        })
+    }
+
+    /// A document of which some values may be references as it is stored in the place of `before`,
+    /// and the chunks that travel; `None` if it isn't large, or may be nested too deep.
+    fn built(
+        &mut self,
+        before: Option<&LargeDocument>,
+        document: &DocumentBuf,
+    ) -> Result<Option<(LargeDocument, Vec<Chunk>)>, Error> {
+        let refers = has_references(document.view());
+        if self.series.is_some() || before.is_none() && !refers || has_deepened(document.view()) {
+            return Ok(None);
+        }
+        self.make_room(2 * document.as_bytes().len() as u64)?;
+        let format =
+            adopt::ensure_repository(self.transaction, self.database, self.branch)?.format();
+        let store = self.transaction.store();
+        let recorder = Recorder::new(&store);
+        let Some(large) = build_referring(&recorder, format, document.view())? else {
+            return Ok(None);
+        };
+        if before.is_some() {
+            self.check_result(large.bytes())?;
+        }
+        if before.is_none_or(|before| before.hash() != large.hash()) {
+            self.check_pieces(&recorder, before, &large)?;
+        }
+        let known = match before.filter(|_| !refers) {
+            Some(before) => all_chunks(&store, before.hash())?,
+            None => HashSet::new(),
+        };
+        let chunks = without_stored(&store, recorder.into_reached(large.hash(), &known))?;
+        Ok(Some((large, chunks)))
+    }
+
+    /// The document with what its references stand for.
+    fn without_references(&self, document: &DocumentBuf) -> Result<DocumentBuf, Error> {
+        if !has_references(document.view()) {
+            return Ok(document.clone());
+        }
+        whole(&self.transaction.store(), document.view()).map_err(unreadable)
+    }
+
+    /// A document that was found, with references for what lies elsewhere; whole if it isn't large,
+    /// or has pieces that no other transaction sees yet.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::whole`].
+    pub fn referring(&self, row: &Row) -> Result<DocumentBuf, Error> {
+        let shallow = match &row.large {
+            Some(large) => self.shallow(&self.transaction.store(), large)?,
+            None => None,
+        };
+        match shallow {
+            Some(shallow) => Ok(shallow),
+            None => Ok(self.whole(row.clone())?.document),
+        }
+    }
+
+    /// A document with references for what lies elsewhere, but `_id`; `None` if it has pieces that
+    /// no other transaction sees yet.
+    fn shallow(
+        &self,
+        store: &dyn ChunkStore,
+        large: &LargeDocument,
+    ) -> Result<Option<DocumentBuf>, Error> {
+        let everybodys = self.database.frond().engine().store();
+        if everybodys.get(large.hash()).is_err() {
+            return Ok(None);
+        }
+        let failed = |error| Error::from(damaged(&large.value(), error));
+        let document = large.shallow(store, None).map_err(failed)?;
+        let mut id = Asked::default();
+        id.add("_id", Depth::Whole);
+        Ok(Some(stored(everybodys).open_document(&id, document)?))
     }
 
     /// The document with all its fields.
@@ -218,16 +352,8 @@ impl CollectionWriter<'_> {
         update: &ParsedUpdate,
         context: &UpdateContext,
     ) -> Result<Option<LargeDocument>, Error> {
-        let everybodys = self.database.frond().engine().store();
-        if everybodys.get(before.hash()).is_err() {
-            return Ok(None);
-        }
-        let large = stored(everybodys);
-        let failed = |error| Error::from(damaged(&before.value(), error));
-        let document = before.shallow(store, None).map_err(failed)?;
-        let mut id = Asked::default();
-        id.add("_id", Depth::Whole);
-        let document = large.open_document(&id, document)?;
+        let Some(document) = self.shallow(store, before)? else { return Ok(None) };
+        let large = stored(self.database.frond().engine().store());
         let stages = update.update.clone().with_large(&large);
         let Some(made) = stages.apply(document.view(), context)? else {
             return Ok(Some(*before));

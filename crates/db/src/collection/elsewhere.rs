@@ -1,0 +1,68 @@
+//! Documents on their way to another repository, which cuts otherwise: their references become
+//! such as mean the same there, to pieces that are made of those here ([`Recut`]).
+//!
+//! What is made is put many pieces at a time, so all of it is in the store only after
+//! [`Moving::flush`]. The caller has a session that keeps it from being collected.
+
+use frond_doc::DocumentBuf;
+use frond_doc::pieces::{Recut, has_references};
+use frond_engine::Durability;
+
+use crate::database::Database;
+use crate::error::Error;
+use crate::large::gathered::Gathered;
+use crate::large::unreadable;
+
+/// Whose pieces documents refer to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Referring {
+    /// Those of the repository that they are stored in.
+    Here,
+    /// Those of another.
+    Elsewhere,
+}
+
+/// Makes references such as mean something in the repository that documents go to.
+pub(super) struct Moving<'a> {
+    target: &'a Database,
+    referring: Referring,
+    durability: Durability,
+    gathered: Gathered<'a>,
+    /// Once a document has references.
+    recut: Option<Recut>,
+}
+
+impl<'a> Moving<'a> {
+    /// Documents go to `target`, which is made if it isn't there.
+    pub fn new(target: &'a Database, referring: Referring, durability: Durability) -> Moving<'a> {
+        let gathered = Gathered::new(&**target.frond().engine().store());
+        Moving { target, referring, durability, gathered, recut: None }
+    }
+
+    /// The document as it may be stored there.
+    ///
+    /// # Errors
+    /// `Damaged` if its pieces can't be read; as the store's, which takes chunks.
+    pub fn document(&mut self, document: DocumentBuf) -> Result<DocumentBuf, Error> {
+        if self.referring == Referring::Here || !has_references(document.view()) {
+            return Ok(document);
+        }
+        let recut = match &mut self.recut {
+            Some(recut) => recut,
+            None => {
+                let branch = self.target.writable_branch()?;
+                let format = self.target.begin_to_exist(branch, self.durability)?;
+                self.recut.insert(Recut::new(format))
+            }
+        };
+        recut.document(&self.gathered, document.view()).map_err(unreadable)
+    }
+
+    /// Puts what is left.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub fn flush(&self) -> Result<(), Error> {
+        Ok(self.gathered.flush()?)
+    }
+}
