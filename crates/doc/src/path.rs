@@ -180,6 +180,30 @@ impl Path {
         walk_value(first, &self.parts[1..], None, visit)
     }
 
+    /// As [`Path::visit_reached`], from the value that the path's first `done` parts lead to, by
+    /// an element at `position` perhaps.
+    pub(crate) fn visit_reached_at<'a>(
+        &self,
+        value: Value<'a>,
+        done: usize,
+        position: Option<usize>,
+        visit: &mut dyn FnMut(Reached<'a>) -> bool,
+    ) -> bool {
+        walk_value(Some(value), &self.parts[done..], position, visit)
+    }
+
+    /// As [`Path::visit_reached`], from the document that the path's first `done` parts lead
+    /// to, by an element at `position` perhaps.
+    pub(crate) fn visit_reached_in<'a>(
+        &self,
+        document: Document<'a>,
+        done: usize,
+        position: Option<usize>,
+        visit: &mut dyn FnMut(Reached<'a>) -> bool,
+    ) -> bool {
+        walk_document(document, &self.parts[done..], position, visit)
+    }
+
     /// As [`Path::visit_reached`], with the elements of arrays at the end of the path visited first
     /// and then the array itself, just as a comparison in a query sees them (rule 4).
     pub fn visit_leaves<'a>(
@@ -187,17 +211,22 @@ impl Path {
         document: Document<'a>,
         visit: &mut dyn FnMut(Reached<'a>) -> bool,
     ) -> bool {
-        self.visit_reached(document, &mut |reached| {
-            if let (true, Some(Value::Array(array))) = (reached.is_expandable, reached.value) {
-                for (position, value) in array.iter().enumerate() {
-                    let position = reached.position.or(Some(position));
-                    if visit(Reached { value: Some(value), position, is_expandable: false }) {
-                        return true;
-                    }
+        self.visit_reached(document, &mut |reached| reached.visit_leaves(visit))
+    }
+}
+
+impl<'a> Reached<'a> {
+    /// Calls `visit` with the elements of an array that count, and then with this.
+    pub fn visit_leaves(self, visit: &mut dyn FnMut(Reached<'a>) -> bool) -> bool {
+        if let (true, Some(Value::Array(array))) = (self.is_expandable, self.value) {
+            for (position, value) in array.iter().enumerate() {
+                let position = self.position.or(Some(position));
+                if visit(Reached { value: Some(value), position, is_expandable: false }) {
+                    return true;
                 }
             }
-            visit(reached)
-        })
+        }
+        visit(self)
     }
 }
 

@@ -13,7 +13,7 @@
 //!    document's length.
 //!
 //! Reading order: [`item`](self) (an item's bytes), `build` (from BSON), `read` (back to BSON, some
-//! fields, one path), `difference` (of two versions), `edit` (elements in
+//! fields, one path), `reach` (a query's path), `difference` (of two versions), `edit` (elements in
 //! and out), `recut` (into another repository); `writer` and `input`, `output`: documents that are
 //! never whole in memory.
 //!
@@ -28,6 +28,7 @@ mod edit;
 mod input;
 mod item;
 mod output;
+mod reach;
 mod read;
 mod recut;
 mod shallow;
@@ -41,6 +42,7 @@ pub use difference::{Differing, Hunk, Versions};
 pub use edit::{Edited, Element, Splice};
 pub use input::{read_bson, read_json};
 pub use item::Item;
+pub use reach::VisitReached;
 pub use read::{Found, Part};
 pub use recut::Recut;
 pub use shallow::{

@@ -27,6 +27,7 @@ mod operand;
 mod operators;
 mod parse;
 mod pattern;
+mod pieces;
 mod position;
 mod same;
 mod schema;

@@ -16,6 +16,7 @@
 mod all;
 mod metadata;
 mod parts;
+mod pieces;
 mod row;
 mod runs;
 pub(super) mod seen;
@@ -628,8 +629,12 @@ impl Fetch<'_> {
 
     /// The document, if it passes.
     fn passing(&self, id_key: Bytes, value: &Value) -> Result<Option<Row>, Error> {
-        let row = self.document_of(id_key, value)?;
-        if !self.passes(row.asked())? {
+        let told = self.told_by_pieces(value)?;
+        if told == Some(false) {
+            return Ok(None);
+        }
+        let row = self.document_of(id_key, value, told.is_none())?;
+        if told.is_none() && !self.passes(row.asked())? {
             return Ok(None);
         }
         if row.is_whole() {
@@ -650,22 +655,25 @@ impl Fetch<'_> {
         self.filter.outermost_names().filter(|_| self.in_part.is_some() || self.may_fail)
     }
 
-    /// The document, or what the filter asks for of a large one.
-    fn document_of(&self, id_key: Bytes, value: &Value) -> Result<Row, Error> {
+    /// The document, or what the filter asks for, if it `asks`, of a large one.
+    fn document_of(&self, id_key: Bytes, value: &Value, asks: bool) -> Result<Row, Error> {
         let large = large::head(value);
         if let (Some(large), Some((lazily, asked))) = (large, &self.lazily) {
             if self.reader.may_be_undone(self.documents, &id_key)? {
                 return Ok(Row::whole(id_key, self.reader.large_document(&large)?, Some(large)));
             }
+            let nothing = Asked::default();
+            let asked = if asks { asked } else { &nothing };
             let fields = lazily.read(&self.reader, &large, asked)?;
             return Ok(Row::part(id_key, fields, Some(large)));
         }
-        let (Some(large), Some(names)) = (large, self.names_at_first()) else {
+        let names = self.names_at_first().filter(|_| asks || self.in_part.is_some());
+        let (Some(large), Some(names)) = (large, names) else {
             return Ok(Row::whole(id_key, self.reader.document(value)?, large));
         };
         let mut wanted: Vec<&[u8]> = vec![b"_id"];
         let more = self.in_part.iter().flatten().map(|name| &**name);
-        for name in names.chain(more) {
+        for name in names.filter(|_| asks).chain(more) {
             if !wanted.contains(&name) {
                 wanted.push(name);
             }

@@ -319,14 +319,17 @@ impl ParsedUpdate {
         self.array_filters.as_ref().and_then(|filters| filters.as_value().as_array())
     }
 
-    /// What the update needs to know besides the document, the position that the filter found too:
-    /// `fields` are those that the filter asks for, or more.
-    pub fn context_of(&self, filter: &Filter, fields: Document<'_>) -> UpdateContext {
-        let position = match self.update.needs_position() {
-            true => filter.matches_position(fields).1,
-            false => None,
-        };
-        UpdateContext { position, ..self.context }
+    /// What the update needs to know besides the document; `position` tells the one that the filter
+    /// found, where that is wanted.
+    ///
+    /// # Errors
+    /// What `position` fails with.
+    pub fn context_of(
+        &self,
+        position: impl FnOnce() -> Result<Option<usize>, Error>,
+    ) -> Result<UpdateContext, Error> {
+        let position = if self.update.needs_position() { position()? } else { None };
+        Ok(UpdateContext { position, ..self.context })
     }
 
     /// The document that was found, changed; `None` if nothing changes.
@@ -335,6 +338,7 @@ impl ParsedUpdate {
     /// What an operator can't do to this document, by MongoDB's codes.
     pub fn apply(&self, filter: &Filter, found: &Found) -> Result<Option<DocumentBuf>, Error> {
         let document = found.document.view();
-        Ok(self.update.apply(document, &self.context_of(filter, document))?)
+        let context = self.context_of(|| Ok(filter.matches_position(document).1))?;
+        Ok(self.update.apply(document, &context)?)
     }
 }

@@ -30,6 +30,7 @@ mod many;
 mod merged;
 mod metadata;
 mod queries;
+mod reached;
 mod rules;
 mod space;
 mod support;

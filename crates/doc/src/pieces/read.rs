@@ -316,7 +316,7 @@ impl LargeDocument {
         Ok(bytes)
     }
 
-    fn child(
+    pub(super) fn child(
         &self,
         store: &dyn ChunkStore,
         container: &Container,

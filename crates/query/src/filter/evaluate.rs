@@ -101,7 +101,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the answer doesn't count any more: nothing that takes time is asked then.
-    fn has_failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.failure.borrow().is_some()
     }
 
@@ -197,7 +197,7 @@ fn condition(condition: &Condition, path: &Path, start: Start<'_>, run: &Run<'_>
 }
 
 /// Whether one value that a path reached, or an element of it, passes.
-fn test_reached(test: &Test, reached: Reached<'_>, run: &Run<'_>) -> bool {
+pub(super) fn test_reached(test: &Test, reached: Reached<'_>, run: &Run<'_>) -> bool {
     if self::test(test, reached.value, run) {
         return true;
     }

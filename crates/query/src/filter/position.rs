@@ -4,7 +4,7 @@
 //! *outermost* array on the path counts. Of several conditions that pass through arrays, the last
 //! one decides, as in MongoDB (which calls it undefined).
 
-use frond_doc::path::Path;
+use frond_doc::path::{Path, Reached};
 use frond_doc::{Document, Value};
 
 use super::evaluate::{self, Run};
@@ -45,19 +45,26 @@ fn of_condition(
 
 fn of_test(test: &Test, path: &Path, document: Document<'_>, run: &Run<'_>) -> Option<usize> {
     let mut found = None;
-    if matches!(test, Test::ElementValue(_) | Test::ElementDocument(_)) {
-        path.visit_reached(document, &mut |reached| {
-            let Some(Value::Array(array)) = reached.value else { return false };
-            let place = array.iter().position(|element| evaluate::is_element(test, element, run));
-            found = place.map(|place| reached.position.unwrap_or(place));
-            place.is_some()
-        });
-    } else {
-        path.visit_leaves(document, &mut |reached| {
-            let passes = evaluate::test(test, reached.value, run);
-            found = reached.position.filter(|_| passes);
+    path.visit_reached(document, &mut |reached| of_reached(test, reached, run, &mut found));
+    found
+}
+
+/// Whether what a path reached, or an element of it, passes; notes its position.
+pub(super) fn of_reached(
+    test: &Test,
+    reached: Reached<'_>,
+    run: &Run<'_>,
+    found: &mut Option<usize>,
+) -> bool {
+    if !matches!(test, Test::ElementValue(_) | Test::ElementDocument(_)) {
+        return reached.visit_leaves(&mut |leaf| {
+            let passes = evaluate::test(test, leaf.value, run);
+            *found = leaf.position.filter(|_| passes);
             passes
         });
     }
-    found
+    let Some(Value::Array(array)) = reached.value else { return false };
+    let place = array.iter().position(|element| evaluate::is_element(test, element, run));
+    *found = place.map(|place| reached.position.unwrap_or(place));
+    place.is_some()
 }

@@ -1,7 +1,9 @@
 //! `arrayFilters`: which elements `$[name]` stands for.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
+use frond_doc::path::Reached;
 use frond_doc::{Array, Document, DocumentBuilder, Value};
 
 use super::value_set::count_lookup;
@@ -85,6 +87,14 @@ impl ArrayFilters {
     pub(super) fn matches(&self, name: &str, element: Value<'_>) -> Result<bool, QueryError> {
         let Some(filter) = self.0.get(name) else { return Ok(false) };
         count_lookup(element, filter.memory())?;
+        // All paths of the filter begin with the name.
+        let Ok(told) = filter.passes_by::<Infallible>(&mut |path, visit| {
+            let visit = &mut |reached: Reached<'_>| visit(reached);
+            Ok(Some(path.visit_reached_from(Some(element), visit)))
+        });
+        if let Some(answer) = told {
+            return Ok(answer);
+        }
         let mut wrapper = DocumentBuilder::new();
         wrapper.append(name, element);
         filter.try_matches(wrapper.build().view())

@@ -153,7 +153,7 @@ impl CollectionWriter<'_> {
         if self.series.is_some() || names.is_some_and(|names| names.is_none()) {
             return Ok(None); // It looks at whole documents.
         }
-        let context = update.context_of(filter, found.asked());
+        let context = update.context_of(|| self.position_in(&before, filter))?;
         // Operators write what they bring, and a few pieces beside it; stages may write all of it
         // again.
         let expected = match update.source.as_value() {
@@ -302,6 +302,22 @@ impl CollectionWriter<'_> {
     pub fn fields_of(&self, large: &LargeDocument, names: &[&[u8]]) -> Result<DocumentBuf, Error> {
         let fields = large.project(&self.transaction.store(), names);
         Ok(fields.map_err(|error| damaged(&large.value(), error))?)
+    }
+
+    /// The position of the element by which a large document passes the filter.
+    fn position_in(&self, large: &LargeDocument, filter: &Filter) -> Result<Option<usize>, Error> {
+        let store = self.transaction.store();
+        let told = filter
+            .position_by(&mut |path, visit| large.visit_reached(&store, path, visit))
+            .map_err(|error| damaged(&large.value(), error))?;
+        if let Some(position) = told {
+            return Ok(position);
+        }
+        let fields = match filter.outermost_names() {
+            Some(names) => self.fields_of(large, &names.collect::<Vec<_>>())?,
+            None => large::read(&store, large)?,
+        };
+        Ok(filter.matches_position(fields.view()).1)
     }
 
     /// The head after an update, and the chunks that are new.

@@ -1,0 +1,26 @@
+//! Large documents, asked whether they pass before anything of them is put together.
+
+use frond_tree::Value;
+
+use super::Fetch;
+use crate::error::Error;
+use crate::large;
+
+impl Fetch<'_> {
+    /// Whether a document passes, if it is large and its pieces tell. One that is kept in memory
+    /// whole is asked itself, and one of which the filter asks for outermost fields alone is read
+    /// with these.
+    pub(super) fn told_by_pieces(&self, value: &Value) -> Result<Option<bool>, Error> {
+        let Some(large) = large::head(value) else { return Ok(None) };
+        let is_asked = self.may_fail
+            && self.filter.metadata().is_empty()
+            && self.filter.near().is_none()
+            && self.filter.asks_below();
+        if !is_asked || large::known(&large).is_some() {
+            return Ok(None);
+        }
+        self.reader.read_pieces(|store| {
+            self.filter.passes_by(&mut |path, visit| large.visit_reached(store, path, visit))
+        })
+    }
+}

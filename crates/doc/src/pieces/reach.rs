@@ -1,0 +1,119 @@
+//! What a query's path reaches in a large document. Arrays are read element by element where they
+//! lie: nothing is put together, and nothing behind what decides is read.
+
+use frond_store::ChunkStore;
+use frond_tree::Sequence;
+
+use super::item::{Body, BodyRef, ItemRef, Layout};
+use super::{Container, LargeDocument, PiecesError};
+use crate::document::{Document, decode_value};
+use crate::element_type::ElementType;
+use crate::path::{Path, Reached};
+
+/// Is shown what a path reaches; answers whether that is enough.
+pub type VisitReached<'v> = dyn FnMut(Reached<'_>) -> bool + 'v;
+
+impl LargeDocument {
+    /// Calls `visit` as [`Path::visit_reached`] does, and tells whether it said `true`. `None` if that can't be told so: where the path ends at a long value, or has a
+    /// number, which may mean a position; `visit` may have been called then.
+    ///
+    /// # Errors
+    /// As [`LargeDocument::read`].
+    pub fn visit_reached(
+        &self,
+        store: &dyn ChunkStore,
+        path: &Path,
+        visit: &mut VisitReached<'_>,
+    ) -> Result<Option<bool>, PiecesError> {
+        let is_number = |part: &String| part.bytes().all(|byte| byte.is_ascii_digit());
+        if path.parts()[1..].iter().any(is_number) {
+            return Ok(None);
+        }
+        Walk { document: self, store, path }.from(self.root, (0, None), visit)
+    }
+}
+
+/// How many of a path's parts are done, and the position in the outermost array that was walked
+/// through.
+type Done = (usize, Option<usize>);
+
+/// A path through the pieces of a document.
+struct Walk<'a> {
+    document: &'a LargeDocument,
+    store: &'a dyn ChunkStore,
+    path: &'a Path,
+}
+
+impl Walk<'_> {
+    /// Goes on from a container, where parts of the path are left. The recursion is as deep as the
+    /// path, or twice that where it leads through arrays.
+    fn from(
+        &self,
+        container: Container,
+        (done, position): Done,
+        visit: &mut VisitReached<'_>,
+    ) -> Result<Option<bool>, PiecesError> {
+        if container.layout != Layout::Document {
+            return self.from_elements(container, (done, position), visit);
+        }
+        let child = self.document.child(self.store, &container, &self.path.parts()[done])?;
+        let absent = Reached { value: None, position, is_expandable: false };
+        let Some((_, item)) = child else { return Ok(Some(visit(absent))) };
+        let done = done + 1;
+        match item.body {
+            Body::Here(value) => {
+                let value = decode_value(item.kind, &value);
+                let value = value.ok_or_else(|| PiecesError::damaged("a value of another type"))?;
+                let visit = &mut |reached: Reached<'_>| visit(reached);
+                Ok(Some(self.path.visit_reached_at(value, done, position, visit)))
+            }
+            Body::Elsewhere { .. } if done == self.path.parts().len() => Ok(None),
+            Body::Elsewhere { layout: None, .. } => Ok(Some(visit(absent))),
+            Body::Elsewhere { layout: Some(layout), bytes, root } => {
+                let sequence = Sequence { root, format: container.sequence.format };
+                self.from(Container { sequence, layout, bytes }, (done, position), visit)
+            }
+        }
+    }
+
+    /// Goes on from each element of an array that is a document.
+    fn from_elements(
+        &self,
+        array: Container,
+        (done, position): Done,
+        visit: &mut VisitReached<'_>,
+    ) -> Result<Option<bool>, PiecesError> {
+        let mut told = Ok(Some(false));
+        array.sequence.visit(self.store, 0, &mut |at, item| {
+            let position = position.or(usize::try_from(at).ok());
+            told = self.from_element(&array, item, (done, position), visit);
+            !matches!(told, Ok(Some(false)))
+        })?;
+        told
+    }
+
+    fn from_element(
+        &self,
+        array: &Container,
+        item: &[u8],
+        (done, position): Done,
+        visit: &mut VisitReached<'_>,
+    ) -> Result<Option<bool>, PiecesError> {
+        let item = ItemRef::decode(item, array.layout)?;
+        if item.kind != ElementType::Document {
+            return Ok(Some(false));
+        }
+        match item.body {
+            BodyRef::Here(value) => {
+                let document = Document::from_validated(value);
+                let visit = &mut |reached: Reached<'_>| visit(reached);
+                Ok(Some(self.path.visit_reached_in(document, done, position, visit)))
+            }
+            BodyRef::Elsewhere { bytes, root, .. } => {
+                let sequence = Sequence { root, format: array.sequence.format };
+                let layout = Layout::Document;
+                self.from(Container { sequence, layout, bytes }, (done, position), visit)
+            }
+        }
+    }
+}
