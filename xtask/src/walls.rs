@@ -73,9 +73,10 @@ const CRATES: &[Walls] = &[
         upward: 0,
         in_rings: 0,
     },
+    Walls { name: "script", rooms: "read write engine", gate: None, upward: 0, in_rings: 0 },
     Walls {
         name: "query",
-        rooms: "code error metadata memory cores large text sort_field number collation keys sort feature \
+        rooms: "code error metadata sandbox memory script cores large text sort_field number collation keys sort feature \
                 geometry regex search expression filter projection accumulator index planner \
                 replacement pipeline update reference",
         gate: None,

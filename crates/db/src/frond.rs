@@ -48,6 +48,8 @@ pub struct FrondOptions {
     /// On how many cores one query may run that reads much, while no other needs them. `None`: on
     /// all that the process may use.
     pub query_cores_max: Option<usize>,
+    /// Whether clients' JavaScript (`$where`, `$function`, `$accumulator`) is refused.
+    pub refuses_scripts: bool,
 }
 
 /// What a stage keeps in memory is at most this part of a budget: several run at once.
@@ -153,6 +155,7 @@ struct Inner {
     cache_bytes: (u64, u64),
     /// What all requests share.
     memory_budget: Arc<MemoryBudget>,
+    refuses_scripts: bool,
     cores: Arc<Cores>,
     write_wait_millis_max: u64,
     /// The middle five bytes of every ObjectId made here.
@@ -208,6 +211,7 @@ impl Frond {
                 memory_budget: MemoryBudget::new(
                     options.stages_memory_bytes_max.unwrap_or(STAGES_BYTES_MAX),
                 ),
+                refuses_scripts: options.refuses_scripts,
                 cores: options.query_cores_max.map_or_else(Cores::of_machine, Cores::of_count),
                 write_wait_millis_max: options
                     .write_wait_millis_max
@@ -364,6 +368,11 @@ impl Frond {
     /// for queries that read much.
     pub fn cores(&self) -> &Arc<Cores> {
         &self.inner.cores
+    }
+
+    /// Whether clients' JavaScript is refused.
+    pub(crate) fn refuses_scripts(&self) -> bool {
+        self.inner.refuses_scripts
     }
 
     /// What the values of one request may take: see

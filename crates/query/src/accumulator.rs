@@ -2,7 +2,8 @@
 //!
 //! Reading order: this file (what an accumulator is), `state` (the two traits), `table` (every
 //! accumulator, supported or refused, and where it may stand), `parse`, then the families:
-//! `numbers`, `spread`, `ends`, `extremes`, `sorted`, `lists`, `percentile` (and `digest`).
+//! `numbers`, `spread`, `ends`, `extremes`, `sorted`, `lists`, `percentile` (and `digest`),
+//! `scripted`.
 //!
 //! How it runs:
 //! 1. [`Accumulator::parse`] once a stage.
@@ -24,6 +25,7 @@ mod lists;
 mod numbers;
 mod parse;
 mod percentile;
+mod scripted;
 mod sorted;
 mod spread;
 mod state;
@@ -37,6 +39,7 @@ use crate::error::QueryError;
 use crate::expression::parameters::{count_from, percentiles_from};
 use crate::expression::{Evaluated, Expression, Extreme, Scope, Variables};
 use crate::sort::SortPattern;
+use scripted::Functions;
 use spread::{Measure, Spreading};
 
 pub(crate) use state::{State, Window, cost};
@@ -64,6 +67,8 @@ enum Kind {
     MinN,
     Percentile,
     Push,
+    /// `$accumulator` and `$_internalJsReduce`.
+    Scripted,
     StdDevPop,
     StdDevSamp,
     Sum,
@@ -80,7 +85,7 @@ impl Kind {
             Kind::First | Kind::FirstN | Kind::Last | Kind::LastN => true,
             Kind::Min | Kind::MinN | Kind::Push | Kind::Sum | Kind::Top | Kind::TopN => true,
             Kind::Bottom | Kind::BottomN | Kind::MaxN | Kind::Median | Kind::Percentile => false,
-            Kind::CovariancePop | Kind::CovarianceSamp => false,
+            Kind::CovariancePop | Kind::CovarianceSamp | Kind::Scripted => false,
             Kind::StdDevPop | Kind::StdDevSamp => false,
         }
     }
@@ -99,6 +104,8 @@ enum Input {
     One(Expression),
     /// What is kept, and by which order: together an array of the sort key's bytes and the value.
     Sorted(Expression, SortPattern),
+    /// What clients' functions are given, and they.
+    Scripted(Expression, Functions),
 }
 
 /// A parsed accumulator. *Thread safety*: immutable, so that any number of runs may share it.
@@ -160,7 +167,7 @@ impl Accumulator {
     pub(crate) fn sort_paths(&self) -> impl Iterator<Item = String> {
         let fields = match &self.input {
             Input::Sorted(_, by) => &by.fields[..],
-            Input::Nothing | Input::One(_) => &[],
+            Input::Nothing | Input::One(_) | Input::Scripted(..) => &[],
         };
         fields.iter().map(|field| field.path.clone())
     }
@@ -170,7 +177,9 @@ impl Accumulator {
         match &self.input {
             Input::Nothing => Ok(Evaluated::NULL),
             Input::One(expression) if self.kind.carries() => expression.carry_in(scope),
-            Input::One(expression) => expression.evaluate_in(scope),
+            Input::One(expression) | Input::Scripted(expression, _) => {
+                expression.evaluate_in(scope)
+            }
             Input::Sorted(output, by) => {
                 let output = output.evaluate_in(scope)?;
                 let key = by.key_by(scope.root, scope.collation())?;
@@ -189,6 +198,9 @@ impl Accumulator {
         group: Document<'_>,
         variables: &Variables,
     ) -> Result<Box<dyn State>, QueryError> {
+        if let Input::Scripted(_, functions) = &self.input {
+            return functions.start(group, variables);
+        }
         let (n, p) = self.parameters(group, variables)?;
         let by = variables.collation();
         Ok(match self.kind {
@@ -212,6 +224,7 @@ impl Accumulator {
             Kind::Avg | Kind::Count | Kind::CovariancePop | Kind::CovarianceSamp | Kind::Sum => {
                 self.start_window(group, variables)?
             }
+            Kind::Scripted => return Err(scripted::misplaced()),
         })
     }
 
@@ -246,6 +259,8 @@ impl Accumulator {
                 Box::new(sorted::WindowBest::new(sorted::End::Bottom, n))
             }
             Kind::Top | Kind::TopN => Box::new(sorted::WindowBest::new(sorted::End::Top, n)),
+            // It stands in groups only.
+            Kind::Scripted => return Err(scripted::misplaced()),
         })
     }
 
@@ -276,6 +291,7 @@ impl Accumulator {
             | Kind::MergeObjects
             | Kind::Min
             | Kind::Push
+            | Kind::Scripted
             | Kind::StdDevPop
             | Kind::StdDevSamp
             | Kind::Sum

@@ -155,6 +155,7 @@ codes! {
     OptionNotSupportedOnView = 167,
     ViewDepthLimitExceeded = 165,
     IncompatibleCollationVersion = 161,
+    JSInterpreterFailure = 139,
     NoQueryExecutionPlans = 291,
     DuplicateKey = 11000,
     DatabaseDifferCase = 13297,

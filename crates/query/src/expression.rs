@@ -7,7 +7,7 @@
 //! four number types combine), then the families: `arithmetic`, `rounding`, `comparison`,
 //! `conditional`, `string`, `substring`, `search`, `array`, `iterate`, `pairs`, `set`, `object`,
 //! `convert`, `hash`, `date`, `total`, `several` (whose parts, `parameters`, `extreme` and
-//! `percentile`, accumulators use too), `trigonometry`, `bits`, `variable`.
+//! `percentile`, accumulators use too), `trigonometry`, `bits`, `variable`, `scripted`.
 //!
 //! *Surprises*: "missing" is a value of its own, less than null and unequal to it; most operators
 //! answer null where an argument is null or missing, but not all; unbound variables are noticed
@@ -36,6 +36,7 @@ mod path;
 pub(crate) mod percentile;
 mod rounding;
 mod scope;
+mod scripted;
 mod search;
 mod set;
 mod several;

@@ -31,6 +31,7 @@ mod pieces;
 mod position;
 mod same;
 mod schema;
+mod scripts;
 mod shape;
 pub(crate) mod text;
 pub(crate) mod tree;
@@ -83,10 +84,13 @@ impl Filter {
     ///
     /// # Errors
     /// MongoDB's codes and words, where it has them: unknown operators, operands of the wrong
-    /// type, invalid patterns, a tree deeper than 100; and `$text`, which only a search may ask.
+    /// type, invalid patterns, a tree deeper than 100; and `$text` and `$where`, which only a
+    /// search may ask.
     pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
         let root = parse::document(filter, 0)?;
         text::refuse(&root)?;
+        scripts::refuse(&root)?;
+        scripts::refuse_functions(&root)?;
         Filter::of_root(root)
     }
 
@@ -100,6 +104,25 @@ impl Filter {
         text::check(&root)?;
         alternatives::join(&mut root);
         Filter::of_root(root)
+    }
+
+    /// Refuses a `$where`, where only a search for documents may have one.
+    ///
+    /// # Errors
+    /// `BadValue`.
+    pub(crate) fn refuse_scripts(&self) -> Result<(), QueryError> {
+        scripts::refuse(&self.root)
+    }
+
+    /// Checks that a `$where` may be asked.
+    ///
+    /// # Errors
+    /// `BadValue` where the request may run no scripts.
+    pub fn check_scripts(&self) -> Result<(), QueryError> {
+        match self.memory().allows_scripts() || !scripts::stands_in(&self.root) {
+            true => Ok(()),
+            false => Err(operand::bad_value("no globalScriptEngine in $where parsing")),
+        }
     }
 
     /// As [`Filter::parse`], for one that stands in an update or a projection.

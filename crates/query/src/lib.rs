@@ -27,6 +27,8 @@ pub mod projection;
 pub mod reference;
 mod regex;
 mod replacement;
+mod sandbox;
+mod script;
 pub mod search;
 pub mod sort;
 mod sort_field;

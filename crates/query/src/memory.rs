@@ -20,11 +20,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use frond_doc::Value;
+use frond_doc::{Document, Value};
+use frond_script::{Engine, ScriptError};
 use frond_store::budget::{Exceeded, Reservation};
 
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::sandbox::{self, Sandbox};
 
 /// Asks whether to go on; fails with what the query is to fail with.
 pub type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
@@ -62,6 +64,9 @@ struct Account {
     /// Units since it was last asked whether to go on.
     worked: AtomicUsize,
     go_on: Option<Arc<GoOn>>,
+    allows_scripts: bool,
+    /// Made for the first script.
+    sandbox: Mutex<Option<Sandbox>>,
 }
 
 impl fmt::Debug for RequestMemory {
@@ -81,7 +86,41 @@ impl RequestMemory {
             reservation: Mutex::new(reservation),
             worked: AtomicUsize::new(0),
             go_on,
+            allows_scripts: true,
+            sandbox: Mutex::default(),
         })))
+    }
+
+    /// The same for a request that may run no scripts; of memory that isn't shared yet.
+    pub fn without_scripts(mut self) -> RequestMemory {
+        if let Some(account) = self.0.as_mut().and_then(Arc::get_mut) {
+            account.allows_scripts = false;
+        }
+        self
+    }
+
+    /// Whether scripts may run.
+    pub(crate) fn allows_scripts(&self) -> bool {
+        self.0.as_ref().is_some_and(|account| account.allows_scripts)
+    }
+
+    /// Runs a script in the request's sandbox; `globals` count if nothing was global before.
+    ///
+    /// # Errors
+    /// 31264 if it may run none; what the script fails with; `ExceededMemoryLimit`.
+    pub(crate) fn run_script<T>(
+        &self,
+        globals: Option<Document<'_>>,
+        call: impl FnOnce(&Engine) -> Result<T, ScriptError>,
+    ) -> Result<T, QueryError> {
+        let account = self.0.as_ref().filter(|account| account.allows_scripts);
+        let account = account.ok_or_else(sandbox::disabled)?;
+        self.check()?;
+        let mut sandbox = account.sandbox.lock().unwrap_or_else(PoisonError::into_inner);
+        if sandbox.is_none() {
+            *sandbox = Some(Sandbox::new(self.another(usize::MAX), account.go_on.clone())?);
+        }
+        sandbox.as_mut().expect("made above").run(globals, call)
     }
 
     /// Charges a part of the request that is about to be parsed, for as long as the request lives.
@@ -141,7 +180,8 @@ impl RequestMemory {
             account.go_on.as_ref().map_or(Ok(()), |go_on| go_on())?;
             go_on()
         };
-        RequestMemory::new(reservation, Some(Arc::new(both)))
+        let part = RequestMemory::new(reservation, Some(Arc::new(both)));
+        if self.allows_scripts() { part } else { part.without_scripts() }
     }
 
     /// A charge of nothing, to grow.

@@ -90,6 +90,10 @@ pub struct Serve {
     #[arg(long, conflicts_with = "auth")]
     insecure_no_auth: bool,
 
+    /// Refuse clients' JavaScript ($where, $function, $accumulator)
+    #[arg(long)]
+    no_scripting: bool,
+
     /// Address by which clients reach the server, if it is another than where it listens: drivers
     /// connect to what the server says
     #[arg(long, value_name = "HOST:PORT")]
@@ -359,6 +363,7 @@ impl Serve {
             bytes: if self.changes == Changes::Off { 0 } else { self.changes_bytes },
         };
         options.query_cores_max = self.query_cores;
+        options.refuses_scripts = self.no_scripting;
         options.temporary_disk_bytes_max =
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         check_usable(&self.data)?;

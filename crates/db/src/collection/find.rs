@@ -400,6 +400,7 @@ impl Database {
         let interrupt = interrupt.clone();
         let go_on = move || interrupt.check().map_err(|error| error.as_query());
         let memory = RequestMemory::new(frond.request_reservation(), Some(Arc::new(go_on)));
+        let memory = if frond.refuses_scripts() { memory.without_scripts() } else { memory };
         let (now, time) = (frond.now_millis(), frond.operation_time());
         Ok(Variables::in_cluster(now, time, memory, variables)?)
     }
@@ -417,7 +418,9 @@ impl Database {
             }
             None => Filter::all(),
         };
-        Ok(filter.with_variables(variables.clone()))
+        let filter = filter.with_variables(variables.clone());
+        filter.check_scripts()?;
+        Ok(filter)
     }
 }
 

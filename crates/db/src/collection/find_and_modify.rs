@@ -101,6 +101,7 @@ impl Database {
         let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?
             .with_collation(&collation);
         let filter = Filter::parse_search(request.filter.view())?.with_variables(variables);
+        filter.check_scripts()?;
         Ok(Parsed {
             filter: asked_metadata(filter, &order, projection.as_ref())?,
             order,

@@ -108,6 +108,7 @@ impl Database {
         let order = Order::parse_search(statement.sort.as_ref().map(DocumentBuf::view))?
             .with_collation(&collation);
         let filter = Filter::parse_search(statement.filter.view())?.with_variables(variables);
+        filter.check_scripts()?;
         Ok(ParsedStatement {
             filter: asked_metadata(filter, &order, None)?,
             update,

@@ -3,7 +3,7 @@
 use frond_doc::Value;
 
 use super::table::{self, Place};
-use super::{Accumulator, Input, Kind};
+use super::{Accumulator, Input, Kind, scripted};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::parameters::{parameter_names, percentiles_node, specification};
@@ -28,10 +28,7 @@ impl Accumulator {
         let Some(row) = table::find(name, place) else {
             return Err(failure(UNKNOWN, format!("unknown group operator '{name}'")));
         };
-        let Some(kind) = row.kind else {
-            let message = format!("unknown group operator '{name}': not supported by Frond");
-            return Err(failure(UNKNOWN, message));
-        };
+        let kind = row.kind;
         match kind {
             Kind::Count => counted(argument),
             Kind::FirstN | Kind::LastN | Kind::MaxN | Kind::MinN => several(kind, argument, parser),
@@ -39,6 +36,8 @@ impl Accumulator {
                 sorted(kind, row.name, argument, parser)
             }
             Kind::Median | Kind::Percentile => percentile(kind, row.name, argument, parser),
+            Kind::Scripted if row.name == "$accumulator" => scripted::custom(argument, parser),
+            Kind::Scripted => scripted::reduce(argument, parser),
             Kind::AddToSet
             | Kind::Avg
             | Kind::CovariancePop

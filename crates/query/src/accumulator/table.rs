@@ -1,9 +1,9 @@
-//! Every accumulator of MongoDB's, supported or refused, in the order of their names, and where it
+//! Every accumulator of MongoDB's, in the order of their names, and where it
 //! may stand. The window functions that are no accumulators (`$rank`, `$shift`, ...) are the
 //! stage's.
 
 use super::Kind;
-use crate::feature::{Feature, Standing};
+use crate::feature::Feature;
 
 /// Where an accumulator stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,10 +14,10 @@ pub(crate) enum Place {
     Window,
 }
 
-/// One accumulator; a `kind` of `None` is refused.
+/// One accumulator.
 pub(super) struct Row {
     pub(super) name: &'static str,
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Kind,
     in_group: bool,
     in_window: bool,
 }
@@ -33,16 +33,21 @@ impl Row {
 }
 
 const fn row(name: &'static str, kind: Kind) -> Row {
-    Row { name, kind: Some(kind), in_group: true, in_window: true }
+    Row { name, kind, in_group: true, in_window: true }
 }
 
 const fn in_window(name: &'static str, kind: Kind) -> Row {
-    Row { name, kind: Some(kind), in_group: false, in_window: true }
+    Row { name, kind, in_group: false, in_window: true }
+}
+
+const fn in_group(name: &'static str, kind: Kind) -> Row {
+    Row { name, kind, in_group: true, in_window: false }
 }
 
 static ACCUMULATORS: &[Row] = &[
-    // JavaScript.
-    Row { name: "$accumulator", kind: None, in_group: true, in_window: false },
+    // Into which a `mapReduce` is translated.
+    in_group("$_internalJsReduce", Kind::Scripted),
+    in_group("$accumulator", Kind::Scripted),
     row("$addToSet", Kind::AddToSet),
     row("$avg", Kind::Avg),
     row("$bottom", Kind::Bottom),
@@ -77,10 +82,8 @@ pub(super) fn find(name: &str, place: Place) -> Option<&'static Row> {
 
 /// Every accumulator that may stand in a place, for the list of what works.
 pub(crate) fn features(place: Place) -> impl Iterator<Item = Feature> {
-    ACCUMULATORS.iter().filter(move |row| row.stands_in(place)).map(|row| match row.kind {
-        Some(_) => Feature::works(row.name),
-        None => Feature::new(row.name, Standing::Refused("15952")),
-    })
+    let standing = ACCUMULATORS.iter().filter(move |row| row.stands_in(place));
+    standing.filter(|row| !row.name.starts_with("$_")).map(|row| Feature::works(row.name))
 }
 
 #[cfg(test)]

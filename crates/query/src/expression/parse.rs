@@ -36,8 +36,6 @@ pub(super) enum Shape {
     ManyIn(usize, usize, ManyIn),
     /// By rules of its own.
     Special(Parse),
-    /// MongoDB has it, Frond doesn't.
-    Refused,
 }
 
 /// One operator.
@@ -71,6 +69,8 @@ pub(crate) struct Parser {
     depth: usize,
     /// What of the search is asked for.
     metadata: Metadata,
+    /// Whether a client's script is run.
+    runs_scripts: bool,
 }
 
 /// The variables that need no binding, for the list of what works.
@@ -94,6 +94,7 @@ impl Parser {
             names: ScannedNames::default(),
             depth: 0,
             metadata: Metadata::default(),
+            runs_scripts: false,
         }
     }
 
@@ -130,6 +131,16 @@ impl Parser {
     /// Notes what a pipeline within reads of the search whose documents it gets.
     pub(crate) fn add_metadata(&mut self, metadata: Metadata) {
         self.metadata = self.metadata.union(metadata);
+    }
+
+    /// Notes that a client's script is run.
+    pub(super) fn note_script(&mut self) {
+        self.runs_scripts = true;
+    }
+
+    /// Whether a client's script is run.
+    pub(super) fn runs_scripts(&self) -> bool {
+        self.runs_scripts
     }
 
     /// Whether an expression reads the document.
@@ -274,19 +285,14 @@ impl Parser {
             let message = format!("Unrecognized expression '{name}'");
             return Err(QueryError::new(Code::InvalidPipelineOperator, message));
         };
-        let node = self.shaped(operator, name, argument)?;
+        let node = self.shaped(operator, argument)?;
         Ok(match look {
             Some(look) => node.carrying(look),
             None => node,
         })
     }
 
-    fn shaped(
-        &mut self,
-        operator: &Operator,
-        name: &str,
-        argument: Value<'_>,
-    ) -> Result<Node, QueryError> {
+    fn shaped(&mut self, operator: &Operator, argument: Value<'_>) -> Result<Node, QueryError> {
         match operator.shape {
             Shape::One(function) => {
                 let [node] = self.exactly(operator.name, argument)?;
@@ -319,11 +325,6 @@ impl Parser {
                 Ok(Node::ManyIn(function, nodes))
             }
             Shape::Special(parse) => parse(operator.name, argument, self),
-            Shape::Refused => {
-                let message =
-                    format!("Unrecognized expression '{name}': not supported by Frond yet");
-                Err(QueryError::new(Code::InvalidPipelineOperator, message))
-            }
         }
     }
 

@@ -12,7 +12,10 @@ use crate::error::QueryError;
 
 /// A parsed expression. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]
-pub struct Expression(Arc<Node>);
+pub struct Expression(Arc<Node>, RunsScripts);
+
+/// Whether a client's script may be run to evaluate it.
+type RunsScripts = bool;
 
 /// A value, null where it is missing.
 #[derive(Debug)]
@@ -34,7 +37,8 @@ impl Expression {
         value: Value<'_>,
         parser: &mut Parser,
     ) -> Result<Expression, QueryError> {
-        Ok(Expression(Arc::new(parser.expression(value)?)))
+        let node = parser.expression(value)?;
+        Ok(Expression(Arc::new(node), parser.runs_scripts()))
     }
 
     /// Parses the key of a group. Of a document with one field, unlike with several, MongoDB groups
@@ -51,7 +55,7 @@ impl Expression {
             let inner = std::mem::replace(field, Node::of_constant(Value::Null));
             *field = Node::special(OrNull(inner));
         }
-        Ok(Expression(Arc::new(node)))
+        Ok(Expression(Arc::new(node), parser.runs_scripts()))
     }
 
     /// Evaluates over `document`; `None` is "missing".
@@ -70,6 +74,11 @@ impl Expression {
             check_depth(value, 2)?;
         }
         Ok(evaluated.into_buf())
+    }
+
+    /// Whether a client's script may be run to evaluate it.
+    pub(crate) fn runs_scripts(&self) -> bool {
+        self.1
     }
 
     /// The value, if the expression is nothing but a constant.

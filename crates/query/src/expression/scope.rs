@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use frond_doc::document::EMPTY;
 use frond_doc::field_scan::FieldPlaces;
-use frond_doc::{Array, Document, Timestamp, Value, ValueBuf};
+use frond_doc::{Array, Document, DocumentBuf, Timestamp, Value, ValueBuf};
 
 use super::failure;
 use super::{Elements, Evaluated};
@@ -142,6 +142,11 @@ impl Variables {
         self.carries_metadata
     }
 
+    /// The document without the metadata that it carries; `None` if it carries none.
+    pub(crate) fn bare(&self, document: Document<'_>) -> Option<DocumentBuf> {
+        self.carries_metadata.then(|| metadata::strip(document.to_buf()))
+    }
+
     /// Whether `name` is bound.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.values.iter().any(|(bound, _)| bound == name)
@@ -250,11 +255,10 @@ impl<'a> Scope<'a> {
             next = binding.outer;
         }
         match name {
-            "ROOT" | "CURRENT" if self.variables.carries_metadata => {
-                let bare = metadata::strip(self.root.to_buf());
-                Evaluated::copy(Value::Document(bare.view()), self.memory())
-            }
-            "ROOT" | "CURRENT" => Ok(Evaluated::Borrowed(Value::Document(self.root))),
+            "ROOT" | "CURRENT" => match self.variables.bare(self.root) {
+                Some(bare) => Evaluated::copy(Value::Document(bare.view()), self.memory()),
+                None => Ok(Evaluated::Borrowed(Value::Document(self.root))),
+            },
             "NOW" => Ok(Evaluated::Borrowed(Value::DateTime(self.variables.now_millis))),
             "REMOVE" => Ok(Evaluated::Missing),
             "CLUSTER_TIME" => match self.variables.cluster_time {

@@ -1,12 +1,13 @@
-//! Every operator of expressions, supported or refused by name, in the order of their names.
+//! Every operator of expressions, in the order of their names.
 
 use super::node::Look;
 use super::parse::{Operator, Shape};
 use super::{
     arithmetic, array, bits, comparison, conditional, convert, date, hash, iterate, meta, object,
-    pairs, rounding, search, set, several, string, substring, total, trigonometry, variable,
+    pairs, rounding, scripted, search, set, several, string, substring, total, trigonometry,
+    variable,
 };
-use crate::feature::{Feature, Standing};
+use crate::feature::Feature;
 
 /// Finds an operator by its name.
 pub(super) fn find(name: &str) -> Option<(&'static Operator, Option<Look>)> {
@@ -32,14 +33,16 @@ const fn row(name: &'static str, shape: Shape) -> Operator {
 }
 
 use Shape::{
-    Many as M, ManyIn as MI, One as O, OneIn as OI, Refused as R, Special as S, Two as T,
-    TwoCollated as TC, TwoIn as TI,
+    Many as M, ManyIn as MI, One as O, OneIn as OI, Special as S, Two as T, TwoCollated as TC,
+    TwoIn as TI,
 };
 
 const ANY: usize = usize::MAX;
 
 #[rustfmt::skip]
 static OPERATORS: &[Operator] = &[
+    // Into which a `mapReduce` is translated.
+    row("$_internalJsEmit", S(scripted::emit)),
     row("$abs", O(arithmetic::abs)),
     row("$acos", OI(trigonometry::acos)),
     row("$acosh", OI(trigonometry::acosh)),
@@ -90,7 +93,7 @@ static OPERATORS: &[Operator] = &[
     row("$first", OI(array::first)),
     row("$firstN", S(several::first)),
     row("$floor", O(rounding::floor)),
-    row("$function", R),
+    row("$function", S(scripted::function)),
     row("$getField", S(object::get_field)),
     row("$gt", TC(comparison::gt)),
     row("$gte", TC(comparison::gte)),
@@ -198,10 +201,8 @@ static OPERATORS: &[Operator] = &[
 
 /// Every operator of expressions, for the list of what works.
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
-    OPERATORS.iter().map(|row| match row.shape {
-        Shape::Refused => Feature::new(row.name, Standing::Refused("168")),
-        _ => Feature::works(row.name),
-    })
+    let documented = OPERATORS.iter().filter(|row| !row.name.starts_with("$_"));
+    documented.map(|row| Feature::works(row.name))
 }
 
 #[cfg(test)]

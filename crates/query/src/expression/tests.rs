@@ -12,6 +12,8 @@ use frond_doc::{DocumentBuf, ValueBuf, extended_json};
 
 use super::{Expression, Variables};
 use crate::error::QueryError;
+use crate::memory::RequestMemory;
+use frond_store::budget::Reservation;
 
 /// The document of all tables.
 const DOCUMENT: &str = r#"{
@@ -32,7 +34,8 @@ fn evaluate(expression: &str, document: &DocumentBuf) -> Result<Option<ValueBuf>
     let parsed = Expression::parse(wrapped.get("v").unwrap())?;
     let let_values = json(r#"{"given": 42, "list": [1, 2]}"#);
     let variables = Variables::new(86_400_000, Some(let_values.view())).unwrap();
-    parsed.evaluate(document.view(), &variables)
+    let memory = RequestMemory::new(Reservation::new(usize::MAX, None), None);
+    parsed.evaluate(document.view(), &variables.with_memory(memory))
 }
 
 fn check(table: &[(&str, &str)]) {

@@ -15,7 +15,8 @@ pub(super) fn check(node: &Node) -> Result<(), QueryError> {
         Node::Field(field) => check_condition(&field.condition),
         Node::Expression(_) => Err(not_allowed("$expr")),
         Node::Schema(_) => Err(not_allowed("$jsonSchema")),
-        Node::Constant(_) | Node::Sample(_) | Node::Text(_) => Ok(()),
+        // `Filter::parse` took no script.
+        Node::Constant(_) | Node::Sample(_) | Node::Script(_) | Node::Text(_) => Ok(()),
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) fn join(node: &mut Node) {
         | Node::Expression(_)
         | Node::Schema(_)
         | Node::Sample(_)
+        | Node::Script(_)
         | Node::Text(_) => {}
     }
 }

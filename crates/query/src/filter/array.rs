@@ -34,6 +34,7 @@ fn refuse_questions_to_whole_documents(node: &Node) -> Result<(), QueryError> {
         }
         Node::Expression(_) => "$expr",
         Node::Sample(_) => "$sampleRate",
+        Node::Script(_) => "$where",
         _ => return Ok(()),
     };
     Err(bad_value(format!("{name} can only be applied to the top-level document")))

@@ -14,12 +14,13 @@ use std::cell::RefCell;
 use frond_doc::field_scan::{FieldScan, ScannedNames};
 use frond_doc::path::{Path, Reached};
 use frond_doc::raw::RawElement;
-use frond_doc::{Document, ElementType, Value};
+use frond_doc::{Document, DocumentBuf, ElementType, Value};
 
 use super::pattern::Pattern;
 use super::tree::{Condition, Field, Node, Test};
 use crate::error::QueryError;
-use crate::expression::{Expression, Variables, random_share};
+use crate::expression::{Evaluated, Expression, Variables, random_share};
+use crate::script::Script;
 
 /// Fewer branches aren't counted as work, and each is so many units.
 const COUNTED_NODES: usize = 16;
@@ -79,6 +80,21 @@ impl<'a> Run<'a> {
             Ok(value) => value.is_some_and(|value| value.as_value().is_truthy()),
             Err(error) => self.fail(error),
         }
+    }
+
+    /// The one place where a script is asked.
+    fn is_script_true(&self, script: &Script, document: Document<'_>) -> bool {
+        if self.has_failed() {
+            return false;
+        }
+        let answer = || {
+            let bare = self.variables.bare(document);
+            let document = bare.as_ref().map_or(document, DocumentBuf::view);
+            let whole = self.variables.whole(Evaluated::Borrowed(Value::Document(document)))?;
+            let this = whole.or_null().as_document().unwrap_or(document);
+            script.holds(self.variables.memory(), this)
+        };
+        answer().unwrap_or_else(|error| self.fail(error))
     }
 
     /// The one place where a pattern is asked.
@@ -166,6 +182,7 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
         Node::Schema(schema) => schema.matches(Value::Document(document), run),
         Node::Text(test) => test.passes(document),
         Node::Sample(rate) => random_share() < *rate,
+        Node::Script(script) => run.is_script_true(script, document),
     }
 }
 

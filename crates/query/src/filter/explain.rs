@@ -40,6 +40,9 @@ pub(super) fn details(node: &Node, document: Document<'_>, run: &Run<'_>) -> Doc
             out.append("operatorName", Value::String("$expr"));
             out.append("reason", Value::String("expression did not match"));
         }
+        Node::Script(_) => {
+            out.append("operatorName", Value::String("$where"));
+        }
         Node::Constant(_) | Node::Sample(_) | Node::Text(_) => {
             out.append("reason", Value::String("expression always evaluates to false"));
         }

@@ -16,9 +16,10 @@ use super::tree::{Condition, Field, Node, TREE_DEPTH_MAX, Test};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::Expression;
-use crate::feature::{Feature, Standing};
+use crate::feature::Feature;
 use crate::number;
 use crate::number::any_type::Number;
+use crate::script::Script;
 use crate::search::TextSearch;
 
 /// Parses a filter document: paths with conditions, and logical operators.
@@ -69,11 +70,8 @@ const TOP_LEVEL: &[(&str, TopLevel)] = &[
     ("$ref", reference_field),
     ("$sampleRate", |_, value, _| sample(value).map(Some)),
     ("$text", |_, value, _| text(value).map(Some)),
-    ("$where", |_, _, _| Err(bad_value("no globalScriptEngine in $where parsing"))),
+    ("$where", |_, value, _| script(value).map(Some)),
 ];
-
-/// Those of [`TOP_LEVEL`] that are refused, and with which code.
-const REFUSED: &[(&str, &str)] = &[("$where", "2")];
 
 /// The fields of a reference to a document: names, though they begin with a dollar.
 const REFERENCE_FIELDS: [&str; 3] = ["$ref", "$id", "$db"];
@@ -86,10 +84,7 @@ pub(super) fn is_top_level(name: &str) -> bool {
 /// Every operator that may stand in the place of a path, for the list of what works.
 pub(super) fn features() -> impl Iterator<Item = Feature> {
     let operators = TOP_LEVEL.iter().filter(|(name, _)| !REFERENCE_FIELDS.contains(name));
-    operators.map(|(name, _)| {
-        let refused = REFUSED.iter().find(|(refused, _)| refused == name);
-        Feature::new(name, refused.map_or(Standing::Works, |(_, code)| Standing::Refused(code)))
-    })
+    operators.map(|(name, _)| Feature::works(name))
 }
 
 fn top_level(name: &str, value: Value<'_>, depth: usize) -> Result<Option<Node>, QueryError> {
@@ -130,6 +125,16 @@ fn schema(value: Value<'_>, depth: usize) -> Result<Node, QueryError> {
         return Err(QueryError::new(Code::TypeMismatch, "$jsonSchema must be an object"));
     };
     Ok(Node::Schema(Arc::new(Schema::parse(schema, depth)?)))
+}
+
+fn script(value: Value<'_>) -> Result<Node, QueryError> {
+    match value {
+        Value::String(code) | Value::JavaScript(code) => Ok(Node::Script(Script::new(code))),
+        Value::JavaScriptWithScope { .. } => {
+            Err(bad_value("$where no longer supports deprecated BSON type CodeWScope"))
+        }
+        _ => Err(bad_value("$where got bad type")),
+    }
 }
 
 fn sample(value: Value<'_>) -> Result<Node, QueryError> {
@@ -205,11 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_sorted_and_what_is_refused_says_so() {
+    fn the_table_is_sorted() {
         assert!(TOP_LEVEL.is_sorted_by(|left, right| left.0 < right.0));
-        for (name, code) in REFUSED {
-            let error = top_level(name, Value::Null, 0).expect_err("refused");
-            assert_eq!(error.code.number().to_string(), *code, "{name}");
-        }
     }
 }

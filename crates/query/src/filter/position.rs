@@ -24,6 +24,7 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> Option
         | Node::Expression(_)
         | Node::Schema(_)
         | Node::Sample(_)
+        | Node::Script(_)
         | Node::Text(_) => None,
     }
 }

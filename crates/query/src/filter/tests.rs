@@ -20,6 +20,11 @@ fn json(text: &str) -> DocumentBuf {
     extended_json::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+/// As much as any filter wants.
+fn unbounded() -> RequestMemory {
+    RequestMemory::new(Reservation::new(usize::MAX, None), None)
+}
+
 /// The filter passes the documents in `passing` and none of `failing`.
 fn check(filter: &str, passing: &[&str], failing: &[&str]) {
     let parsed = Filter::parse(json(filter).view()).unwrap_or_else(|error| {
@@ -301,7 +306,12 @@ fn refused() {
         (r#"{"a": {"$all": 1}}"#, 2, "$all needs an array"),
         (r#"{"a": {"$all": [{"$gt": 1}]}}"#, 2, "no $ expressions in $all"),
         (r#"{"a": {"$elemMatch": 1}}"#, 2, "$elemMatch needs an Object"),
-        (r#"{"$where": "1"}"#, 2, "no globalScriptEngine in $where"),
+        (r#"{"$where": "1"}"#, 2, "$where is not allowed in this context"),
+        (
+            r#"{"$and": [{"$expr": {"$function": {"body": "1", "args": [], "lang": "js"}}}]}"#,
+            4_660_800,
+            "validator",
+        ),
         (r#"{"$text": {"$search": "a"}}"#, 2, "$text is not allowed in this context"),
     ] {
         check_refused(filter, code, message);

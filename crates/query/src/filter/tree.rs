@@ -18,6 +18,7 @@ use crate::collation::Collation;
 use crate::expression::Expression;
 use crate::geometry::near::Near;
 use crate::large::{Asked, Depth};
+use crate::script::Script;
 
 /// Filters deeper than this are refused, as MongoDB does; it bounds every recursion over a tree.
 pub(crate) const TREE_DEPTH_MAX: usize = 100;
@@ -41,6 +42,8 @@ pub(crate) enum Node {
     Schema(Arc<Schema>),
     /// `$sampleRate`: so many of all documents pass, by chance.
     Sample(f64),
+    /// `$where`
+    Script(Script),
     /// `$text`
     Text(TextTest),
 }
@@ -137,6 +140,7 @@ impl Node {
             | Node::Expression(_)
             | Node::Schema(_)
             | Node::Sample(_)
+            | Node::Script(_)
             | Node::Text(_) => {}
         }
     }
@@ -152,7 +156,7 @@ impl Node {
                 true
             }
             Node::Constant(_) | Node::Expression(_) | Node::Sample(_) => true,
-            Node::Schema(_) | Node::Text(_) => false,
+            Node::Schema(_) | Node::Script(_) | Node::Text(_) => false,
         }
     }
 
@@ -167,7 +171,11 @@ impl Node {
                 true
             }
             Node::Constant(_) => true,
-            Node::Expression(_) | Node::Schema(_) | Node::Sample(_) | Node::Text(_) => false,
+            Node::Expression(_)
+            | Node::Schema(_)
+            | Node::Sample(_)
+            | Node::Script(_)
+            | Node::Text(_) => false,
         }
     }
 
@@ -184,7 +192,7 @@ impl Node {
             }
             Node::Schema(schema) => schema.add_outermost(names),
             Node::Constant(_) => true,
-            Node::Expression(_) | Node::Sample(_) | Node::Text(_) => false,
+            Node::Expression(_) | Node::Sample(_) | Node::Script(_) | Node::Text(_) => false,
         }
     }
 }

@@ -40,6 +40,7 @@ fn is_allowed(node: &Node) -> bool {
         | Node::Expression(_)
         | Node::Schema(_)
         | Node::Sample(_)
+        | Node::Script(_)
         | Node::Text(_) => false,
     }
 }

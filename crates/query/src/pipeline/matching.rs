@@ -84,6 +84,7 @@ pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
         return Err(failure(15959, "the match filter must be an expression in an object"));
     };
     let filter = Filter::parse_search(filter)?;
+    filter.refuse_scripts()?;
     if filter.near().is_some() {
         let message = "$geoNear, $near, and $nearSphere are not allowed in this context, as these \
                        operators require sorting geospatial data. If you do not need sort, consider using \

@@ -186,6 +186,7 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<PathB
         | Node::Expression(_)
         | Node::Schema(_)
         | Node::Sample(_)
+        | Node::Script(_)
         | Node::Text(_) => None,
     }
 }

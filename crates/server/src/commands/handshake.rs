@@ -224,7 +224,7 @@ pub fn build_info(request: &Request<'_>) -> Answer {
         .begin_array("modules")
         .end()
         .append("allocator", Value::String("system"))
-        .append("javascriptEngine", Value::String("none"))
+        .append("javascriptEngine", Value::String("quickjs"))
         .append("sysInfo", Value::String("deprecated"))
         .begin_array("versionArray");
     for part in MONGODB_VERSION_PARTS {

@@ -27,6 +27,7 @@ mod outcomes;
 mod profiler;
 mod remotes;
 mod running;
+mod scripts;
 mod shutdown;
 mod snapshot_reads;
 mod sources;

@@ -75,6 +75,12 @@ impl Running {
         Running::opened(&disk.machine(), own, options)
     }
 
+    /// Starts a server that runs no scripts of clients.
+    pub fn without_scripts() -> Running {
+        let own = FrondOptions { refuses_scripts: true, ..FrondOptions::default() };
+        Running::opened(&SimDisk::new(1).machine(), own, ServerOptions::default())
+    }
+
     /// Starts a server on a machine, as it is told.
     pub fn on_machine(machine: &Machine, options: ServerOptions) -> Running {
         Running::opened(machine, FrondOptions::default(), options)

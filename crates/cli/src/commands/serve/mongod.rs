@@ -31,6 +31,7 @@ Options:
   --dbpath DIR            data directory [default: /data/db]
   --replSet NAME          name of the replica set, whose only member the server is [default: rs0]
   --auth, --noauth        clients log in, or don't
+  --noscripting           clients' JavaScript is refused
   --logpath FILE          file that the log is appended to, instead of standard output
   --config FILE, -f FILE  file of settings in YAML
   --setParameter NAME=VALUE
@@ -95,6 +96,7 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
             "--setParameter" => pass_on("--setParameter", value()?),
             "--auth" => auth = true,
             "--noauth" => noauth = true,
+            "--noscripting" => others.push("--no-scripting".into()),
             "--storageEngine" => check_engine(&value()?)?,
             "--keyFile" => drop(value()?),
             "--logappend" | "--quiet" => {}

@@ -107,14 +107,13 @@ const fn family(
 }
 
 /// Kinds that an operator has no case of, and why.
-const EXEMPT: [(&str, &[Kind], &str); 18] = [
+const EXEMPT: [(&str, &[Kind], &str); 17] = [
     ("$bitAnd", &[NotFinite], "takes no doubles"),
     ("$bitOr", &[NotFinite], "takes no doubles"),
     ("$bitXor", &[NotFinite], "takes no doubles"),
     ("$bitNot", &[NotFinite], "takes no doubles"),
     ("$const", &[Null, Missing, WrongType], "its argument isn't evaluated"),
     ("$literal", &[Null, Missing, WrongType], "its argument isn't evaluated"),
-    ("$function", &[Plain, Missing], "refused"),
     ("$let", &[Missing], "its arguments' values are its variables'"),
     ("$meta", &[Plain, Missing], "its argument is a name; what it gives, the search knows"),
     ("$rand", &[Plain, Missing], "takes no argument, gives a random number"),

@@ -310,9 +310,15 @@ pub(super) const TABLES: &[Table] = &[
     (
         "$where",
         &[
-            ("plain", r#"{"$where": "this.a"}"#, "!2"),
+            ("plain", r#"{"$where": "this.a"}"#, "not missing null undef nan -0 0 empty false"),
+            ("plain", r#"{"$where": "function() { return obj.a === 'Red'; }"}"#, "Red"),
+            ("plain", r#"{"$where": {"$code": "return this.a > 6 && this.a < 8"}}"#, "7"),
+            ("plain", r#"{"$nor": [{"$where": "typeof this.a != 'boolean'"}]}"#, "false true"),
+            ("plain", r#"{"$where": "this.a instanceof ObjectId"}"#, "oid"),
             ("null", r#"{"$where": null}"#, "!2"),
+            ("type", r#"{"$where": {"$code": "1", "$scope": {}}}"#, "!2"),
             ("type", r#"{"a": {"$where": "this.a"}}"#, "!2"),
+            ("type", r#"{"a": {"$elemMatch": {"$where": "this.a"}}}"#, "!2"),
         ],
     ),
     (

@@ -29,7 +29,6 @@ const NO_FORK: &str =
     "frond serve stays in the foreground: have systemd or another supervisor run it";
 const ONE_MEMBER: &str = "the replica set has one member, and there is no cluster";
 const ALWAYS: &str = "it can't be turned off";
-const NO_CODE: &str = "clients can't have code run";
 
 /// All keys, sorted.
 const KEYS: &[(&str, Meaning)] = &[
@@ -61,7 +60,7 @@ const KEYS: &[(&str, Meaning)] = &[
     ("security.authorization", Switch("auth", "enabled", "disabled")),
     ("security.clusterAuthMode", Only(&[], ONE_MEMBER)),
     ("security.enableEncryption", Only(&["false"], "data aren't encrypted: encrypt the disk")),
-    ("security.javascriptEnabled", Only(&["false"], NO_CODE)),
+    ("security.javascriptEnabled", Switch("no-scripting", "false", "true")),
     ("security.keyFile", Only(&[], ONE_MEMBER)),
     ("sharding.clusterRole", Only(&[], ONE_MEMBER)),
     ("storage.dbPath", Of("data")),

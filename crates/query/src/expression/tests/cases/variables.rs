@@ -28,9 +28,27 @@ pub(super) const TABLES: &[Table] = &[
     Table(
         "$function",
         r#"
-            {} => !168
-            {"body": "x", "args": [], "lang": "js"} => !168
-            null => !168
+            {"body": "function(a, b) { return a + b; }", "args": ["$i", 1], "lang": "js"} => 8.0
+            {"body": {"$code": "(a) => a.x"}, "args": ["$o"], "lang": "js"} => 1.0
+            {"body": "function(a) { return {a: a}; }", "args": ["$l"], "lang": "js"} => {"a": long(5000000000)}
+            {"body": "function(a) { return a; }", "args": ["$a"], "lang": "js"} => [3, 1, 2]
+            {"body": "function(a) { return a; }", "args": ["$n"], "lang": "js"} => null
+            {"body": "function(a) { return a; }", "args": ["$absent"], "lang": "js"} => null
+            {"body": "function(a) { return a.toUpperCase(); }", "args": ["$s"], "lang": "js"} => "STRASSE"
+            {"body": "return a;", "args": [], "lang": "js"} => !139
+            {"body": "function() { throw new Error('x'); }", "args": [], "lang": "js"} => !139
+            {"body": "function(", "args": [], "lang": "js"} => !139
+            {"body": "x", "args": 1, "lang": "js"} => !31266
+            {"body": "x", "args": "$n", "lang": "js"} => !31266
+            {"body": "x", "args": "$absent", "lang": "js"} => !31266
+            {"body": "x", "args": [], "lang": "py"} => !31419
+            {"body": "x", "args": [], "lang": 1} => !31419
+            {"body": "x", "args": []} => !31418
+            {"body": "x", "lang": "js"} => !31263
+            {"body": "$s", "args": [], "lang": "js"} => !31432
+            {"body": 1, "args": [], "lang": "js"} => !31262
+            {} => !31261
+            null => !31260
         "#,
     ),
     Table(

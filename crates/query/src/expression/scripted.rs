@@ -1,0 +1,108 @@
+//! `$function`, and `$_internalJsEmit`, into which a `mapReduce` translates its `map`.
+
+use frond_doc::Value;
+
+use super::failure;
+use super::node::{Answer, Node, Operation};
+use super::parse::Parser;
+use super::scope::Scope;
+use crate::error::QueryError;
+use crate::script::Script;
+
+/// `$function`
+#[derive(Debug)]
+struct Call {
+    script: Script,
+    arguments: Node,
+}
+
+impl Operation for Call {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let arguments = self.arguments.evaluate(scope)?;
+        let Some(Value::Array(array)) = arguments.value() else {
+            return Err(failure(31266, "The args field must be of type array"));
+        };
+        scope.variables.charged(self.script.call(scope.memory(), None, array.iter())?)
+    }
+}
+
+/// `$function`
+pub(super) fn function(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let Value::Document(argument) = argument else {
+        let found = argument.element_type().alias();
+        let message = format!("{operator} requires an object as an argument, found: {found}");
+        return Err(failure(31260, message));
+    };
+    let body = argument.get("body");
+    let body = body.ok_or_else(|| failure(31261, "The body function must be specified."))?;
+    let body = parser.expression(body)?;
+    let Some(body) = body.constant() else {
+        return Err(failure(31432, "The body function must be a constant expression"));
+    };
+    let (Value::String(source) | Value::JavaScript(source)) = body else {
+        return Err(failure(31262, "The body function must evaluate to type string or code"));
+    };
+    let script = Script::new(source);
+    let arguments = argument.get("args");
+    let arguments = arguments.ok_or_else(|| failure(31263, "The args field must be specified."))?;
+    let arguments = parser.expression(arguments)?;
+    match argument.get("lang") {
+        None => return Err(failure(31418, "The lang field must be specified.")),
+        Some(Value::String("js")) => {}
+        Some(_) => {
+            let message = "Currently the only supported language specifier is 'js'.";
+            return Err(failure(31419, message));
+        }
+    }
+    parser.note_script();
+    Ok(Node::special(Call { script, arguments }))
+}
+
+/// `$_internalJsEmit`
+#[derive(Debug)]
+struct Emit {
+    script: Script,
+    this: Node,
+}
+
+impl Operation for Emit {
+    fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
+        let this = self.this.evaluate(scope)?;
+        let Some(Value::Document(this)) = this.value() else {
+            return Err(failure(31225, "'this' must be an object."));
+        };
+        scope.variables.charged(self.script.emits(scope.memory(), this)?)
+    }
+}
+
+/// `$_internalJsEmit`
+pub(super) fn emit(
+    operator: &str,
+    argument: Value<'_>,
+    parser: &mut Parser,
+) -> Result<Node, QueryError> {
+    let Value::Document(argument) = argument else {
+        let found = argument.element_type().alias();
+        let message = format!("{operator} requires an object as an argument, found: {found}");
+        return Err(failure(31221, message));
+    };
+    let map = argument.get("eval");
+    let map = map.ok_or_else(|| failure(31222, "The map function must be specified."))?;
+    let (Value::String(source) | Value::JavaScript(source)) = map else {
+        return Err(failure(31224, "The map function must be of type string or code"));
+    };
+    let script = Script::new(source);
+    let this = argument.get("this");
+    let message = format!("{operator} requires 'this' to be specified");
+    let this = parser.expression(this.ok_or_else(|| failure(31223, message))?)?;
+    let script = match argument.get("scope") {
+        Some(Value::Document(globals)) => script.with_globals(globals.to_buf()),
+        _ => script,
+    };
+    parser.note_script();
+    Ok(Node::special(Emit { script, this }))
+}

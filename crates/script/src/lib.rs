@@ -1,0 +1,56 @@
+//! Server-side JavaScript: functions of clients over BSON values, in a sandbox.
+//!
+//! The engine is QuickJS-ng (crate `rquickjs`), in the process. Nothing outside this crate knows
+//! it.
+//!
+//! 1. An [`Engine`] belongs to one request: a heap of its own, so that no global, prototype or
+//!    cache outlives the request or is seen by another.
+//! 2. It has no I/O, modules, timers, promises or proxies: ECMAScript's other objects, and the
+//!    types and helpers that MongoDB gives scripts (`scripts/types.js`).
+//! 3. Its heap and its stack are bounded, and so is what it hands out. [`Engine::call`] asks the
+//!    request whether to go on each ten thousand steps; so do regular expressions.
+//! 4. Loops of the engine's own library that don't ask, over what may be long without taking
+//!    memory (arrays of holes, what claims to be an array), are refused or written as scripts
+//!    (`scripts/guards.js`).
+//!
+//! Reading order: [`engine`] (calls), `read` (BSON to values of scripts), `write` (back).
+//!
+//! *Surprises*: a number that a script makes is a double, unless it stands in a document that came
+//! in, where there was an integer of 32 bits before; 64-bit integers are objects (`NumberLong`).
+//! `Date.now` and `Math.random` are the machine's, not `store::io`'s: nothing that is stored
+//! depends on them but by a client's wish.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
+mod engine;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use engine::{Engine, GoOn};
+
+/// How many bytes a script's values may take.
+pub const HEAP_BYTES_MAX: usize = 64 << 20;
+/// How many bytes of BSON one call may hand out.
+pub const RESULT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
+
+/// Why a script has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// It threw this, or can't be compiled.
+    #[error("{0}")]
+    Thrown(String),
+    /// It was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Its values take more than [`HEAP_BYTES_MAX`].
+    #[error("JavaScript code ran out of memory: its values take more than {HEAP_BYTES_MAX} bytes")]
+    OutOfMemory,
+    /// What it hands out takes more than [`RESULT_BYTES_MAX`].
+    #[error("what JavaScript code returned or emitted takes more than {RESULT_BYTES_MAX} bytes")]
+    TooLarge,
+    /// What it hands out is no BSON: MongoDB's code, and why.
+    #[error("{1}")]
+    NoBson(i32, String),
+}

@@ -1,0 +1,123 @@
+//! Clients' JavaScript over the wire: where it runs and where it is refused, that a deadline and
+//! `killOp` end it, and that nothing of it is left for another request.
+
+use std::time::{Duration, Instant};
+
+use crate::running::Running;
+
+#[test]
+fn scripts_choose_documents() {
+    let server = Running::start();
+    let mut client = server.client();
+    let mut check = |command: &str, expected: &str| client.check("test", command, expected);
+    check(
+        r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}, {"_id": 3}]}"#,
+        r#"{"n": 3, "ok": 1.0}"#,
+    );
+    let found = |ids: &str| {
+        format!(r#"{{"cursor": {{"firstBatch": [{ids}], "id": 0, "ns": "test.c"}}, "ok": 1.0}}"#)
+    };
+    check(
+        r#"{"find": "c", "filter": {"$where": "this.a == 2"}, "projection": {"_id": 1}}"#,
+        &found(r#"{"_id": 2}"#),
+    );
+    check(
+        r#"{"find": "c", "filter": {"_id": {"$gt": 1}, "$where": {"$code": "function() { return obj.a === undefined; }"}}}"#,
+        &found(r#"{"_id": 3}"#),
+    );
+    check(r#"{"count": "c", "query": {"$where": "this.a"}}"#, r#"{"n": 2, "ok": 1.0}"#);
+    check(
+        r#"{"distinct": "c", "key": "a", "query": {"$where": "this.a > 1"}}"#,
+        r#"{"values": [2], "ok": 1.0}"#,
+    );
+    check(
+        r#"{"update": "c", "updates": [{"q": {"$where": "this.a"}, "u": {"$set": {"b": 1}}, "multi": true}]}"#,
+        r#"{"n": 2, "nModified": 2, "ok": 1.0}"#,
+    );
+    check(
+        r#"{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": {"$gt": 0}}},
+            {"$project": {"t": {"$function": {"body": "function(a) { return a * 2; }",
+                "args": ["$a"], "lang": "js"}}}}]}"#,
+        &found(r#"{"_id": 1, "t": 2.0}, {"_id": 2, "t": 4.0}"#),
+    );
+    check(
+        r#"{"aggregate": "c", "cursor": {}, "pipeline": [{"$group": {"_id": null, "all":
+            {"$accumulator": {"init": "function() { return []; }",
+                "accumulate": "function(all, id) { return all.concat([id]); }",
+                "accumulateArgs": ["$_id"], "merge": "function(a, b) { return a.concat(b); }",
+                "finalize": "function(all) { return all.join('-'); }", "lang": "js"}}}}]}"#,
+        &found(r#"{"_id": null, "all": "1-2-3"}"#),
+    );
+    check(
+        r#"{"delete": "c", "deletes": [{"q": {"$where": "!this.a"}, "limit": 0}]}"#,
+        r#"{"n": 1, "ok": 1.0}"#,
+    );
+}
+
+#[test]
+fn scripts_are_refused_where_mongodb_refuses_them() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    let function = r#"{"$function": {"body": "1", "args": [], "lang": "js"}}"#;
+    for (command, code) in [
+        (r#"{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"$where": "1"}}]}"#, 2),
+        (r#"{"create": "v", "validator": {"$where": "1"}}"#, 2),
+        (r#"{"find": "c", "filter": {"a": {"$elemMatch": {"$where": "1"}}}}"#, 2),
+        (r#"{"find": "c", "filter": {"$where": 1}}"#, 2),
+        (r#"{"find": "c", "filter": {"$where": "throw 1"}}"#, 139),
+        (r#"{"find": "c", "filter": {"$where": "function("}}"#, 139),
+        (r#"{"find": "c", "filter": {"$where": "'x'.repeat(1e9) + 'x'.repeat(1e9)"}}"#, 139),
+    ] {
+        assert_eq!(client.code("test", command), code, "{command}");
+    }
+    let validator = format!(r#"{{"create": "v", "validator": {{"$expr": {function}}}}}"#);
+    assert_eq!(client.code("test", &validator), 4_660_800);
+}
+
+#[test]
+fn scripts_end_and_leave_nothing() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    for script in [
+        "while (true);",
+        "while (true) { try { while (true); } catch (e) { } }",
+        "/^(a+)+$/.test('a'.repeat(50) + 'b')",
+        "sleep(1e9)",
+    ] {
+        let start = Instant::now();
+        let find =
+            format!(r#"{{"find": "c", "filter": {{"$where": "{script}"}}, "maxTimeMS": 50}}"#);
+        assert_eq!(client.code("test", &find), 50, "{script}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{script}: {:?}", start.elapsed());
+    }
+    let spoil = "Object.prototype.left = 1; left2 = 1; return true";
+    client.ok("test", &format!(r#"{{"count": "c", "query": {{"$where": "{spoil}"}}}}"#));
+    let seen = "typeof ({}).left + typeof left2 != 'undefinedundefined'";
+    client.check(
+        "test",
+        &format!(r#"{{"count": "c", "query": {{"$where": "{seen}"}}}}"#),
+        r#"{"n": 0, "ok": 1.0}"#,
+    );
+    server.check();
+}
+
+#[test]
+fn a_server_may_refuse_all() {
+    let server = Running::without_scripts();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    assert_eq!(client.code("test", r#"{"find": "c", "filter": {"$where": "1"}}"#), 2);
+    for (command, code) in [
+        (r#"{"count": "c", "query": {"$or": [{"a": 1}, {"$where": "1"}]}}"#, 2),
+        (r#"{"findAndModify": "c", "query": {"$where": "1"}, "remove": true}"#, 2),
+        (
+            r#"{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"a":
+                {"$function": {"body": "1", "args": [], "lang": "js"}}}}]}"#,
+            31264,
+        ),
+    ] {
+        assert_eq!(client.code("test", command), code, "{command}");
+    }
+}
