@@ -1,5 +1,7 @@
 //! Arguments that several commands take.
 
+mod name_server;
+mod seed_list;
 mod server_uri;
 
 use std::io::Write;

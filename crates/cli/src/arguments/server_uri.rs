@@ -8,6 +8,8 @@ use frond_db::name::percent_decode;
 use frond_server::ClientTls;
 use frond_server::scram::Mechanism;
 
+use crate::arguments::name_server::NameServers;
+use crate::arguments::seed_list;
 use crate::backend::{ServerUri, UserLogin};
 use crate::failure::Failure;
 
@@ -38,11 +40,12 @@ impl ServerUri {
     /// `password` is that of a user without one.
     ///
     /// # Errors
-    /// If it is none. The message doesn't tell it: it may hold a password.
+    /// If it is none, or the name system tells no members of a `mongodb+srv://HOST`. The message
+    /// doesn't tell it: it may hold a password.
     pub fn parse(uri: &str, password: Option<String>) -> Result<ServerUri, Failure> {
-        if uri.starts_with("mongodb+srv://") {
-            let what = "--uri: mongodb+srv isn't known: name the hosts, mongodb://HOST:PORT,...";
-            return Err(Failure::Usage(what.to_owned()));
+        if uri.starts_with(seed_list::SCHEME) {
+            let members = seed_list::resolve(uri, &NameServers::of_machine())?;
+            return ServerUri::parse(&members, password);
         }
         let rest = uri.strip_prefix("mongodb://").unwrap_or(uri);
         if rest.starts_with('/') {

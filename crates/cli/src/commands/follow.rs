@@ -46,6 +46,9 @@ copied.";
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
+/// How a source's URI begins.
+const SCHEMES: [&str; 2] = ["mongodb://", "mongodb+srv://"];
+
 /// When versions are recorded, if it isn't said.
 const HOURLY: [Every; 1] = [Every::Time(Duration::from_secs(3_600))];
 
@@ -53,7 +56,7 @@ const HOURLY: [Every; 1] = [Every::Time(Duration::from_secs(3_600))];
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Follow {
-    /// Database to follow, mongodb://HOST/DATABASE; FROND_SOURCE_PASSWORD, where it names a user
+    /// Database to follow, mongodb://HOST/DATABASE or mongodb+srv://; FROND_SOURCE_PASSWORD, where it names a user
     /// without a password
     source: String,
 
@@ -143,7 +146,8 @@ impl Follow {
     fn server(&self) -> Result<ServerUri, Failure> {
         let variable = |name: &str| std::env::var(name).ok();
         let server = ServerUri::parse(&self.source, variable("FROND_SOURCE_PASSWORD"))?;
-        match server.database.is_empty() || !self.source.starts_with("mongodb://") {
+        let is_uri = SCHEMES.iter().any(|scheme| self.source.starts_with(scheme));
+        match server.database.is_empty() || !is_uri {
             true => Err(Failure::Usage(
                 "the source is mongodb://HOST:PORT/DATABASE, with one database".to_owned(),
             )),

@@ -7,6 +7,7 @@
 
 mod load;
 mod proxy;
+mod secure;
 
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
