@@ -24,6 +24,8 @@ const FIELDS_MAX: usize = 32;
 const INCLUDED_MAX: usize = 32;
 /// `expireAfterSeconds` at most, as MongoDB's.
 const EXPIRE_SECONDS_MAX: f64 = 2_147_483_647.0;
+/// What may be said of the index of `_id`, beside its key: not even `unique: true`.
+const ID_INDEX_OPTIONS: &[&str] = &["collation", "name", "ns", "v"];
 /// Options that MongoDB has and we don't yet: asking for one is an error that names it.
 const UNSUPPORTED_OPTIONS: &[&str] = &["bucketSize", "clustered", "storageEngine"];
 /// What a 2d index takes, in the order of [`IndexSpec::grid`].
@@ -135,13 +137,16 @@ impl IndexSpec {
     pub fn parse_with(spec: Document<'_>, unknown: UnknownOptions) -> Result<IndexSpec, Error> {
         let mut parsed = IndexSpec::plain(String::new(), DocumentBuf::empty());
         let mut has_key = false;
+        let mut taken = Vec::new();
         for (option, value) in spec.iter() {
             if option == "key" {
                 let key = value.as_document().ok_or_else(|| wrong_type("key", value, "object"))?;
                 check_key(key)?;
                 parsed.key = key.to_buf();
                 has_key = true;
-            } else if !parsed.take_option(option, value)? && unknown == UnknownOptions::Refused {
+            } else if parsed.take_option(option, value)? {
+                taken.push(option);
+            } else if unknown == UnknownOptions::Refused {
                 let message = format!(
                     "The field '{option}' is not valid for an index specification. \
                      Specification: {spec:?}"
@@ -158,6 +163,10 @@ impl IndexSpec {
         }
         parsed.key = text::settle(parsed.key, &mut parsed.text)?;
         parsed.check_name()?;
+        let other = taken.into_iter().find(|option| !ID_INDEX_OPTIONS.contains(option));
+        if let (true, Some(option)) = (parsed.is_id(), other) {
+            return Err(no_id_option(option));
+        }
         parsed.check()?;
         Ok(parsed)
     }
@@ -316,14 +325,7 @@ impl IndexSpec {
         ];
         let option = options.into_iter().find(|(_, is_there)| *is_there);
         if let (true, Some((option, _))) = (self.is_id(), option) {
-            let message =
-                format!("The field '{option}' is not valid for an _id index specification");
-            let code = match option {
-                "hidden" => Code::BadValue,
-                "expireAfterSeconds" => Code::CannotCreateIndex,
-                _ => Code::InvalidIndexSpecificationOption,
-            };
-            return Err(Error::invalid(code, message));
+            return Err(no_id_option(option));
         }
         Ok(())
     }
@@ -556,6 +558,16 @@ fn included(value: Value<'_>) -> Result<Vec<String>, Error> {
 
 fn refused(message: String) -> Error {
     Error::invalid(Code::CannotCreateIndex, message)
+}
+
+fn no_id_option(option: &str) -> Error {
+    let message = format!("The field '{option}' is not valid for an _id index specification");
+    let code = match option {
+        "hidden" => Code::BadValue,
+        "expireAfterSeconds" => Code::CannotCreateIndex,
+        _ => Code::InvalidIndexSpecificationOption,
+    };
+    Error::invalid(code, message)
 }
 
 fn unsupported(option: &str) -> Error {

@@ -135,6 +135,19 @@ fn indexes_are_the_same_in_other_words() {
     assert_eq!(code(IndexSpec::parse(odd.view())), 197);
     let spec = IndexSpec::parse_with(odd.view(), UnknownOptions::Ignored).expect("taken");
     assert_eq!(spec, IndexSpec::parse(json("{'key': {'z': 1}}").view()).expect("taken"));
+    for (option, expected) in [
+        ("'unique': true", 197),
+        ("'sparse': false", 197),
+        ("'background': true", 197),
+        ("'fast': 1", 197),
+        ("'hidden': true", 2),
+        ("'collation': {'locale': 'simple'}", 0),
+        ("'v': 2", 0),
+    ] {
+        let spec = json(&format!("{{'key': {{'_id': 1}}, {option}}}"));
+        let found = IndexSpec::parse(spec.view()).map_or_else(|error| error.code.number(), |_| 0);
+        assert_eq!(found, expected, "{option}");
+    }
 }
 
 #[test]
