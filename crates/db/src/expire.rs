@@ -24,7 +24,6 @@ use crate::error::Error;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
 use crate::timeseries::Series;
-use crate::timeseries::options::expires_after;
 use crate::transact::Outcome;
 
 /// Documents that one transaction removes.
@@ -74,7 +73,9 @@ impl Database {
                 filters.push(expired(&spec, now_millis, seconds));
             }
             let options = collection.options.view();
-            if let (Some(series), Some(seconds)) = (Series::of(options), expires_after(options)) {
+            if let (Some(series), Some(seconds)) =
+                (Series::of(options), clustered::seconds_of(options))
+            {
                 let mut by_time = DocumentBuilder::new();
                 by_time.append(&series.time, Value::Int32(1));
                 let spec = IndexSpec::plain(series.time, by_time.build());

@@ -84,7 +84,12 @@ pub(crate) fn told(index: Document<'_>) -> DocumentBuf {
 /// When documents expire by their `_id`.
 pub(crate) fn expires_after(options: Document<'_>) -> Option<i64> {
     options.get(OPTION)?;
-    options.get(EXPIRE_OPTION).and_then(|seconds| seconds.as_integer())
+    seconds_of(options)
+}
+
+/// After how many seconds the documents of a collection expire, half seconds left out.
+pub(crate) fn seconds_of(options: Document<'_>) -> Option<i64> {
+    options.get(EXPIRE_OPTION).and_then(|seconds| expire_after(seconds).ok())
 }
 
 /// The index of `_id` as `listIndexes` tells it of a collection with these options.

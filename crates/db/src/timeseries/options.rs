@@ -7,7 +7,6 @@
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::definition::clustered::EXPIRE_OPTION;
 use crate::error::Error;
 
 /// The option of `create`.
@@ -147,11 +146,6 @@ pub(crate) fn of_change(was: Document<'_>, changes: Document<'_>) -> Result<Docu
         }
     }
     Ok(made.build())
-}
-
-/// After how many seconds points expire.
-pub(crate) fn expires_after(options: Document<'_>) -> Option<i64> {
-    options.get(EXPIRE_OPTION).and_then(|seconds| seconds.as_integer())
 }
 
 /// How MongoDB would cut time.

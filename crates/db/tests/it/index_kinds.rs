@@ -231,7 +231,7 @@ fn documents_expire() {
     assert_eq!(shop.count("things", &FindRequest::default()).expect("right"), 3);
     check_valid(&shop);
     let options =
-        json("{'clusteredIndex': {'key': {'_id': 1}, 'unique': true}, 'expireAfterSeconds': 5}");
+        json("{'clusteredIndex': {'key': {'_id': 1}, 'unique': true}, 'expireAfterSeconds': 5.5}");
     shop.create_collection("clustered", options.view()).expect("made");
     let documents = [document! { "_id": Value::DateTime(1_000) }, document! { "_id": 5 }];
     try_insert(&shop, "clustered", &documents);
