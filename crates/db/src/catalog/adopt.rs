@@ -23,6 +23,7 @@ use crate::event::EventKind;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, TreeRef};
 use crate::system::{self, BranchRef, LiveCollection, LiveIndex, RepositoryRecord, WorkingEntry};
+use crate::timeseries::Series;
 
 /// Finds the collection called `name` for a transaction that may write it, and validates the
 /// records by which it was found (invariant: also if it was not found).
@@ -163,7 +164,7 @@ pub(crate) fn create(
     live.options.iter().for_each(|(option, value)| {
         facts.append(option, value);
     });
-    if live.options.get("viewOn").is_none() {
+    if live.options.get("viewOn").is_none() && Series::of(live.options.view()).is_none() {
         let id = clustered::id_index(live.options.view());
         facts.append("idIndex", BsonValue::Document(id.view()));
     }

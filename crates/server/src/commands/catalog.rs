@@ -136,15 +136,16 @@ fn describe(collection: &CollectionInfo, is_read_only: bool) -> DocumentBuf {
         document.begin_document("info").append("readOnly", Value::Boolean(true)).end();
         return document.build();
     }
-    document
-        .begin_document("info")
-        .append("readOnly", Value::Boolean(is_read_only))
-        .append("uuid", Value::Binary(Binary { subtype: UUID_SUBTYPE, bytes: &collection.uuid }))
-        .end();
+    document.begin_document("info").append("readOnly", Value::Boolean(is_read_only));
     if collection.is_series() {
+        // MongoDB has a view of buckets there, without a number of its own.
+        document.end();
         return document.build();
     }
+    let uuid = Binary { subtype: UUID_SUBTYPE, bytes: &collection.uuid };
     document
+        .append("uuid", Value::Binary(uuid))
+        .end()
         .begin_document("idIndex")
         .append("v", Value::Int32(2))
         .append("key", Value::Document(document! { "_id": 1_i32 }.view()))

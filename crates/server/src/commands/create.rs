@@ -128,6 +128,8 @@ pub fn modify(request: &Request<'_>) -> Answer {
         database.try_change_index(collection, &index, &change)?;
         return Ok(answer);
     }
+    let is_about_options = !options.view().is_empty()
+        || expires.is_none() && size.is_none() && max.is_none() && index.is_none();
     if let Some(expires) = expires {
         database.change_expiry(collection, expires)?;
     }
@@ -159,11 +161,11 @@ pub fn modify(request: &Request<'_>) -> Answer {
             answer.append("name_old", Value::String(&before.name));
             answer.append("name_new", Value::String(&after.name));
         }
-        if options.view().is_empty() {
-            return Ok(answer);
-        }
     }
-    database.change_collection(collection, options.view())?;
+    // What is told to change streams is told once.
+    if is_about_options {
+        database.change_collection(collection, options.view())?;
+    }
     Ok(answer)
 }
 

@@ -106,6 +106,23 @@ fn short(event: &DocumentBuf) -> String {
     told
 }
 
+/// Also that of when documents expire; and a time series is made without an index of `_id`.
+#[test]
+fn a_change_of_options_is_told_once() {
+    let server = start();
+    let mut client = server.client();
+    let mut stream = Stream::open(&server, "a", "1", r#""showExpandedEvents": true"#, "");
+    client.ok("a", r#"{"create": "c", "timeseries": {"timeField": "t"}}"#);
+    client.ok("a", r#"{"collMod": "c", "expireAfterSeconds": 60}"#);
+    client.ok("a", r#"{"collMod": "c", "expireAfterSeconds": 60, "timeseries": {}}"#);
+    let events = stream.events();
+    let kind = |event: &DocumentBuf| event.get("operationType").map(text).unwrap_or_default();
+    let kinds: Vec<String> = events.iter().map(kind).collect();
+    let expected = ["create", "modify", "modify", "modify"].map(|kind| format!("{kind:?}"));
+    assert_eq!(kinds, expected);
+    assert!(!format!("{:?}", events[0]).contains("idIndex"));
+}
+
 #[test]
 fn every_operation_is_told_in_its_order() {
     let server = start();

@@ -1,6 +1,6 @@
 //! What clients send when they connect.
 
-use frond_doc::Value;
+use frond_doc::{Value, document};
 
 use crate::running::{Running, TestClient, json};
 
@@ -156,4 +156,21 @@ fn rules_of_merges_are_an_option_of_create() {
         client.error("test", r#"{"create": "d", "mergeRules": {"fields": {"n": "half"}}}"#).0,
         2
     );
+}
+
+/// Of time series `listCollections` tells what MongoDB 8.0 does: neither an index of `_id` nor a
+/// number, which views of buckets haven't.
+#[test]
+fn a_time_series_is_told_as_mongodb_tells_it() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"create": "c", "timeseries": {"timeField": "t"}}"#);
+    let listed = client.ok("test", r#"{"listCollections": 1}"#);
+    let cursor = listed.get("cursor").and_then(|cursor| cursor.as_document()).expect("a cursor");
+    let batch = cursor.get("firstBatch").and_then(|batch| batch.as_array()).expect("a batch");
+    let told = batch.iter().next().and_then(|told| told.as_document()).expect("one");
+    let names: Vec<&str> = told.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["name", "type", "options", "info"]);
+    let info = told.get("info").and_then(|info| info.as_document()).expect("info");
+    assert_eq!(info, document! { "readOnly": false }.view());
 }
