@@ -80,8 +80,8 @@ impl Operation {
         }
     }
 
-    /// Whether the profiler tells of it: of what works on a collection, as MongoDB's, and of our own
-    /// commands. What libraries count there are an application's requests.
+    /// Whether the profiler tells of it: of what works on a collection, as MongoDB's, and of our
+    /// own commands. What libraries count there are an application's requests.
     pub fn is_profiled(&self) -> bool {
         let is_of_collection = self.collection().is_some_and(|name| !name.starts_with("$cmd"));
         is_of_collection || self.command.starts_with("frond")
