@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use frond_db::{Database, Error};
 use frond_doc::{Value, document};
@@ -16,6 +17,8 @@ use frond_query::Code;
 pub const COLLECTION: &str = "system.profile";
 /// How much of them is kept: as much as MongoDB keeps.
 const COLLECTION_BYTES: i64 = 1 << 20;
+/// Nothing is told for so long once something could not be: a full disk lets who writes wait.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Which operations of a database are told of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,6 +60,8 @@ impl Level {
 pub struct Profiler {
     is_on: AtomicBool,
     levels: Mutex<HashMap<String, Level>>,
+    /// Until then nothing is told.
+    silent_until: Mutex<Option<Instant>>,
 }
 
 impl Profiler {
@@ -68,8 +73,19 @@ impl Profiler {
         }
     }
 
-    /// Sets the level of a database; returns what it was.
+    /// Notes that something could not be told: for a while no other operation waits for that.
+    pub fn pause(&self) {
+        *self.silence() = Some(Instant::now() + SILENCE);
+    }
+
+    /// Whether what is told is told now.
+    pub fn is_paused(&self) -> bool {
+        self.silence().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Sets the level of a database, and ends a pause; returns what it was.
     pub fn set(&self, database: &str, level: Level) -> Level {
+        *self.silence() = None;
         let mut levels = self.levels();
         let before = match level {
             Level::Off => levels.remove(database),
@@ -77,6 +93,10 @@ impl Profiler {
         };
         self.is_on.store(!levels.is_empty(), Ordering::Relaxed);
         before.unwrap_or_default()
+    }
+
+    fn silence(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.silent_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn levels(&self) -> MutexGuard<'_, HashMap<String, Level>> {
@@ -102,5 +122,21 @@ pub fn make_collection(database: &Database) -> Result<(), Error> {
     match database.create_collection(COLLECTION, options.view()) {
         Err(error) if error.code == Code::NamespaceExists => Ok(()),
         made => made,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_told_keeps_the_next_ones_from_waiting() {
+        let profiler = Profiler::default();
+        profiler.set("shop", Level::All);
+        assert!(!profiler.is_paused());
+        profiler.pause();
+        assert!(profiler.is_paused());
+        profiler.set("shop", Level::All);
+        assert!(!profiler.is_paused(), "an operator who sets a level wants it now");
     }
 }

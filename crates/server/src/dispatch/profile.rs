@@ -59,20 +59,26 @@ fn only_statement<'a>(
 }
 
 /// Tells of an operation in its database. What can't be told there (the disk is full, the branch is
-/// closed) is told nowhere: the operation is over.
+/// closed) is told nowhere: the operation is over. Those after it aren't told for a while, either.
 pub(super) fn tell(
     server: &Shared,
     operation: &Operation,
     slow: &SlowOperation<'_>,
     done: &Answer,
 ) {
+    if server.profiler.is_paused() {
+        return;
+    }
     let Ok(database) = server.frond.database(&operation.database) else { return };
     // A client's drop of the database may have taken it away.
     if database.list_indexes(COLLECTION).is_err() && make_collection(&database).is_err() {
-        return;
+        return server.profiler.pause();
     }
     let entry = entry(server, operation, slow, done);
-    let _ = database.insert(COLLECTION, &[entry], true, Durability::Relaxed);
+    let told = database.insert(COLLECTION, &[entry], true, Durability::Relaxed);
+    if !told.is_ok_and(|report| report.errors.is_empty()) {
+        server.profiler.pause();
+    }
 }
 
 fn entry(
