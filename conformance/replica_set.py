@@ -524,18 +524,24 @@ def flip(path, place):
 
 
 def refuse_on_secondaries(set_):
-    """A member that doesn't lead takes no writes, and reads only if it may."""
+    """A member that doesn't lead takes no writes, no linearizable reads, and others only if it may."""
     leader, _, _ = set_.await_leader()
     for member in set_.members:
         if member is leader:
             continue
         with member.client(retryWrites=False) as client:
-            try:
-                client.bank.documents.insert_one({"_id": "no"})
-                raise Wrong("a secondary took a write")
-            except NotPrimaryError as error:
-                if error.details["code"] != 10107:
-                    raise Wrong(f"a secondary refused a write with {error.details}") from error
+            documents = client.bank.documents
+            linearizable = {"find": "documents", "readConcern": {"level": "linearizable"}}
+            for what, ask in [
+                ("write", lambda: documents.insert_one({"_id": "no"})),
+                ("linearizable read", lambda: client.bank.command(linearizable)),
+            ]:
+                try:
+                    ask()
+                    raise Wrong(f"a secondary took a {what}")
+                except NotPrimaryError as error:
+                    if error.details["code"] != 10107:
+                        raise Wrong(f"a secondary refused a {what} with {error.details}") from error
 
 
 def report(told, writers):

@@ -66,7 +66,11 @@ fn node<E>(node: &Node, run: &Run<'_>, reach: &mut Reach<'_, E>) -> Result<Optio
         Node::Nor(nodes) => all(nodes, false, run, reach),
         Node::Constant(answer) => Ok(Some(*answer)),
         Node::Field(field) => condition(&field.condition, &field.path, run, reach),
-        Node::Expression(_) | Node::Schema(_) | Node::Sample(_) | Node::Text(_) => Ok(None),
+        Node::Expression(_)
+        | Node::Schema(_)
+        | Node::Sample(_)
+        | Node::Script(_)
+        | Node::Text(_) => Ok(None),
     }
 }
 
@@ -137,6 +141,7 @@ fn position<E>(
         | Node::Expression(_)
         | Node::Schema(_)
         | Node::Sample(_)
+        | Node::Script(_)
         | Node::Text(_) => Ok(Some(None)),
     }
 }

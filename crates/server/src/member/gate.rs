@@ -5,7 +5,7 @@ use frond_doc::{Document, Value};
 use frond_query::Code;
 
 use crate::commands::{Command, Run};
-use crate::common::{Common, Part};
+use crate::common::{Common, Level, Part};
 use crate::concerns;
 use crate::replica::Role;
 use crate::shared::Shared;
@@ -20,7 +20,8 @@ const LISTS: &[&str] =
 /// Checks that this member may run a command, if it is one of several.
 ///
 /// # Errors
-/// `NotWritablePrimary` (10107) for a write, or part of a transaction, where it doesn't lead;
+/// `NotWritablePrimary` (10107) for a write, a linearizable read or part of a transaction, where it
+/// doesn't lead;
 /// `NotPrimaryNoSecondaryOk` (13435) for a read that wants the primary; `NotPrimaryOrSecondary`
 /// (13436) for any while it is recovering; `CommandNotSupported` for what would make members
 /// differ.
@@ -52,6 +53,11 @@ pub fn check(
     }
     if matches!(common.part, Some(Part::Statement { .. })) || concerns::writes(command.name, body) {
         return Err(Error::invalid(Code::NotWritablePrimary, "not primary"));
+    }
+    if common.level == Level::Linearizable {
+        // What a secondary has may be old.
+        let message = "cannot satisfy linearizable read concern on non-primary node";
+        return Err(Error::invalid(Code::NotWritablePrimary, message));
     }
     let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
     let reads = reads || LISTS.contains(&command.name);
