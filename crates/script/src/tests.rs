@@ -245,6 +245,9 @@ fn hostile_scripts_end() {
         if took > Duration::from_secs(1) {
             println!("{source}: {took:?}, {} questions", asked.load(Ordering::Relaxed));
         }
+        if *source == "while (true);" {
+            assert_eq!(result, Err(ScriptError::Interrupted));
+        }
         if let Ok(value) = result {
             println!("{source}: {:.80}", text(value.as_value()));
         }

@@ -57,7 +57,8 @@
                 : body(`${text.slice(0, end + 1)} return (${last}\n)`);
             if (made) return made;
         }
-        return new Body(text);
+        // With its last semicolon, which may be a statement.
+        return new Body(source);
     };
     host.compile = (source) => {
         const known = functions[source];
