@@ -29,7 +29,7 @@ impl LargeDocument {
         if path.parts()[1..].iter().any(is_number) {
             return Ok(None);
         }
-        Walk { document: self, store, path }.from(self.root, (0, None), visit)
+        Walk { document: self, store, path }.go_on(self.root, (0, None), visit)
     }
 }
 
@@ -47,14 +47,14 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Goes on from a container, where parts of the path are left. The recursion is as deep as the
     /// path, or twice that where it leads through arrays.
-    fn from(
+    fn go_on(
         &self,
         container: Container,
         (done, position): Done,
         visit: &mut VisitReached<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         if container.layout != Layout::Document {
-            return self.from_elements(container, (done, position), visit);
+            return self.elements(container, (done, position), visit);
         }
         let child = self.document.child(self.store, &container, &self.path.parts()[done])?;
         let absent = Reached { value: None, position, is_expandable: false };
@@ -71,13 +71,13 @@ impl Walk<'_> {
             Body::Elsewhere { layout: None, .. } => Ok(Some(visit(absent))),
             Body::Elsewhere { layout: Some(layout), bytes, root } => {
                 let sequence = Sequence { root, format: container.sequence.format };
-                self.from(Container { sequence, layout, bytes }, (done, position), visit)
+                self.go_on(Container { sequence, layout, bytes }, (done, position), visit)
             }
         }
     }
 
     /// Goes on from each element of an array that is a document.
-    fn from_elements(
+    fn elements(
         &self,
         array: Container,
         (done, position): Done,
@@ -86,13 +86,13 @@ impl Walk<'_> {
         let mut told = Ok(Some(false));
         array.sequence.visit(self.store, 0, &mut |at, item| {
             let position = position.or(usize::try_from(at).ok());
-            told = self.from_element(&array, item, (done, position), visit);
+            told = self.element(&array, item, (done, position), visit);
             !matches!(told, Ok(Some(false)))
         })?;
         told
     }
 
-    fn from_element(
+    fn element(
         &self,
         array: &Container,
         item: &[u8],
@@ -112,7 +112,7 @@ impl Walk<'_> {
             BodyRef::Elsewhere { bytes, root, .. } => {
                 let sequence = Sequence { root, format: array.sequence.format };
                 let layout = Layout::Document;
-                self.from(Container { sequence, layout, bytes }, (done, position), visit)
+                self.go_on(Container { sequence, layout, bytes }, (done, position), visit)
             }
         }
     }

@@ -8,6 +8,7 @@ use frond_testkit::SimDisk;
 
 use super::*;
 use crate::collection::FindRequest;
+use crate::collection::elsewhere::Referring;
 use crate::definition::IndexSpec;
 use crate::frond::{Frond, FrondOptions};
 
@@ -55,7 +56,7 @@ const CHANGES: &[(&str, Change)] = &[
     ("out", |database| {
         let nothing: Documents<'static> = Box::new(std::iter::empty());
         database
-            .replace_collection("things", None, nothing, Durability::Relaxed)
+            .replace_collection("things", None, (nothing, Referring::Here), Durability::Relaxed)
             .expect("replaced");
     }),
     ("drop database", |database| database.drop_database().expect("dropped")),
