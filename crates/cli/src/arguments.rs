@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use frond_doc::DocumentBuf;
+use frond_server::announced::socket_of;
 
 use crate::backend::{self, Backend, ServerUri};
 use crate::directory::check_there;
@@ -19,7 +20,7 @@ use crate::terminal::Terminal;
 /// Where the databases are: a data directory, opened by this process, or a running server.
 #[derive(Args, Clone, Debug)]
 pub struct Target {
-    /// Data directory to open; no server may be using it
+    /// Data directory to open; where frond serve runs on it without logins, that server is asked
     #[arg(long, value_name = "DIR", default_value = "./frond-data", conflicts_with = "uri")]
     pub data: PathBuf,
 
@@ -73,8 +74,8 @@ impl Target {
     /// # Errors
     /// As [`Target::open`], but that the directory may be missing.
     pub fn open_or_make_to_stream(&self) -> Result<Box<dyn Backend>, Failure> {
-        match &self.uri {
-            Some(_) => self.open_or_make(),
+        match self.server()? {
+            Some(server) => Ok(Box::new(backend::Remote::connect(&server)?)),
             None => Ok(Box::new(backend::Embedded::open_to_stream(&self.data, backend::USE_URI)?)),
         }
     }
@@ -84,10 +85,18 @@ impl Target {
     /// # Errors
     /// As [`Target::open`], but that the directory may be missing.
     pub fn open_or_make(&self) -> Result<Box<dyn Backend>, Failure> {
-        match &self.uri {
-            Some(uri) => Ok(Box::new(backend::Remote::connect(&server_of(uri)?)?)),
+        match self.server()? {
+            Some(server) => Ok(Box::new(backend::Remote::connect(&server)?)),
             None => Ok(Box::new(backend::Embedded::open(&self.data, backend::USE_URI)?)),
         }
+    }
+
+    /// The server to talk to: the one that was named, or the one that has the data directory.
+    fn server(&self) -> Result<Option<ServerUri>, Failure> {
+        if let Some(uri) = &self.uri {
+            return server_of(uri).map(Some);
+        }
+        socket_of(&self.data).map(|socket| server_of(&socket.to_string_lossy())).transpose()
     }
 }
 

@@ -1,5 +1,5 @@
-//! The native part of `fronddb` for Node: a server in the process, for MongoDB's driver on a private
-//! socket.
+//! The native part of `fronddb` for Node: a server in the process, for MongoDB's driver on a
+//! private socket.
 //!
 //! What waits for a disk runs in Node's threads for that, not in the one that runs JavaScript.
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use frond_remote::HttpOptions;
-use frond_server::{PrivateError, PrivateOptions, PrivateServer, RemoteOpener, private};
+use frond_server::{PrivateError, PrivateOptions, PrivateServer, RemoteOpener, announced};
 use napi::bindgen_prelude::AsyncTask;
 use napi::{Env, Error, Result, Task};
 use napi_derive::napi;
@@ -70,7 +70,7 @@ pub fn start(data: String, options: Options) -> AsyncTask<Start> {
 /// The socket of the process that has `data`, if it listens.
 #[napi]
 pub fn socket_of(data: String) -> Option<String> {
-    Some(private::socket_of(&PathBuf::from(data))?.to_string_lossy().into_owned())
+    Some(announced::socket_of(&PathBuf::from(data))?.to_string_lossy().into_owned())
 }
 
 /// Starting a server, in a thread that may wait.

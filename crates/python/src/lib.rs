@@ -58,7 +58,7 @@ impl Server {
 /// The socket of the process that has `data`, if it listens.
 #[pyfunction]
 fn socket_of(py: Python<'_>, data: PathBuf) -> Option<String> {
-    let socket = py.detach(|| frond_server::private::socket_of(&data))?;
+    let socket = py.detach(|| frond_server::announced::socket_of(&data))?;
     Some(socket.to_string_lossy().into_owned())
 }
 

@@ -13,6 +13,7 @@
 //! [`frond_db::memory_queue`].
 
 pub mod access;
+pub mod announced;
 pub mod answer_memory;
 pub mod audit;
 pub mod audit_log;
@@ -71,6 +72,7 @@ mod workers;
 /// What gives mongosh methods for versions (`db.commit()`, `db.diff()`): `frond shell` runs it.
 pub const MONGOSH_SCRIPT: &str = include_str!("../data/frond.mongosh.js");
 
+pub use announced::Announced;
 pub use client::{Client, ClientError, ClientTls};
 pub use console::ConsoleOptions;
 pub use hooks::Hooks;

@@ -1,40 +1,22 @@
 //! A server in the process of another program (Python, Node), for programs of the same user.
 //!
-//! 1. It opens a data directory and serves it on a socket of the Unix domain, in a directory of its
-//!    own that only this user may enter, and on no address.
-//! 2. Where the socket is stands in the file [`SOCKET_FILE`] of the data directory, so that other
-//!    processes that want the directory reach the data through the one that has it.
-//! 3. It ends with [`PrivateServer::stop`], or with the process: what was acknowledged is on the
-//!    disk either way. What a killed process leaves is removed by the next that opens the directory.
+//! 1. It opens a data directory and serves it on a socket that only this user reaches
+//!    ([`announced`](crate::announced)), and on no address.
+//! 2. It ends with [`PrivateServer::stop`], or with the process: what was acknowledged is on the
+//!    disk either way.
 
-use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use frond_db::{ChangeRetention, Code, FrondOptions, RetentionBegins};
 
+use crate::announced::Announced;
 use crate::listener::{Server, ServerError, ServerOptions, Stopper};
 use crate::log::LogOutput;
 use crate::machine_memory::MachineMemory;
 use crate::remote_opener::RemoteOpener;
-use crate::unix_socket::UnixSocketOptions;
-
-/// The file in a data directory that names the socket. Stored, and read by other versions of us.
-pub const SOCKET_FILE: &str = "SOCKET";
-
-/// What the directory of a socket is called, before its numbers. Paths of sockets are short by the
-/// system's rule (107 bytes), those of data directories aren't.
-const SCRATCH_PREFIX: &str = "fronddb-";
-const SOCKET_NAME: &str = "mongodb.sock";
-
-/// Only the user whose process it is may connect.
-const SOCKET_PERMISSIONS: u32 = 0o600;
-const SCRATCH_PERMISSIONS: u32 = 0o700;
 
 /// What is kept for change streams, once one is opened: as `frond serve` does.
 const CHANGES: ChangeRetention =
@@ -77,8 +59,7 @@ pub enum PrivateError {
 pub struct PrivateServer {
     stopper: Stopper,
     running: Mutex<Option<JoinHandle<Result<(), ServerError>>>>,
-    scratch: Scratch,
-    note: PathBuf,
+    announced: Announced,
 }
 
 impl PrivateServer {
@@ -94,24 +75,20 @@ impl PrivateServer {
                 _ => PrivateError::Open(message),
             }
         })?;
-        // The directory is ours now: nothing listens where it says.
-        let note = data.join(SOCKET_FILE);
-        remove_left_over(&note);
-        let scratch = Scratch::create()?;
-        let server = Server::bind(frond, serving(data, &scratch, options))?;
+        let announced = Announced::new(data)?;
+        let server = Server::bind(frond, serving(data, &announced, options))
+            .inspect_err(|_| announced.remove())?;
         let stopper = server.stopper();
-        let beside = data.join(format!("{SOCKET_FILE}.new"));
-        fs::write(&beside, format!("{}\n", scratch.socket().display()))?;
-        fs::rename(&beside, &note)?;
+        announced.announce().inspect_err(|_| announced.remove())?;
         let running =
             thread::Builder::new().name("frond".to_owned()).spawn(move || server.run())?;
-        Ok(PrivateServer { stopper, running: Mutex::new(Some(running)), scratch, note })
+        Ok(PrivateServer { stopper, running: Mutex::new(Some(running)), announced })
     }
 
     /// The socket that it listens on.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.scratch.socket()
+        self.announced.path()
     }
 
     /// Answers what runs, closes the data directory and ends the threads. Once is enough.
@@ -121,27 +98,15 @@ impl PrivateServer {
     pub fn stop(&self) -> Result<(), PrivateError> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(thread) = running.take() else { return Ok(()) };
-        // Who reads it from now on waits until the directory is free.
-        let _ = fs::remove_file(&self.note);
+        self.announced.withdraw();
         self.stopper.stop();
         let ended = thread.join();
-        self.scratch.remove();
+        self.announced.remove();
         match ended {
             Ok(ended) => Ok(ended?),
             Err(_) => Err(PrivateError::Panicked),
         }
     }
-}
-
-/// The socket of the process that has `data`, if it listens.
-#[must_use]
-pub fn socket_of(data: &Path) -> Option<PathBuf> {
-    let socket = named_by(&data.join(SOCKET_FILE))?;
-    UnixStream::connect(&socket).is_ok().then_some(socket)
-}
-
-fn named_by(note: &Path) -> Option<PathBuf> {
-    Some(PathBuf::from(fs::read_to_string(note).ok()?.trim_end()))
 }
 
 fn storage(options: &PrivateOptions) -> FrondOptions {
@@ -157,56 +122,14 @@ fn storage(options: &PrivateOptions) -> FrondOptions {
     storage
 }
 
-fn serving(data: &Path, scratch: &Scratch, options: PrivateOptions) -> ServerOptions {
+fn serving(data: &Path, announced: &Announced, options: PrivateOptions) -> ServerOptions {
     let memory = options.memory_bytes;
-    let permissions = SOCKET_PERMISSIONS;
     ServerOptions {
         listen: None,
-        unix_socket: Some(UnixSocketOptions { path: scratch.socket(), permissions }),
+        unix_socket: Some(announced.socket()),
         data_directory: data.display().to_string(),
         places: options.places,
         log: options.log.map_or(LogOutput::Memory, LogOutput::File),
         ..memory.map_or_else(ServerOptions::default, ServerOptions::for_memory)
-    }
-}
-
-/// Removes the socket of a process that was killed, and its directory.
-fn remove_left_over(note: &Path) {
-    let Some(socket) = named_by(note) else { return };
-    let Some(scratch) = socket.parent() else { return };
-    let name = scratch.file_name().unwrap_or_default().to_string_lossy();
-    if name.starts_with(SCRATCH_PREFIX) {
-        Scratch(scratch.to_owned()).remove();
-    }
-    let _ = fs::remove_file(note);
-}
-
-/// The directory of a socket.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    /// Makes a new one, which is of no other process.
-    fn create() -> io::Result<Scratch> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!("{SCRATCH_PREFIX}{}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            match DirBuilder::new().mode(SCRATCH_PERMISSIONS).create(&path) {
-                Ok(()) => return Ok(Scratch(path)),
-                // Of an earlier process with this number.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.0.join(SOCKET_NAME)
-    }
-
-    fn remove(&self) {
-        let _ = fs::remove_file(self.socket());
-        let _ = fs::remove_dir(&self.0);
     }
 }

@@ -1,5 +1,5 @@
-//! Questions to the servers of the name system (DNS) that the operating system's own calls don't ask:
-//! for records of services and texts (RFC 1035, RFC 2782).
+//! Questions to the servers of the name system (DNS) that the operating system's own calls don't
+//! ask: for records of services and texts (RFC 1035, RFC 2782).
 //!
 //! A question goes to each server of `/etc/resolv.conf` by UDP, twice, and by TCP where the answer
 //! is cut. Answers are bytes from a network: nothing in them is trusted, no length, no pointer.

@@ -1,8 +1,8 @@
 //! `mongodb+srv://HOST/...`: the members of a set, as the name system tells them.
 //!
-//! 1. The services `_mongodb._tcp.HOST` are the members. Each lies in HOST's own domain: who answers for
-//!    one name mustn't lead passwords elsewhere.
-//! 2. A text of HOST may have `authSource` and `replicaSet`, before which the string's own go.
+//! 1. The services `_mongodb._tcp.HOST` are the members. Each lies in HOST's own domain: who answers
+//!    for one name mustn't lead passwords elsewhere.
+//! 2. A text of HOST may have `authSource` and `replicaSet`; the string's own go before them.
 //! 3. TLS is spoken, unless the string says otherwise.
 
 use crate::arguments::name_server::NameServers;
@@ -19,8 +19,9 @@ const IN_TEXTS: &[&str] = &["authsource", "replicaset"];
 /// The same connection string with the members' addresses.
 ///
 /// # Errors
-/// [`Failure::Usage`] if it names a port, several hosts, or none in a domain; [`Failure::Failed`] if
-/// the name system doesn't tell of it, or what it mustn't. No message has the user or the password.
+/// [`Failure::Usage`] if it names a port, several hosts, or none in a domain; [`Failure::Failed`]
+/// if the name system doesn't tell of it, or what it mustn't. No message has the user or the
+/// password.
 pub fn resolve(uri: &str, names: &NameServers) -> Result<String, Failure> {
     let rest = uri.strip_prefix(SCHEME).unwrap_or(uri);
     let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));

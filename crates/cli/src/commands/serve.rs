@@ -17,8 +17,8 @@ use frond_doc::DocumentBuf;
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{
-    ClusterKey, Hooks, LogOutput, MachineMemory, MemberOptions, RemoteOpener, Replica,
-    ReplicaOptions, Server, ServerError, ServerOptions, Supervisor,
+    Announced, ClusterKey, Hooks, LogOutput, MachineMemory, MemberOptions, RemoteOpener, Replica,
+    ReplicaOptions, Server, ServerError, ServerOptions, Supervisor, UnixSocketOptions,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -379,9 +379,10 @@ impl Serve {
             None => frond_vcs::open(&self.data, options).map(|frond| (frond, None)),
         };
         let (frond, replica) = opened.map_err(|error| open_failure(&self.data, &error, SERVED))?;
+        let announced = self.announced(&unix_socket);
         let options = ServerOptions {
             listen: Some(listen),
-            unix_socket,
+            unix_socket: unix_socket.or_else(|| announced.as_ref().map(Announced::socket)),
             arguments: std::env::args().collect(),
             parsed: self.parsed.clone(),
             supervisor: Supervisor::of_environment(),
@@ -414,8 +415,14 @@ impl Serve {
             ..budget.map_or_else(ServerOptions::default, ServerOptions::for_memory)
         };
         let remote = self.serve_remotes(&frond)?;
-        let server =
-            Server::bind(frond, options).map_err(|error| Failure::failed(error.to_string()))?;
+        let server = Server::bind(frond, options).map_err(|error| {
+            announced.iter().for_each(Announced::remove);
+            Failure::failed(error.to_string())
+        })?;
+        if let Some(announced) = &announced {
+            // Without it the directory is only in use.
+            let _ = announced.announce();
+        }
         if !self.as_mongod {
             // Served all the same where its output has no reader, or no room.
             let _ = self.tell(terminal, &server, remote.as_ref());
@@ -426,11 +433,22 @@ impl Serve {
             _ => Failure::failed(error.to_string()),
         })?;
         drop(remote);
+        announced.iter().for_each(Announced::remove);
         if !self.as_mongod {
             let _ = writeln!(terminal, "stopped: all that was acknowledged is on the disk");
             terminal.finish_or_forget();
         }
         Ok(())
+    }
+
+    /// A socket by which other processes of this user reach the data, where that is all they need:
+    /// no login, no TLS, no primary elsewhere.
+    fn announced(&self, given: &Option<UnixSocketOptions>) -> Option<Announced> {
+        let is_open = !self.auth && !self.network.has_tls() && self.members.is_empty();
+        if !is_open || given.is_some() {
+            return None;
+        }
+        Announced::new(&self.data).ok()
     }
 
     /// Says so where the server is given more than it can have.

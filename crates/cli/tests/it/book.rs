@@ -1,7 +1,10 @@
 //! The pages of the book that show commands are run, as docs/walkthrough.md is: each command must
 //! print what is shown.
 
-use crate::{Directory, walkthrough};
+use crate::serving::Server;
+use crate::{Directory, frond, frond_with, walkthrough};
+
+const README: &str = include_str!("../../../../README.md");
 
 /// Pages, and how many commands each shows at least.
 const PAGES: &[(&str, &str, usize)] = &[
@@ -28,4 +31,23 @@ fn the_pages_are_true() {
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// What the README shows of the shell is run as it stands, while a server has the directory.
+#[test]
+fn the_shell_of_the_readme_beside_a_server() {
+    let directory = Directory::new();
+    std::fs::write(directory.path().join("items.jsonl"), "{\"_id\":2,\"price\":240}\n").unwrap();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\":1}\n").ok();
+    let server = Server::start(&directory);
+    let block = README.split("The same from the shell").nth(1).unwrap();
+    let block = block.lines().skip_while(|line| !line.starts_with("    "));
+    let lines: Vec<_> = block.map_while(|line| line.strip_prefix("    frond ")).collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    let mut told = String::new();
+    for line in lines {
+        told = frond(&directory, line.split(" #").next().unwrap()).ok();
+    }
+    assert!(told.contains("+ {\"_id\":2"), "{told}");
+    server.stop();
 }

@@ -1,4 +1,5 @@
-//! Goal: a set is found by its name, and nothing that a name server tells leads elsewhere or breaks us.
+//! Goal: a set is found by its name, and nothing that a name server tells leads elsewhere or breaks
+//! us.
 //! Method: a name server of our own on loopback, by UDP and by TCP.
 
 use std::io::{Read, Write};
