@@ -1,7 +1,7 @@
 //! `mongodb+srv://HOST/...`: the members of a set, as the name system tells them.
 //!
-//! 1. The services `_mongodb._tcp.HOST` are the members. Each lies in HOST's own domain: who answers
-//!    for one name mustn't lead passwords elsewhere.
+//! 1. The services `_mongodb._tcp.HOST` are the members. Each lies in HOST's own domain: who
+//!    answers for one name mustn't lead passwords elsewhere.
 //! 2. A text of HOST may have `authSource` and `replicaSet`; the string's own go before them.
 //! 3. TLS is spoken, unless the string says otherwise.
 

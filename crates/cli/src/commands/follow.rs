@@ -56,8 +56,8 @@ const HOURLY: [Every; 1] = [Every::Time(Duration::from_secs(3_600))];
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Follow {
-    /// Database to follow, mongodb://HOST/DATABASE or mongodb+srv://; FROND_SOURCE_PASSWORD, where it names a user
-    /// without a password
+    /// Database to follow, mongodb://HOST/DATABASE or mongodb+srv://; FROND_SOURCE_PASSWORD, where
+    /// it names a user without a password
     source: String,
 
     /// Database that becomes the copy, DATABASE or DATABASE@BRANCH, if it is called otherwise
