@@ -8,7 +8,7 @@
     const property = Object.getOwnPropertyDescriptor;
     const isArray = Array.isArray;
     const LENGTH_MAX = 2 ** 24;
-    const COMPARISONS_MAX = 2 ** 33;
+    const COMPARISONS_MAX = 2 ** 31;
     const refuse = () => { throw new RangeError("too long an array for server-side JavaScript"); };
     const isLong = (it) => {
         if (typeof it === "string") return it.length > LENGTH_MAX * 4;
@@ -18,11 +18,15 @@
         return !("value" in length) || typeof length.value === "object"
             || Number(length.value) > LENGTH_MAX;
     };
+    // A script is asked whether to go on each ten thousand steps: a call that takes long is to be many.
+    const pay = (steps) => { for (let left = steps; left > 0; left--); };
+    const sizeOf = (it) => typeof it === "string" || isArray(it) ? it.length : 0;
     const guard = (holder, name, check) => {
         const original = holder[name];
         if (typeof original !== "function") return;
         const guarded = function (...given) {
             check(this, given);
+            pay(sizeOf(this) / 64);
             return apply(original, this, given);
         };
         Object.defineProperty(guarded, "name", { value: name });
@@ -71,6 +75,7 @@
         const sought = all[0];
         if (typeof it === "string" && typeof sought === "string") {
             if (it.length * sought.length > COMPARISONS_MAX) refuse();
+            pay(it.length * sought.length / 2 ** 16);
         } else if (typeof sought !== "string" && String(it).length > LENGTH_MAX) {
             refuse();
         }
