@@ -48,8 +48,9 @@ pub struct FrondOptions {
     /// On how many cores one query may run that reads much, while no other needs them. `None`: on
     /// all that the process may use.
     pub query_cores_max: Option<usize>,
-    /// Whether clients' JavaScript (`$where`, `$function`, `$accumulator`) is refused.
-    pub refuses_scripts: bool,
+    /// Whether clients' JavaScript runs (`$where`, `$function`, `$accumulator`). It may outlast the
+    /// request's time, so it is refused otherwise.
+    pub runs_scripts: bool,
 }
 
 /// What a stage keeps in memory is at most this part of a budget: several run at once.
@@ -155,7 +156,7 @@ struct Inner {
     cache_bytes: (u64, u64),
     /// What all requests share.
     memory_budget: Arc<MemoryBudget>,
-    refuses_scripts: bool,
+    runs_scripts: bool,
     cores: Arc<Cores>,
     write_wait_millis_max: u64,
     /// The middle five bytes of every ObjectId made here.
@@ -211,7 +212,7 @@ impl Frond {
                 memory_budget: MemoryBudget::new(
                     options.stages_memory_bytes_max.unwrap_or(STAGES_BYTES_MAX),
                 ),
-                refuses_scripts: options.refuses_scripts,
+                runs_scripts: options.runs_scripts,
                 cores: options.query_cores_max.map_or_else(Cores::of_machine, Cores::of_count),
                 write_wait_millis_max: options
                     .write_wait_millis_max
@@ -370,9 +371,9 @@ impl Frond {
         &self.inner.cores
     }
 
-    /// Whether clients' JavaScript is refused.
-    pub(crate) fn refuses_scripts(&self) -> bool {
-        self.inner.refuses_scripts
+    /// Whether clients' JavaScript runs.
+    pub(crate) fn runs_scripts(&self) -> bool {
+        self.inner.runs_scripts
     }
 
     /// What the values of one request may take: see

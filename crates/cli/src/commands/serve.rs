@@ -90,9 +90,10 @@ pub struct Serve {
     #[arg(long, conflicts_with = "auth")]
     insecure_no_auth: bool,
 
-    /// Refuse clients' JavaScript ($where, $function, $accumulator)
+    /// Run clients' JavaScript ($where, $function, $accumulator): it is refused otherwise, since a
+    /// hostile script may outlast maxTimeMS and killOp for minutes
     #[arg(long)]
-    no_scripting: bool,
+    scripting: bool,
 
     /// Address by which clients reach the server, if it is another than where it listens: drivers
     /// connect to what the server says
@@ -363,7 +364,7 @@ impl Serve {
             bytes: if self.changes == Changes::Off { 0 } else { self.changes_bytes },
         };
         options.query_cores_max = self.query_cores;
-        options.refuses_scripts = self.no_scripting;
+        options.runs_scripts = self.scripting;
         options.temporary_disk_bytes_max =
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         check_usable(&self.data)?;

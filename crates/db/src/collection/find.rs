@@ -400,7 +400,7 @@ impl Database {
         let interrupt = interrupt.clone();
         let go_on = move || interrupt.check().map_err(|error| error.as_query());
         let memory = RequestMemory::new(frond.request_reservation(), Some(Arc::new(go_on)));
-        let memory = if frond.refuses_scripts() { memory.without_scripts() } else { memory };
+        let memory = if frond.runs_scripts() { memory } else { memory.without_scripts() };
         let (now, time) = (frond.now_millis(), frond.operation_time());
         Ok(Variables::in_cluster(now, time, memory, variables)?)
     }

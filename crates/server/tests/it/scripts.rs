@@ -7,7 +7,7 @@ use crate::running::Running;
 
 #[test]
 fn scripts_choose_documents() {
-    let server = Running::start();
+    let server = Running::with_scripts();
     let mut client = server.client();
     let mut check = |command: &str, expected: &str| client.check("test", command, expected);
     check(
@@ -56,7 +56,7 @@ fn scripts_choose_documents() {
 
 #[test]
 fn scripts_are_refused_where_mongodb_refuses_them() {
-    let server = Running::start();
+    let server = Running::with_scripts();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     let function = r#"{"$function": {"body": "1", "args": [], "lang": "js"}}"#;
@@ -77,7 +77,7 @@ fn scripts_are_refused_where_mongodb_refuses_them() {
 
 #[test]
 fn scripts_end_and_leave_nothing() {
-    let server = Running::start();
+    let server = Running::with_scripts();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     for script in [
@@ -105,7 +105,7 @@ fn scripts_end_and_leave_nothing() {
 
 #[test]
 fn a_server_may_refuse_all() {
-    let server = Running::without_scripts();
+    let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     assert_eq!(client.code("test", r#"{"find": "c", "filter": {"$where": "1"}}"#), 2);
