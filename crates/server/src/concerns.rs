@@ -20,8 +20,8 @@ use frond_doc::{Document, Timestamp};
 use frond_query::Code;
 
 use crate::commands::{Command, Run};
-use crate::common::Part;
-use crate::common::{Common, Level};
+use crate::common_fields::Part;
+use crate::common_fields::{Common, Level};
 use crate::shared::Shared;
 use crate::tables::{self, Reads, Writes};
 

@@ -24,7 +24,7 @@ use frond_doc::{DocumentBuf, Timestamp};
 use frond_query::Code;
 
 use crate::access::Granted;
-use crate::common::{SessionId, UserDigest};
+use crate::common_fields::{SessionId, UserDigest};
 use crate::limits::{CURSOR_IDLE_MAX, CURSORS_MAX, CURSORS_OF_CLIENT_MAX};
 use crate::operations::Operation;
 use crate::stable_api::ApiParameters;

@@ -13,7 +13,7 @@ use frond_db::{AccessChange, AccessKind, Durability, Error, Frond};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Timestamp, Value};
 use frond_query::Code;
 
-use crate::common::{Common, Level};
+use crate::common_fields::{Common, Level};
 
 /// The name of the setting, and of the document in MongoDB's `config.settings`.
 const NAME: &str = "ReadWriteConcernDefaults";

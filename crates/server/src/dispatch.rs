@@ -24,7 +24,7 @@ use frond_query::pipeline::NO_SEARCH_INDEXES;
 use crate::audit;
 use crate::authorization;
 use crate::commands::{self, CONFIGURE_FAIL_POINT, Command, Run, handshake, suggestion};
-use crate::common::{Common, Level, Part};
+use crate::common_fields::{Common, Level, Part};
 use crate::concerns;
 use crate::cursors::{Parked, Parking};
 use crate::errors::{error_builder, error_document};

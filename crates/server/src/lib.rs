@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
 //! [`dispatch`] (a message to its answer), [`tables`] (what each command takes), [`request`],
-//! [`fields`] and [`common`] (what a handler works with), [`commands`] (one file a command, or a
+//! [`fields`] and [`common_fields`] (what a handler works with), [`commands`] (one file a command, or a
 //! few relatives), [`cursors`] and [`operations`] (what outlives a message, and what runs),
 //! [`sessions`] and [`transactions`], [`remote_opener`] (other repositories). [`client`] is the
 //! other side; [`in_process`] runs commands without a socket, and [`private`] serves from within
@@ -21,7 +21,7 @@ pub mod authorization;
 pub mod chance;
 pub mod client;
 pub mod commands;
-pub mod common;
+pub mod common_fields;
 pub mod concerns;
 pub mod connection;
 pub mod console;

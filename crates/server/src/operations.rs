@@ -9,7 +9,7 @@ use frond_doc::{Document, DocumentBuf};
 use frond_query::Code;
 use tokio::sync::Notify;
 
-use crate::common::Common;
+use crate::common_fields::Common;
 use crate::peer::Peer;
 
 /// The collection that a command names to work on.

@@ -13,7 +13,7 @@ use frond_doc::{Document, DocumentBuf};
 use frond_query::Code;
 
 use crate::access::{Accounts, Grants, RoleName, User, UserName};
-use crate::common::UserDigest;
+use crate::common_fields::UserDigest;
 use crate::scram::Exchange;
 
 /// What a client tells of itself is kept up to so many bytes: what MongoDB takes, too.

@@ -19,7 +19,7 @@ use std::time::Instant;
 use frond_db::{Error, Transaction};
 use frond_query::Code;
 
-use crate::common::SessionId;
+use crate::common_fields::SessionId;
 use crate::limits::{
     OPEN_TRANSACTIONS_BYTES_MAX, OPEN_TRANSACTIONS_MAX, SESSION_IDLE_MAX, SESSIONS_MAX,
     TRANSACTION_LIFETIME_MAX,

@@ -11,7 +11,7 @@ use std::time::Instant;
 use frond_db::{Durability, Error, ErrorKind, RetryKey, Transaction, retry::NumberState};
 use frond_query::Code;
 
-use crate::common::{Part, SessionId};
+use crate::common_fields::{Part, SessionId};
 use crate::sessions::{Slot, State};
 use crate::shared::Shared;
 use crate::stable_api::ApiParameters;

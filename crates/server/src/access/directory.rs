@@ -11,7 +11,7 @@ use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::name::append_roles;
 use super::{EXTERNAL, Grants, Privilege, RoleName, UserName, builtin_roles, privilege};
-use crate::common::UUID_SUBTYPE;
+use crate::common_fields::UUID_SUBTYPE;
 use crate::scram::{Credentials, Mechanism};
 
 /// A user.

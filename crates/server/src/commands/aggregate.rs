@@ -6,7 +6,7 @@ use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
 use crate::commands::{change_stream, explain, find, sources, write};
-use crate::common::Level;
+use crate::common_fields::Level;
 use crate::fields::Fields;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request, collection_name};

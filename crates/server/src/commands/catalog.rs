@@ -9,7 +9,7 @@ use frond_query::Filter;
 use crate::access::Action;
 use crate::authorization::At;
 use crate::commands::{reply, users};
-use crate::common::UUID_SUBTYPE;
+use crate::common_fields::UUID_SUBTYPE;
 use crate::request::{Answer, Request};
 
 /// The collection as whose documents views are read.

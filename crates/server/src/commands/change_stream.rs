@@ -9,7 +9,7 @@ use frond_query::Code;
 use crate::commands::aggregate::{AggregateCommand, NO_COLLECTION};
 use crate::commands::reply;
 use crate::commands::sources::CHANGE_STREAM;
-use crate::common::Level;
+use crate::common_fields::Level;
 use crate::cursors::{Following, OpenStream};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};

@@ -12,7 +12,7 @@ use frond_doc::{Binary, DocumentBuilder, Value, document};
 use frond_query::Code;
 use md5::{Digest, Md5};
 
-use crate::common::UUID_SUBTYPE;
+use crate::common_fields::UUID_SUBTYPE;
 use crate::request::{Answer, Request};
 
 /// Runs a `dbHash`.

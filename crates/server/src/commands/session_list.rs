@@ -11,7 +11,7 @@ use frond_query::Code;
 
 use crate::access::UserName;
 use crate::commands::sources::document_of;
-use crate::common::{SessionId, UUID_SUBTYPE, UserDigest};
+use crate::common_fields::{SessionId, UUID_SUBTYPE, UserDigest};
 use crate::fields::Fields;
 use crate::request::Request;
 

@@ -12,7 +12,7 @@ use frond_doc::{Binary, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::{Action, Target, UserName};
-use crate::common::{SessionId, UUID_SUBTYPE, UserDigest, read_session};
+use crate::common_fields::{SessionId, UUID_SUBTYPE, UserDigest, read_session};
 use crate::limits::SESSION_TIMEOUT_MINUTES;
 use crate::peer::Rights;
 use crate::request::{Answer, Request};

@@ -4,8 +4,8 @@ use frond_db::Error;
 use frond_doc::DocumentBuilder;
 use frond_query::Code;
 
-use crate::common::Part;
-use crate::common::SessionId;
+use crate::common_fields::Part;
+use crate::common_fields::SessionId;
 use crate::request::{Answer, Request};
 use crate::transactions;
 

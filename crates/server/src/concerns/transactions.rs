@@ -4,7 +4,7 @@ use frond_db::Error;
 use frond_query::Code;
 
 use crate::commands::Command;
-use crate::common::{Common, Part};
+use crate::common_fields::{Common, Part};
 
 /// Checks that a command may be what it says it is.
 ///

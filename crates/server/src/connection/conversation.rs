@@ -273,7 +273,7 @@ mod tests {
     use frond_testkit::SimDisk;
 
     use super::*;
-    use crate::common::UserDigest;
+    use crate::common_fields::UserDigest;
     use crate::cursors::{CursorFacts, OpenCursor};
     use crate::limits::MESSAGES_BYTES_MAX;
     use crate::shared::MemberOptions;

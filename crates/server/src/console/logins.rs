@@ -141,7 +141,7 @@ fn hash(bytes: &[u8]) -> Token {
 mod tests {
     use super::*;
     use crate::access::UserName;
-    use crate::common::UserDigest;
+    use crate::common_fields::UserDigest;
 
     fn login(name: &str) -> Proved {
         let user = UserName { database: "admin".to_owned(), user: name.to_owned() };

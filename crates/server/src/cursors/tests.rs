@@ -9,7 +9,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, document};
 
 use super::*;
 use crate::answer_memory::AnswerMemory;
-use crate::common::Common;
+use crate::common_fields::Common;
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES};
 use crate::operations::Operations;
 use crate::peer::Peer;

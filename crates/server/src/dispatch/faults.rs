@@ -9,7 +9,7 @@ use frond_query::Code;
 
 use super::Failure;
 use crate::commands::Command;
-use crate::common::Part;
+use crate::common_fields::Part;
 use crate::fail_points::{Asking, FailWrite, Hit};
 use crate::operations::{Operation, collection_of};
 use crate::peer::Peer;

@@ -5,7 +5,7 @@ use frond_doc::{Document, Value};
 use frond_query::Code;
 
 use crate::commands::{Command, Run};
-use crate::common::{Common, Level, Part};
+use crate::common_fields::{Common, Level, Part};
 use crate::concerns;
 use crate::replica::Role;
 use crate::shared::Shared;

@@ -10,7 +10,7 @@ use frond_doc::{DocumentBuf, document};
 use frond_testkit::SimDisk;
 
 use super::*;
-use crate::common::Common;
+use crate::common_fields::Common;
 use crate::operations;
 use crate::peer::Peer;
 
