@@ -11,13 +11,12 @@ mod options;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use frond_db::Frond;
 use frond_db::memory_queue::MemoryQueue;
-use frond_db::{Error, Frond};
-use frond_doc::{DocumentBuf, Value};
+use frond_doc::Value;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -33,24 +32,20 @@ use crate::connection;
 use crate::connection::socket::IdleSocket;
 use crate::console::{self, ConsoleOptions};
 use crate::governor;
-use crate::hooks::Hooks;
 use crate::limits::{
-    ANSWERS_BYTES_MAX, CONNECTIONS_MAX, CURSOR_SWEEP_INTERVAL, CURSORS_BYTES_MAX, CURSORS_SHARE,
-    DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX, DRAIN_STEP, MESSAGES_BYTES_MAX, MESSAGES_BYTES_MIN,
-    MESSAGES_SHARE, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX, THREADS_EXTRA,
+    CURSOR_SWEEP_INTERVAL, DOCUMENT_BYTES_LIMIT, DRAIN_STEP, STALL_MAX, STOP_SWEEP_INTERVAL,
+    STOP_WAIT_MAX, THREADS_EXTRA,
 };
 use crate::log::{self, LogOutput, Severity};
 use crate::member;
 use crate::message_memory::MessageMemory;
 use crate::metrics;
-use crate::remote_opener::RemoteOpener;
 use crate::replica::{Replica, channel, links};
-use crate::shared::{MemberOptions, Shared};
+use crate::shared::Shared;
 use crate::supervisor::Supervisor;
 use crate::sweep;
-use crate::tls::{Tls, TlsError, TlsOptions};
-use crate::unix_socket::{UnixSocket, UnixSocketOptions};
-use crate::wire::Compressor;
+use crate::tls::Tls;
+use crate::unix_socket::UnixSocket;
 use crate::workers::{STALLED, Workers};
 
 /// A server that is bound to its address.
