@@ -6,19 +6,27 @@
 //! 3. An answer that can't do with less waits: for its first document, or for a whole batch that
 //!    has to be single. It waits once and holds nothing meanwhile, so that answers that hold memory
 //!    can always go on.
+//! 4. Each that waits has a thread, so only half of the threads may: the others are for commands
+//!    with small answers, and what is more is refused.
 
 use std::cell::RefCell;
 
 use frond_db::Error;
 use frond_db::memory_queue::{MemoryQueue, MemoryShare};
+use frond_query::Code;
 
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES, ROOM_STEP_BYTES};
 use crate::operations::Operation;
+
+const TOO_MANY_WAIT: &str = "too many large answers wait for memory that clients hold who don't \
+                             read theirs: ask again later, or for smaller batches";
 
 /// The memory of one answer.
 pub struct AnswerMemory<'a> {
     /// Whose memory it is.
     pub answers: &'a MemoryQueue,
+    /// How many answers may wait for that.
+    pub waiting_max: usize,
     /// What documents take that were read and didn't go into a batch.
     pub cursors: &'a MemoryQueue,
     /// What the answer holds, to be kept until the client has it.
@@ -51,10 +59,13 @@ impl AnswerMemory<'_> {
     /// Waits until the answer may have so many bytes.
     ///
     /// # Errors
-    /// What ends the command meanwhile.
+    /// What ends the command meanwhile; `ExceededMemoryLimit` if too many wait.
     pub fn wait_for(&self, bytes: usize) -> Result<(), Error> {
         if self.fits(bytes) {
             return Ok(());
+        }
+        if self.waiting_max <= self.answers.waiting_count() {
+            return Err(Error::invalid(Code::ExceededMemoryLimit, TOO_MANY_WAIT));
         }
         // Given back before the wait: an answer that waits holds nothing.
         drop(self.share.take());
@@ -66,7 +77,7 @@ impl AnswerMemory<'_> {
     /// Waits until the answer may have a whole batch, of which `bytes` are needed at once.
     ///
     /// # Errors
-    /// What ends the command meanwhile.
+    /// As [`AnswerMemory::wait_for`].
     pub fn wait_for_batch(&self, bytes: usize) -> Result<(), Error> {
         match bytes <= FREE_BYTES {
             true => Ok(()),

@@ -175,6 +175,7 @@ impl<'a> Request<'a> {
     pub fn room(&self) -> AnswerMemory<'_> {
         AnswerMemory {
             answers: &self.server.answers,
+            waiting_max: self.server.workers.count().div_ceil(2),
             cursors: &self.server.kept_documents,
             share: self.share,
             operation: &self.operation,

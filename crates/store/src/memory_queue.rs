@@ -115,6 +115,11 @@ impl MemoryQueue {
         self.0.waiting.load(Ordering::Relaxed) > 0
     }
 
+    /// How many threads wait for a share.
+    pub fn waiting_count(&self) -> usize {
+        self.0.waiting.load(Ordering::Relaxed)
+    }
+
     /// What it began with.
     pub fn bytes(&self) -> usize {
         self.0.bytes

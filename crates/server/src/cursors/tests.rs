@@ -49,6 +49,7 @@ fn large(count: usize, bytes: usize) -> OpenCursor {
 /// The memory of a server.
 struct Memory {
     answers: MemoryQueue,
+    waiting_max: usize,
     cursors: MemoryQueue,
     operations: Operations,
 }
@@ -58,6 +59,7 @@ impl Memory {
         let operations = Operations::default();
         Memory {
             answers: MemoryQueue::new(answers),
+            waiting_max: 1,
             cursors: MemoryQueue::new(cursors),
             operations,
         }
@@ -80,6 +82,7 @@ impl Memory {
         let share = RefCell::new(None);
         let room = AnswerMemory {
             answers: &self.answers,
+            waiting_max: self.waiting_max,
             cursors: &self.cursors,
             share: &share,
             operation: &running.operation,
@@ -188,6 +191,8 @@ fn who_cannot_do_with_less_waits() {
         while !memory.answers.is_waited_for() {
             std::thread::yield_now();
         }
+        let next = memory.batch(&mut large(2, 1 << 20), None, true);
+        assert_eq!(next.err(), Some(146), "only one may wait");
         memory.operations.kill(memory.operations.list()[0].id);
         assert_eq!(waiting.join().expect("it doesn't panic"), Some(11601));
     });
