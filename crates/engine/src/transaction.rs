@@ -2,7 +2,7 @@
 
 pub(crate) mod difference;
 pub(crate) mod held_locks;
-mod reads;
+mod read;
 mod statements;
 pub(crate) mod write_set;
 

@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`wire`] (bytes to messages and back), [`listener`] and [`connection`] (sockets),
 //! [`dispatch`] (a message to its answer), [`tables`] (what each command takes), [`request`],
-//! [`fields`] and [`common_fields`] (what a handler works with), [`commands`] (one file a command, or a
-//! few relatives), [`cursors`] and [`operations`] (what outlives a message, and what runs),
+//! [`fields`] and [`common_fields`] (what a handler works with), [`commands`] (one file a command,
+//! or a few relatives), [`cursors`] and [`operations`] (what outlives a message, and what runs),
 //! [`sessions`] and [`transactions`], [`remote_opener`] (other repositories). [`client`] is the
 //! other side; [`in_process`] runs commands without a socket, and [`private`] serves from within
 //! another program; [`metrics`] is for who looks after the server.

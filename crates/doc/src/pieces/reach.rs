@@ -14,8 +14,9 @@ use crate::path::{Path, Reached};
 pub type VisitReached<'v> = dyn FnMut(Reached<'_>) -> bool + 'v;
 
 impl LargeDocument {
-    /// Calls `visit` as [`Path::visit_reached`] does, and tells whether it said `true`. `None` if that can't be told so: where the path ends at a long value, or has a
-    /// number, which may mean a position; `visit` may have been called then.
+    /// Calls `visit` as [`Path::visit_reached`] does, and tells whether it said `true`. `None` if
+    /// that can't be told so: where the path ends at a long value, or has a number, which may mean
+    /// a position; `visit` may have been called then.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use frond_engine::order::{ENTRY_BYTES_MAX, Order, SetEntry, first_sequence};
 use frond_engine::{Durability, Engine, EngineError, EngineOptions, Image, Snapshot, TreeId};
 use frond_store::local::{LocalOptions, LocalStore};
-use frond_store::{ChunkHash, ChunkStore, StoreError};
+use frond_store::{ChunkHash, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Tree, Value};

@@ -26,7 +26,7 @@
         if (typeof original !== "function") return;
         const guarded = function (...given) {
             check(this, given);
-            pay(sizeOf(this) / 64);
+            pay(sizeOf(this) / 16);
             return apply(original, this, given);
         };
         Object.defineProperty(guarded, "name", { value: name });

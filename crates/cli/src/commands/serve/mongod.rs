@@ -178,15 +178,16 @@ mod tests {
     #[test]
     fn mongods_options_become_those_of_serve() {
         let cases = [
-            ("", "frond serve --data /data/db --listen 127.0.0.1:27017"),
+            ("", "frond serve --data /data/db --listen 127.0.0.1:27017 --scripting"),
+            ("--noscripting", "frond serve --data /data/db --listen 127.0.0.1:27017"),
             (
                 "--port 4 --dbpath /tmp/x --storageEngine wiredTiger --bind_ip 127.0.0.1 --noauth",
-                "frond serve --data /tmp/x --listen 127.0.0.1:4",
+                "frond serve --data /tmp/x --listen 127.0.0.1:4 --scripting",
             ),
             (
                 "--replSet=testset --auth --keyFile k --bind_ip ::1,/tmp/m.sock --logpath l --logappend",
                 "frond serve --data /data/db --listen [::1]:27017 --listen unix:/tmp/m.sock \
-                 --replica-set testset --log-path l --auth",
+                 --replica-set testset --log-path l --auth --scripting",
             ),
             (
                 "-f c.yaml --bind_ip_all --setParameter enableTestCommands=1",
