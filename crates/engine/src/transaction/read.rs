@@ -134,7 +134,7 @@ impl Transaction {
     /// How many entries a tree has, own writes not counted.
     ///
     /// # Errors
-    /// As [`Snapshot::get`].
+    /// As [`Snapshot::get`](crate::Snapshot::get).
     pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
         self.count_range(tree, &Bounds::all())
     }
@@ -142,7 +142,7 @@ impl Transaction {
     /// How many entries lie within `bounds`, own writes not counted.
     ///
     /// # Errors
-    /// As [`Snapshot::get`].
+    /// As [`Snapshot::get`](crate::Snapshot::get).
     pub fn count_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         self.note_read();
         self.reading(|reads| reads.whole_range(tree, bounds));
@@ -156,7 +156,7 @@ impl Transaction {
     /// writes not counted. No answer may depend on it: it doesn't keep the snapshot from moving.
     ///
     /// # Errors
-    /// As [`Snapshot::get`].
+    /// As [`Snapshot::get`](crate::Snapshot::get).
     pub fn estimate_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
         self.note_read();
         self.open.snapshot.estimate_range(tree, bounds)
@@ -165,7 +165,7 @@ impl Transaction {
     /// Bytes of a tree's keys and values, own writes not counted.
     ///
     /// # Errors
-    /// As [`Snapshot::get`].
+    /// As [`Snapshot::get`](crate::Snapshot::get).
     pub fn tree_bytes(&self, tree: TreeId) -> Result<u64, EngineError> {
         self.note_read();
         self.reading(|reads| reads.whole_range(tree, &Bounds::all()));
@@ -175,7 +175,7 @@ impl Transaction {
     /// The OR of the flags of a tree's entries, own writes not counted.
     ///
     /// # Errors
-    /// As [`Snapshot::get`].
+    /// As [`Snapshot::get`](crate::Snapshot::get).
     pub fn flags(&self, tree: TreeId) -> Result<u8, EngineError> {
         self.note_read();
         let flags = self.open.snapshot.flags(tree)?;
