@@ -265,7 +265,7 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     // The elements of an array say nothing of what isn't one.
     let is_of_elements = has_element_test(condition);
     // What compares with null finds what is absent, too; `$type` and `$exists` tell them apart.
-    let may_be_null = may_be_null && !is_of_elements && compares_only(condition);
+    let may_be_null = may_be_null && !is_of_elements && finds_absent(condition);
     let is_told = |inner: &PathBounds| {
         inner.is_exact
             || may_be_null && is_null(&inner.intervals)
@@ -297,12 +297,13 @@ fn opposes_several(condition: &Condition) -> bool {
     }
 }
 
-/// Whether all its parts compare with values.
-fn compares_only(condition: &Condition) -> bool {
+/// Whether all its parts compare with what absent values compare with, too.
+fn finds_absent(condition: &Condition) -> bool {
     match condition {
-        Condition::All(inner) => inner.iter().all(compares_only),
-        Condition::Test(test) => matches!(test, Test::Compare(_) | Test::In(_)),
-        Condition::Not(_) => false,
+        Condition::All(inner) => inner.iter().all(finds_absent),
+        Condition::Test(Test::Compare(comparison)) => comparison.matches(None),
+        Condition::Test(Test::In(membership)) => membership.contains(None),
+        Condition::Test(_) | Condition::Not(_) => false,
     }
 }
 

@@ -103,6 +103,7 @@ fn plans() {
         (&[a, b], r#"{"c": 1, "$or": [{"a": 1}, {"b": 1}]}"#, "{}", "[index 0: 1; index 1: 1]"),
         (&[a], r#"{"a": {"$ne": 1}}"#, "{}", "index 0: 2, exact"),
         (&[a], r#"{"a": {"$not": {"$gt": 1}}}"#, "{}", "index 0: 2, exact"),
+        (&[a], r#"{"a": {"$not": {"$gt": [2], "$all": [null]}}}"#, "{}", "collection"),
         (&[a], r#"{"a": {"$regex": "^abc"}}"#, "{}", "index 0: 2"),
         (&[ab], r#"{"a": {"$regex": "^abc"}, "b": 5}"#, "{}", "index 0: 2, checked"),
         (&[ab], r#"{"a": {"$gt": 1}, "b": 5}"#, "{}", "index 0: 1, checked, exact"),
