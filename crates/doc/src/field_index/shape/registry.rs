@@ -9,6 +9,8 @@ use crate::raw::RawElements;
 
 /// Signatures that were met once: their number bounds what is remembered of them.
 const MET_ONCE_SLOTS: usize = 1 << 10;
+/// Fronts of documents that can't have a shape: their number bounds what is remembered of them.
+const REFUSED_SLOTS: usize = 1 << 8;
 /// How many names at the front choose the shapes that are tried first.
 const FRONT_FIELDS: usize = 4;
 
@@ -32,6 +34,9 @@ struct Known {
     by_front: HashMap<u64, [Option<Arc<Shape>>; 2]>,
     /// Hashes of signatures, by hash.
     met_once: Box<[u64]>,
+    /// Hashes of first names, by hash: such a document is too wide for a shape, and looking at all
+    /// of its names to see that costs a hundred times what a look-up in its outermost ones does.
+    refused: Box<[u64]>,
 }
 
 impl ShapeRegistry {
@@ -42,6 +47,7 @@ impl ShapeRegistry {
             by_signature: HashMap::new(),
             by_front: HashMap::new(),
             met_once: vec![0; MET_ONCE_SLOTS].into(),
+            refused: vec![0; REFUSED_SLOTS].into(),
         };
         ShapeRegistry { bytes_max, last: RwLock::default(), known: RwLock::new(known) }
     }
@@ -81,6 +87,9 @@ impl ShapeRegistry {
         let front = hash_of_front(document);
         let recent = {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            if known.refused[front as usize % REFUSED_SLOTS] == front {
+                return None;
+            }
             known.by_front.get(&front).cloned().unwrap_or_default()
         };
         for shape in recent.into_iter().flatten() {
@@ -88,8 +97,12 @@ impl ShapeRegistry {
                 return Some((shape, offsets));
             }
         }
-        let walk = Walk::over(document)?;
+        let walk = Walk::over(document);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(walk) = walk else {
+            known.refuse(front);
+            return None;
+        };
         let shape = known.shape(&walk.signature, front, self.bytes_max)?;
         Some((shape, walk.offsets.into_iter().map(O::of).collect()))
     }
@@ -106,7 +119,13 @@ impl Known {
                 if std::mem::replace(met, hash) != hash {
                     return None;
                 }
-                let shape = Shape::of(signature)?;
+                if bytes_max < self.bytes + signature.len() {
+                    return None;
+                }
+                let Some(shape) = Shape::of(signature) else {
+                    self.refuse(front);
+                    return None;
+                };
                 let bytes = shape.bytes() + signature.len();
                 if bytes_max < self.bytes + bytes {
                     return None;
@@ -121,10 +140,61 @@ impl Known {
         recent[1] = recent[0].replace(shape.clone());
         Some(shape)
     }
+
+    /// Notes that documents with these first names have no shape, if none of them has one.
+    fn refuse(&mut self, front: u64) {
+        if !self.by_front.contains_key(&front) {
+            self.refused[front as usize % REFUSED_SLOTS] = front;
+        }
+    }
 }
 
 fn hash_of_front(document: &[u8]) -> u64 {
     RawElements::new(document).take(FRONT_FIELDS).fold(0, |before, element| {
         (before ^ hash(element.name)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field_index::shape::FIELD_COUNT_MAX;
+    use crate::{DocumentBuf, DocumentBuilder, Value};
+
+    /// A document of so many fields, whose names begin alike.
+    fn of_width(count: usize, begins: &str) -> DocumentBuf {
+        let mut builder = DocumentBuilder::new();
+        for position in 0..count {
+            builder.append(&format!("{begins}{position}"), Value::Int32(1));
+        }
+        builder.build()
+    }
+
+    fn is_refused(registry: &ShapeRegistry, document: &DocumentBuf) -> bool {
+        let front = hash_of_front(document.as_bytes());
+        registry.known.read().expect("not poisoned").refused[front as usize % REFUSED_SLOTS]
+            == front
+    }
+
+    #[test]
+    fn what_is_too_wide_is_looked_through_once() {
+        let registry = ShapeRegistry::new(1 << 20);
+        let wide = of_width(FIELD_COUNT_MAX + 1, "field");
+        assert!(!is_refused(&registry, &wide));
+        assert!(registry.shape_of::<u32>(wide.as_bytes()).is_none());
+        assert!(is_refused(&registry, &wide));
+    }
+
+    #[test]
+    fn one_too_wide_takes_no_shape_from_others_that_begin_alike() {
+        let registry = ShapeRegistry::new(1 << 20);
+        let shape_of = |count, begins| {
+            registry.shape_of::<u32>(of_width(count, begins).as_bytes()).map(|(shape, _)| shape)
+        };
+        for begins in ["field", "field", "other", "other"] {
+            shape_of(20, begins);
+        }
+        assert!(shape_of(FIELD_COUNT_MAX + 1, "field").is_none());
+        assert!(shape_of(20, "field").is_some());
+    }
 }
