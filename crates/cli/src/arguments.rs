@@ -74,8 +74,8 @@ impl Target {
     /// # Errors
     /// As [`Target::open`], but that the directory may be missing.
     pub fn open_or_make_to_stream(&self) -> Result<Box<dyn Backend>, Failure> {
-        match self.server()? {
-            Some(server) => Ok(Box::new(backend::Remote::connect(&server)?)),
+        match self.connected()? {
+            Some(server) => Ok(Box::new(server)),
             None => Ok(Box::new(backend::Embedded::open_to_stream(&self.data, backend::USE_URI)?)),
         }
     }
@@ -85,18 +85,23 @@ impl Target {
     /// # Errors
     /// As [`Target::open`], but that the directory may be missing.
     pub fn open_or_make(&self) -> Result<Box<dyn Backend>, Failure> {
-        match self.server()? {
-            Some(server) => Ok(Box::new(backend::Remote::connect(&server)?)),
+        match self.connected()? {
+            Some(server) => Ok(Box::new(server)),
             None => Ok(Box::new(backend::Embedded::open(&self.data, backend::USE_URI)?)),
         }
     }
 
-    /// The server to talk to: the one that was named, or the one that has the data directory.
-    fn server(&self) -> Result<Option<ServerUri>, Failure> {
+    /// The server to talk to: the one that was named, or the one that has the data directory; one
+    /// that ends just now has it no more.
+    fn connected(&self) -> Result<Option<backend::Remote>, Failure> {
         if let Some(uri) = &self.uri {
-            return server_of(uri).map(Some);
+            return backend::Remote::connect(&server_of(uri)?).map(Some);
         }
-        socket_of(&self.data).map(|socket| server_of(&socket.to_string_lossy())).transpose()
+        let Some(socket) = socket_of(&self.data) else { return Ok(None) };
+        match backend::Remote::connect(&server_of(&socket.to_string_lossy())?) {
+            Err(Failure::Lost(_)) => Ok(None),
+            connected => connected.map(Some),
+        }
     }
 }
 

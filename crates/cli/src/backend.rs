@@ -4,7 +4,8 @@
 //! get, so that the commands of the command line exist once and can't differ from a driver's view.
 
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use frond_db::{Code, Error, ErrorKind, Frond, FrondOptions};
 use frond_doc::{Document, DocumentBuf, document};
@@ -16,6 +17,10 @@ use crate::directory::check_usable;
 use crate::failure::{Failure, when_full};
 use crate::notice::tell;
 use crate::output::plain;
+
+/// How long a command waits for a data directory that another process has.
+const COMMAND_WAIT: Duration = Duration::from_secs(1);
+const WAIT_STEP: Duration = Duration::from_millis(20);
 
 /// A database in this process or a running server.
 pub trait Backend {
@@ -146,7 +151,7 @@ impl Embedded {
         in_use: &str,
     ) -> Result<Embedded, Failure> {
         check_usable(directory)?;
-        let frond = frond_vcs::open(directory, options)
+        let frond = open_when_free(|| frond_vcs::open(directory, options), COMMAND_WAIT)
             .map_err(|error| open_failure(directory, &error, in_use))?;
         let hooks = Hooks::of(directory);
         let commands = InProcess::new(frond.clone()).with_hooks(hooks.clone());
@@ -171,6 +176,21 @@ pub fn refuse_huge_pages() {
     // A kernel that knows none refuses, and that is as well.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
+}
+
+/// Opens a data directory, waiting for another process to let go of it: one that reads takes some
+/// milliseconds, one that ends has to write what is in memory.
+///
+/// # Errors
+/// As `open`; `DBPathInUse` after `most`.
+pub fn open_when_free<T>(open: impl Fn() -> Result<T, Error>, most: Duration) -> Result<T, Error> {
+    let end = Instant::now() + most;
+    loop {
+        match open() {
+            Err(error) if is_in_use(&error) && Instant::now() < end => thread::sleep(WAIT_STEP),
+            done => return done,
+        }
+    }
 }
 
 /// Whether another process has the data directory open.

@@ -2,37 +2,50 @@
 //! a socket there, and reach the data through the one that has it.
 //!
 //! 1. The process that has the directory listens on a socket of the Unix domain, in a directory of
-//!    its own that only this user may enter. No other server ever listens there: who finds a socket
-//!    reaches this directory's data or nothing.
-//! 2. The file [`SOCKET_FILE`] of the data directory names it, for as long as it is listened on.
+//!    its own that only this user may enter, whose name no other ever had.
+//! 2. The file [`SOCKET_FILE`] of the data directory names it, for as long as it is listened on, and
+//!    says of which directory it is: a copy of the data is told from the original.
 //! 3. What a killed process leaves of both is removed by the next that opens the directory.
+//!
+//! *Invariants*
+//! 1. Who finds a socket reaches this directory's data or nothing: not those of its original, nor
+//!    of a later process with the same number, nor what another user has put there.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Metadata};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::unix_socket::UnixSocketOptions;
 
 /// The file in a data directory that names the socket. Stored, and read by other versions of us.
 pub const SOCKET_FILE: &str = "SOCKET";
+/// The file by which a process has the directory: never replaced, and another one in each copy.
+const LOCK_FILE: &str = "LOCK";
 
-/// What the directory of a socket is called, before its numbers. Paths of sockets are short by the
-/// system's rule (107 bytes), those of data directories aren't.
+/// What the directory of a socket is called, before its number.
 const SCRATCH_PREFIX: &str = "fronddb-";
 const SOCKET_NAME: &str = "mongodb.sock";
+/// The longest path of a socket, by the system's rule, and what it is called while it is made.
+const SOCKET_PATH_BYTES_MAX: usize = 103;
+const SOCKET_NAME_AT_FIRST: &str = "mongodb.sock.new";
+/// Where sockets are if the directory for temporary files has too long a name.
+const SHORT_DIRECTORY: &str = "/tmp";
 
 /// Only the user whose process it is may connect.
 const SOCKET_PERMISSIONS: u32 = 0o600;
 const SCRATCH_PERMISSIONS: u32 = 0o700;
+const OTHERS: u32 = 0o077;
 
 /// A socket of a data directory, until it is removed. Dropping it does nothing: a child that was
 /// forked has one, too, and it is its parent's.
 pub struct Announced {
     scratch: PathBuf,
     note: PathBuf,
+    identity: String,
 }
 
 impl Announced {
@@ -40,11 +53,11 @@ impl Announced {
     /// says.
     ///
     /// # Errors
-    /// If its directory can't be made.
+    /// If its directory can't be made, or has too long a path.
     pub fn new(data: &Path) -> io::Result<Announced> {
-        let note = data.join(SOCKET_FILE);
-        remove_left_over(&note);
-        Ok(Announced { scratch: create_scratch()?, note })
+        let identity = identity_of(data)?;
+        remove_left_over(data);
+        Ok(Announced { scratch: create_scratch()?, note: data.join(SOCKET_FILE), identity })
     }
 
     /// The socket's path.
@@ -65,7 +78,7 @@ impl Announced {
     /// If the file can't be written.
     pub fn announce(&self) -> io::Result<()> {
         let beside = self.note.with_extension("new");
-        fs::write(&beside, format!("{}\n", self.path().display()))?;
+        fs::write(&beside, format!("{}\n{}\n", self.path().display(), self.identity))?;
         fs::rename(&beside, &self.note)
     }
 
@@ -84,42 +97,147 @@ impl Announced {
 /// The socket of the process that has `data`, if it listens.
 #[must_use]
 pub fn socket_of(data: &Path) -> Option<PathBuf> {
-    let socket = named_by(&data.join(SOCKET_FILE))?;
+    let socket = named_by(data)?;
     UnixStream::connect(&socket).is_ok().then_some(socket)
 }
 
-fn named_by(note: &Path) -> Option<PathBuf> {
-    Some(PathBuf::from(fs::read_to_string(note).ok()?.trim_end()))
+/// The socket that the note of `data` names: `None` if the note is another directory's, of which
+/// this is a copy, or if what is there isn't its writer's alone.
+fn named_by(data: &Path) -> Option<PathBuf> {
+    let note = data.join(SOCKET_FILE);
+    let written = fs::symlink_metadata(&note).ok().filter(Metadata::is_file)?;
+    let text = fs::read_to_string(&note).ok()?;
+    let mut lines = text.lines();
+    let socket = PathBuf::from(lines.next()?);
+    if lines.next()? != identity_of(data).ok()? {
+        return None;
+    }
+    let scratch = fs::symlink_metadata(socket.parent()?).ok().filter(Metadata::is_dir)?;
+    (scratch.uid() == written.uid() && scratch.mode() & OTHERS == 0).then_some(socket)
+}
+
+/// What `data` is told from its copies by.
+fn identity_of(data: &Path) -> io::Result<String> {
+    let lock = fs::metadata(data.join(LOCK_FILE))?;
+    Ok(format!("{}:{}", lock.dev(), lock.ino()))
 }
 
 /// Removes the socket of a process that was killed, and its directory.
-fn remove_left_over(note: &Path) {
-    let Some(socket) = named_by(note) else { return };
-    let Some(scratch) = socket.parent() else { return };
-    let name = scratch.file_name().unwrap_or_default().to_string_lossy();
-    if name.starts_with(SCRATCH_PREFIX) {
-        remove_scratch(scratch);
-    }
-    let _ = fs::remove_file(note);
-}
-
-/// Makes a directory that wasn't there before.
-fn create_scratch() -> io::Result<PathBuf> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{SCRATCH_PREFIX}{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        match DirBuilder::new().mode(SCRATCH_PERMISSIONS).create(&path) {
-            Ok(()) => return Ok(path),
-            // Of an earlier process with this number.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+fn remove_left_over(data: &Path) {
+    if let Some(scratch) = named_by(data).as_deref().and_then(Path::parent) {
+        let name = scratch.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(SCRATCH_PREFIX) {
+            remove_scratch(scratch);
         }
     }
+    let _ = fs::remove_file(data.join(SOCKET_FILE));
+}
+
+/// Makes a directory with a name that none had before.
+fn create_scratch() -> io::Result<PathBuf> {
+    let mut random = [0; 8];
+    SystemRandom::new().fill(&mut random).map_err(|_| io::Error::other("no randomness"))?;
+    let name = format!("{SCRATCH_PREFIX}{:016x}", u64::from_le_bytes(random));
+    let made = scratch_in(&std::env::temp_dir(), &name);
+    made.or_else(|_| scratch_in(Path::new(SHORT_DIRECTORY), &name))
+}
+
+fn scratch_in(directory: &Path, name: &str) -> io::Result<PathBuf> {
+    let scratch = std::path::absolute(directory)?.join(name);
+    if SOCKET_PATH_BYTES_MAX < scratch.join(SOCKET_NAME_AT_FIRST).as_os_str().len() {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    }
+    DirBuilder::new().mode(SCRATCH_PERMISSIONS).create(&scratch)?;
+    Ok(scratch)
 }
 
 fn remove_scratch(scratch: &Path) {
     let _ = fs::remove_file(scratch.join(SOCKET_NAME));
     let _ = fs::remove_dir(scratch);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// A directory that goes when the test ends.
+    struct TempDir(PathBuf);
+
+    impl TempDir {
+        fn new() -> TempDir {
+            TempDir(create_scratch().expect("a directory"))
+        }
+
+        fn path(&self) -> &Path {
+            &self.0
+        }
+    }
+
+    impl Drop for TempDir {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// A directory that a process has, and its socket, on which it listens.
+    fn announced(data: &Path) -> (Announced, UnixListener) {
+        fs::create_dir_all(data).expect("made");
+        fs::write(data.join(LOCK_FILE), "").expect("written");
+        let announced = Announced::new(data).expect("a socket");
+        let listener = UnixListener::bind(announced.path()).expect("bound");
+        announced.announce().expect("written");
+        (announced, listener)
+    }
+
+    #[test]
+    fn a_copy_of_the_data_leads_to_no_socket_and_removes_none() {
+        let temp = TempDir::new();
+        let (data, copy) = (temp.path().join("data"), temp.path().join("copy"));
+        let (original, _listener) = announced(&data);
+        assert_eq!(socket_of(&data), Some(original.path()));
+        fs::create_dir(&copy).expect("made");
+        for name in [LOCK_FILE, SOCKET_FILE] {
+            fs::copy(data.join(name), copy.join(name)).expect("copied");
+        }
+        assert_eq!(socket_of(&copy), None);
+        let of_copy = Announced::new(&copy).expect("a socket");
+        assert_eq!(socket_of(&data), Some(original.path()));
+        of_copy.remove();
+        original.remove();
+        assert_eq!(socket_of(&data), None);
+    }
+
+    #[test]
+    fn a_socket_that_others_may_reach_is_none() {
+        let temp = TempDir::new();
+        let (announced, _listener) = announced(temp.path());
+        let permissions = fs::Permissions::from_mode(0o711);
+        fs::set_permissions(&announced.scratch, permissions).expect("set");
+        assert_eq!(socket_of(temp.path()), None);
+        announced.remove();
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed() {
+        let temp = TempDir::new();
+        let (killed, listener) = announced(temp.path());
+        drop(listener);
+        assert_eq!(socket_of(temp.path()), None);
+        let next = Announced::new(temp.path()).expect("a socket");
+        assert_ne!(killed.path(), next.path());
+        assert!(!killed.scratch.exists());
+        next.remove();
+    }
+
+    #[test]
+    fn a_directory_with_too_long_a_path_has_no_socket() {
+        let temp = TempDir::new();
+        let long = temp.path().join("x".repeat(SOCKET_PATH_BYTES_MAX));
+        fs::create_dir(&long).expect("made");
+        assert!(scratch_in(&long, "fronddb-1").is_err());
+        assert!(scratch_in(temp.path(), "fronddb-1").is_ok());
+    }
 }

@@ -105,7 +105,8 @@ impl Follow {
                 let backend = copy.insert(backend);
                 let done =
                     self.follow(&mut **backend, source.take(), &server, &mut told, &mut pause);
-                if matches!(done, Err(Failure::Lost(_))) && self.target.uri.is_some() {
+                let is_remote = copy.as_ref().is_some_and(|copy| copy.embedded().is_none());
+                if matches!(done, Err(Failure::Lost(_))) && is_remote {
                     copy = None;
                 }
                 done

@@ -11,10 +11,12 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use frond_db::{ChangeRetention, Frond, FrondOptions, Reserve, RetentionBegins};
 use frond_doc::DocumentBuf;
 use frond_remote::{HttpOptions, PlaceTokens, RemoteServer, ServeOptions, Tokens};
+use frond_server::announced::socket_of;
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{
     Announced, ClusterKey, Hooks, LogOutput, MachineMemory, MemberOptions, RemoteOpener, Replica,
@@ -23,7 +25,7 @@ use frond_server::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::allocator::give_back_soon;
-use crate::backend::{open_failure, refuse_huge_pages};
+use crate::backend::{open_failure, open_when_free, refuse_huge_pages};
 use crate::commands::serve::network::NetworkArguments;
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
@@ -300,6 +302,8 @@ fn allow_open_files() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
+/// How long a server waits for a data directory that a command, or one that ends, still has.
+const SERVER_WAIT: Duration = Duration::from_secs(3);
 /// What to do where another server runs on the data directory.
 const SERVED: &str = "it serves already; another server needs another --data";
 
@@ -374,12 +378,16 @@ impl Serve {
             check_free(listen)?;
         }
         allow_open_files();
-        let opened = match self.replica(&listen)? {
+        let replica = self.replica(&listen)?;
+        let open = || match replica.clone() {
             Some(replica) => Replica::open(&self.data, options, replica)
                 .map(|(frond, replica)| (frond, Some(replica))),
             None => frond_vcs::open(&self.data, options).map(|frond| (frond, None)),
         };
-        let (frond, replica) = opened.map_err(|error| open_failure(&self.data, &error, SERVED))?;
+        let is_served = socket_of(&self.data).is_some();
+        let wait = if is_served { Duration::ZERO } else { SERVER_WAIT };
+        let (frond, replica) =
+            open_when_free(open, wait).map_err(|error| open_failure(&self.data, &error, SERVED))?;
         let announced = self.announced(&unix_socket);
         let options = ServerOptions {
             listen: Some(listen),
