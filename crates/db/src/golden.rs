@@ -44,6 +44,7 @@ fn the_example_of_a_commit() {
         timestamp_millis: 1_767_225_600_000,
         generation: 2,
         automatic: false,
+        reverts: None,
     };
     let chunk = commit.encode();
     let id = format::id_of(chunk.hash()).to_string();

@@ -19,7 +19,7 @@ use frond_tree::Tree;
 
 use crate::refs::reflog::RefWhy;
 use crate::state::BranchState;
-use crate::{CommitInfo, history};
+use crate::{CommitId, CommitInfo, history};
 use frond_db::inside::refs::{format, shallow};
 use frond_db::inside::{Commit, Error, LatchMode, Outcome, Scope, WorkingEntry, system};
 
@@ -60,6 +60,8 @@ pub(crate) struct Signature<'a> {
     pub authored_millis: Option<i64>,
     /// A policy makes it.
     pub automatic: bool,
+    /// A revert makes it, of this commit.
+    pub reverts: Option<CommitId>,
     /// Now.
     pub time_millis: i64,
 }
@@ -77,8 +79,15 @@ impl<'a> Signature<'a> {
         check_length("message", message, MESSAGE_BYTES_MAX)?;
         check_length("author", author, AUTHOR_BYTES_MAX)?;
         let author = if author.is_empty() { AUTHOR_DEFAULT } else { author };
-        let (committer, authored_millis, automatic) = (None, None, false);
-        Ok(Signature { author, message, committer, authored_millis, automatic, time_millis })
+        Ok(Signature {
+            author,
+            message,
+            committer: None,
+            authored_millis: None,
+            automatic: false,
+            reverts: None,
+            time_millis,
+        })
     }
 
     /// What the reflog says of a commit.
@@ -254,6 +263,7 @@ fn make(
         authored_millis: is_told.then_some(authored),
         generation,
         automatic: signature.automatic,
+        reverts: signature.reverts,
     };
     let chunk = commit.encode();
     store.put_many_for(Lifetime::Lasting, std::slice::from_ref(&chunk))?;

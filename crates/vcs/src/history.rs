@@ -29,6 +29,7 @@ pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {
         committer: commit.committer.clone().unwrap_or_else(|| commit.author.clone()),
         authored_millis: commit.authored_millis.unwrap_or(commit.timestamp_millis),
         automatic: commit.automatic,
+        reverts: commit.reverts,
     }
 }
 

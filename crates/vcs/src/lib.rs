@@ -114,6 +114,8 @@ pub struct CommitInfo {
     pub authored_millis: i64,
     /// Whether a policy made it.
     pub automatic: bool,
+    /// What it takes back, if a revert made it. An amended commit has none.
+    pub reverts: Option<CommitId>,
 }
 
 /// What differs in one collection.

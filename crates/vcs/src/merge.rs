@@ -211,11 +211,12 @@ impl Repository {
             let theirs = theirs.ok_or_else(|| {
                 Error::damaged(format!("the commit {} that is merged is not known", merge.theirs))
             })?;
-            let signature = Signature::new(
+            let mut signature = Signature::new(
                 author.unwrap_or(&merge.author),
                 message.unwrap_or(&merge.message),
                 self.frond().time_millis(),
             )?;
+            signature.reverts = (merge.kind == MergeKind::Revert).then_some(merge.theirs);
             let catalog = state.working_catalog(engine, transaction.snapshot())?;
             let other = (merge.kind == MergeKind::Merge).then_some(theirs);
             let parents: Vec<ChunkHash> = state.head_chunk().into_iter().chain(other).collect();

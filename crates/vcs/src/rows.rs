@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl CommitInfo {
-    /// Appends `commitId parents message author timestamp`, and `committer` and `authored` where
-    /// they are others than author and timestamp.
+    /// Appends `commitId parents message author timestamp`, `committer` and `authored` where they
+    /// are others than author and timestamp, and `automatic` and `reverts` where they hold.
     pub fn append_to(&self, row: &mut DocumentBuilder) {
         row.append("commitId", Value::String(&self.id.to_string()));
         row.begin_array("parents");
@@ -30,6 +30,9 @@ impl CommitInfo {
         }
         if self.automatic {
             row.append("automatic", Value::Boolean(true));
+        }
+        if let Some(reverts) = self.reverts {
+            row.append("reverts", Value::String(&reverts.to_string()));
         }
     }
 

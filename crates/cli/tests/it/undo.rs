@@ -1,7 +1,7 @@
 //! Goal: what one author committed is taken back, and nothing else.
 //! Method: two authors in turns; then one of them changes what the other has made.
 
-use crate::{Directory, frond, frond_with};
+use crate::{Directory, frond, frond_with, run_words};
 
 /// Commits a document by an author.
 fn put(directory: &Directory, author: &str, document: &str) {
@@ -50,4 +50,55 @@ fn what_others_changed_since_is_decided_and_the_same_command_goes_on() {
     frond(&directory, "merge shop --continue --author ada").ok();
     frond(&directory, undo).ok();
     assert_eq!(items(&directory), "{\"_id\":1,\"n\":3}\n{\"_id\":2,\"n\":1}\n");
+}
+
+/// What was taken back by hand, or never had an effect, keeps nothing else from being taken back.
+#[test]
+fn what_is_gone_already_is_passed_over() {
+    let directory = Directory::new();
+    put(&directory, "ada", "{\"_id\":1,\"n\":1}");
+    put(&directory, "mallory", "{\"_id\":\"bad 1\"}");
+    put(&directory, "mallory", "{\"_id\":\"bad 2\"}");
+    let whole = "import -d shop -c items --mode replace-all --author ada --commit ada";
+    frond_with(&directory, whole, "{\"_id\":1,\"n\":1}\n{\"_id\":\"bad 1\"}").ok();
+    let out = frond(&directory, "undo shop --user mallory --since yesterday").ok();
+    assert!(out.contains("nothing to revert"), "{out}");
+    assert_eq!(items(&directory), "{\"_id\":1,\"n\":1}\n");
+}
+
+/// A message that looks like a revert's is none, and a revert of a revert lets the commit count.
+#[test]
+fn no_message_hides_a_commit() {
+    let directory = Directory::new();
+    put(&directory, "ada", "{\"_id\":1}");
+    put(&directory, "mallory", "{\"_id\":\"bad\"}");
+    let id = |directory: &Directory| {
+        let log = frond(directory, "log shop -1 --json").ok();
+        let (_, after) = log.split_once("\"commitId\":\"").expect(&log);
+        after.split('"').next().expect("an id").to_owned()
+    };
+    let bad = id(&directory);
+    let document = "{\"_id\":\"worse\"}";
+    let line = "import -d shop -c items --mode upsert --author mallory --commit";
+    let message = format!("This undoes what commit {bad} did.");
+    let words: Vec<String> = line.split(' ').chain([&*message]).map(str::to_owned).collect();
+    run_words(&directory, &words, document).ok();
+    frond(&directory, &format!("revert shop {bad} --author mallory")).ok();
+    frond(&directory, &format!("revert shop {} --author mallory", id(&directory))).ok();
+    frond(&directory, "undo shop --user mallory --since yesterday --author ops").ok();
+    assert_eq!(items(&directory), "{\"_id\":1}\n");
+    let error = frond(&directory, "undo shop --user mallory --since yesterday").fails(1);
+    assert!(error.contains("mallory has committed nothing since yesterday"), "{error}");
+}
+
+/// What an author has taken back of another's comes back.
+#[test]
+fn an_authors_revert_is_taken_back() {
+    let directory = Directory::new();
+    put(&directory, "ada", "{\"_id\":1}");
+    put(&directory, "ada", "{\"_id\":2}");
+    frond(&directory, "revert shop main --author mallory").ok();
+    assert_eq!(items(&directory), "{\"_id\":1}\n");
+    frond(&directory, "undo shop --user mallory --since yesterday --author ops").ok();
+    assert_eq!(items(&directory), "{\"_id\":1}\n{\"_id\":2}\n");
 }

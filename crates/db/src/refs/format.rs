@@ -36,6 +36,8 @@ pub struct Commit {
     pub generation: u64,
     /// A policy made it: retention may take it away.
     pub automatic: bool,
+    /// It was made by a revert, of this commit.
+    pub reverts: Option<CommitId>,
 }
 
 /// The id of the commit that lies in the chunk `chunk`.
@@ -65,6 +67,9 @@ impl Commit {
         }
         if self.automatic {
             builder.append("automatic", Value::Boolean(true));
+        }
+        if let Some(reverts) = self.reverts {
+            builder.append("reverts", Value::String(&reverts.to_string()));
         }
         builder
             .append("generation", Value::Int64(self.generation as i64))
@@ -115,6 +120,13 @@ impl Commit {
             Some(Value::Boolean(true)) => true,
             Some(_) => return Err(damaged("no proper field automatic")),
         };
+        let reverts = match payload.get("reverts") {
+            None => None,
+            Some(Value::String(id)) => {
+                Some(CommitId::parse(id).ok_or_else(|| damaged("no proper field reverts"))?)
+            }
+            Some(_) => return Err(damaged("no proper field reverts")),
+        };
         let committer = payload.get("committer").map(|_| text("committer")).transpose()?;
         let Some(Value::Document(format)) = payload.get("format") else {
             return Err(damaged("no proper field format"));
@@ -147,6 +159,7 @@ impl Commit {
             authored_millis,
             generation,
             automatic,
+            reverts,
         })
     }
 }
@@ -174,6 +187,7 @@ mod tests {
             authored_millis: (parents > 1).then_some(5),
             generation: 1,
             automatic: parents > 0,
+            reverts: (parents == 1).then_some(CommitId([7; COMMIT_ID_BYTES])),
         }
     }
 

@@ -182,7 +182,9 @@ impl Replay<'_> {
     ) -> Result<(), Error> {
         let (message, author) = self.words(hash, step);
         let mut signature = Signature::new(&author, &message, self.database.frond().time_millis())?;
-        if self.kind != MergeKind::Revert {
+        if self.kind == MergeKind::Revert {
+            signature.reverts = Some(format::id_of(hash));
+        } else {
             let authored = step.authored_millis.unwrap_or(step.timestamp_millis);
             signature.authored_millis = Some(authored);
         }

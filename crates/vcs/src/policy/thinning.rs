@@ -153,6 +153,7 @@ mod tests {
             authored_millis: None,
             generation: 5,
             automatic: true,
+            reverts: None,
         };
         (ChunkHash([time as u8; 32]), commit)
     }

@@ -2,11 +2,16 @@
 //!
 //! The newest is reverted first, so that each revert meets what its commit made, but for what
 //! others changed since: that is a conflict, which waits as any merge's. When it is resolved the
-//! same command goes on: a commit that a revert names is taken back already.
+//! same command goes on: what a revert has taken back, which wasn't taken back itself, is passed
+//! over, and so is what others have made without effect.
+//!
+//! What the database says of a revert counts, not its message. The author's own reverts are changes
+//! as any, unless it is the author who takes them back.
 
+use std::collections::HashSet;
 use std::io::Write;
 
-use frond_doc::{Document, DocumentBuilder, Value};
+use frond_doc::{DocumentBuilder, Value};
 
 use crate::backend::Backend;
 use crate::commands::{commit, log, merge};
@@ -16,9 +21,10 @@ use crate::terminal::Terminal;
 
 use super::Undo;
 
+const BAD_VALUE: i64 = 2;
 const OPERATION_FAILED: i64 = 96;
-/// What a revert's message has before the id of what it takes back.
-const NAMES: &str = "This undoes what commit ";
+/// How the answer to a revert begins that would change nothing.
+const WITHOUT_EFFECT: &str = "nothing to revert";
 
 /// A commit that is to be taken back.
 struct Found {
@@ -60,6 +66,13 @@ impl Undo {
                     backend.close()?;
                     return Err(Failure::Told);
                 }
+                Err(Failure::Refused { code: BAD_VALUE, message: why, .. })
+                    if why.starts_with(WITHOUT_EFFECT) =>
+                {
+                    if !self.as_json.is_set() {
+                        writeln!(terminal, "{id}: {why}: {}", plain(message))?;
+                    }
+                }
                 Err(failure) => return Err(failure),
             }
         }
@@ -83,19 +96,22 @@ impl Undo {
         command.append("frondLog", Value::Int32(1));
         command.append("since", Value::DateTime(log::parse_date(since)?));
         let answer = backend.execute(&self.database, &command.build())?;
-        let commits = || documents_of(answer.view(), "commits");
-        let undone: Vec<String> = commits().filter_map(names).collect();
-        let is_wanted = |commit: &Document<'_>| {
-            is_of(text_of(*commit, "author"), user)
-                && array_of(*commit, "parents").iter().count() < 2
-                && names(*commit).is_none()
-                && undone.iter().all(|undone| undone != text_of(*commit, "commitId"))
-        };
-        let found = commits().filter(is_wanted).map(|commit| Found {
-            id: text_of(commit, "commitId").to_owned(),
-            message: text_of(commit, "message").lines().next().unwrap_or_default().to_owned(),
-        });
-        Ok(found.collect())
+        let is_own = is_of(&self.author.name(), user);
+        let (mut taken_back, mut found) = (HashSet::new(), Vec::new());
+        for commit in documents_of(answer.view(), "commits") {
+            let (id, reverts) = (text_of(commit, "commitId"), text_of(commit, "reverts"));
+            let is_theirs = is_of(text_of(commit, "author"), user);
+            if taken_back.contains(id) {
+                continue;
+            }
+            if !reverts.is_empty() && (is_own || !is_theirs) {
+                taken_back.insert(reverts);
+            } else if is_theirs && array_of(commit, "parents").iter().count() < 2 {
+                let message = text_of(commit, "message").lines().next().unwrap_or_default();
+                found.push(Found { id: id.to_owned(), message: message.to_owned() });
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -103,12 +119,6 @@ impl Undo {
 fn is_of(author: &str, user: &str) -> bool {
     let (name, mail) = author.split_once('<').unwrap_or((author, ""));
     [author, name.trim(), mail.trim_end_matches('>')].contains(&user) && !user.is_empty()
-}
-
-/// The commit that a revert takes back.
-fn names(commit: Document<'_>) -> Option<String> {
-    let (_, after) = text_of(commit, "message").split_once(NAMES)?;
-    Some(after.split(' ').next()?.to_owned())
 }
 
 #[cfg(test)]

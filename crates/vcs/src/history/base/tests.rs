@@ -35,6 +35,7 @@ impl History {
             timestamp_millis: 0,
             generation: generations[commit],
             automatic: false,
+            reverts: None,
         }
     }
 
