@@ -16,6 +16,7 @@ mod tools;
 
 use std::io::{self, BufRead, Read, Write};
 
+use frond_db::name::{DatabaseName, VersionName};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::arguments::Target;
@@ -73,10 +74,12 @@ impl Mcp {
     /// # Errors
     /// [`Failure::Usage`] if no branch is named; as [`Target::open`].
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let (name, branch) = match self.database.split_once('@') {
-            Some((name, branch)) if !branch.is_empty() => (name, Some(branch)),
-            _ if self.read_only => (self.database.as_str(), None),
-            _ => {
+        let DatabaseName { name, version } = DatabaseName::parse(&self.database)
+            .map_err(|error| Failure::Usage(error.message.to_string()))?;
+        let (name, branch) = match &version {
+            VersionName::Named(branch) => (name.as_str(), Some(branch.as_str())),
+            VersionName::Default if self.read_only => (name.as_str(), None),
+            VersionName::Default => {
                 return Err(Failure::Usage(
                     "name the branch to work on, DATABASE@BRANCH, or take --read-only".to_owned(),
                 ));
@@ -104,12 +107,28 @@ impl Mcp {
             if read.map_err(|error| Failure::file("standard input", &error))? == 0 {
                 return backend.close();
             }
-            if let Some(answer) = answer(&mut *backend, &bound, &line) {
+            let mut talk = Talk { bound: &bound, backend: &mut *backend, is_lost: false };
+            if let Some(answer) = talk.answer(&line) {
                 writeln!(terminal, "{answer}")?;
                 terminal.flush()?;
             }
+            // The next call finds the server again; what was lost may have been done.
+            if talk.is_lost
+                && backend.embedded().is_none()
+                && let Ok(anew) = self.target.open()
+            {
+                backend = anew;
+            }
         }
     }
+}
+
+/// One message and its answer.
+struct Talk<'a> {
+    bound: &'a Bound,
+    backend: &'a mut dyn Backend,
+    /// The server is gone.
+    is_lost: bool,
 }
 
 /// The branch that others are merged into; makes `branch` from it if it isn't there.
@@ -130,34 +149,58 @@ fn default_branch(
     Ok(default)
 }
 
-/// Answers a message; nothing where it is only told.
-fn answer(backend: &mut dyn Backend, bound: &Bound, line: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(line).unwrap_or_default().trim();
-    if text.is_empty() && std::str::from_utf8(line).is_ok() {
-        return None;
-    }
-    let request = match Request::read(text) {
-        Ok(request) => request,
-        Err(message::Wrong::Json(why)) => return Some(error(Value::Null, PARSE_ERROR, &why)),
-        Err(message::Wrong::Request) => {
-            return Some(error(Value::Null, INVALID_REQUEST, "this is no request"));
+impl Talk<'_> {
+    /// Answers a message; nothing where it is only told.
+    fn answer(&mut self, line: &[u8]) -> Option<String> {
+        let text = std::str::from_utf8(line).unwrap_or_default().trim();
+        if text.is_empty() && std::str::from_utf8(line).is_ok() {
+            return None;
         }
-    };
-    let id = request.id()?;
-    if id.as_str().is_none() && !id.is_number() {
-        return Some(error(Value::Null, INVALID_REQUEST, "an id is a string or a number"));
+        let request = match Request::read(text) {
+            Ok(request) => request,
+            Err(message::Wrong::Json(why)) => return Some(error(Value::Null, PARSE_ERROR, &why)),
+            Err(message::Wrong::Request) => {
+                return Some(error(Value::Null, INVALID_REQUEST, "this is no request"));
+            }
+        };
+        let id = request.id()?;
+        if id.as_str().is_none() && !id.is_number() {
+            return Some(error(Value::Null, INVALID_REQUEST, "an id is a string or a number"));
+        }
+        let done = match request.method() {
+            "initialize" => Ok(initialize(self.bound, request.params())),
+            "ping" => Ok(DocumentBuf::empty()),
+            "tools/list" => Ok(list(self.bound)),
+            "tools/call" => self.call(request.params()),
+            other => Err((METHOD_NOT_FOUND, format!("there is no method {other}"))),
+        };
+        Some(match done {
+            Ok(answer) => result(id, &answer),
+            Err((code, why)) => error(id, code, &why),
+        })
     }
-    let done = match request.method() {
-        "initialize" => Ok(initialize(bound, request.params())),
-        "ping" => Ok(DocumentBuf::empty()),
-        "tools/list" => Ok(list(bound)),
-        "tools/call" => call(backend, bound, request.params()),
-        other => Err((METHOD_NOT_FOUND, format!("there is no method {other}"))),
-    };
-    Some(match done {
-        Ok(answer) => result(id, &answer),
-        Err((code, why)) => error(id, code, &why),
-    })
+
+    /// Calls a tool. What goes wrong in it is the tool's answer, so that the agent reads it.
+    fn call(&mut self, params: Document<'_>) -> Result<DocumentBuf, (i32, String)> {
+        let name = text_of(params, "name");
+        if !self.bound.offers(name) {
+            return Err((INVALID_PARAMS, format!("there is no tool {name:?}")));
+        }
+        let arguments = params.get("arguments").and_then(|arguments| arguments.as_document());
+        let arguments = arguments.unwrap_or(Document::empty());
+        let done = self.bound.call(self.backend, name, arguments);
+        self.is_lost |= matches!(done, Err(Failure::Lost(_)));
+        let (text, is_error) = match done {
+            Ok(text) => (text, false),
+            Err(failure) => (failure.to_string(), true),
+        };
+        let mut answer = DocumentBuilder::new();
+        answer.begin_array("content").push_begin_document();
+        answer.append("type", Value::String("text")).append("text", Value::String(&text));
+        answer.end().end();
+        answer.append("isError", Value::Boolean(is_error));
+        Ok(answer.build())
+    }
 }
 
 fn initialize(bound: &Bound, params: Document<'_>) -> DocumentBuf {
@@ -180,27 +223,4 @@ fn list(bound: &Bound) -> DocumentBuf {
     }
     answer.end();
     answer.build()
-}
-
-/// Calls a tool. What goes wrong in it is the tool's answer, so that the agent reads it.
-fn call(
-    backend: &mut dyn Backend,
-    bound: &Bound,
-    params: Document<'_>,
-) -> Result<DocumentBuf, (i32, String)> {
-    let name = text_of(params, "name");
-    if !bound.offers(name) {
-        return Err((INVALID_PARAMS, format!("there is no tool {name:?}")));
-    }
-    let arguments = params.get("arguments").and_then(|arguments| arguments.as_document());
-    let done = bound.call(backend, name, arguments.unwrap_or(Document::empty()));
-    let (text, is_error) = match done {
-        Ok(text) => (text, false),
-        Err(failure) => (failure.to_string(), true),
-    };
-    let mut answer = DocumentBuilder::new();
-    answer.begin_array("content").push_begin_document();
-    answer.append("type", Value::String("text")).append("text", Value::String(&text)).end().end();
-    answer.append("isError", Value::Boolean(is_error));
-    Ok(answer.build())
 }

@@ -175,6 +175,16 @@ fn nothing_leads_off_the_branch() {
         );
         session.fails("aggregate", &nested);
     }
+    frond_with(&directory, "import -d hr -c pay", "{\"_id\":\"boss\"}").ok();
+    for stage in [
+        r#"{"$unionWith": {"db": "hr", "coll": "pay"}}"#,
+        r#"{"$lookup": {"from": {"db": "hr", "coll": "pay"}, "pipeline": [], "as": "a"}}"#,
+        r#"{"$facet": {"a": [{"$lookup": {"from": "items", "as": "a", "pipeline":
+            [{"$unionWith": {"db": "hr", "coll": "pay"}}]}}]}}"#,
+    ] {
+        let arguments = format!(r#"{{"collection": "items", "pipeline": [{stage}]}}"#);
+        assert!(session.fails("aggregate", &arguments).contains("db is refused"), "{stage}");
+    }
     // Arguments beside those that a tool has are passed over, `version` of what writes too.
     let insert =
         r#"{"collection": "items", "documents": [{"_id": 9}], "version": "main", "$db": "shop"}"#;
@@ -230,4 +240,17 @@ fn an_agent_works_on_a_running_server() {
     let diff = format!("diff shop main...agent/x --uri {}", server.address);
     assert!(frond(&directory, &diff).ok().contains("$oid"));
     server.stop();
+}
+
+#[test]
+fn a_branchs_name_is_read_as_a_databases_is() {
+    let directory = shop();
+    let refused = frond(&directory, "mcp shop@ma%69n").fails(2);
+    assert!(refused.contains("main is what is merged into"), "{refused}");
+    let mut session = Session::start(&directory, "shop@x%2541");
+    session.ok("insert", r#"{"collection": "items", "documents": [{"_id": 9}]}"#);
+    session.ok("commit", r#"{"message": "one more"}"#);
+    session.end();
+    assert_eq!(frond(&directory, "export -d shop@x%2541 -c items").ok().lines().count(), 3);
+    assert_eq!(frond(&directory, "export -d shop -c items").ok().lines().count(), 2);
 }

@@ -25,6 +25,8 @@ const DOCUMENTS_MAX: i64 = 100;
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Stages that write.
 const WRITING_STAGES: &[&str] = &["$out", "$merge"];
+/// Stages that read another collection, which may be one of another database.
+const JOINING_STAGES: &[&str] = &["$lookup", "$graphLookup", "$unionWith"];
 
 /// What the tools are bound to.
 pub struct Bound {
@@ -162,14 +164,14 @@ impl Bound {
 
     /// What is written.
     fn database(&self) -> String {
-        format!("{}@{}", self.name, self.branch)
+        at(&self.name, &self.branch)
     }
 
     /// What is read.
     fn version(&self, given: &Given<'_>) -> Result<String, Failure> {
         match given.0.get("version") {
             None => Ok(self.database()),
-            Some(Value::String(version)) => Ok(format!("{}@{version}", self.name)),
+            Some(Value::String(version)) => Ok(at(&self.name, version)),
             Some(_) => Err(Failure::failed("version must be a string")),
         }
     }
@@ -241,6 +243,10 @@ impl Bound {
         let mut names = stages.iter().filter_map(|stage| stage.as_document()?.iter().next());
         if let Some((name, _)) = names.find(|(name, _)| WRITING_STAGES.contains(name)) {
             let what = format!("{name} writes: aggregate reads only");
+            return Err(Failure::failed(what));
+        }
+        if stages.iter().any(reads_elsewhere) {
+            let what = format!("db is refused: {} is all there is to read", self.name);
             return Err(Failure::failed(what));
         }
         aggregate.begin_array("pipeline");
@@ -316,7 +322,7 @@ impl Bound {
             self.commit(backend, given)?;
         }
         let merge = document! { "frondMerge": 1_i32, "merge_in": branch, "dryRun": true };
-        let tried = backend.execute(&format!("{name}@{default}"), &merge)?;
+        let tried = backend.execute(&at(name, default), &merge)?;
         let then = match text_of(tried.view(), "result") {
             "upToDate" => return Err(Failure::failed(format!("{default} has all of it already"))),
             "conflicts" => {
@@ -368,6 +374,30 @@ impl<'a> Given<'a> {
             }
         }
     }
+}
+
+/// The name by which a database's version is reached.
+fn at(name: &str, version: &str) -> String {
+    format!("{name}@{}", version.replace('%', "%25"))
+}
+
+/// Whether a stage, or one within it at any depth, names a database.
+fn reads_elsewhere(value: Value<'_>) -> bool {
+    match value {
+        Value::Array(array) => array.iter().any(reads_elsewhere),
+        Value::Document(document) => document
+            .iter()
+            .any(|(name, value)| names_database(name, value) || reads_elsewhere(value)),
+        _ => false,
+    }
+}
+
+fn names_database(stage: &str, value: Value<'_>) -> bool {
+    let Some(stage) = value.as_document().filter(|_| JOINING_STAGES.contains(&stage)) else {
+        return false;
+    };
+    let from = stage.get("from").and_then(|from| from.as_document());
+    [Some(stage), from].into_iter().flatten().any(|within| within.get("db").is_some())
 }
 
 fn run(
