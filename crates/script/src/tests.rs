@@ -366,3 +366,74 @@ fn scripts_of_random_pieces_neither_crash_nor_hang() {
         }
     }
 }
+
+/// An engine that is dropped with what a script has begun in it doesn't end the process.
+#[test]
+fn no_syntax_ends_the_process() {
+    for source in [
+        "async function () { return true }",
+        "async function () { await 1; return 2 }",
+        "async () => 1",
+        "async x => { await x }",
+        "function () { (async () => { await new Object(); })(); return 1 }",
+        "function () { return (async function* () { yield 1; })() }",
+        "async function* () { yield* [1] }",
+        "function* () { yield 1 }",
+        "function () { const it = (function* () { yield 1; yield 2 })(); it.next(); return 1 }",
+        "function () { return import('x') }",
+        "function () { for await (const x of [1]) {} }",
+        "async function () { for await (const x of [1]) {} }",
+        "function () { return Array.fromAsync([1]) }",
+        "function () { return typeof Promise }",
+        "function () { return (async () => {})().then(() => 1) }",
+        "class A {}",
+        "function () { class A { static async a() {} } return A.a() }",
+        "function () { return new WeakRef({}) }",
+        "function () { return new Proxy(() => 1, {}) }",
+        "function () { label: for (;;) break label; return 1n }",
+        "function () { return eval('async () => 1')() }",
+    ] {
+        let engine = engine();
+        for _ in 0..2 {
+            let _ = engine.call(source, None, []);
+        }
+    }
+    let promise = engine().call("typeof Promise", None, []).expect("called");
+    assert_eq!(promise.as_value(), Value::String("undefined"));
+}
+
+/// Who stores a value runs nothing by it: not where a script is only handed the document.
+#[test]
+fn stored_code_runs_when_it_is_called() {
+    let engine = engine();
+    let taken = "function(){}), (__frond.holds = function(){ return true }, globalThis.ran = 1), (function(){}";
+    let handed = json(&format!(r#"{{"note": {{"$code": "{taken}"}}, "a": 2}}"#));
+    assert!(!engine.holds("this.a == 1", handed.view()).expect("it runs"));
+    let ran = engine.call("typeof ran", Some(handed.view()), []).expect("it runs");
+    assert_eq!(ran.as_value(), Value::String("undefined"));
+    // A script of the request can't take another's place either.
+    let tries = "function () { 'use strict'; try { __frond.holds = () => true } catch (e) {} }";
+    engine.call(tries, None, []).expect("it runs");
+    assert!(!engine.holds("this.a == 1", handed.view()).expect("it runs"));
+    check(&[
+        (
+            "v => v(20, 22)",
+            r#"{"$code": "function (a, b) { return a + b }"}"#,
+            r#"{"$numberDouble": "42.0"}"#,
+        ),
+        ("v => v", r#"{"$code": "it's a note"}"#, r#"{"$code": "it's a note"}"#),
+        ("v => String(v)", r#"{"$code": "it's a note"}"#, r#""it's a note""#),
+        ("v => v()", r#"{"$code": "it's a note"}"#, "!SyntaxError"),
+        ("v => typeof v", r#"{"$code": "1"}"#, r#""function""#),
+        (
+            "v => v",
+            r#"{"$regularExpression": {"pattern": "(?i)x++", "options": "i"}}"#,
+            r#"{"$regularExpression": {"pattern": "(?i)x++", "options": "i"}}"#,
+        ),
+        (
+            "v => v.test('x')",
+            r#"{"$regularExpression": {"pattern": "(?i)x++", "options": ""}}"#,
+            "!no pattern of JavaScript",
+        ),
+    ]);
+}

@@ -89,7 +89,9 @@
         "map", "reduce", "toArray"]) {
         if (iterators) delete iterators[name];
     }
-    for (const name of ["Iterator", "Atomics", "SharedArrayBuffer", "queueMicrotask"]) {
+    for (const name of ["Iterator", "Atomics", "Promise", "SharedArrayBuffer", "queueMicrotask"]) {
         delete globalThis[name];
     }
+    // What Rust calls stays what it is, whatever a script does.
+    Object.freeze(globalThis.__frond);
 })();

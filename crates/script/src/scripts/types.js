@@ -271,10 +271,44 @@
 
     // JavaScript knows these options; others (`x`) mean nothing to it.
     const flags = (options) => options.replace(/[^imsu]/g, "");
+    // A pattern of PCRE that JavaScript doesn't have: it may be handed on, and not be searched with.
+    class ForeignPattern {
+        #pattern;
+        #options;
+        constructor(pattern, options) { this.#pattern = pattern; this.#options = options; }
+        get source() { return this.#pattern; }
+        get flags() { return flags(this.#options); }
+        exec() { throw new SyntaxError(`no pattern of JavaScript: ${this}`); }
+        test() { return this.exec(); }
+        toString() { return `/${this.#pattern}/${this.#options}`; }
+        static describe(it) {
+            return #pattern in it ? ["RegExp", it.#pattern, flags(it.#options)] : null;
+        }
+    }
+    const pattern = (source, options) => {
+        try {
+            return new RegExp(source, flags(options));
+        } catch (error) {
+            if (error instanceof SyntaxError) return new ForeignPattern(source, options);
+            throw error;
+        }
+    };
+    // A function that a document has: who stores it isn't who runs scripts, so it is compiled when
+    // a script calls it, and never only because a script was handed the document.
+    const stored = new WeakMap();
+    const recallStored = stored.get.bind(stored);
+    const call = Reflect.apply;
+    const storedFunction = (code) => {
+        const made = function (...given) { return call(host.compile(code), this, given); };
+        host.define(made, "toString", () => code);
+        Object.defineProperty(made, "toString", { enumerable: false });
+        stored.set(made, code);
+        return made;
+    };
     const makers = {
         Date: (millis) => new Date(millis),
-        RegExp: (pattern, options) => new RegExp(pattern, flags(options)),
-        Function: (code) => host.compile(code),
+        RegExp: pattern,
+        Function: storedFunction,
         DBPointer: (ns, id) => new DBPointer(ns, new ObjectId(id)),
         BinData: (subtype, base64) => new BinData(subtype, base64),
     };
@@ -301,12 +335,15 @@
         }
         if (it === globalThis.MinKey) return ["MinKey"];
         if (it === globalThis.MaxKey) return ["MaxKey"];
-        if (typeof it === "function") return ["Function", apply(sourceOf, it, [])];
+        if (typeof it === "function") {
+            const code = recallStored(it);
+            return ["Function", code === undefined ? apply(sourceOf, it, []) : code];
+        }
         const names = recall(it);
         if (names !== undefined) return [null, names];
         if (Array.isArray(it)) return null;
         const found = ObjectId.describe(it) || NumberLong.describe(it) || NumberInt.describe(it)
-            || NumberDecimal.describe(it) || BinData.describe(it);
+            || NumberDecimal.describe(it) || BinData.describe(it) || ForeignPattern.describe(it);
         if (found) return found;
         if (it instanceof Date) return ["Date", Date.prototype.getTime.call(it)];
         if (it instanceof RegExp) return ["RegExp", it.source, it.flags.replace(/[^imsu]/g, "")];
