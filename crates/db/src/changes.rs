@@ -13,124 +13,39 @@
 
 mod document;
 mod expansion;
+mod images;
+mod open;
 mod places;
+mod request;
 mod split;
 pub mod token;
+mod watched;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use frond_doc::{Array, Document, DocumentBuf, Timestamp, Value, ValueBuf};
+use frond_doc::{DocumentBuf, Value};
 use frond_engine::{Changes, ChangesError, Sequence};
 use frond_query::Code;
-use frond_query::collation::Collation;
 use frond_query::expression::Variables;
 use frond_query::pipeline::Pipeline;
 
-use crate::collection::FindRequest;
-use crate::database::{Context, Database};
 use crate::error::Error;
-use crate::event::{Event, EventKind, difference};
+use crate::event::{Event, EventKind};
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
-use crate::name::{DatabaseName, VersionName};
-use crate::reader::Reader;
-use crate::refs;
-use crate::system;
 use crate::tail::record::Record;
 use crate::tail::{Next, TailError, TailReader};
 
 pub use places::{ToldPlaces, TouchedPlace};
+pub use request::{ChangeStreamRequest, FullDocument, Image, StreamStart, Watched};
 
 use document::Told;
 use expansion::Expansion;
 use token::{Place, Step};
 
-/// The stages that may stand behind `$changeStream`.
-const STAGES: &[&str] = &[
-    "$addFields",
-    "$match",
-    "$project",
-    "$redact",
-    "$replaceRoot",
-    "$replaceWith",
-    "$set",
-    "$unset",
-];
-
 /// After so many records without an event nothing is there yet: who asks may have to say so.
 const RECORDS_MAX: usize = 1_000;
-
-/// What a stream watches.
-#[derive(Clone)]
-pub enum Watched {
-    /// A collection of a branch.
-    Collection(Database, String),
-    /// All collections of a branch.
-    Database(Database),
-    /// The default branches of all databases.
-    Deployment(Frond),
-}
-
-/// Where a stream begins.
-#[derive(Clone, Debug, Default)]
-pub enum StreamStart {
-    /// With what comes after now.
-    #[default]
-    Now,
-    /// With what happened at this time or after it.
-    At(Timestamp),
-    /// Behind the event of a token; not behind an invalidation.
-    Resume(DocumentBuf),
-    /// Behind the event of a token.
-    After(DocumentBuf),
-}
-
-/// Whether an event has a document as it was at a certain time, which is kept only where its
-/// collection says so.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Image {
-    /// It hasn't.
-    #[default]
-    Off,
-    /// It has, or `null`.
-    WhenAvailable,
-    /// It has, or the stream ends.
-    Required,
-}
-
-/// Which document an update has beside what changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum FullDocument {
-    /// None.
-    #[default]
-    Default,
-    /// As it is when the event is read.
-    UpdateLookup,
-    /// As it was after the change, or `null`.
-    WhenAvailable,
-    /// As it was after the change, or the stream ends.
-    Required,
-}
-
-/// What is asked of a stream.
-#[derive(Clone, Debug, Default)]
-pub struct ChangeStreamRequest {
-    /// Where it begins.
-    pub start: StreamStart,
-    /// Which document an update tells, too.
-    pub full_document: FullDocument,
-    /// Whether an update, a replacement and a deletion tell what the document was.
-    pub before_change: Image,
-    /// Whether collections and indexes that are made, dropped and changed are told too.
-    pub is_expanded: bool,
-    /// The stages behind `$changeStream`: an array.
-    pub stages: Option<ValueBuf>,
-    /// How strings compare.
-    pub collation: Option<Collation>,
-    /// A command's `let`.
-    pub variables: Option<DocumentBuf>,
-}
 
 /// A change stream.
 pub struct ChangeStream {
@@ -167,119 +82,6 @@ struct Current {
     end: Option<(Place, i64)>,
     /// What is left of an event that is many.
     expansion: Option<(Place, Expansion)>,
-}
-
-impl Frond {
-    /// Watches what changes from a moment on.
-    ///
-    /// # Errors
-    /// `IllegalOperation` (20) where nothing is kept, and for a stage that can't stand there;
-    /// `ChangeStreamHistoryLost` (286) if what comes after the start isn't kept any more;
-    /// `InvalidResumeToken` (260); what the stages are refused for.
-    pub fn watch(
-        &self,
-        watched: Watched,
-        request: &ChangeStreamRequest,
-    ) -> Result<ChangeStream, Error> {
-        if !self.engine().keep_changes()? {
-            let message = "change streams need the log to be kept for a while, and here it isn't: \
-                           it is without the setting --changes off of frond serve";
-            return Err(Error::invalid(Code::IllegalOperation, message));
-        }
-        let given = request.stages.as_ref().and_then(|stages| stages.as_value().as_array());
-        let (given, splits) = match given.map(split::without_stage).transpose()? {
-            Some((stages, splits)) => (Some(stages), splits),
-            None => (None, false),
-        };
-        let stages = match given.as_ref().and_then(|stages| stages.as_value().as_array()) {
-            Some(stages) if !stages.is_empty() => {
-                Some(self.parse_stages(&watched, stages, request)?)
-            }
-            _ => None,
-        };
-        let era = token::era(self.engine().local_format().salt);
-        let place = match &request.start {
-            StreamStart::Now => Place::after(self.engine().horizon()),
-            StreamStart::At(time) => Place::after(Sequence(time.0.saturating_sub(1))),
-            StreamStart::Resume(given) => self.resumed(given, era, false)?,
-            StreamStart::After(given) => self.resumed(given, era, true)?,
-        };
-        if place.fragment.is_some() && !splits {
-            let message = "To resume from a split event, the $changeStream pipeline must include a \
-                           $changeStreamSplitLargeEvent stage";
-            return Err(Error::invalid(Code::ChangeStreamFatalError, message));
-        }
-        let after = place.read_after();
-        self.engine().changes(after).check().map_err(lost)?;
-        Ok(ChangeStream {
-            watched,
-            frond: self.clone(),
-            tail: self.tail().reader(),
-            after,
-            changes: None,
-            full_document: request.full_document,
-            before_change: request.before_change,
-            is_expanded: request.is_expanded,
-            stages,
-            place,
-            era,
-            splits,
-            fragments: VecDeque::new(),
-            current: None,
-            is_over: false,
-        })
-    }
-
-    fn parse_stages(
-        &self,
-        watched: &Watched,
-        stages: Array<'_>,
-        request: &ChangeStreamRequest,
-    ) -> Result<(Pipeline, Variables), Error> {
-        for stage in stages.iter().filter_map(|stage| stage.as_document()) {
-            if let Some((name, _)) = stage.iter().next()
-                && name.starts_with('$')
-                && !STAGES.contains(&name)
-            {
-                return Err(not_behind(name));
-            }
-        }
-        let database = match watched {
-            Watched::Collection(database, _) | Watched::Database(database) => database.clone(),
-            Watched::Deployment(frond) => frond.database("admin")?,
-        };
-        let collation = request.collation.clone().unwrap_or(Collation::SIMPLE);
-        let pipeline = Pipeline::parse_collated(stages, &collation)?;
-        let variables =
-            database.parse_variables(request.variables.as_ref(), &Interrupt::default())?;
-        Ok((pipeline, variables.with_collation(collation)))
-    }
-
-    /// Where a token leads.
-    fn resumed(
-        &self,
-        given: &DocumentBuf,
-        era: [u8; token::ERA_BYTES],
-        after_invalidation: bool,
-    ) -> Result<Place, Error> {
-        let (place, of) = token::decode(given.view())?;
-        if of != era || !self.engine().may_have_been_horizon(place.sequence) {
-            let message = "Resume of change stream was not possible, as the resume token is of \
-                           another data directory, or of a time before this one was restored";
-            return Err(Error::invalid(Code::ChangeStreamHistoryLost, message));
-        }
-        if place.step == Step::Invalidate && !after_invalidation {
-            let message = "Attempting to resume a change stream using 'resumeAfter' is not allowed \
-                           from an invalidate notification.";
-            return Err(Error::invalid(Code::InvalidResumeToken, message));
-        }
-        Ok(place)
-    }
-}
-
-fn not_behind(stage: &str) -> Error {
-    let message = format!("{stage} is not permitted in a $changeStream pipeline");
-    Error::invalid(Code::IllegalOperation, message)
 }
 
 /// What a client is told of a log that can't be read any more.
@@ -415,7 +217,7 @@ impl ChangeStream {
                 return self.tell_next(current);
             }
             let end = Place { step: Step::Invalidate, ..place };
-            if self.is_ended_by(event) && self.place < end {
+            if self.watched.is_ended_by(event) && self.place < end {
                 current.end = Some((end, event.scope.wall_millis));
             }
             if self.place < place || self.is_within(place) {
@@ -507,44 +309,9 @@ impl ChangeStream {
 
     /// The name of the event's database, if the event concerns the stream.
     fn concerned(&self, event: &Event) -> Result<Option<String>, Error> {
-        if event.kind.is_expanded() && !self.is_expanded {
-            return Ok(None);
-        }
-        let of = |database: &Database| {
-            let is_of = database.repository_name() == event.scope.database
-                && database.branch() == Some(&event.scope.branch);
-            is_of.then(|| database.name().to_string())
-        };
-        match &self.watched {
-            Watched::Collection(database, name) => {
-                let target = match event.facts.get("to") {
-                    Some(Value::String(to)) if event.facts.get("dropTarget").is_some() => Some(to),
-                    _ => None,
-                };
-                let is_of = event.scope.collection == *name
-                    || target == Some(name)
-                    || event.kind == EventKind::DropDatabase
-                    || event.kind == EventKind::Rewritten && event.scope.collection.is_empty();
-                Ok(of(database).filter(|_| is_of))
-            }
-            Watched::Database(database) => Ok(of(database)),
-            Watched::Deployment(frond) => {
-                let name = &event.scope.database;
-                let repository = refs::repository(&Reader::now(frond.engine()), name)?;
-                let default = repository.map(|repository| repository.default_branch);
-                let default = default.as_deref().unwrap_or(system::DEFAULT_BRANCH);
-                Ok((event.scope.branch == default).then(|| name.clone()))
-            }
-        }
-    }
-
-    fn is_ended_by(&self, event: &Event) -> bool {
-        match &self.watched {
-            Watched::Collection(..) => {
-                matches!(event.kind, EventKind::Drop | EventKind::Rename | EventKind::DropDatabase)
-            }
-            Watched::Database(_) => event.kind == EventKind::DropDatabase,
-            Watched::Deployment(_) => false,
+        match event.kind.is_expanded() && !self.is_expanded {
+            true => Ok(None),
+            false => self.watched.concerned(event),
         }
     }
 
@@ -571,32 +338,6 @@ impl ChangeStream {
         self.shown(document, &id)
     }
 
-    /// What the document of an event was before it, and what that of an update is: each if it is
-    /// asked for, `None` if it isn't there.
-    fn images(&self, record: &Record, event: &Event) -> Result<Images, Error> {
-        let is_update = event.kind == EventKind::Update;
-        let is_change = is_update || matches!(event.kind, EventKind::Replace | EventKind::Delete);
-        let wants_before = is_change && self.before_change != Image::Off;
-        let is_made = is_update
-            && matches!(self.full_document, FullDocument::WhenAvailable | FullDocument::Required);
-        let before = match wants_before || is_made {
-            true => record.document(&**self.frond.engine().store(), &event.before)?,
-            false => None,
-        };
-        if wants_before && before.is_none() && self.before_change == Image::Required {
-            return Err(no_image("pre", "update, delete and replace", record, event));
-        }
-        let after = match self.full_document {
-            FullDocument::UpdateLookup if is_update => Some(self.look_up(event)?),
-            _ if is_made => Some(before.as_ref().and_then(|before| made_of(before, event))),
-            _ => None,
-        };
-        if is_made && matches!(after, Some(None)) && self.full_document == FullDocument::Required {
-            return Err(no_image("post", "update", record, event));
-        }
-        Ok((wants_before.then_some(before), after))
-    }
-
     /// What the stages make of an event.
     fn shown(&self, document: DocumentBuf, id: &DocumentBuf) -> Result<Option<DocumentBuf>, Error> {
         let Some((pipeline, variables)) = &self.stages else { return Ok(Some(document)) };
@@ -612,68 +353,10 @@ impl ChangeStream {
         }
         Ok(Some(shown))
     }
-
-    /// The document of an event as it is now.
-    fn look_up(&self, event: &Event) -> Result<Option<DocumentBuf>, Error> {
-        let name = DatabaseName {
-            name: event.scope.database.clone(),
-            version: VersionName::Named(event.scope.branch.clone()),
-        };
-        let database = match Database::resolve(&self.frond, name, Context::Alone) {
-            Ok(database) => database,
-            // The branch is gone by now.
-            Err(error) if error.code == Code::NamespaceNotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let Some(Value::Document(key)) = event.facts.get("key") else { return Ok(None) };
-        let request = FindRequest {
-            filter: Some(by_id(key)),
-            limit: Some(1),
-            collation: Some(Collation::SIMPLE),
-            ..FindRequest::default()
-        };
-        match database.find(&event.scope.collection, &request) {
-            // It is a view by now.
-            Err(error) if error.code == Code::CommandNotSupportedOnView => Ok(None),
-            found => found?.next().transpose(),
-        }
-    }
 }
 
 fn is_too_large(event: &DocumentBuf) -> bool {
     document::EVENT_BYTES_MAX < event.as_bytes().len()
-}
-
-/// The document before an event and after it; outermost `None`: it isn't asked for.
-type Images = (Option<Option<DocumentBuf>>, Option<Option<DocumentBuf>>);
-
-/// What an update made of the document.
-fn made_of(before: &DocumentBuf, event: &Event) -> Option<DocumentBuf> {
-    let description = event.facts.get("description")?.as_document()?;
-    difference::applied(before.view(), description)
-}
-
-fn no_image(which: &str, of: &str, record: &Record, event: &Event) -> Error {
-    let scope = &event.scope;
-    let message = format!(
-        "Change stream was configured to require a {which}-image for all {of} events, but the \
-         {which}-image was not found for event: {{operationType: \"{}\", ns: {{db: \"{}\", coll: \
-         \"{}\"}}, clusterTime: Timestamp({}, {})}}",
-        document::name(event.kind),
-        scope.database,
-        scope.collection,
-        record.sequence.0 >> 32,
-        record.sequence.0 as u32,
-    );
-    Error::invalid(Code::NoMatchingDocument, message)
-}
-
-/// A filter that finds the document of an `_id`, whatever that is.
-fn by_id(key: Document<'_>) -> DocumentBuf {
-    let mut filter = frond_doc::DocumentBuilder::new();
-    filter.begin_document("_id");
-    filter.append("$eq", key.get("_id").unwrap_or(Value::Null)).end();
-    filter.build()
 }
 
 fn rewritten(event: &Event) -> Error {

@@ -256,7 +256,7 @@ impl Filter {
             return (false, None);
         }
         let run = Run::new(&self.variables);
-        (true, position::node(&self.root, document, &run))
+        (true, position::of_document(&self.root, document, &run))
     }
 
     /// The conditions that all must hold for a document to pass.

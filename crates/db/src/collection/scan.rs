@@ -6,7 +6,7 @@
 //! 2. A document with an array on an indexed path has several entries, and several scans may find
 //!    one document: it comes out at the first, `seen` remembers it.
 //! 3. Documents that lie in their tree's leaves are filtered where they lie, and only those that
-//!    pass are shared, or lent to a caller that only looks at them ([`Scan::visit`]): most of a
+//!    pass are shared, or lent to a caller that only looks at them ([`Scan::visit_asked`]): most of a
 //!    scan's cost would be counting the holders of a leaf.
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have
 //!    next comes out ([`Merge`]).
@@ -14,6 +14,7 @@
 //!    asked for, these are read together and sorted ([`Runs`]).
 
 mod all;
+mod fetch;
 mod metadata;
 mod parts;
 mod pieces;
@@ -26,14 +27,12 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use frond_doc::{Document, DocumentBuf, key};
+use frond_doc::{Document, key};
 use frond_query::large::Asked;
-use frond_query::metadata::{Metadata, MetadataKind};
+use frond_query::metadata::MetadataKind;
 use frond_query::{Filter, SortPattern};
 use frond_store::budget::Reservation;
-use frond_tree::{Bounds, Content, ContentRef, Entry, Value};
 
-use crate::catalog::index_entry::{self, EntryParts};
 use crate::collection::covered::Cover;
 use crate::collection::ending::Ending;
 use crate::collection::handles::Lazily;
@@ -41,10 +40,11 @@ use crate::collection::plan::{Access, Order};
 use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::large;
 use crate::reader::Reader;
-use crate::schema::{Collection, Index, TreeRef};
+use crate::schema::Collection;
 pub use all::all_documents;
+pub(crate) use fetch::passing;
+use fetch::{Fetch, Scores};
 pub use metadata::tells_keys;
 pub(crate) use parts::gathered;
 pub use row::{Found, FoundRows, Row};
@@ -68,45 +68,6 @@ pub(crate) struct Scan<'a> {
     /// What has to be there for it to go on.
     ending: Option<Ending>,
 }
-
-/// How documents are fetched and filtered.
-struct Fetch<'a> {
-    reader: Reader<'a>,
-    documents: TreeRef,
-    filter: Filter,
-    /// Whether documents that are found may fail the filter.
-    may_fail: bool,
-    /// Large documents are read in part: what the filter asks for, and these outermost fields.
-    in_part: Option<Vec<Box<[u8]>>>,
-    /// Large documents come out with references, and the filter asks this of them.
-    lazily: Option<(Lazily, Asked)>,
-    /// Whether nothing is asked of documents but that they are there, and what is found passes.
-    counts_only: bool,
-    /// For each walk, the parts of its keys that tell whether the filter fails.
-    told_by_key: Vec<Option<Cover>>,
-    /// Asked once for so many documents, whether they pass or not.
-    interrupt: Interrupt,
-    /// How many entries all walks have read: each of two thousand may be short, and each call may
-    /// give one.
-    steps: Cell<u64>,
-    /// What is left in the documents that come out.
-    metadata: Metadata,
-    /// What documents score, if entries tell it.
-    scores: Scores,
-}
-
-/// Where scores come from.
-enum Scores {
-    /// From the documents' texts.
-    Texts,
-    /// From the entry that leads to the document: one term is searched for.
-    Entry,
-    /// From all entries.
-    Entries(TextScores),
-}
-
-/// Whether to stop is asked once for so many entries.
-const CHECK_COUNT: u64 = 256;
 
 /// What scans that are merged have next, by its place in the order.
 struct Merge {
@@ -433,285 +394,6 @@ impl<'a> Scan<'a> {
         }
         Ok(None)
     }
-}
-
-impl Fetch<'_> {
-    /// What an entry of the documents' own tree gives.
-    fn of_document(&self, walk: &mut Walk, entry: Entry) -> Result<Option<Row>, Error> {
-        if self.counts_only {
-            return Ok(Some(nothing_of(entry.key)));
-        }
-        walk.documents_examined += 1;
-        self.passing(entry.key, &entry.value)
-    }
-
-    /// What the document at a place of a capped collection gives; a place whose document was erased
-    /// gives nothing.
-    fn of_place(&self, walk: &mut Walk, place: &Entry) -> Result<Option<Row>, Error> {
-        let id_key = self.reader.read(&place.value)?;
-        match self.reader.get(self.documents, &id_key)? {
-            Some(value) => self.of_document(walk, Entry { key: id_key, value }),
-            None => Ok(None),
-        }
-    }
-
-    /// Shows the documents that are left of the range that is read and pass; answers whether
-    /// `visit` wants more.
-    fn lend(
-        &self,
-        walk: &mut Walk,
-        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, Error>,
-    ) -> Result<bool, Error> {
-        let (mut examined, mut returned) = (0_u64, 0_u64);
-        let mut wants_more = true;
-        if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
-            while wants_more && entries.step()? {
-                examined += 1;
-                self.step()?;
-                let Some(entry) = entries.entry_ref() else { break };
-                if let ContentRef::Inline(bytes) = entry.content {
-                    let document = Document::from_validated(bytes);
-                    if self.passes(document)? {
-                        returned += 1;
-                        wants_more = visit(document)?;
-                    }
-                } else if let Some(entry) = entries.entry()
-                    && let Some(found) = self.passing(entry.key, &entry.value)?
-                {
-                    returned += 1;
-                    wants_more = visit(found.asked())?;
-                }
-            }
-        }
-        walk.documents_examined += examined;
-        walk.returned += returned;
-        Ok(wants_more)
-    }
-
-    /// The next document that passes of the range that is read; `None` if none is left in it.
-    fn next_inline(&self, walk: &mut Walk) -> Result<Option<Row>, Error> {
-        let mut examined = 0_u64;
-        let mut next = None;
-        if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
-            while next.is_none() && entries.step()? {
-                examined += 1;
-                self.step()?;
-                let Some(lent) = entries.entry_ref() else { break };
-                let is_inline = match lent.content {
-                    ContentRef::Inline(bytes) => {
-                        if !self.passes(Document::from_validated(bytes))? {
-                            continue;
-                        }
-                        true
-                    }
-                    ContentRef::Chunk { .. } | ContentRef::Sequence { .. } => false,
-                };
-                let Some(Entry { key, value }) = entries.entry() else { break };
-                next = match value.content {
-                    Content::Inline(bytes) if is_inline => {
-                        Some(Row::whole(key, DocumentBuf::from_validated(bytes), None))
-                    }
-                    content => self.passing(key, &Value { content, ..value })?,
-                };
-            }
-        }
-        walk.documents_examined += examined;
-        walk.returned += u64::from(next.is_some());
-        Ok(next)
-    }
-
-    /// Counts an entry that is read, in whatever range and call, and asks now and then whether to
-    /// go on.
-    fn step(&self) -> Result<(), Error> {
-        let steps = self.steps.get() + 1;
-        self.steps.set(steps);
-        if steps.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) }
-    }
-
-    /// What an entry of an index gives.
-    fn of_entry(
-        &self,
-        walk: &mut Walk,
-        place: usize,
-        entry: Entry,
-        seen: &mut Option<Seen>,
-    ) -> Result<Option<Row>, Error> {
-        let Some(index) = &walk.index else { return Ok(None) };
-        let told_by_key = self.told_by_key[place].as_ref();
-        let needs_content = index.spec.unique
-            || index.is_cut(&entry.key)
-            || !self.counts_only && (walk.cover != Cover::Nothing || told_by_key.is_some());
-        let content = match needs_content {
-            true => self.reader.read(&entry.value)?,
-            false => Bytes::new(),
-        };
-        let id_key = index_entry::id_key_of(index, &entry.key, &content)?;
-        if seen.as_ref().is_some_and(|seen| seen.contains(&id_key)) {
-            return Ok(None);
-        }
-        let mut remember = || match seen {
-            Some(seen) => seen.insert(&id_key).map(|_| ()),
-            None => Ok(()),
-        };
-        let must_ask = walk.leaves_unchecked(&entry.key);
-        if self.counts_only && !must_ask {
-            remember()?;
-            return Ok(Some(nothing_of(id_key)));
-        }
-        if walk.cover != Cover::Nothing || told_by_key.is_some() {
-            let parts: EntryParts = index_entry::cut(index, &entry.key, &content)?;
-            if let Some(cover) = told_by_key
-                && let Some(document) = cover.document(index, &entry.key, &parts)?
-                && !self.filter.try_matches(document.view())?
-            {
-                return Ok(None);
-            }
-            if let Some(document) = walk.cover.document(index, &entry.key, &parts)? {
-                remember()?;
-                let passes = match must_ask {
-                    true => self.filter.try_matches(document.view())?,
-                    false => self.passes(document.view())?,
-                };
-                if passes && self.counts_only {
-                    return Ok(Some(nothing_of(id_key)));
-                }
-                return Ok(passes.then_some(Row::part(id_key, document, None)));
-            }
-        }
-        remember()?;
-        let Some(value) = self.reader.get(self.documents, &id_key)? else {
-            // A cursor of a transaction may be read on after the transaction removed the document.
-            if self.reader.may_change() {
-                return Ok(None);
-            }
-            return Err(Error::damaged("an index names an absent document"));
-        };
-        walk.documents_examined += 1;
-        if must_ask && !self.filter.try_matches(self.reader.document(&value)?.view())? {
-            return Ok(None);
-        }
-        if self.counts_only {
-            return Ok(Some(nothing_of(id_key)));
-        }
-        self.passing(id_key, &value)
-    }
-
-    /// Whether the whole key of an entry, which may have been cut, lies between what `min` and
-    /// `max` say.
-    fn lies_between(
-        &self,
-        between: &Bounds,
-        index: Option<&Index>,
-        entry_key: &Bytes,
-        row: &Row,
-    ) -> Result<bool, Error> {
-        let document = || row.clone().into_whole(&self.reader, self.documents);
-        let key = match index {
-            Some(index) if index.is_cut(entry_key) => {
-                let document = document()?.document;
-                let whole = index_entry::whole_key(index, entry_key, &row.id_key, document.view())?;
-                whole.map_or_else(|| entry_key.clone(), |whole| whole.key.into())
-            }
-            None if key::is_id_cut(entry_key) => {
-                let document = document()?.document;
-                document.get("_id").map_or_else(|| entry_key.clone(), key::of_value)
-            }
-            _ => entry_key.clone(),
-        };
-        let Bounds { start, end } = between;
-        let is_behind_start = start.as_ref().is_none_or(|start| *start <= key);
-        Ok(is_behind_start && end.as_ref().is_none_or(|end| key < *end))
-    }
-
-    fn passes(&self, document: Document<'_>) -> Result<bool, Error> {
-        Ok(!self.may_fail || self.filter.try_matches(document)?)
-    }
-
-    /// The document, if it passes.
-    fn passing(&self, id_key: Bytes, value: &Value) -> Result<Option<Row>, Error> {
-        let told = self.told_by_pieces(value)?;
-        if told == Some(false) {
-            return Ok(None);
-        }
-        let row = self.document_of(id_key, value, told.is_none())?;
-        if told.is_none() && !self.passes(row.asked())? {
-            return Ok(None);
-        }
-        if row.is_whole() {
-            return Ok(Some(row));
-        }
-        if let Some((lazily, _)) = &self.lazily {
-            return Ok(Some(row.opened(lazily)?));
-        }
-        if self.in_part.is_some() {
-            return Ok(Some(row));
-        }
-        Ok(Some(row.into_whole(&self.reader, self.documents)?.into()))
-    }
-
-    /// The fields of a large document that are read before it is known whether it passes; `None`:
-    /// all.
-    fn names_at_first(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        self.filter.outermost_names().filter(|_| self.in_part.is_some() || self.may_fail)
-    }
-
-    /// The document, or what the filter asks for, if it `asks`, of a large one.
-    fn document_of(&self, id_key: Bytes, value: &Value, asks: bool) -> Result<Row, Error> {
-        let large = large::head(value);
-        if let (Some(large), Some((lazily, asked))) = (large, &self.lazily) {
-            if self.reader.may_be_undone(self.documents, &id_key)? {
-                return Ok(Row::whole(id_key, self.reader.large_document(&large)?, Some(large)));
-            }
-            let nothing = Asked::default();
-            let asked = if asks { asked } else { &nothing };
-            let fields = lazily.read(&self.reader, &large, asked)?;
-            return Ok(Row::part(id_key, fields, Some(large)));
-        }
-        let names = self.names_at_first().filter(|_| asks || self.in_part.is_some());
-        let (Some(large), Some(names)) = (large, names) else {
-            return Ok(Row::whole(id_key, self.reader.document(value)?, large));
-        };
-        let mut wanted: Vec<&[u8]> = vec![b"_id"];
-        let more = self.in_part.iter().flatten().map(|name| &**name);
-        for name in names.filter(|_| asks).chain(more) {
-            if !wanted.contains(&name) {
-                wanted.push(name);
-            }
-        }
-        let fields = self.reader.project(&large, &wanted)?;
-        Ok(Row::part(id_key, fields, Some(large)))
-    }
-}
-
-/// The document that has `value`, if it passes `filter`; large ones are read as
-/// [`Scan::for_update`] does.
-pub(crate) fn passing(
-    reader: Reader<'_>,
-    documents: TreeRef,
-    filter: &Filter,
-    id_key: Bytes,
-    value: &Value,
-) -> Result<Option<Row>, Error> {
-    let fetch = Fetch {
-        reader,
-        documents,
-        filter: filter.clone(),
-        may_fail: true,
-        in_part: Some(Vec::new()),
-        lazily: None,
-        counts_only: false,
-        told_by_key: Vec::new(),
-        interrupt: Interrupt::default(),
-        steps: Cell::new(0),
-        metadata: Metadata::default(),
-        scores: Scores::Texts,
-    };
-    fetch.passing(id_key, value)
-}
-
-/// What is found where nothing is asked of documents.
-fn nothing_of(id_key: Bytes) -> Row {
-    Row::part(id_key, DocumentBuf::empty(), None)
 }
 
 impl Iterator for Scan<'_> {

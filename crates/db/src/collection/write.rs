@@ -5,8 +5,9 @@
 //!    changes nothing leaves nothing behind.
 //! 3. Each document is written on a savepoint of its own: if an index refuses it, only it is
 //!    undone.
-//! 4. An index is changed by the difference of the document's keys before and after, so that an
-//!    update that doesn't touch an indexed field doesn't touch the index.
+//! 4. Indexes are changed with their documents (`index_entries`): by the difference of the keys
+//!    before and after, so that an update that doesn't touch an indexed field doesn't touch the
+//!    index.
 //!
 //! *Uniqueness*: the key of a unique index's entry doesn't hold the `_id`, so two transactions that
 //! would file two documents under one key write the same key, and the second one to commit
@@ -14,7 +15,9 @@
 
 mod capped;
 mod damaged;
+mod index_entries;
 mod large;
+mod matching;
 mod points;
 mod told;
 
@@ -23,14 +26,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
 use frond_engine::{Savepoint, Transaction, TreeId};
-use frond_query::{Code, Collation, Filter};
-use frond_tree::{Bounds, Content, Direction, Value};
+use frond_query::{Code, Collation};
+use frond_tree::{Content, Value};
 
-use crate::catalog::index_entry::{self, entries, is_of_document};
-use crate::catalog::{adopt, duplicate};
-use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
-use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
-use crate::collection::sort::{self, KeyOf};
+use crate::catalog::adopt;
+use crate::collection::plan::OwnFacts;
+use crate::collection::scan::{Found, Row};
 use crate::database::Database;
 use crate::definition::capped::{Limits, limits};
 use crate::definition::images;
@@ -213,107 +214,6 @@ impl<'t> CollectionWriter<'t> {
         self.live().map(|_| ())
     }
 
-    /// Finds the documents that pass `filter`, at most `limit`; nothing if there is no collection.
-    /// They are all read before the caller changes one, so none is met twice.
-    ///
-    /// # Errors
-    /// `BadValue` (2) for a hint on an index that it hasn't; as the scan and, for a sort, its
-    /// memory.
-    pub fn matching(
-        &self,
-        filter: &Filter,
-        order: &Order,
-        hint: Option<&frond_doc::ValueBuf>,
-        limit: Option<usize>,
-    ) -> Result<Vec<Found>, Error> {
-        let Some((mut scan, in_order)) = self.scan(filter, order, hint, limit)? else {
-            return Ok(Vec::new());
-        };
-        let reservation = || self.database.frond().resources(true).reservation();
-        let key_of: Box<KeyOf<'_>> = match (order, filter.distance()) {
-            (Order::By(pattern), _) if !in_order => {
-                scan = scan.scored_by_entries(reservation());
-                Box::new(|document| pattern.key(document))
-            }
-            (Order::Any, Some(distance)) => Box::new(move |document| Ok(distance.key(document))),
-            _ => {
-                let rows = scan.take(limit.unwrap_or(usize::MAX));
-                return rows.map(|row| self.whole(row?)).collect();
-            }
-        };
-        let found = scan.map(|row| self.whole(row?));
-        sort::sorted(found, &*key_of, limit, reservation())
-    }
-
-    /// As [`CollectionWriter::matching`], but where the order doesn't matter large documents are
-    /// found in part: with the fields that the filter asks for.
-    ///
-    /// # Errors
-    /// As [`CollectionWriter::matching`].
-    pub fn matching_in_part(
-        &self,
-        filter: &Filter,
-        order: &Order,
-        hint: Option<&frond_doc::ValueBuf>,
-        limit: Option<usize>,
-    ) -> Result<Vec<Row>, Error> {
-        if !matches!(order, Order::Any) || filter.near().is_some() {
-            let found = self.matching(filter, order, hint, limit)?;
-            return Ok(found.into_iter().map(Row::from).collect());
-        }
-        match self.scan(filter, order, hint, limit)? {
-            Some((scan, _)) => {
-                scan.for_update(std::iter::empty()).take(limit.unwrap_or(usize::MAX)).collect()
-            }
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// The documents that pass `filter`, large ones in part; `None` if they are more than a part
-    /// takes ([`crate::collection::parts`]). In a transaction of several requests they are charged,
-    /// and never too many.
-    ///
-    /// # Errors
-    /// As [`CollectionWriter::matching`]; `ExceededMemoryLimit` (146); what interrupts the request.
-    pub fn matching_few(
-        &self,
-        filter: &Filter,
-        hint: Option<&frond_doc::ValueBuf>,
-    ) -> Result<Option<Vec<Row>>, Error> {
-        let Some((scan, _)) = self.scan(filter, &Order::Any, hint, None)? else {
-            return Ok(Some(Vec::new()));
-        };
-        let is_alone = self.database.transaction().is_none();
-        let mut reservation = filter.memory().another(usize::MAX);
-        let mut found = FoundRows::default();
-        for row in scan.for_update(std::iter::empty()).interrupted_by(self.database.interrupt()) {
-            found.push(row?);
-            if is_alone && found.is_full() {
-                return Ok(None);
-            }
-            reservation.hold(found.bytes()).map_err(|exceeded| {
-                let message = format!("the documents that are to be written exceed {exceeded}");
-                Error::invalid(Code::ExceededMemoryLimit, message)
-            })?;
-        }
-        Ok(Some(found.rows))
-    }
-
-    /// The document of a row that was found at an older snapshot, as it is now; `None` if it is
-    /// gone, or doesn't pass `filter` any more.
-    ///
-    /// # Errors
-    /// As [`Reader::get`]; what the filter's expressions fail with.
-    pub fn as_it_is_now(&self, row: &Row, filter: &Filter) -> Result<Option<Row>, Error> {
-        let Some(documents) = self.documents() else { return Ok(None) };
-        let reader = self.reader();
-        match reader.get(documents, &row.id_key)? {
-            Some(value) if row.is_of(&reader, &value)? => Ok(Some(row.clone())),
-            Some(value) => scan::passing(reader, documents, filter, row.id_key.clone(), &value),
-            None => Ok(None),
-        }
-    }
-
     /// About how many bytes the transaction has to write.
     pub fn bytes(&self) -> u64 {
         self.transaction.bytes()
@@ -343,54 +243,6 @@ impl<'t> CollectionWriter<'t> {
     pub fn undo(&mut self, (savepoint, writes): (Savepoint, u64)) {
         self.transaction.rollback_to(savepoint);
         self.writes = writes;
-    }
-
-    /// A scan for documents, and whether it gives them in the order; `None` if there is no
-    /// collection.
-    fn scan(
-        &self,
-        filter: &Filter,
-        order: &Order,
-        hint: Option<&frond_doc::ValueBuf>,
-        limit: Option<usize>,
-    ) -> Result<Option<(Scan<'_>, bool)>, Error> {
-        let Some(now) = &self.now else {
-            return Ok(None);
-        };
-        let access = self.access(now, filter, order, hint, limit)?;
-        let in_order = access.gives_order;
-        Ok(Some((Scan::new(self.reader(), now, access, filter.clone(), order), in_order)))
-    }
-
-    fn access(
-        &self,
-        now: &Collection,
-        filter: &Filter,
-        order: &Order,
-        hint: Option<&frond_doc::ValueBuf>,
-        limit: Option<usize>,
-    ) -> Result<Access, Error> {
-        let hint = match hint {
-            Some(hint) => Hint::parse(hint, now)?,
-            None => None,
-        };
-        let limit = limit.and_then(|limit| u64::try_from(limit).ok());
-        let request = plan::Request {
-            filter,
-            order,
-            hint,
-            limit,
-            needs: &None,
-            between: Between::default(),
-            distinct: None,
-            is_by_id: now.series.is_none(),
-        };
-        match &self.before {
-            Some(before) => plan::choose(&self.reader(), before, &self.own, request),
-            // What this transaction made itself has no index that is known here.
-            None if filter.text().is_some() => Err(plan::no_text_index()),
-            None => Ok(Access::everything(request)),
-        }
     }
 
     /// Says that what is written deletes: see [`Transaction::give_back`].
@@ -608,99 +460,6 @@ impl<'t> CollectionWriter<'t> {
         debug_assert!(is_now, "invariants 1 and 2");
         Ok(live)
     }
-
-    fn change_indexes(
-        &mut self,
-        id_key: &Bytes,
-        before: Option<Document<'_>>,
-        after: Option<Document<'_>>,
-    ) -> Result<(), Error> {
-        let namespace = &self.namespace;
-        let live = self.live.as_ref().expect("the collection was adopted before the write");
-        assert_eq!(live.collection.indexes.len(), live.indexes.len(), "invariant 2");
-        assert_eq!(live.indexes.len(), self.own.flags.len(), "each index has its flags");
-        let indexes = live.collection.indexes.iter().zip(&live.indexes);
-        for (position, (index, tree)) in indexes.enumerate() {
-            let old = before.map(|document| entries(index, id_key, document));
-            let new = after.map(|document| entries(index, id_key, document));
-            let (old, new) = (old.transpose()?.unwrap_or_default(), new.transpose()?);
-            let new = new.unwrap_or_default();
-            for key in old.keys().filter(|key| !new.contains_key(*key)) {
-                self.transaction.delete(*tree, key.clone())?;
-            }
-            for (key, value) in new.iter().filter(|(key, value)| old.get(*key) != Some(*value)) {
-                if index.spec.unique
-                    && let Some(other) = self.transaction.get(*tree, key)?
-                    && !is_of_document(&self.transaction.read(&other)?, id_key)
-                {
-                    let spec = &index.spec;
-                    let document = after.unwrap_or(Document::empty());
-                    return Err(duplicate::of_index(
-                        namespace,
-                        &spec.name,
-                        &spec.key,
-                        &index.shape,
-                        key,
-                        document,
-                    ));
-                }
-                if index.spec.prepare_unique {
-                    let engine = self.database.frond().engine();
-                    let document = after.unwrap_or(Document::empty());
-                    let bare = match index_entry::bare_key(index, key)? {
-                        Some(bare) => bare.to_vec(),
-                        None => index_entry::whole_key(index, key, id_key, document)?
-                            .map_or_else(Vec::new, |whole| whole.key),
-                    };
-                    let reader = Reader::within(engine, self.transaction);
-                    if !is_first_under(&reader, &live.collection, index, &bare, id_key)? {
-                        let spec = &index.spec;
-                        let (name, pattern) = (&spec.name, &spec.key);
-                        return Err(duplicate::of_index(
-                            namespace,
-                            name,
-                            pattern,
-                            &index.shape,
-                            key,
-                            document,
-                        ));
-                    }
-                    // Nothing lies there. Two that bring one key at once both write it, and
-                    // conflict.
-                    self.transaction.delete(*tree, key::cut(bare))?;
-                }
-                if value.flags & !self.own.flags[position] != 0 {
-                    self.own.flags[position] |= value.flags;
-                    if let Some(transaction) = self.database.transaction() {
-                        transaction.note_flags(*tree, value.flags);
-                    }
-                }
-                self.transaction.put(*tree, key.clone(), value.clone())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether no other document lies under the key of an index that isn't unique yet.
-fn is_first_under(
-    reader: &Reader<'_>,
-    collection: &Collection,
-    index: &Index,
-    bare: &[u8],
-    id_key: &Bytes,
-) -> Result<bool, Error> {
-    let shared = &bare[..bare.len().min(key::CUT_PREFIX_BYTES)];
-    for entry in reader.range(index.tree, Bounds::prefix(shared), Direction::Ascending)? {
-        let entry = entry?;
-        let other = index_entry::id_key_of(index, &entry.key, &reader.read(&entry.value)?)?;
-        if other != *id_key
-            && index_entry::bare_key_of(reader, collection, index, &entry.key, &other)? == bare
-        {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 #[cfg(test)]

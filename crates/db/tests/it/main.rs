@@ -16,6 +16,7 @@ mod durability;
 mod equivalence;
 mod errors;
 mod explained;
+mod few_chunks;
 mod geo;
 mod hot_documents;
 mod images;

@@ -6,11 +6,9 @@
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, FrondOptions};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
-use frond_engine::ReclaimOptions;
 use frond_testkit::SimDisk;
 use frond_vcs::Repository;
 
-use crate::lazy::chunks;
 use crate::support::*;
 
 /// Two databases that keep no documents in memory whole.
@@ -173,7 +171,7 @@ fn merges_store_what_whole_documents_would() {
                      'whenNotMatched': '{not}'}}}}]"
                 );
                 aggregate(&shop, Some("docs"), &stages).expect("merged");
-                collect(&shop);
+                collect(shop.frond());
                 check(target, "copies", &expected(*model, inserts), &stages);
                 delete(target, "copies", "{}");
             }
@@ -191,17 +189,11 @@ fn copies_in_another_database_are_what_whole_documents_would_be() {
     {
         let stages = format!("[{change} {{'$out': {{'db': 'other', 'coll': 'copies'}}}}]");
         aggregate(&shop, Some("docs"), &stages).expect("copied");
-        collect(&shop);
+        collect(shop.frond());
         let made = aggregate(&shop, Some("docs"), &format!("[{change} {{'$sort': {{'_id': 1}}}}]"));
         check(&other, "copies", &made.expect("proper"), &stages);
     }
     shop.frond().engine().check().expect("every invariant holds");
-}
-
-/// Flushes, and removes what nothing names.
-fn collect(shop: &Repository) {
-    shop.frond().engine().flush().expect("flushed");
-    frond_vcs::reclaim(shop.frond(), 0, ReclaimOptions::default()).expect("collected");
 }
 
 /// What is merged stays when its source is gone, and was never in packs before.
@@ -216,7 +208,7 @@ fn what_is_merged_outlives_its_source() {
             aggregate(&shop, Some("docs"), &stages).expect("merged");
         }
         delete(&shop, "docs", "{}");
-        collect(&shop);
+        collect(shop.frond());
         for database in [&shop, &other] {
             let found = sorted(database, "copies");
             assert_eq!(found.len(), SIZES.len());

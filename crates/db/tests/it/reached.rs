@@ -5,7 +5,7 @@
 
 use frond_doc::DocumentBuf;
 
-use crate::lazy::{Whole, chunks, document, filled, unkept};
+use crate::lazy::{Whole, document, filled, unkept};
 use crate::support::*;
 
 /// What may be asked for below an outermost field.

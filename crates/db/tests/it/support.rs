@@ -5,6 +5,7 @@ use frond_db::{
     FrondOptions, UpdateReport, UpdateStatement, WriteReport,
 };
 use frond_doc::{DocumentBuf, Value, ValueBuf, extended_json};
+use frond_engine::ReclaimOptions;
 use frond_testkit::SimDisk;
 use frond_vcs::Repository;
 
@@ -144,4 +145,18 @@ pub fn stages(explained: &DocumentBuf) -> String {
 pub fn examined(explained: &DocumentBuf, counter: &str) -> i64 {
     let stats = explained.get("executionStats").and_then(|stats| stats.as_document());
     stats.and_then(|stats| stats.get(counter)?.as_integer()).expect("the counter is there")
+}
+
+/// Flushes, and removes what nothing names.
+pub fn collect(frond: &Frond) {
+    frond.engine().flush().expect("flushed");
+    frond_vcs::reclaim(frond, 0, ReclaimOptions::default()).expect("collected");
+}
+
+/// How many chunks `ask` reads.
+pub fn chunks(shop: &Database, ask: impl FnOnce()) -> u64 {
+    let (_, before) = shop.frond().counters();
+    ask();
+    let (_, after) = shop.frond().counters();
+    after.chunks_read - before.chunks_read
 }

@@ -10,6 +10,7 @@ use frond_tree::Value;
 
 use super::*;
 use crate::engine::Engine;
+use crate::ids::TreeId;
 use crate::options::EngineOptions;
 
 const SMALL: usize = 100;

@@ -1,6 +1,6 @@
 //! `$function`, and `$_internalJsEmit`, into which a `mapReduce` translates its `map`.
 
-use frond_doc::Value;
+use frond_doc::{Document, Value};
 
 use super::failure;
 use super::node::{Answer, Node, Operation};
@@ -32,13 +32,8 @@ pub(super) fn function(
     argument: Value<'_>,
     parser: &mut Parser,
 ) -> Result<Node, QueryError> {
-    let Value::Document(argument) = argument else {
-        let found = argument.element_type().alias();
-        let message = format!("{operator} requires an object as an argument, found: {found}");
-        return Err(failure(31260, message));
-    };
-    let body = argument.get("body");
-    let body = body.ok_or_else(|| failure(31261, "The body function must be specified."))?;
+    let argument = object(operator, argument, 31260)?;
+    let body = field(argument, "body", (31261, "The body function must be specified."))?;
     let body = parser.expression(body)?;
     let Some(body) = body.constant() else {
         return Err(failure(31432, "The body function must be a constant expression"));
@@ -47,16 +42,12 @@ pub(super) fn function(
         return Err(failure(31262, "The body function must evaluate to type string or code"));
     };
     let script = Script::new(source);
-    let arguments = argument.get("args");
-    let arguments = arguments.ok_or_else(|| failure(31263, "The args field must be specified."))?;
+    let arguments = field(argument, "args", (31263, "The args field must be specified."))?;
     let arguments = parser.expression(arguments)?;
-    match argument.get("lang") {
-        None => return Err(failure(31418, "The lang field must be specified.")),
-        Some(Value::String("js")) => {}
-        Some(_) => {
-            let message = "Currently the only supported language specifier is 'js'.";
-            return Err(failure(31419, message));
-        }
+    let language = field(argument, "lang", (31418, "The lang field must be specified."))?;
+    if language != Value::String("js") {
+        let message = "Currently the only supported language specifier is 'js'.";
+        return Err(failure(31419, message));
     }
     parser.note_script();
     Ok(Node::special(Call { script, arguments }))
@@ -85,24 +76,35 @@ pub(super) fn emit(
     argument: Value<'_>,
     parser: &mut Parser,
 ) -> Result<Node, QueryError> {
-    let Value::Document(argument) = argument else {
-        let found = argument.element_type().alias();
-        let message = format!("{operator} requires an object as an argument, found: {found}");
-        return Err(failure(31221, message));
-    };
-    let map = argument.get("eval");
-    let map = map.ok_or_else(|| failure(31222, "The map function must be specified."))?;
+    let argument = object(operator, argument, 31221)?;
+    let map = field(argument, "eval", (31222, "The map function must be specified."))?;
     let (Value::String(source) | Value::JavaScript(source)) = map else {
         return Err(failure(31224, "The map function must be of type string or code"));
     };
     let script = Script::new(source);
-    let this = argument.get("this");
     let message = format!("{operator} requires 'this' to be specified");
-    let this = parser.expression(this.ok_or_else(|| failure(31223, message))?)?;
+    let this = parser.expression(field(argument, "this", (31223, &message))?)?;
     let script = match argument.get("scope") {
         Some(Value::Document(globals)) => script.with_globals(globals.to_buf()),
         _ => script,
     };
     parser.note_script();
     Ok(Node::special(Emit { script, this }))
+}
+
+/// The argument of an operator that takes an object.
+fn object<'a>(operator: &str, argument: Value<'a>, code: i32) -> Result<Document<'a>, QueryError> {
+    argument.as_document().ok_or_else(|| {
+        let found = argument.element_type().alias();
+        failure(code, format!("{operator} requires an object as an argument, found: {found}"))
+    })
+}
+
+/// A field that must be there.
+fn field<'a>(
+    argument: Document<'a>,
+    name: &str,
+    (code, message): (i32, &str),
+) -> Result<Value<'a>, QueryError> {
+    argument.get(name).ok_or_else(|| failure(code, message))
 }

@@ -8,11 +8,8 @@ use frond_doc::path::{Path, Reached};
 
 use super::Filter;
 use super::evaluate::{Run, test_reached};
-use super::position::of_reached;
+use super::position::{self, Position, Subject};
 use super::tree::{Condition, Field, Node};
-
-/// The position of the element that matched, if one did.
-pub type Position = Option<usize>;
 
 /// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
 pub type Reach<'r, E> =
@@ -42,7 +39,7 @@ impl Filter {
     /// What `reach` fails with.
     pub fn position_by<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<Position>, E> {
         let run = Run::new(&self.variables);
-        let told = position(&self.root, &run, reach)?;
+        let told = position::of_node(&self.root, &run, &mut InPieces(reach))?;
         Ok(told.filter(|_| !run.has_failed()))
     }
 }
@@ -118,58 +115,21 @@ fn condition<E>(
     }
 }
 
-/// As [`super::position::node`].
-fn position<E>(
-    node: &Node,
-    run: &Run<'_>,
-    reach: &mut Reach<'_, E>,
-) -> Result<Option<Position>, E> {
-    match node {
-        Node::And(nodes) => {
-            first_told(nodes.iter().rev(), &mut |inner| position(inner, run, reach))
-        }
-        Node::Or(nodes) => {
-            first_told(nodes.iter(), &mut |inner| match self::node(inner, run, reach)? {
-                Some(true) => position(inner, run, reach),
-                Some(false) => Ok(Some(None)),
-                None => Ok(None),
-            })
-        }
-        Node::Field(field) => of_condition(&field.condition, &field.path, run, reach),
-        Node::Nor(_)
-        | Node::Constant(_)
-        | Node::Expression(_)
-        | Node::Schema(_)
-        | Node::Sample(_)
-        | Node::Script(_)
-        | Node::Text(_) => Ok(Some(None)),
+/// A document of which a function shows what paths reach.
+struct InPieces<'s, 'r, E>(&'s mut Reach<'r, E>);
+
+impl<E> Subject for InPieces<'_, '_, E> {
+    type Error = E;
+
+    fn passes(&mut self, node: &Node, run: &Run<'_>) -> Result<Option<bool>, E> {
+        self::node(node, run, self.0)
     }
-}
 
-/// The first position that one of them has; `None` once one doesn't tell.
-fn first_told<T, E>(
-    mut all: impl Iterator<Item = T>,
-    position: &mut dyn FnMut(T) -> Result<Option<Position>, E>,
-) -> Result<Option<Position>, E> {
-    all.find_map(|one| position(one).map(|told| (told != Some(None)).then_some(told)).transpose())
-        .unwrap_or(Ok(Some(None)))
-}
-
-fn of_condition<E>(
-    condition: &Condition,
-    path: &Path,
-    run: &Run<'_>,
-    reach: &mut Reach<'_, E>,
-) -> Result<Option<Position>, E> {
-    match condition {
-        Condition::All(inner) => {
-            first_told(inner.iter().rev(), &mut |inner| of_condition(inner, path, run, reach))
-        }
-        Condition::Not(_) => Ok(Some(None)),
-        Condition::Test(test) => {
-            let mut found = None;
-            let told = reach(path, &mut |reached| of_reached(test, reached, run, &mut found))?;
-            Ok(told.map(|_| found))
-        }
+    fn reach(
+        &mut self,
+        path: &Path,
+        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+    ) -> Result<Option<bool>, E> {
+        (self.0)(path, visit)
     }
 }

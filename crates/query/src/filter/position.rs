@@ -4,59 +4,110 @@
 //! *outermost* array on the path counts. Of several conditions that pass through arrays, the last
 //! one decides, as in MongoDB (which calls it undefined).
 
+use std::convert::Infallible;
+
 use frond_doc::path::{Path, Reached};
 use frond_doc::{Document, Value};
 
 use super::evaluate::{self, Run};
 use super::tree::{Condition, Node, Test};
 
+/// The position of the element that matched, if one did.
+pub type Position = Option<usize>;
+
+/// A document, whole or in pieces, as its filter asks for it.
+pub(super) trait Subject {
+    /// Why it can't be read.
+    type Error;
+
+    /// Whether it passes; `None` where that can't be told.
+    fn passes(&mut self, node: &Node, run: &Run<'_>) -> Result<Option<bool>, Self::Error>;
+
+    /// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
+    fn reach(
+        &mut self,
+        path: &Path,
+        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+    ) -> Result<Option<bool>, Self::Error>;
+}
+
+impl Subject for Document<'_> {
+    type Error = Infallible;
+
+    fn passes(&mut self, node: &Node, run: &Run<'_>) -> Result<Option<bool>, Infallible> {
+        Ok(Some(evaluate::node(node, *self, run)))
+    }
+
+    fn reach(
+        &mut self,
+        path: &Path,
+        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+    ) -> Result<Option<bool>, Infallible> {
+        Ok(Some(path.visit_reached(*self, &mut |reached| visit(reached))))
+    }
+}
+
 /// The position of the element that made `document` pass `node`.
-pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> Option<usize> {
+pub(super) fn of_document(node: &Node, mut document: Document<'_>, run: &Run<'_>) -> Position {
+    let Ok(told) = of_node(node, run, &mut document);
+    told.flatten()
+}
+
+/// The position of the element that made `subject` pass `node`; `None` if that can't be told.
+pub(super) fn of_node<S: Subject>(
+    node: &Node,
+    run: &Run<'_>,
+    subject: &mut S,
+) -> Result<Option<Position>, S::Error> {
     match node {
-        Node::And(nodes) => nodes.iter().rev().find_map(|inner| self::node(inner, document, run)),
-        Node::Or(nodes) => nodes
-            .iter()
-            .filter(|inner| evaluate::node(inner, document, run))
-            .find_map(|inner| self::node(inner, document, run)),
-        Node::Field(field) => of_condition(&field.condition, &field.path, document, run),
+        Node::And(nodes) => first_told(nodes.iter().rev(), |inner| of_node(inner, run, subject)),
+        Node::Or(nodes) => first_told(nodes.iter(), |inner| match subject.passes(inner, run)? {
+            Some(true) => of_node(inner, run, subject),
+            Some(false) => Ok(Some(None)),
+            None => Ok(None),
+        }),
+        Node::Field(field) => of_condition(&field.condition, &field.path, run, subject),
         Node::Nor(_)
         | Node::Constant(_)
         | Node::Expression(_)
         | Node::Schema(_)
         | Node::Sample(_)
         | Node::Script(_)
-        | Node::Text(_) => None,
+        | Node::Text(_) => Ok(Some(None)),
     }
 }
 
-fn of_condition(
+fn of_condition<S: Subject>(
     condition: &Condition,
     path: &Path,
-    document: Document<'_>,
     run: &Run<'_>,
-) -> Option<usize> {
+    subject: &mut S,
+) -> Result<Option<Position>, S::Error> {
     match condition {
         Condition::All(inner) => {
-            inner.iter().rev().find_map(|inner| of_condition(inner, path, document, run))
+            first_told(inner.iter().rev(), |inner| of_condition(inner, path, run, subject))
         }
-        Condition::Not(_) => None,
-        Condition::Test(test) => of_test(test, path, document, run),
+        Condition::Not(_) => Ok(Some(None)),
+        Condition::Test(test) => {
+            let mut found = None;
+            let told =
+                subject.reach(path, &mut |reached| of_reached(test, reached, run, &mut found))?;
+            Ok(told.map(|_| found))
+        }
     }
 }
 
-fn of_test(test: &Test, path: &Path, document: Document<'_>, run: &Run<'_>) -> Option<usize> {
-    let mut found = None;
-    path.visit_reached(document, &mut |reached| of_reached(test, reached, run, &mut found));
-    found
+/// The first position that one of them has; `None` once one doesn't tell.
+fn first_told<T, E>(
+    mut all: impl Iterator<Item = T>,
+    mut position: impl FnMut(T) -> Result<Option<Position>, E>,
+) -> Result<Option<Position>, E> {
+    all.find_map(|one| position(one).map(|told| (told != Some(None)).then_some(told)).transpose())
+        .unwrap_or(Ok(Some(None)))
 }
 
 /// Whether what a path reached, or an element of it, passes; notes its position.
-pub(super) fn of_reached(
-    test: &Test,
-    reached: Reached<'_>,
-    run: &Run<'_>,
-    found: &mut Option<usize>,
-) -> bool {
+fn of_reached(test: &Test, reached: Reached<'_>, run: &Run<'_>, found: &mut Option<usize>) -> bool {
     if !matches!(test, Test::ElementValue(_) | Test::ElementDocument(_)) {
         return reached.visit_leaves(&mut |leaf| {
             let passes = evaluate::test(test, leaf.value, run);

@@ -21,7 +21,7 @@ use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::spool::Spool;
 use super::stage::{Context, Stage, lazily};
-use super::window::{Partition, Stream, WindowFunction, bytes_of};
+use super::window::{Partition, PartitionError, Stream, WindowFunction, bytes_of};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, check_bytes, check_depth};
@@ -154,7 +154,7 @@ impl SetWindowFields {
         let spool = match members {
             Members::InMemory(documents, mut reservation) => {
                 resources.check()?;
-                match self.compute(&documents, variables, resources, &mut reservation)? {
+                match self.compute(&documents, variables, resources, &mut reservation) {
                     Ok(made) => {
                         return Ok(Box::new(made.into_iter().map(move |document| {
                             // As long as there are documents, the memory is taken.
@@ -162,7 +162,10 @@ impl SetWindowFields {
                             Ok(document)
                         })));
                     }
-                    Err(exceeded) => Arc::new(spooled(documents, resources, exceeded)?),
+                    Err(PartitionError::Failed(error)) => return Err(error),
+                    Err(PartitionError::Exceeded(exceeded)) => {
+                        Arc::new(spooled(documents, resources, exceeded)?)
+                    }
                 }
             }
             Members::OnDisk(spool) => spool,
@@ -233,15 +236,12 @@ impl SetWindowFields {
         variables: &Variables,
         resources: &Resources,
         reservation: &mut Reservation,
-    ) -> Result<Result<Vec<DocumentBuf>, Exceeded>, QueryError> {
+    ) -> Result<Vec<DocumentBuf>, PartitionError> {
         let sort = self.sort.as_ref();
         let mut partition = Partition::new(documents, sort, variables, resources, reservation);
         let mut columns = Vec::with_capacity(self.output.len());
         for (path, function) in &self.output {
-            match function.column(&mut partition)? {
-                Ok(column) => columns.push((path, column)),
-                Err(exceeded) => return Ok(Err(exceeded)),
-            }
+            columns.push((path, function.column(&mut partition)?));
         }
         let mut made = documents.to_vec();
         for (path, column) in columns {
@@ -253,7 +253,7 @@ impl SetWindowFields {
         for document in &made {
             check_depth(Value::Document(document.view()), 1)?;
         }
-        Ok(Ok(made))
+        Ok(made)
     }
 }
 

@@ -68,6 +68,26 @@ pub(super) fn bytes_of(document: &DocumentBuf) -> usize {
     size_of::<DocumentBuf>() + document.as_bytes().len()
 }
 
+/// Why what a partition's documents get isn't computed in memory.
+pub(super) enum PartitionError {
+    /// It doesn't fit: each document may get all that is in the partition.
+    Exceeded(Exceeded),
+    /// It fails.
+    Failed(QueryError),
+}
+
+impl From<Exceeded> for PartitionError {
+    fn from(exceeded: Exceeded) -> PartitionError {
+        PartitionError::Exceeded(exceeded)
+    }
+}
+
+impl From<QueryError> for PartitionError {
+    fn from(error: QueryError) -> PartitionError {
+        PartitionError::Failed(error)
+    }
+}
+
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: usize = 256;
 
@@ -182,12 +202,8 @@ impl WindowFunction {
         Ok(WindowFunction { kind, bounds })
     }
 
-    /// The function's values for the documents of a partition; or that they don't fit into memory:
-    /// each document may get all that is in the partition.
-    pub(super) fn column(
-        &self,
-        partition: &mut Partition<'_>,
-    ) -> Result<Result<Column, Exceeded>, QueryError> {
+    /// The function's values for the documents of a partition.
+    pub(super) fn column(&self, partition: &mut Partition<'_>) -> Result<Column, PartitionError> {
         // The values of the others are charged as they are evaluated, or small.
         let column = match &self.kind {
             Kind::Accumulator(accumulator) => return self.moving(accumulator, partition),
@@ -218,7 +234,7 @@ impl WindowFunction {
             Kind::LinearFill(input) => series::linear_fill(partition, input),
             Kind::LastFill(input) => series::last_fill(partition, input),
         };
-        column.map(Ok)
+        Ok(column?)
     }
 
     /// An accumulator whose window moves along.
@@ -226,7 +242,7 @@ impl WindowFunction {
         &self,
         accumulator: &Accumulator,
         partition: &mut Partition<'_>,
-    ) -> Result<Result<Column, Exceeded>, QueryError> {
+    ) -> Result<Column, PartitionError> {
         let mut values: Column = Vec::with_capacity(partition.documents.len());
         for (position, document) in partition.documents.iter().enumerate() {
             partition.check(position)?;
@@ -248,12 +264,10 @@ impl WindowFunction {
             }
             let value = window.current()?;
             partition.variables.memory().read(value.bytes())?;
-            if let Err(exceeded) = partition.hold(&value) {
-                return Ok(Err(exceeded));
-            }
+            partition.hold(&value)?;
             column.push(value);
         }
-        Ok(Ok(column))
+        Ok(column)
     }
 }
 

@@ -39,21 +39,38 @@ pub struct Inflated {
     pub compressor: Compressor,
 }
 
+/// Why nothing was taken out of a message.
+pub enum InflateError {
+    /// The client is told.
+    Refused(WireError),
+    /// The connection ends.
+    Ended(io::Error),
+}
+
+impl From<WireError> for InflateError {
+    fn from(error: WireError) -> InflateError {
+        InflateError::Refused(error)
+    }
+}
+
+impl From<io::Error> for InflateError {
+    fn from(error: io::Error) -> InflateError {
+        InflateError::Ended(error)
+    }
+}
+
 /// Takes out what is inside of a message; `check` is asked now and then whether to go on waiting
 /// for memory.
 ///
 /// # Errors
-/// What `check` says. The inner error is for the client.
+/// What `check` says; what a client is told of a message that can't be taken.
 pub fn inflate(
     shared: &Shared,
     received: Received,
     check: impl Fn() -> io::Result<()>,
-) -> io::Result<Result<Inflated, WireError>> {
+) -> Result<Inflated, InflateError> {
     let Received { header, message, hold } = received;
-    let inside = match decode(shared, header, &message) {
-        Ok(inside) => inside,
-        Err(error) => return Ok(Err(error)),
-    };
+    let inside = decode(shared, header, &message)?;
     let bytes = header.bytes + inside.header.bytes;
     let hold = match hold {
         None if bytes <= FREE_BYTES => None,
@@ -63,8 +80,8 @@ pub fn inflate(
             Some(hold)
         }
     };
-    let inflated = inside.inflate(&message).and_then(|message| take(inside, message, hold));
-    Ok(inflated)
+    let message = inside.inflate(&message)?;
+    Ok(take(inside, message, hold)?)
 }
 
 /// What a message says of the one inside, if that may come so.

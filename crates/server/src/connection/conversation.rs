@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::connection::compressed;
+use crate::connection::compressed::{self, InflateError};
 use crate::connection::incoming::{Incoming, Received};
 use crate::connection::socket::Socket;
 use crate::connection::stream::{Session, Stream};
@@ -149,23 +149,22 @@ impl Conversation {
         };
         let header = received.header;
         let (received, compressor) = match header.operation {
-            OperationCode::Compressed => {
-                match compressed::inflate(&self.shared, received, check)? {
-                    Ok(inflated) => {
-                        let bytes = inflated.received.header.bytes;
-                        self.shared.usage.count_request(bytes, header.bytes);
-                        (inflated.received, Some(inflated.compressor))
-                    }
-                    Err(error) => {
-                        self.shared.usage.count_request(header.bytes, header.bytes);
-                        let outcome = dispatch::refuse(&self.shared, header, &error);
-                        let bytes = outcome.reply.as_ref().map_or(0, Outgoing::bytes);
-                        self.shared.usage.count_answer(bytes, bytes);
-                        (self.outgoing, self.closes) = (outcome.reply, outcome.close);
-                        return Ok(None);
-                    }
+            OperationCode::Compressed => match compressed::inflate(&self.shared, received, check) {
+                Ok(inflated) => {
+                    let bytes = inflated.received.header.bytes;
+                    self.shared.usage.count_request(bytes, header.bytes);
+                    (inflated.received, Some(inflated.compressor))
                 }
-            }
+                Err(InflateError::Ended(error)) => return Err(error),
+                Err(InflateError::Refused(error)) => {
+                    self.shared.usage.count_request(header.bytes, header.bytes);
+                    let outcome = dispatch::refuse(&self.shared, header, &error);
+                    let bytes = outcome.reply.as_ref().map_or(0, Outgoing::bytes);
+                    self.shared.usage.count_answer(bytes, bytes);
+                    (self.outgoing, self.closes) = (outcome.reply, outcome.close);
+                    return Ok(None);
+                }
+            },
             _ => {
                 self.shared.usage.count_request(header.bytes, header.bytes);
                 (received, None)

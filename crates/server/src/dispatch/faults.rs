@@ -7,7 +7,7 @@ use frond_db::Error;
 use frond_doc::{Document, DocumentBuilder, Value};
 use frond_query::Code;
 
-use super::Failure;
+use super::failure::{Failure, append_labels};
 use crate::commands::Command;
 use crate::common_fields::Part;
 use crate::fail_points::{Asking, FailWrite, Hit};
@@ -103,7 +103,7 @@ pub(super) fn after(
     let labels = rest.hit.labels.unwrap_or_else(|| {
         code.map_or_else(Vec::new, |code| labels_of(asked, &Error::invalid(code, "")))
     });
-    super::append_labels(&mut answer, &labels);
+    append_labels(&mut answer, &labels);
     Ok(answer)
 }
 

@@ -1,18 +1,54 @@
-//! What the profiler tells of an operation: a document with MongoDB's fields.
+//! What the log and the profiler tell of an operation that took long: the profiler a document with
+//! MongoDB's fields.
 
 use frond_db::Durability;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
+use crate::authorization;
 use crate::log::{SlowOperation, shortened};
 use crate::operations::Operation;
-use crate::profiler::{COLLECTION, make_collection};
+use crate::profiler::{self, COLLECTION, make_collection};
 use crate::request::Answer;
 use crate::shared::Shared;
 use crate::wire::DocumentSequence;
 
+/// Tells the log of an operation that took long, and the profiler, where that is asked for.
+pub(super) fn tell_if_slow(
+    server: &Shared,
+    (operation, sequences): (&Operation, &[DocumentSequence]),
+    done: &Answer,
+) {
+    let time = operation.worked();
+    let is_slow = server.log.tells_of(time);
+    let is_profiled = match server.profiler.level(&operation.database) {
+        profiler::Level::Off => false,
+        profiler::Level::Slow => is_slow && operation.is_profiled(),
+        profiler::Level::All => operation.is_profiled(),
+    };
+    if !is_slow && !is_profiled {
+        return;
+    }
+    let told = told(operation, sequences);
+    let command = authorization::without_secrets(told.view());
+    let slow = SlowOperation {
+        connection: operation.peer.id,
+        client: &operation.peer.address.to_string(),
+        namespace: &operation.namespace(),
+        command: command.view(),
+        time,
+        error_code: done.as_ref().err().map(|error| error.code.number()),
+    };
+    if is_slow {
+        server.log.write_slow(&slow);
+    }
+    if is_profiled {
+        tell(server, operation, &slow, done);
+    }
+}
+
 /// The command as the log and the profiler tell it: of a write of one statement, which drivers send
 /// beside the command, that statement, with the command's comment.
-pub(super) fn told(operation: &Operation, sequences: &[DocumentSequence]) -> DocumentBuf {
+fn told(operation: &Operation, sequences: &[DocumentSequence]) -> DocumentBuf {
     let sent = operation.sent.view();
     let Some(statement) = only_statement(operation, sequences) else {
         return operation.sent.clone();
@@ -60,12 +96,7 @@ fn only_statement<'a>(
 
 /// Tells of an operation in its database. What can't be told there (the disk is full, the branch is
 /// closed) is told nowhere: the operation is over. Those after it aren't told for a while, either.
-pub(super) fn tell(
-    server: &Shared,
-    operation: &Operation,
-    slow: &SlowOperation<'_>,
-    done: &Answer,
-) {
+fn tell(server: &Shared, operation: &Operation, slow: &SlowOperation<'_>, done: &Answer) {
     if server.profiler.is_paused() {
         return;
     }

@@ -148,9 +148,9 @@ pub(crate) fn scan_frames(window: &mut Window<'_>, offset: u64) -> Result<Scan, 
     let mut scan = Scan { entries: Vec::new(), end, rest: None };
     while scan.end < window.pack_bytes {
         let frame = match window.frame(scan.end)? {
-            Ok(frame) => frame,
-            Err(what) => {
-                scan.rest = Some(what);
+            FrameBytes::Whole(frame) => frame,
+            FrameBytes::Absent(why) => {
+                scan.rest = Some(why);
                 break;
             }
         };
@@ -173,6 +173,14 @@ pub(crate) fn scan_frames(window: &mut Window<'_>, offset: u64) -> Result<Scan, 
         scan.end += u64::from(bytes);
     }
     Ok(scan)
+}
+
+/// What lies where a frame may begin.
+enum FrameBytes<'a> {
+    /// As many bytes as its header says.
+    Whole(&'a [u8]),
+    /// No frame: why not.
+    Absent(&'static str),
 }
 
 /// A part of a pack in memory, which moves forward.
@@ -213,7 +221,7 @@ impl<'a> Window<'a> {
     pub(crate) fn next_whole_frame(&mut self, mut offset: u64) -> Result<Option<u64>, StoreError> {
         while offset + (FRAME_HEADER_BYTES as u64) < self.pack_bytes {
             if self.bytes(offset, FRAME_HEADER_BYTES)?.is_some_and(may_begin_frame)
-                && let Ok(frame) = self.frame(offset)?
+                && let FrameBytes::Whole(frame) = self.frame(offset)?
                 && Frame::parse(frame).is_ok()
             {
                 return Ok(Some(offset));
@@ -229,14 +237,15 @@ impl<'a> Window<'a> {
     }
 
     /// The bytes of the frame at `offset`, as long as its header says; unchecked otherwise.
-    fn frame(&mut self, offset: u64) -> Result<Result<&[u8], &'static str>, StoreError> {
+    fn frame(&mut self, offset: u64) -> Result<FrameBytes<'_>, StoreError> {
         let Some(header) = self.bytes(offset, FRAME_HEADER_BYTES)? else {
-            return Ok(Err("a frame's header is cut short"));
+            return Ok(FrameBytes::Absent("a frame's header is cut short"));
         };
         let Some(bytes) = frame_bytes(header) else {
-            return Ok(Err("no frame begins here"));
+            return Ok(FrameBytes::Absent("no frame begins here"));
         };
-        Ok(self.bytes(offset, bytes)?.ok_or("a frame is cut short"))
+        let frame = self.bytes(offset, bytes)?;
+        Ok(frame.map_or(FrameBytes::Absent("a frame is cut short"), FrameBytes::Whole))
     }
 
     fn bytes(&mut self, offset: u64, bytes: usize) -> Result<Option<&[u8]>, StoreError> {

@@ -83,55 +83,56 @@ impl Changes {
         record: &mut Record,
         mut after: Record,
     ) -> Result<(), Failure> {
-        let refused = target.transact(|writes| {
-            if let Some(error) = self.write_outcomes(writes)? {
-                return Ok(Some(error));
-            }
-            writes.record(record, &after)?;
-            Ok(None)
-        })?;
-        if refused.is_some() {
-            let refused = target.transact(|writes| {
-                let mut after = after.clone();
-                if let Some(error) = self.write_each(writes, &mut after)? {
-                    return Ok(Some(error));
-                }
-                writes.record(record, &after)?;
-                Ok(None)
-            })?;
-            if let Some(WriteError(message)) = refused {
-                let what = format!("the copy can't have what the source has: {message}");
-                return Err(Failure::failed(what));
-            }
-            let stored = target.record()?;
-            after = stored.ok_or_else(|| Failure::failed("the copy's record is gone"))?;
+        let written = target.transact(|writes| {
+            self.write_outcomes(writes)?;
+            Ok(writes.record(record, &after)?)
+        });
+        match written {
+            Err(WriteError::Refused(_)) => after = self.take_over_each(target, record, &after)?,
+            written => written?,
         }
         *record = after;
         Ok(())
     }
 
-    fn write_outcomes(&self, writes: &mut Writes<'_, '_>) -> Result<Option<WriteError>, Failure> {
+    /// Takes over change by change; returns the record as it is stored then.
+    fn take_over_each(
+        &self,
+        target: &mut Target<'_>,
+        record: &Record,
+        after: &Record,
+    ) -> Result<Record, Failure> {
+        let written = target.transact(|writes| {
+            let mut after = after.clone();
+            self.write_each(writes, &mut after)?;
+            Ok(writes.record(record, &after)?)
+        });
+        written.map_err(|error| match error {
+            WriteError::Refused(message) => {
+                Failure::failed(format!("the copy can't have what the source has: {message}"))
+            }
+            WriteError::Failed(failure) => failure,
+        })?;
+        target.record()?.ok_or_else(|| Failure::failed("the copy's record is gone"))
+    }
+
+    fn write_outcomes(&self, writes: &mut Writes<'_, '_>) -> Result<(), WriteError> {
         for (collection, mut outcomes) in self.outcomes() {
             let gone = outcomes.iter().filter(|outcome| outcome.was_there && outcome.is_gone());
             let removals: Vec<DocumentBuf> =
                 gone.map(|outcome| removal(outcome.id.as_value())).collect();
-            if let Some(error) = write(writes, DELETE, collection, removals)? {
-                return Ok(Some(error));
-            }
+            write(writes, DELETE, collection, removals)?;
             outcomes.retain(|outcome| !outcome.is_gone());
             let mut rest = &mut outcomes[..];
             let mut count = READ_FIRST;
             while !rest.is_empty() {
                 let (some, others) = rest.split_at_mut(count.min(rest.len()));
-                let bytes = match write_some(writes, collection, some)? {
-                    Ok(bytes) => bytes,
-                    Err(error) => return Ok(Some(error)),
-                };
+                let bytes = write_some(writes, collection, some)?;
                 count = (COMMAND_BYTES * some.len() / bytes.max(1)).clamp(1, READ_MAX);
                 rest = others;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// What becomes of each document, by collections, in the order in which they were changed
@@ -160,7 +161,7 @@ impl Changes {
         &self,
         writes: &mut Writes<'_, '_>,
         after: &mut Record,
-    ) -> Result<Option<WriteError>, Failure> {
+    ) -> Result<(), WriteError> {
         for Changed { collection, id, change } in &self.all {
             let (command, statement) = match change {
                 Change::Insert(document) | Change::Replace(document) => {
@@ -178,10 +179,7 @@ impl Changes {
                     (UPDATE, replacement(&new, id.as_value()))
                 }
             };
-            let answer = match writes.write(command, collection, vec![statement])? {
-                Ok(answer) => answer,
-                Err(error) => return Ok(Some(error)),
-            };
+            let answer = writes.write(command, collection, vec![statement])?;
             let is_like = match change {
                 Change::Insert(_) => upserted(&answer) == 1,
                 Change::Replace(_) | Change::Update(_) => upserted(&answer) == 0,
@@ -189,7 +187,7 @@ impl Changes {
             };
             after.unlike += i64::from(!is_like);
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -228,7 +226,7 @@ fn write_some(
     writes: &mut Writes<'_, '_>,
     collection: &str,
     outcomes: &[Outcome<'_>],
-) -> Result<Result<usize, WriteError>, Failure> {
+) -> Result<usize, WriteError> {
     let wanted: Vec<&ValueBuf> =
         outcomes.iter().filter(|outcome| !outcome.is_known).map(|outcome| outcome.id).collect();
     let mut stored = HashMap::new();
@@ -241,7 +239,7 @@ fn write_some(
     let (mut new, mut changed, mut bytes) = (Vec::new(), Vec::new(), 0);
     for outcome in outcomes {
         let document = outcome.finish(stored.get(&key_of(outcome.id.as_value())));
-        let Some(document) = document else { return Ok(Err(unlike())) };
+        let Some(document) = document else { return Err(unlike()) };
         bytes += document.as_bytes().len();
         match outcome.was_there {
             true => changed.push(replacement(&document, outcome.id.as_value())),
@@ -249,11 +247,9 @@ fn write_some(
         }
     }
     for (command, statements) in [(UPDATE, changed), (INSERT, new)] {
-        if let Some(error) = write(writes, command, collection, statements)? {
-            return Ok(Err(error));
-        }
+        write(writes, command, collection, statements)?;
     }
-    Ok(Ok(bytes))
+    Ok(bytes)
 }
 
 /// Writes statements, as many commands as they need; each must meet what it expects.
@@ -262,7 +258,7 @@ fn write(
     command: (&str, &str),
     collection: &str,
     statements: Vec<DocumentBuf>,
-) -> Result<Option<WriteError>, Failure> {
+) -> Result<(), WriteError> {
     let mut statements = statements.into_iter().peekable();
     while statements.peek().is_some() {
         let (mut some, mut bytes) = (Vec::new(), 0);
@@ -273,15 +269,12 @@ fn write(
             some.push(next);
         }
         let count = some.len() as u64;
-        let answer = match writes.write(command, collection, some)? {
-            Ok(answer) => answer,
-            Err(error) => return Ok(Some(error)),
-        };
+        let answer = writes.write(command, collection, some)?;
         if count_of(answer.view(), "n") != count || upserted(&answer) > 0 {
-            return Ok(Some(unlike()));
+            return Err(unlike());
         }
     }
-    Ok(None)
+    Ok(())
 }
 
 fn key_of(id: Value<'_>) -> Vec<u8> {
@@ -290,5 +283,5 @@ fn key_of(id: Value<'_>) -> Vec<u8> {
 
 /// That a document isn't as it was expected.
 fn unlike() -> WriteError {
-    WriteError("a document isn't as the source had it".to_owned())
+    WriteError::Refused("a document isn't as the source had it".to_owned())
 }

@@ -510,7 +510,7 @@ fn first_record(
     }
     let record = Record::new(name, token, collections);
     target.create(COLLECTION, Document::empty())?;
-    target.transact(|writes| writes.first_record(&record).map(|()| None))?;
+    target.transact(|writes| Ok(writes.first_record(&record)?))?;
     Ok(record)
 }
 

@@ -38,8 +38,28 @@ pub struct Writes<'t, 'a> {
     is_begun: bool,
 }
 
-/// Why one statement was refused.
-pub struct WriteError(pub String);
+/// Why something wasn't written.
+pub enum WriteError {
+    /// The copy doesn't take a statement: why.
+    Refused(String),
+    /// The command failed.
+    Failed(Failure),
+}
+
+impl From<Failure> for WriteError {
+    fn from(failure: Failure) -> WriteError {
+        WriteError::Failed(failure)
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Failure {
+        match error {
+            WriteError::Refused(message) => Failure::failed(message),
+            WriteError::Failed(failure) => failure,
+        }
+    }
+}
 
 impl<'a> Target<'a> {
     /// The copy in `database`.
@@ -90,33 +110,33 @@ impl<'a> Target<'a> {
         Ok(names)
     }
 
-    /// Runs `work` in a transaction, again where it met another. What `work` returns as an error of
-    /// a statement undoes all.
+    /// Runs `work` in a transaction, again where it met another. An error of `work` undoes all.
     ///
     /// # Errors
-    /// As [`Target::run`].
+    /// As [`Target::run`]; what `work` fails with.
     pub fn transact(
         &mut self,
-        mut work: impl FnMut(&mut Writes<'_, 'a>) -> Result<Option<WriteError>, Failure>,
-    ) -> Result<Option<WriteError>, Failure> {
+        mut work: impl FnMut(&mut Writes<'_, 'a>) -> Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
         let mut attempts = 0;
         loop {
             attempts += 1;
             self.transactions += 1;
             let mut writes = Writes { target: self, is_begun: false };
             let done = match work(&mut writes) {
-                Ok(None) if !writes.is_begun => return Ok(None),
-                Ok(None) => writes.end("commitTransaction").map(|()| None),
-                other => {
+                Ok(()) if !writes.is_begun => return Ok(()),
+                Ok(()) => writes.end("commitTransaction").map_err(WriteError::Failed),
+                Err(error) => {
                     // What it wrote is undone already, if the transaction met an error.
-                    if writes.is_begun && !matches!(other, Err(Failure::Lost(_))) {
+                    if writes.is_begun && !matches!(error, WriteError::Failed(Failure::Lost(_))) {
                         let _ = writes.end("abortTransaction");
                     }
-                    other
+                    Err(error)
                 }
             };
             match done {
-                Err(Failure::Refused { code: WRITE_CONFLICT, .. }) if attempts < ATTEMPTS => {}
+                Err(WriteError::Failed(Failure::Refused { code: WRITE_CONFLICT, .. }))
+                    if attempts < ATTEMPTS => {}
                 other => return other,
             }
         }
@@ -269,16 +289,16 @@ impl Writes<'_, '_> {
     }
 
     /// Writes documents by a command (`insert`, `update` or `delete`) with the statements or
-    /// documents `sequence`. The answer's first error, if there is one, comes back.
+    /// documents `sequence`.
     ///
     /// # Errors
-    /// As [`Target::run`].
+    /// As [`Target::run`]; the first of the statements' errors.
     pub fn write(
         &mut self,
         (verb, list): (&str, &str),
         collection: &str,
         sequence: Vec<DocumentBuf>,
-    ) -> Result<Result<DocumentBuf, WriteError>, Failure> {
+    ) -> Result<DocumentBuf, WriteError> {
         let mut command = DocumentBuilder::new();
         command.append(verb, Value::String(collection));
         if verb != "delete" {
@@ -292,10 +312,10 @@ impl Writes<'_, '_> {
         let target = &mut self.target;
         let answer =
             target.backend.execute_with(&target.database, command.view(), vec![documents])?;
-        let refused = documents_of(answer.view(), "writeErrors")
-            .next()
-            .map(|error| WriteError(text_of(error, "errmsg").to_owned()));
-        Ok(refused.map_or(Ok(answer), Err))
+        match documents_of(answer.view(), "writeErrors").next() {
+            Some(error) => Err(WriteError::Refused(text_of(error, "errmsg").to_owned())),
+            None => Ok(answer),
+        }
     }
 
     /// Replaces the record that was read by the one that is true when all this is written.
@@ -308,13 +328,12 @@ impl Writes<'_, '_> {
         statement.begin_document("token").append("$eq", Value::from(&before.token)).end();
         statement.append("changes", Value::Int64(before.changes)).end();
         statement.append("u", Value::Document(after.stored().view()));
-        let written = self.write(("update", "updates"), COLLECTION, vec![statement.build()])?;
-        match written {
-            Ok(answer) if count_of(answer.view(), "n") == 1 => Ok(()),
-            Ok(_) => Err(Failure::failed(
+        let answer = self.write(("update", "updates"), COLLECTION, vec![statement.build()])?;
+        match count_of(answer.view(), "n") {
+            1 => Ok(()),
+            _ => Err(Failure::failed(
                 "another process follows into this copy, or the copy was reset: begin again",
             )),
-            Err(WriteError(message)) => Err(Failure::failed(message)),
         }
     }
 
@@ -323,8 +342,8 @@ impl Writes<'_, '_> {
     /// # Errors
     /// As [`Writes::record`].
     pub fn first_record(&mut self, record: &Record) -> Result<(), Failure> {
-        let written = self.write(("insert", "documents"), COLLECTION, vec![record.stored()])?;
-        written.map(drop).map_err(|WriteError(message)| Failure::failed(message))
+        self.write(("insert", "documents"), COLLECTION, vec![record.stored()])?;
+        Ok(())
     }
 
     fn append_session(&mut self, command: &mut DocumentBuilder) {

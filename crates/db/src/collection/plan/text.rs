@@ -10,9 +10,10 @@ use frond_query::index::FieldKind;
 use frond_query::planner::{self, Plan, Question};
 use frond_query::search::{TextMatcher, TextSearch};
 use frond_query::{Code, TextPosition};
-use frond_tree::Bounds;
 
-use super::{Access, Found, Hint, Order, OwnFacts, Request, Source, asked, count_ranges, facts_of};
+use super::access::{Access, Source};
+use super::candidates::Candidates;
+use super::request::{Hint, Order, OwnFacts, Request};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::Collection;
@@ -48,22 +49,19 @@ pub(super) fn choose(
     });
     let (position, spec) = text.ok_or_else(no_index)?;
     let matcher = TextMatcher::new(search, spec)?;
-    let (matcher, candidates) = match place {
+    let (matcher, sources) = match place {
         TextPosition::Top => (matcher.found_by_index(), vec![Source::Index(position)]),
         TextPosition::Branch => (matcher, visible().map(Source::Index).collect()),
     };
     let filter = request.filter.clone().with_text(matcher);
     let request = Request { filter: &filter, ..request };
-    let needs = asked(request);
-    let facts = facts_of(reader, collection, own, &candidates, &needs)?;
-    let indexes = &collection.indexes;
-    let found = Found { indexes, candidates: &candidates, facts: &facts, needs: &needs };
+    let candidates = Candidates::among(reader, collection, own, sources, request)?;
     let sort = request.order.pattern();
     let plan = match place {
         TextPosition::Top => {
             let is_fixed =
                 planner::fixes_fields_before_terms(&filter, &collection.indexes[position].shape);
-            let scan = facts.first().filter(|_| is_fixed);
+            let scan = candidates.facts.first().filter(|_| is_fixed);
             let scan = scan.and_then(|facts| planner::whole_scan(&filter, sort, facts));
             scan.map(Plan::IndexScan).ok_or_else(|| {
                 no_plan(
@@ -73,33 +71,10 @@ pub(super) fn choose(
             })?
         }
         TextPosition::Branch => {
-            let mut failure = None;
-            let mut range_count = |candidate: Option<usize>, ranges: &[Bounds]| {
-                let index = candidate.and_then(|candidate| candidates.get(candidate));
-                let tree = match index {
-                    Some(Source::Index(position)) => indexes[*position].tree,
-                    _ => collection.documents,
-                };
-                count_ranges(reader, tree, ranges, request.filter.memory()).unwrap_or_else(
-                    |error| {
-                        failure = Some(error);
-                        u64::MAX
-                    },
-                )
-            };
-            let limit = request.limit;
-            let question = Question {
-                filter: &filter,
-                sort,
-                limit,
-                distinct: None,
-                indexes: &facts,
-                is_by_id: request.is_by_id,
-            };
-            let plan = planner::union_of_indexes(question, &mut range_count);
-            if let Some(error) = failure {
-                return Err(error);
-            }
+            let question = Question { distinct: None, ..candidates.question(request) };
+            let plan = candidates.counting(reader, collection, request, &mut |range_count| {
+                planner::union_of_indexes(question, range_count)
+            })?;
             plan.ok_or_else(|| {
                 no_plan(
                     "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR \
@@ -108,7 +83,7 @@ pub(super) fn choose(
             })?
         }
     };
-    let access = found.access(plan, request);
+    let access = candidates.access(plan, request);
     Ok(Access { filter: Some(filter), ..access })
 }
 

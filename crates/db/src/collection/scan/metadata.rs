@@ -5,7 +5,9 @@ use frond_query::index::{FieldKind, decode};
 use frond_query::metadata::{self, MetadataKind};
 use frond_tree::Entry;
 
-use super::{Fetch, Row, Scores, text_scores};
+use super::fetch::{Fetch, Scores};
+use super::row::Row;
+use super::text_scores;
 use crate::catalog::index_entry;
 use crate::collection::walk::Walk;
 use crate::error::Error;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use frond_query::cores::{Cores, Workers};
 
-use super::{Fetch, Scan, Scores};
+use super::Scan;
+use super::fetch::{Fetch, Scores};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 

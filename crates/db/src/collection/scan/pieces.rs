@@ -2,7 +2,7 @@
 
 use frond_tree::Value;
 
-use super::Fetch;
+use super::fetch::Fetch;
 use crate::error::Error;
 use crate::large;
 

@@ -19,7 +19,7 @@ use frond_query::index::{FieldKind, IndexField, decode};
 use frond_store::budget::Reservation;
 use frond_tree::Entry;
 
-use super::CHECK_COUNT;
+use super::fetch::CHECK_COUNT;
 use crate::catalog::index_entry;
 use crate::collection::walk::Walk;
 use crate::error::Error;

@@ -1,0 +1,124 @@
+//! What is opened and served, as the arguments say it.
+
+use std::sync::Arc;
+
+use frond_db::{ChangeRetention, FrondOptions, Reserve, RetentionBegins};
+use frond_remote::{HttpOptions, PlaceTokens};
+use frond_server::{
+    ClusterKey, Hooks, LogOutput, MemberOptions, RemoteOpener, Replica, ReplicaOptions,
+    ServerOptions, Supervisor,
+};
+
+use super::{Changes, MEMBERS, Serve, begin_anew};
+use crate::commands::transfer::read_text;
+use crate::failure::Failure;
+
+impl Serve {
+    /// How the data directory is opened, within so much memory.
+    pub(super) fn database_options(&self, budget: Option<u64>) -> FrondOptions {
+        let mut options = match (self.memory, budget) {
+            (Some(bytes), _) => FrondOptions::for_memory(bytes),
+            (None, Some(bytes)) => FrondOptions::within_memory(bytes),
+            (None, None) => FrondOptions::default(),
+        };
+        if let Some(megabytes) = self.cache {
+            options.engine.cache_bytes = megabytes.saturating_mul(1 << 20);
+        }
+        options.engine.reserve = self.reserve.map_or(Reserve::Share, Reserve::Bytes);
+        options.engine.changes = ChangeRetention {
+            begins: match self.changes {
+                Changes::Always => RetentionBegins::AtOnce,
+                Changes::WhenWatched | Changes::Off => RetentionBegins::WhenAsked,
+            },
+            seconds: self.changes_hours.saturating_mul(3600),
+            bytes: if self.changes == Changes::Off { 0 } else { self.changes_bytes },
+        };
+        options.query_cores_max = self.query_cores;
+        options.runs_scripts = self.scripting;
+        options.temporary_disk_bytes_max =
+            self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
+        options
+    }
+
+    /// How the server serves it, but for where it listens.
+    pub(super) fn server_options(
+        &self,
+        budget: Option<u64>,
+        replica: Option<Arc<Replica>>,
+    ) -> Result<ServerOptions, Failure> {
+        Ok(ServerOptions {
+            arguments: std::env::args().collect(),
+            parsed: self.parsed.clone(),
+            supervisor: Supervisor::of_environment(),
+            metrics_listen: self.network.metrics_listen.clone(),
+            console: self.network.console(),
+            connections_max: self.network.connections_max(),
+            data_directory: self.data.display().to_string(),
+            hooks: if self.no_hooks { Hooks::default() } else { Hooks::of(&self.data) },
+            member: MemberOptions {
+                replica_set: self.replica_set.clone(),
+                advertise: replica
+                    .as_ref()
+                    .map(|replica| replica.options.own.clone())
+                    .or_else(|| self.advertise.clone()),
+            },
+            replica,
+            document_bytes_max: self.max_document_bytes as usize,
+            auth: self.auth,
+            insecure: self.insecure_no_auth,
+            places: self.places()?,
+            test_commands: self.enable_test_commands || self.set_parameter.last() == Some(&true),
+            audit_path: self.audit_path.clone(),
+            log: match &self.log_path {
+                Some(path) => LogOutput::File(path.clone()),
+                None if self.as_mongod => LogOutput::StandardOutput,
+                None => LogOutput::StandardError,
+            },
+            compressors: self.network.compressors(),
+            ..budget.map_or_else(ServerOptions::default, ServerOptions::for_memory)
+        })
+    }
+
+    /// What opens other places for clients.
+    fn places(&self) -> Result<RemoteOpener, Failure> {
+        let tokens = match &self.place_token_file {
+            Some(file) => PlaceTokens::parse(&read_text(file)?).map_err(|error| {
+                Failure::failed(format!("{}: {}", file.display(), error.message))
+            })?,
+            None => PlaceTokens::default(),
+        };
+        let authorities = self.place_ca_file.clone();
+        Ok(RemoteOpener::new(move |url, database, token| {
+            let token = token.or_else(|| tokens.of(url)).map(str::to_owned);
+            let authorities = authorities.clone();
+            frond_remote::open(
+                url,
+                database,
+                &HttpOptions { token, authorities, ..HttpOptions::default() },
+            )
+        }))
+    }
+
+    /// How the server is a member of a set of several, if it is.
+    pub(super) fn replica(&self, listen: &str) -> Result<Option<ReplicaOptions>, Failure> {
+        let Some(key) = &self.cluster_key else { return Ok(None) };
+        let own = self.advertise.as_deref().unwrap_or(listen).to_owned();
+        let mut members = self.members.clone();
+        members.sort();
+        members.dedup();
+        if members.len() != self.members.len() || !MEMBERS.contains(&members.len()) {
+            let what = "--members names three to seven members, each once".to_owned();
+            return Err(Failure::Usage(what));
+        }
+        if !members.contains(&own) {
+            let what = format!(
+                "{own} isn't among --members: --listen or --advertise says which one this is"
+            );
+            return Err(Failure::Usage(what));
+        }
+        let key = ClusterKey::read(key).map_err(Failure::failed)?;
+        let (set, restart) = (self.replica_set.clone(), begin_anew as fn());
+        let log_bytes_max = self.set_log_max;
+        Ok(Some(ReplicaOptions { set, members, own, key, log_bytes_max, restart }))
+    }
+}

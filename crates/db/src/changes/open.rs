@@ -1,0 +1,142 @@
+//! Where a change stream begins, and what may stand behind `$changeStream`.
+
+use std::collections::VecDeque;
+
+use frond_doc::{Array, DocumentBuf};
+use frond_engine::Sequence;
+use frond_query::Code;
+use frond_query::collation::Collation;
+use frond_query::expression::Variables;
+use frond_query::pipeline::Pipeline;
+
+use super::request::{ChangeStreamRequest, StreamStart, Watched};
+use super::token::{self, Place, Step};
+use super::{ChangeStream, lost, split};
+use crate::error::Error;
+use crate::frond::Frond;
+use crate::interrupt::Interrupt;
+
+/// The stages that may stand behind `$changeStream`.
+const STAGES: &[&str] = &[
+    "$addFields",
+    "$match",
+    "$project",
+    "$redact",
+    "$replaceRoot",
+    "$replaceWith",
+    "$set",
+    "$unset",
+];
+
+impl Frond {
+    /// Watches what changes from a moment on.
+    ///
+    /// # Errors
+    /// `IllegalOperation` (20) where nothing is kept, and for a stage that can't stand there;
+    /// `ChangeStreamHistoryLost` (286) if what comes after the start isn't kept any more;
+    /// `InvalidResumeToken` (260); what the stages are refused for.
+    pub fn watch(
+        &self,
+        watched: Watched,
+        request: &ChangeStreamRequest,
+    ) -> Result<ChangeStream, Error> {
+        if !self.engine().keep_changes()? {
+            let message = "change streams need the log to be kept for a while, and here it isn't: \
+                           it is without the setting --changes off of frond serve";
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
+        let given = request.stages.as_ref().and_then(|stages| stages.as_value().as_array());
+        let (given, splits) = match given.map(split::without_stage).transpose()? {
+            Some((stages, splits)) => (Some(stages), splits),
+            None => (None, false),
+        };
+        let stages = match given.as_ref().and_then(|stages| stages.as_value().as_array()) {
+            Some(stages) if !stages.is_empty() => {
+                Some(self.parse_stages(&watched, stages, request)?)
+            }
+            _ => None,
+        };
+        let era = token::era(self.engine().local_format().salt);
+        let place = match &request.start {
+            StreamStart::Now => Place::after(self.engine().horizon()),
+            StreamStart::At(time) => Place::after(Sequence(time.0.saturating_sub(1))),
+            StreamStart::Resume(given) => self.resumed(given, era, false)?,
+            StreamStart::After(given) => self.resumed(given, era, true)?,
+        };
+        if place.fragment.is_some() && !splits {
+            let message = "To resume from a split event, the $changeStream pipeline must include a \
+                           $changeStreamSplitLargeEvent stage";
+            return Err(Error::invalid(Code::ChangeStreamFatalError, message));
+        }
+        let after = place.read_after();
+        self.engine().changes(after).check().map_err(lost)?;
+        Ok(ChangeStream {
+            watched,
+            frond: self.clone(),
+            tail: self.tail().reader(),
+            after,
+            changes: None,
+            full_document: request.full_document,
+            before_change: request.before_change,
+            is_expanded: request.is_expanded,
+            stages,
+            place,
+            era,
+            splits,
+            fragments: VecDeque::new(),
+            current: None,
+            is_over: false,
+        })
+    }
+
+    fn parse_stages(
+        &self,
+        watched: &Watched,
+        stages: Array<'_>,
+        request: &ChangeStreamRequest,
+    ) -> Result<(Pipeline, Variables), Error> {
+        for stage in stages.iter().filter_map(|stage| stage.as_document()) {
+            if let Some((name, _)) = stage.iter().next()
+                && name.starts_with('$')
+                && !STAGES.contains(&name)
+            {
+                return Err(not_behind(name));
+            }
+        }
+        let database = match watched {
+            Watched::Collection(database, _) | Watched::Database(database) => database.clone(),
+            Watched::Deployment(frond) => frond.database("admin")?,
+        };
+        let collation = request.collation.clone().unwrap_or(Collation::SIMPLE);
+        let pipeline = Pipeline::parse_collated(stages, &collation)?;
+        let variables =
+            database.parse_variables(request.variables.as_ref(), &Interrupt::default())?;
+        Ok((pipeline, variables.with_collation(collation)))
+    }
+
+    /// Where a token leads.
+    fn resumed(
+        &self,
+        given: &DocumentBuf,
+        era: [u8; token::ERA_BYTES],
+        after_invalidation: bool,
+    ) -> Result<Place, Error> {
+        let (place, of) = token::decode(given.view())?;
+        if of != era || !self.engine().may_have_been_horizon(place.sequence) {
+            let message = "Resume of change stream was not possible, as the resume token is of \
+                           another data directory, or of a time before this one was restored";
+            return Err(Error::invalid(Code::ChangeStreamHistoryLost, message));
+        }
+        if place.step == Step::Invalidate && !after_invalidation {
+            let message = "Attempting to resume a change stream using 'resumeAfter' is not allowed \
+                           from an invalidate notification.";
+            return Err(Error::invalid(Code::InvalidResumeToken, message));
+        }
+        Ok(place)
+    }
+}
+
+fn not_behind(stage: &str) -> Error {
+    let message = format!("{stage} is not permitted in a $changeStream pipeline");
+    Error::invalid(Code::IllegalOperation, message)
+}

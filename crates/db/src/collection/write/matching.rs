@@ -1,0 +1,163 @@
+//! Finding the documents that a statement writes.
+
+use frond_doc::ValueBuf;
+use frond_query::{Code, Filter};
+
+use super::CollectionWriter;
+use crate::collection::plan::{self, Access, Between, Hint, Order};
+use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
+use crate::collection::sort::{self, KeyOf};
+use crate::error::Error;
+use crate::schema::Collection;
+
+impl CollectionWriter<'_> {
+    /// Finds the documents that pass `filter`, at most `limit`; nothing if there is no collection.
+    /// They are all read before the caller changes one, so none is met twice.
+    ///
+    /// # Errors
+    /// `BadValue` (2) for a hint on an index that it hasn't; as the scan and, for a sort, its
+    /// memory.
+    pub fn matching(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&ValueBuf>,
+        limit: Option<usize>,
+    ) -> Result<Vec<Found>, Error> {
+        let Some((mut scan, in_order)) = self.scan(filter, order, hint, limit)? else {
+            return Ok(Vec::new());
+        };
+        let reservation = || self.database.frond().resources(true).reservation();
+        let key_of: Box<KeyOf<'_>> = match (order, filter.distance()) {
+            (Order::By(pattern), _) if !in_order => {
+                scan = scan.scored_by_entries(reservation());
+                Box::new(|document| pattern.key(document))
+            }
+            (Order::Any, Some(distance)) => Box::new(move |document| Ok(distance.key(document))),
+            _ => {
+                let rows = scan.take(limit.unwrap_or(usize::MAX));
+                return rows.map(|row| self.whole(row?)).collect();
+            }
+        };
+        let found = scan.map(|row| self.whole(row?));
+        sort::sorted(found, &*key_of, limit, reservation())
+    }
+
+    /// As [`CollectionWriter::matching`], but where the order doesn't matter large documents are
+    /// found in part: with the fields that the filter asks for.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::matching`].
+    pub fn matching_in_part(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&ValueBuf>,
+        limit: Option<usize>,
+    ) -> Result<Vec<Row>, Error> {
+        if !matches!(order, Order::Any) || filter.near().is_some() {
+            let found = self.matching(filter, order, hint, limit)?;
+            return Ok(found.into_iter().map(Row::from).collect());
+        }
+        match self.scan(filter, order, hint, limit)? {
+            Some((scan, _)) => {
+                scan.for_update(std::iter::empty()).take(limit.unwrap_or(usize::MAX)).collect()
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The documents that pass `filter`, large ones in part; `None` if they are more than a part
+    /// takes ([`crate::collection::parts`]). In a transaction of several requests they are charged,
+    /// and never too many.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::matching`]; `ExceededMemoryLimit` (146); what interrupts the request.
+    pub fn matching_few(
+        &self,
+        filter: &Filter,
+        hint: Option<&ValueBuf>,
+    ) -> Result<Option<Vec<Row>>, Error> {
+        let Some((scan, _)) = self.scan(filter, &Order::Any, hint, None)? else {
+            return Ok(Some(Vec::new()));
+        };
+        let is_alone = self.database.transaction().is_none();
+        let mut reservation = filter.memory().another(usize::MAX);
+        let mut found = FoundRows::default();
+        for row in scan.for_update(std::iter::empty()).interrupted_by(self.database.interrupt()) {
+            found.push(row?);
+            if is_alone && found.is_full() {
+                return Ok(None);
+            }
+            reservation.hold(found.bytes()).map_err(|exceeded| {
+                let message = format!("the documents that are to be written exceed {exceeded}");
+                Error::invalid(Code::ExceededMemoryLimit, message)
+            })?;
+        }
+        Ok(Some(found.rows))
+    }
+
+    /// The document of a row that was found at an older snapshot, as it is now; `None` if it is
+    /// gone, or doesn't pass `filter` any more.
+    ///
+    /// # Errors
+    /// As [`Reader::get`]; what the filter's expressions fail with.
+    pub fn as_it_is_now(&self, row: &Row, filter: &Filter) -> Result<Option<Row>, Error> {
+        let Some(documents) = self.documents() else { return Ok(None) };
+        let reader = self.reader();
+        match reader.get(documents, &row.id_key)? {
+            Some(value) if row.is_of(&reader, &value)? => Ok(Some(row.clone())),
+            Some(value) => scan::passing(reader, documents, filter, row.id_key.clone(), &value),
+            None => Ok(None),
+        }
+    }
+
+    /// A scan for documents, and whether it gives them in the order; `None` if there is no
+    /// collection.
+    fn scan(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&ValueBuf>,
+        limit: Option<usize>,
+    ) -> Result<Option<(Scan<'_>, bool)>, Error> {
+        let Some(now) = &self.now else {
+            return Ok(None);
+        };
+        let access = self.access(now, filter, order, hint, limit)?;
+        let in_order = access.gives_order;
+        Ok(Some((Scan::new(self.reader(), now, access, filter.clone(), order), in_order)))
+    }
+
+    /// How these documents are found.
+    pub(super) fn access(
+        &self,
+        now: &Collection,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&ValueBuf>,
+        limit: Option<usize>,
+    ) -> Result<Access, Error> {
+        let hint = match hint {
+            Some(hint) => Hint::parse(hint, now)?,
+            None => None,
+        };
+        let limit = limit.and_then(|limit| u64::try_from(limit).ok());
+        let request = plan::Request {
+            filter,
+            order,
+            hint,
+            limit,
+            needs: &None,
+            between: Between::default(),
+            distinct: None,
+            is_by_id: now.series.is_none(),
+        };
+        match &self.before {
+            Some(before) => plan::choose(&self.reader(), before, &self.own, request),
+            // What this transaction made itself has no index that is known here.
+            None if filter.text().is_some() => Err(plan::no_text_index()),
+            None => Ok(Access::everything(request)),
+        }
+    }
+}

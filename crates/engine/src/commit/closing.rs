@@ -1,0 +1,49 @@
+//! Refusing all writes from now on: for a fault, or since the owner closes the engine.
+
+use crate::queue::Queue;
+use crate::queue::group::Outcome;
+use crate::shared::Shared;
+
+impl Shared {
+    /// Refuses all writes from now on: something failed, and what it left is unknown.
+    pub fn poison(&self, reason: &str) {
+        self.fail(&mut self.queue(), reason);
+        self.end(reason);
+        self.fault.tell();
+    }
+
+    /// Closes the queue for a fault; to be told when the lock is let go. Once the owner has closed
+    /// it, it is none.
+    pub(crate) fn fail(&self, queue: &mut Queue, reason: &str) {
+        if queue.closed.is_none() {
+            self.fault.set(reason, self.machine.clock.now_micros());
+            queue.closed = Some(reason.to_owned());
+        }
+    }
+
+    /// Refuses all writes from now on.
+    pub fn end(&self, reason: &str) {
+        let mut queue = self.queue();
+        queue.closed.get_or_insert(reason.to_owned());
+        let (forming, _) = queue.close_group();
+        forming.tell(Outcome::Look);
+        if let Some(in_hand) = &queue.in_hand {
+            in_hand.group.tell(Outcome::Look);
+        }
+        drop(queue);
+        self.queue_changed.notify_all();
+        self.signalled.notify_all();
+        self.horizon.close();
+    }
+}
+
+/// Closes the engine if the thread panics: what is on the disk is unknown then.
+pub(crate) struct PoisonOnPanic<'a>(pub &'a Shared);
+
+impl Drop for PoisonOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.poison("a panic while the log was written or folded");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Leading: a group's records written with one write and synced once, and its members told.
+
+use std::io;
+use std::sync::{Arc, MutexGuard};
+
+use frond_store::StoreError;
+
+use super::closing::PoisonOnPanic;
+use crate::horizon::DurableEnd;
+use crate::log::writer::{PendingRecord, WriteError, Writer};
+use crate::order::entries_of;
+use crate::queue::group::{Group, Insertion, Outcome};
+use crate::queue::{InHand, Queue, Refusal};
+use crate::shared::Shared;
+use crate::slow::{Stage, Stopwatch};
+use crate::transaction::Durability;
+
+/// A leader leads so many groups before it calls another. Its own commit waits meanwhile: with 8
+/// those are the slowest hundredth, with 1 some hundredths fewer are led in a second.
+const GROUPS_LED_MAX: u32 = 4;
+
+impl Shared {
+    /// Leads the group that forms, and some of those that form meanwhile.
+    pub(super) fn lead(&self, mut writer: Writer, durability: Durability, watch: &mut Stopwatch) {
+        let _panics = PoisonOnPanic(self);
+        let mut queue = self.queue();
+        for led_count in 1.. {
+            if queue.closed.is_some() {
+                queue.writer = Some(writer);
+                let (group, _) = queue.close_group();
+                return self.hand_over(queue, &group, Outcome::Look);
+            }
+            let (after, group, outcome) = self.lead_one(queue, &mut writer, durability, watch);
+            queue = after;
+            let goes_on = led_count < GROUPS_LED_MAX
+                && outcome == Outcome::Durable
+                && !queue.members.is_empty();
+            if !goes_on {
+                queue.writer = Some(writer);
+                self.hand_over(queue, &group, outcome);
+                watch.lap(Stage::Wake);
+                return;
+            }
+            self.tell(queue, None, &group, outcome);
+            watch.lap(Stage::Wake);
+            queue = self.queue();
+        }
+    }
+
+    /// Writes what is pending and, if asked, syncs; with no lock held meanwhile. Returns the group,
+    /// and what became of it: to be told. Unless the engine is closed.
+    pub(super) fn lead_one<'a>(
+        &'a self,
+        mut queue: MutexGuard<'a, Queue>,
+        writer: &mut Writer,
+        durability: Durability,
+        watch: &mut Stopwatch,
+    ) -> (MutexGuard<'a, Queue>, Arc<Group>, Outcome) {
+        let records = std::mem::take(&mut queue.pending);
+        queue.pending_bytes = 0;
+        let (upto, wanted) = (queue.last_live, queue.segment_wanted);
+        let (group, members) = queue.close_group();
+        let members: Arc<[Arc<Insertion>]> = members.into();
+        queue.in_hand = Some(InHand { group: Arc::clone(&group), members: Arc::clone(&members) });
+        drop(queue);
+        watch.lap(Stage::Wake);
+        let written = self.write(writer, &records).and_then(|()| writer.begin(wanted));
+        let wrote = watch.lap(Stage::Write);
+        let (is_synced, synced) = match written {
+            Err(WriteError::Unknown(_)) => (false, Ok(())),
+            // What is refused was cut off: a crash must not bring it back once that was told.
+            Err(WriteError::Refused { .. }) => (true, writer.sync()),
+            Ok(()) if self.order.is_some() => (true, Ok(())),
+            Ok(()) if durability == Durability::Synced => (true, writer.sync()),
+            Ok(()) => (false, Ok(())),
+        };
+        let took = wrote + watch.lap(Stage::Sync);
+        members.iter().for_each(|member| self.insert(&group, member));
+        group.await_members(members.len() as u64);
+        if durability == Durability::Synced {
+            self.counters.sync_micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+            self.counters.group_sizes.add(records.len() as u64);
+        }
+
+        let mut queue = self.queue();
+        queue.writer_counters = writer.counters();
+        queue.segments_end = writer.next();
+        queue.in_hand = None;
+        let mut outcome = Outcome::Look;
+        match (written, synced) {
+            (Err(WriteError::Unknown(error)), _) => {
+                self.fail(&mut queue, &format!("the log could not be written: {error}"));
+            }
+            (_, Err(WriteError::Refused { error, .. } | WriteError::Unknown(error))) => {
+                self.fail(&mut queue, &format!("the log could not be synced: {error}"));
+            }
+            // Another thread has closed it: what is told of this must not differ from what the next
+            // opening finds.
+            _ if queue.closed.is_some() => {}
+            (Ok(()), Ok(())) => {
+                queue.written = upto;
+                queue.disk_full = None;
+                outcome = Outcome::Durable;
+            }
+            (Err(WriteError::Refused { written, error }), Ok(())) => {
+                self.refuse(&mut queue, records, written, Refusal::new(&error));
+                self.pass_refused(&mut queue);
+            }
+        }
+        if queue.closed.is_none() && is_synced {
+            queue.durable = queue.written;
+            queue.visible = queue.visible.max(queue.written);
+            self.make_visible(queue.visible);
+            // Who is told of it looks for what it made.
+            let (segment, offset) = writer.end();
+            self.horizon.move_to(DurableEnd { sequence: queue.durable, segment, offset });
+        } else {
+            outcome = Outcome::Look;
+        }
+        (queue, group, outcome)
+    }
+
+    /// Writes records, once others agree where there are others.
+    fn write(&self, writer: &mut Writer, records: &[PendingRecord]) -> Result<(), WriteError> {
+        let Some(order) = &self.order else { return writer.write(records) };
+        if records.is_empty() {
+            return Ok(());
+        }
+        order.agree(entries_of(records)).map_err(|why| {
+            WriteError::Unknown(StoreError::io("the set's log", io::Error::other(why)))
+        })?;
+        // What is agreed on can't be refused.
+        writer.write(records).map_err(|error| match error {
+            WriteError::Refused { error, .. } => WriteError::Unknown(error),
+            unknown => unknown,
+        })
+    }
+
+    /// Finds the next group a leader, and tells the one that was led what became of it.
+    pub(crate) fn hand_over(
+        &self,
+        mut queue: MutexGuard<'_, Queue>,
+        group: &Group,
+        outcome: Outcome,
+    ) {
+        let next = if queue.closed.is_some() {
+            let (next, _) = queue.close_group();
+            next.tell(Outcome::Look);
+            None
+        } else {
+            (!queue.members.is_empty()).then(|| Arc::clone(&queue.forming))
+        };
+        self.tell(queue, next, group, outcome);
+    }
+
+    /// Tells the group that was led what became of it, and calls a leader for the `next`.
+    fn tell(
+        &self,
+        queue: MutexGuard<'_, Queue>,
+        next: Option<Arc<Group>>,
+        group: &Group,
+        outcome: Outcome,
+    ) {
+        let watched = queue.watchers > 0;
+        let is_closed = queue.closed.is_some();
+        drop(queue);
+        // First: its sync takes longer than waking the others.
+        if let Some(next) = next {
+            next.want_leader();
+        }
+        group.tell(outcome);
+        if watched {
+            self.queue_changed.notify_all();
+        }
+        if is_closed {
+            self.fault.tell();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a commit makes before it takes the queue's lock: what the transaction is to the log, to the
+//! memtable, and to those whose writes may conflict with it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use frond_store::{Chunk, ChunkHash};
+
+use crate::error::EngineError;
+use crate::ids::TreeId;
+use crate::log::record::Record;
+use crate::log::writer::PendingRecord;
+use crate::order::{ENTRY_BYTES_MAX, foreign_chunks};
+use crate::overlay::pending::NewChunks;
+use crate::overlay::recycled::Recycler;
+use crate::queue::conflicts::ConflictSet;
+use crate::shared::Shared;
+use crate::transaction::write_set::WriteSet;
+
+/// A transaction that is ready to line up.
+pub(super) struct Prepared {
+    pub record: Record,
+    pub conflict_set: ConflictSet,
+    pub payloads: Payloads,
+}
+
+/// What a transaction is to the log, and what to the memtable.
+pub(super) struct Payloads {
+    pub logged: PendingRecord,
+    pub for_memtable: Bytes,
+    pub new_chunks: NewChunks,
+}
+
+impl Shared {
+    /// Prepares the writes of a transaction; what they refer to in the store is synced.
+    ///
+    /// # Errors
+    /// [`EngineError::TooLargeForSet`]; [`EngineError::Store`].
+    pub(super) fn prepare(&self, own: WriteSet) -> Result<Prepared, EngineError> {
+        let validated: Vec<(TreeId, Vec<u8>)> =
+            own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
+        let validated_trees: Vec<TreeId> = own.validated_trees().collect();
+        let has_unsynced_base = own.has_unsynced_base();
+        let next_tree_id = self.next_tree_id.load(Ordering::Relaxed);
+        let record = own.into_record(next_tree_id);
+        let new_chunks = NewChunks::of(&record, record.origins(), &*self.store)?;
+        if has_unsynced_base {
+            self.store_synced(self.store.sync())?;
+        }
+        let mut payloads = Payloads::of(&record, new_chunks, &self.recycler);
+        if self.order.is_some() {
+            self.take_along_foreign_chunks(&record, &mut payloads.logged)?;
+        }
+        let conflict_set =
+            ConflictSet::new(self.conflict_seed, &record, validated, validated_trees);
+        Ok(Prepared { record, conflict_set, payloads })
+    }
+
+    /// Has a record carry the chunks that the other members of the set may not have.
+    fn take_along_foreign_chunks(
+        &self,
+        record: &Record,
+        logged: &mut PendingRecord,
+    ) -> Result<(), EngineError> {
+        let foreign = foreign_chunks(record, &*self.store)?;
+        // As on the members that get them by the entry: the log must not name what a power cut may
+        // take.
+        let is_own = |hash| record.chunks.binary_search_by_key(&hash, Chunk::hash).is_ok();
+        let names = foreign.iter().map(Chunk::hash).filter(|hash| !is_own(*hash));
+        let names: Vec<ChunkHash> = names.collect();
+        if !names.is_empty() {
+            self.store_synced(self.store.sync_these(&names))?;
+        }
+        logged.foreign_chunks = foreign;
+        match logged.carried_bytes() <= ENTRY_BYTES_MAX {
+            true => Ok(()),
+            false => Err(EngineError::TooLargeForSet { max: ENTRY_BYTES_MAX as u64 }),
+        }
+    }
+}
+
+impl Payloads {
+    fn of(record: &Record, new_chunks: NewChunks, recycler: &Arc<Recycler>) -> Payloads {
+        let payload = record.encode_into(|bytes| recycler.payload(bytes));
+        let logged = PendingRecord::new(recycler.share(payload));
+        let for_memtable = match record.is_for_memtable() {
+            true => logged.payload.clone(),
+            false => recycler.share(record.writes_alone(|bytes| recycler.payload(bytes))),
+        };
+        Payloads { logged, for_memtable, new_chunks }
+    }
+}

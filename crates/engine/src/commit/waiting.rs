@@ -1,0 +1,106 @@
+//! Waiting until what has its place in the log is durable, visible, or has its segment: a thread
+//! that waits leads, if no other does.
+
+use std::sync::MutexGuard;
+
+use crate::error::EngineError;
+use crate::ids::Sequence;
+use crate::log::format::SegmentNumber;
+use crate::queue::Queue;
+use crate::shared::Shared;
+use crate::slow::Stopwatch;
+use crate::transaction::Durability;
+
+impl Shared {
+    /// Finds out in the queue what became of `sequence`, and waits until it is as durable as asked.
+    pub(super) fn look(
+        &self,
+        sequence: Sequence,
+        durability: Durability,
+    ) -> Result<(), EngineError> {
+        let mut queue = self.queue();
+        loop {
+            if let Some(refusal) = queue.refused.remove(&sequence) {
+                return Err(refusal.error());
+            }
+            let reached = match durability {
+                Durability::Synced => queue.durable,
+                Durability::Relaxed => queue.visible,
+            };
+            if sequence <= reached {
+                return Ok(());
+            }
+            queue.check_known()?;
+            queue = self.lead_or_wait(queue);
+        }
+    }
+
+    /// Makes durable what has a Sequence up to `upto`.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine was closed or poisoned before it was durable;
+    /// [`EngineError::Store`] if the disk is full.
+    pub fn make_durable(&self, upto: Sequence) -> Result<(), EngineError> {
+        let mut queue = self.queue();
+        while queue.durable < upto.min(queue.last_live) {
+            queue.check_open()?;
+            queue = self.lead_or_wait(queue);
+            if let Some(refusal) = &queue.disk_full
+                && queue.durable < upto.min(queue.last_live)
+            {
+                return Err(refusal.error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until what has a Sequence up to `upto` is visible, or was refused.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine was closed or poisoned before.
+    pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
+        let mut queue = self.queue();
+        while queue.visible < upto.min(queue.last_live) {
+            queue.check_open()?;
+            queue = self.lead_or_wait(queue);
+        }
+        Ok(())
+    }
+
+    /// Has segment `number` on the disk before any record needs it, all before which are written.
+    /// Returns whether it is: a full disk has no room for it.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`] if the engine was closed or poisoned before.
+    pub fn begin_segment(&self, number: SegmentNumber) -> Result<bool, EngineError> {
+        let mut queue = self.queue();
+        queue.segment_wanted = queue.segment_wanted.max(number);
+        loop {
+            queue.check_open()?;
+            let is_free = queue.writer.is_some();
+            if number < queue.segments_end {
+                return Ok(true);
+            }
+            queue = self.lead_or_wait(queue);
+            if is_free {
+                return Ok(number < queue.segments_end);
+            }
+        }
+    }
+
+    /// Leads, if no other thread does, or waits until something has changed.
+    pub(super) fn lead_or_wait<'a>(
+        &'a self,
+        mut queue: MutexGuard<'a, Queue>,
+    ) -> MutexGuard<'a, Queue> {
+        if let Some(writer) = queue.writer.take() {
+            drop(queue);
+            self.lead(writer, Durability::Synced, &mut Stopwatch::start());
+            return self.queue();
+        }
+        queue.watchers += 1;
+        let mut queue = self.queue_changed.wait(queue).expect("no panic while the lock is held");
+        queue.watchers -= 1;
+        queue
+    }
+}

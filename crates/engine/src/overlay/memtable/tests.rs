@@ -1,0 +1,140 @@
+use super::*;
+use crate::log::record::Record;
+
+const TREE: TreeId = TreeId(4);
+
+fn put(memtable: &Memtable, sequence: u64, writes: &[(&'static str, Option<&'static str>)]) {
+    let writes: Vec<OverlayEntry> =
+        writes.iter().map(|(key, value)| (Bytes::from(*key), value.map(Value::inline))).collect();
+    insert(memtable, TREE, sequence, writes);
+}
+
+fn insert(memtable: &Memtable, tree: TreeId, sequence: u64, writes: Vec<OverlayEntry>) {
+    let record = Record { writes: vec![(tree, writes)], ..Record::default() };
+    memtable.insert(Sequence(sequence), &record.encode().into());
+}
+
+fn sample() -> Memtable {
+    let memtable = Memtable::default();
+    put(&memtable, 1, &[("a", Some("a1")), ("b", Some("b1")), ("c", Some("c1"))]);
+    put(&memtable, 2, &[("b", Some("b2"))]);
+    put(&memtable, 3, &[("a", None), ("d", Some("d3"))]);
+    insert(&memtable, TreeId(5), 4, vec![(Bytes::from("a"), None)]);
+    memtable
+}
+
+fn window(after: u64, upto: u64) -> Window {
+    Window { after: Sequence(after), upto: Sequence(upto) }
+}
+
+fn show(entry: &OverlayEntry) -> String {
+    let key = String::from_utf8_lossy(&entry.0);
+    match entry.1.as_ref().map(|value| &value.content) {
+        Some(Content::Inline(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => format!("-{key}"),
+    }
+}
+
+fn check(after: u64, upto: u64, bounds: (&str, &str), expected: &str) {
+    let memtable = sample();
+    let bound = |text: &str| (!text.is_empty()).then(|| Bytes::copy_from_slice(text.as_bytes()));
+    let bounds = Bounds { start: bound(bounds.0), end: bound(bounds.1) };
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let mut found: Vec<OverlayEntry> = Vec::new();
+        memtable.batch(TREE, &bounds, direction, window(after, upto), 100, &mut found);
+        if direction == Direction::Descending {
+            found.reverse();
+        }
+        let found: Vec<String> = found.iter().map(show).collect();
+        assert_eq!(found.join(" "), expected, "{direction:?}");
+    }
+}
+
+#[test]
+fn ranges_show_the_newest_entry_within_the_window() {
+    check(0, 9, ("", ""), "-a b2 c1 d3");
+    check(0, 1, ("", ""), "a1 b1 c1");
+    check(0, 2, ("", ""), "a1 b2 c1");
+    check(1, 9, ("", ""), "-a b2 d3");
+    check(2, 2, ("", ""), "");
+    check(0, 9, ("b", "d"), "b2 c1");
+    check(0, 9, ("d", "b"), "");
+}
+
+#[test]
+fn batches_end_where_asked_and_tell_that_there_is_more() {
+    let memtable = sample();
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let mut found: Vec<OverlayEntry> = Vec::new();
+        let all = Bounds::all();
+        assert!(memtable.batch(TREE, &all, direction, window(0, 9), 2, &mut found));
+        assert_eq!(found.len(), 2);
+    }
+}
+
+#[test]
+fn point_reads_and_the_journal_follow_the_window() {
+    let memtable = sample();
+    let get = |key: &str, after, upto| {
+        memtable
+            .get(TREE, key.as_bytes(), window(after, upto))
+            .map(|value| show(&(Bytes::copy_from_slice(key.as_bytes()), value)))
+    };
+    assert_eq!(get("b", 0, 9).as_deref(), Some("b2"));
+    assert_eq!(get("b", 0, 1).as_deref(), Some("b1"));
+    assert_eq!(get("b", 2, 9), None);
+    assert_eq!(get("a", 0, 9).as_deref(), Some("-a"));
+    assert_eq!(get("bb", 0, 9), None);
+    assert!(memtable.touches(TREE, window(2, 9)));
+    assert!(!memtable.touches(TREE, window(3, 9)));
+    assert_eq!(memtable.trees(), [TREE, TreeId(5)]);
+    let mut keys = Vec::new();
+    memtable.touched_keys(TREE, window(1, 3), usize::MAX, &mut keys);
+    assert_eq!(keys, ["b", "a", "d"]);
+    memtable.check().unwrap();
+}
+
+#[test]
+fn the_journal_is_in_order_whatever_order_transactions_come_in() {
+    let memtable = Memtable::default();
+    for sequence in [4, 6, 5, 9, 2, 1, 7, 3, 8] {
+        let key = Bytes::from(sequence.to_string());
+        insert(&memtable, TREE, sequence, vec![(key, None)]);
+        memtable.check().unwrap();
+    }
+    let mut keys = Vec::new();
+    memtable.touched_keys(TREE, window(0, 9), usize::MAX, &mut keys);
+    assert_eq!(keys, ["1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+    memtable.remove(Sequence(1));
+    memtable.remove(Sequence(9));
+    assert!(memtable.touches(TREE, window(1, 2)) && memtable.touches(TREE, window(7, 8)));
+    assert!(!memtable.touches(TREE, window(0, 1)) && !memtable.touches(TREE, window(8, 9)));
+    assert_eq!(memtable.writes_max(TREE), 9);
+}
+
+#[test]
+fn a_removed_transaction_leaves_nothing() {
+    let memtable = sample();
+    let bytes = memtable.bytes();
+    let writes = [(Bytes::from("b"), Some(Value::inline("b7"))), (Bytes::from("z"), None)];
+    insert(&memtable, TREE, 7, writes.to_vec());
+    assert!(memtable.touches(TREE, window(3, 9)));
+    memtable.remove(Sequence(7));
+    assert_eq!(memtable.bytes(), bytes);
+    assert!(!memtable.touches(TREE, window(3, 9)));
+    assert_eq!(memtable.get(TREE, b"z", window(0, 9)), None);
+    memtable.check().unwrap();
+}
+
+#[test]
+fn a_cleared_memtable_keeps_no_payload() {
+    let memtable = sample();
+    let entry = (Bytes::from("b"), Some(Value::inline("b7")));
+    let record = Record { writes: vec![(TREE, vec![entry])], ..Record::default() };
+    let payload = Bytes::from(record.encode());
+    memtable.insert(Sequence(7), &payload);
+    assert!(!payload.is_unique());
+    memtable.clear();
+    assert!(payload.is_unique(), "whatever the skip list keeps for how long");
+    assert!(memtable.trees().is_empty());
+}

@@ -1,0 +1,187 @@
+//! Running one command, from the document that was sent to the answer.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use frond_db::Error;
+use frond_db::memory_queue::MemoryShare;
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+use frond_query::pipeline::NO_SEARCH_INDEXES;
+
+use super::failure::{Failure, concern_error, guarded, labels, with_concern_error};
+use super::sent::{Admitted, Sent};
+use super::{faults, profile};
+use crate::commands::{Command, Run};
+use crate::common_fields::{Level, Part};
+use crate::concerns;
+use crate::cursors::Parking;
+use crate::limits::REPLY_BYTES_MAX;
+use crate::operations::Operation;
+use crate::peer::Peer;
+use crate::request::{Answer, Request};
+use crate::shared::{Counter, Shared};
+use crate::transactions;
+use crate::usage::Class;
+use crate::wire::DocumentSequence;
+
+/// Runs a command and returns the whole answer, `ok` included. `database` is given where it doesn't
+/// stand in the command.
+pub(crate) fn run(
+    server: &Shared,
+    peer: &Arc<Peer>,
+    body: Document<'_>,
+    sequences: &[DocumentSequence],
+    database: Option<&str>,
+) -> DocumentBuf {
+    let share = RefCell::new(None);
+    let aside = (&share, &Parking::default());
+    guarded(server, || try_run(server, peer, (&body.to_buf(), sequences), database, aside))
+}
+
+/// As [`run`], on a database; also what the answer holds of the memory for answers, until it is
+/// dropped.
+pub(crate) fn run_kept(
+    server: &Shared,
+    peer: &Arc<Peer>,
+    body: Document<'_>,
+    database: &str,
+) -> (DocumentBuf, Option<MemoryShare>) {
+    let share = RefCell::new(None);
+    let aside = (&share, &Parking::default());
+    let asked = (&body.to_buf(), &[][..]);
+    let answer = guarded(server, || try_run(server, peer, asked, Some(database), aside));
+    (answer, share.into_inner())
+}
+
+/// Runs a command: finds what it is and whether it may run, runs it, and tells of it.
+pub(super) fn try_run(
+    server: &Shared,
+    peer: &Arc<Peer>,
+    (document, sequences): (&DocumentBuf, &[DocumentSequence]),
+    database: Option<&str>,
+    (share, parking): (&RefCell<Option<MemoryShare>>, &Parking),
+) -> Result<DocumentBuilder, Failure> {
+    let resumed = parking.resumed();
+    let sent = Sent::read(server, (document, sequences), database)?;
+    let Sent { command, body, .. } = sent;
+    let Admitted { common, rights, watched } =
+        Admitted::read(server, peer, sent, resumed.is_some())?;
+    let part = common.part;
+    let _core = server.frond.cores().enter();
+    let running = match &resumed {
+        None => server.operations.begin(peer, command.name, (sent.database, document), &common),
+        Some((operation, since)) => server.operations.resume(operation, *since),
+    };
+    if let Some(session) = common.session {
+        server.sessions.touch(session, running.operation.started())?;
+    }
+    let concern_error = common.concern_failure.as_ref().map(concern_error);
+    let fault_asked = faults::Asked { server, peer, command, body, part };
+    let fault = match resumed {
+        None => faults::before(&fault_asked, &running.operation)?,
+        Some(_) => Default::default(),
+    };
+    if command.counter == Counter::Command {
+        server.count(Counter::Command, 1);
+    }
+    let request = Request {
+        server,
+        peer,
+        name: command.name,
+        needs: command.needs,
+        sent_name: sent.name,
+        database_name: sent.database,
+        body,
+        sequences,
+        common,
+        operation: Arc::clone(&running.operation),
+        rights,
+        current: None,
+        moment: None,
+        has_write_errors: Cell::new(false),
+        share,
+        parking,
+    };
+    let done = run_part(command, request);
+    if parking.is_parked() {
+        running.keep();
+        return Ok(DocumentBuilder::new());
+    }
+    if let Some(watched) = watched {
+        watched.end(done.as_ref().err());
+    }
+    count_use(server, &running.operation);
+    profile::tell_if_slow(server, (&running.operation, sequences), &done);
+    let answer = done.map_err(|error| {
+        let labels = labels(command, part, &error);
+        Failure::new(with_concern_error(error, concern_error.as_ref()), &labels)
+    })?;
+    faults::after(&fault_asked, fault, answer, concern_error.is_some())
+}
+
+/// Runs a command by itself, or in its transaction.
+fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
+    let server = request.server;
+    concerns::transactions::check(command, request.database_name, &request.common)?;
+    let interrupt = || request.operation.interrupt();
+    if let Some(after) = request.common.after_time {
+        concerns::wait_for(server, after, &interrupt())?;
+    }
+    if request.common.level == Level::Snapshot {
+        request.moment = concerns::moment(server, (command.name, &request.common), &interrupt())?;
+    }
+    if let Some(Part::Statement { session, number, starts: false }) = request.common.part {
+        transactions::check_api(server, (session, number), command.name, request.common.api)?;
+    }
+    match request.common.part {
+        Some(Part::Statement { session, number, starts }) if !command.ends_transaction => {
+            let starts = starts.then_some(request.common.api);
+            transactions::run_statement(server, (session, number), starts, |current| {
+                request.current = Some(current);
+                let answer = run_handler(command, &request)?;
+                Ok((answer, request.has_write_errors.get()))
+            })
+        }
+        Some(Part::Write { session, number }) => {
+            transactions::note_write(server, session, number)?;
+            run_handler(command, &request)
+        }
+        _ => run_handler(command, &request),
+    }
+}
+
+fn run_handler(command: &Command, request: &Request<'_>) -> Answer {
+    let handler = match command.run {
+        Run::Handler(handler) => handler,
+        Run::Refused(why) => {
+            let message = format!("{} is not supported by Frond: {why}", command.name);
+            return Err(Error::invalid(Code::CommandNotSupported, message));
+        }
+        Run::NoSearch => return Err(Error::invalid(Code::SearchNotEnabled, NO_SEARCH_INDEXES)),
+    };
+    let mut answer = handler(request)?;
+    if !request.common.acknowledged {
+        answer = DocumentBuilder::new();
+    }
+    if let Some(failure) = &request.common.concern_failure {
+        answer.append("writeConcernError", Value::from(&concern_error(failure)));
+    }
+    answer.append("ok", Value::Double(1.0));
+    let bytes = answer.bytes();
+    if bytes > REPLY_BYTES_MAX {
+        let message =
+            format!("the answer has {bytes} bytes, at most {REPLY_BYTES_MAX} can be sent");
+        return Err(Error::invalid(Code::BSONObjectTooLarge, message));
+    }
+    // Most have it already: what was made without asking is counted from here on.
+    request.room().wait_for(bytes)?;
+    Ok(answer)
+}
+
+/// Counts what a command took.
+fn count_use(server: &Shared, operation: &Operation) {
+    let class = Class::of(operation.command);
+    let collection = operation.collection().filter(|_| class.is_of_collection);
+    server.usage.count_command(class, &operation.database, collection, operation.worked());
+}
