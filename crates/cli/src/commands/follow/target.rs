@@ -312,8 +312,9 @@ impl Writes<'_, '_> {
         let target = &mut self.target;
         let answer =
             target.backend.execute_with(&target.database, command.view(), vec![documents])?;
-        match documents_of(answer.view(), "writeErrors").next() {
-            Some(error) => Err(WriteError::Refused(text_of(error, "errmsg").to_owned())),
+        let refused = documents_of(answer.view(), "writeErrors").next();
+        match refused.map(|error| text_of(error, "errmsg").to_owned()) {
+            Some(message) => Err(WriteError::Refused(message)),
             None => Ok(answer),
         }
     }

@@ -3,12 +3,14 @@
 
 use frond_doc::document;
 use frond_engine::{Durability, EngineError};
+use frond_query::Filter;
 use frond_query::pipeline::Documents;
 use frond_testkit::SimDisk;
 
 use super::*;
 use crate::collection::FindRequest;
 use crate::collection::elsewhere::Referring;
+use crate::collection::plan::Order;
 use crate::definition::IndexSpec;
 use crate::frond::{Frond, FrondOptions};
 
