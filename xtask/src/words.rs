@@ -10,19 +10,19 @@ const REFUSED: &[(&str, &str)] = &[
         "courtesy Courtesy let_others_go in_bits pace Pace Turn wait_for_room steady SteadyStore \
          trouble Troubles Pause rounds Rounds work Work born Born Births turnover intents Intents \
          claims Claims Manner Standing Beginning Footprint AsItIs own_writes OwnWrites reads \
-         move_snapshot Era Improvement opening spares settle",
+         move_snapshot Era Improvement opening spares settle weigh",
     ),
     (
         "store",
         "Glimpse Glimpsed glimpse fetch_glimpse Kept parts Parts missed Missed bypass Bypass SlowShare ahead Ahead Lent \
          Buffers room Room Taken lane Lane near bits Bits notes Notes Births Moment FramePlace \
-         Collection Collected settle",
+         Collection Collected settle weigh",
     ),
     ("tree", "trunk Trunk heads Heads Alone Glimpsed"),
     ("query", "Told Offer Demand"),
-    ("db", "Gate Role Moment TreePlace PlainPlace"),
-    ("server", "Intake Hold Room Share Places"),
-    ("remote", "Intake Share race RaceReport PlaceUrl"),
+    ("db", "Gate Role Moment TreePlace PlainPlace Patience"),
+    ("server", "Intake Hold Room Share Places patience"),
+    ("remote", "Intake Share patience race RaceReport PlaceUrl"),
 ];
 /// Who acts is a reader, a committer, a client, another transaction ... never one of these.
 const NAMELESS: &[&str] = &["whoever", "nobody", "somebody"];

@@ -346,8 +346,8 @@ impl Engine {
     ///
     /// # Errors
     /// As `reclaim`.
-    pub fn weigh(&self) -> Result<GcReport, EngineError> {
-        self.shared.weigh()
+    pub fn gc_dry_run(&self) -> Result<GcReport, EngineError> {
+        self.shared.gc_dry_run()
     }
 
     #[cfg(test)]

@@ -40,7 +40,7 @@ pub const STALL_STEP: Duration = Duration::from_secs(1);
 /// How long a message or an answer may take that holds so much memory for which another client
 /// waits: two megabytes a second, and ten seconds more for a client that the system keeps from
 /// running, are within reach of any client on this machine.
-pub fn patience(bytes: usize) -> Duration {
+pub fn progress_time(bytes: usize) -> Duration {
     Duration::from_secs(10) + Duration::from_millis(bytes as u64 / 2_000)
 }
 

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use frond_db::memory_queue::{MemoryQueue, MemoryShare};
 
-use crate::limits::patience;
+use crate::limits::progress_time;
 use crate::wire::MESSAGE_BYTES_MAX;
 
 /// The memory of all messages together.
@@ -97,7 +97,8 @@ impl MessageReservation {
     /// Whether another message waits, and this one's client has taken longer for the `received`
     /// bytes than it may.
     pub fn is_too_slow(&self, intake: &MessageMemory, received: usize, now: Instant) -> bool {
-        intake.is_waited_for() && now.saturating_duration_since(self.since) >= patience(received)
+        intake.is_waited_for()
+            && now.saturating_duration_since(self.since) >= progress_time(received)
     }
 
     /// How much it is, the turn not counted.
@@ -159,7 +160,7 @@ mod tests {
         let intake = MessageMemory::new(1_000);
         let mut hold = intake.take(500, never).expect("all is free");
         hold.grow(&intake, 600, never).expect("the turn is free");
-        let late = Instant::now() + patience(600);
+        let late = Instant::now() + progress_time(600);
         assert!(!hold.is_too_slow(&intake, 600, late), "no message waits");
         std::thread::scope(|scope| {
             let other = scope.spawn(|| intake.take(1, never).is_ok());

@@ -61,9 +61,9 @@ pub fn health(directory: &Path) -> Result<Health, Error> {
     let findings = frond.engine().store().take_findings().into_iter();
     let mended = findings.filter(|finding| !damages.contains(finding));
     health.mended = mended.map(|finding| finding.error().to_string()).collect();
-    let weighed = frond.engine().weigh()?;
-    health.bytes_live = weighed.bytes_live;
-    health.bytes_packs = weighed.bytes_before;
+    let needed = frond.engine().gc_dry_run()?;
+    health.bytes_live = needed.bytes_live;
+    health.bytes_packs = needed.bytes_before;
     frond.engine().close()?;
     Ok(health)
 }

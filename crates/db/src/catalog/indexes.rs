@@ -7,7 +7,7 @@
 //!    documents unchanged until it commits.
 //! 3. If more was written than writers should wait for, the latch opens again and 1 goes on.
 //! 4. A transaction of several requests that has written to the collection would lose to the new
-//!    definition: the build waits for its end, for a while ([`Patience`]).
+//!    definition: the build waits for its end, for a while ([`WriterWait`]).
 //!
 //! So an index is never seen unfinished, a version commit has it whole or not at all, and a build
 //! that is killed or crashes leaves nothing: until it is published no other transaction knows it.
@@ -60,23 +60,23 @@ enum Published {
 /// How long a build waits for transactions of several requests that have written to its collection;
 /// new ones begin all the time, so after that they lose.
 #[derive(Default)]
-struct Patience {
+struct WriterWait {
     begun: Option<Instant>,
 }
 
 /// Longer than most transactions take; one may take a minute.
-const PATIENCE_MAX: Duration = Duration::from_secs(5);
+const WRITER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How often it is looked whether they have ended.
-const PATIENCE_STEP: Duration = Duration::from_millis(2);
+const WRITER_WAIT_STEP: Duration = Duration::from_millis(2);
 
-impl Patience {
+impl WriterWait {
     fn is_over(&self) -> bool {
-        self.begun.is_some_and(|begun| begun.elapsed() >= PATIENCE_MAX)
+        self.begun.is_some_and(|begun| begun.elapsed() >= WRITER_WAIT_MAX)
     }
 
     fn wait(&mut self) {
         self.begun.get_or_insert_with(steady_now);
-        pause(PATIENCE_STEP);
+        pause(WRITER_WAIT_STEP);
     }
 }
 
@@ -118,19 +118,22 @@ impl Database {
         let _session = self.frond().engine().store().session();
         let contention = self.frond().contention();
         let mut throttle = contention.throttle(scope);
-        let mut patience = Patience::default();
+        let mut writer_wait = WriterWait::default();
         let mut prepared = None;
         loop {
             interrupt.check()?;
             prepared = self.prepare(collection, specs, prepared, &mut throttle, interrupt)?;
-            if prepared.is_some() && contention.has_open_writers(scope) && !patience.is_over() {
+            if prepared.is_some() && contention.has_open_writers(scope) && !writer_wait.is_over() {
                 // Not with the latch closed, and writers waiting at it each time.
-                patience.wait();
+                writer_wait.wait();
                 continue;
             }
             let mode = if prepared.is_some() { LatchMode::Finisher } else { LatchMode::Replacer };
             let published = self.transact(scope, mode, Durability::Synced, |transaction| {
-                if prepared.is_some() && contention.has_open_writers(scope) && !patience.is_over() {
+                if prepared.is_some()
+                    && contention.has_open_writers(scope)
+                    && !writer_wait.is_over()
+                {
                     return Ok(Outcome::Discard(Published::Later));
                 }
                 self.publish(transaction, branch, collection, specs, &mut prepared)
@@ -138,7 +141,7 @@ impl Database {
             match published {
                 Published::Done(answer) => return Ok(answer),
                 Published::Behind => throttle.tighten(),
-                Published::Later => patience.wait(),
+                Published::Later => writer_wait.wait(),
             }
         }
     }

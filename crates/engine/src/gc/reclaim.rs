@@ -161,7 +161,7 @@ impl Shared {
     ///
     /// # Errors
     /// [`EngineError::Store`] if something reachable is missing or damaged.
-    pub fn weigh(&self) -> Result<GcReport, EngineError> {
+    pub fn gc_dry_run(&self) -> Result<GcReport, EngineError> {
         let options = GcOptions { dry_run: true, ..Default::default() };
         let mut pacer = GcThrottle::new(self, None);
         Ok(self.store.collect(&mut GarbageCollection {

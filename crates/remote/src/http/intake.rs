@@ -61,7 +61,7 @@ impl Default for BodyBudget {
 }
 
 /// How long a client may have taken to send so many bytes.
-fn patience(bytes: usize) -> Duration {
+fn progress_time(bytes: usize) -> Duration {
     GRACE + Duration::from_secs(bytes as u64 / BYTES_A_SECOND_MIN)
 }
 
@@ -85,7 +85,8 @@ impl BodyBudget {
         let (mut bytes, mut share) = (BytesMut::new(), Reservation::default());
         let mut begun = Instant::now();
         loop {
-            let Ok(frame) = timeout_at(begun + patience(bytes.len()), body.frame()).await else {
+            let Ok(frame) = timeout_at(begun + progress_time(bytes.len()), body.frame()).await
+            else {
                 let message = "the request didn't come in time";
                 return refuse(StatusCode::REQUEST_TIMEOUT, ErrorKind::Unavailable, message);
             };
@@ -142,8 +143,8 @@ mod tests {
 
     #[test]
     fn patience_grows_with_what_arrived() {
-        assert_eq!(patience(0), GRACE);
-        assert_eq!(patience(4 << 20), GRACE + Duration::from_secs(128));
+        assert_eq!(progress_time(0), GRACE);
+        assert_eq!(progress_time(4 << 20), GRACE + Duration::from_secs(128));
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ use crate::connection::socket::Socket;
 use crate::connection::stream::{Session, Stream};
 use crate::cursors::Parked;
 use crate::dispatch::{self, Repeat, Wait};
-use crate::limits::{SCRATCH_BYTES, patience};
+use crate::limits::{SCRATCH_BYTES, progress_time};
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
@@ -243,7 +243,8 @@ impl Conversation {
     pub fn is_too_slow(&self, now: Instant) -> bool {
         let is_reader_too_slow = || {
             let bytes = self.outgoing.as_ref().map_or(0, Outgoing::share_bytes);
-            let is_late = |since: Instant| now.saturating_duration_since(since) >= patience(bytes);
+            let is_late =
+                |since: Instant| now.saturating_duration_since(since) >= progress_time(bytes);
             bytes > 0
                 && self.shared.answers.is_waited_for()
                 && self.delayed_since.is_some_and(is_late)
@@ -357,7 +358,8 @@ mod tests {
         let ping = ping(&"x".repeat(1 << 20));
         client.write_all(&ping[..200_000]).expect("sends");
         assert!(matches!(conversation.talk(&stream), Pause::Silent));
-        let (late, shared) = (Instant::now() + patience(200_000), Arc::clone(&conversation.shared));
+        let (late, shared) =
+            (Instant::now() + progress_time(200_000), Arc::clone(&conversation.shared));
         // As much as came in, rounded up.
         assert!((200_000..600_000).contains(&shared.messages.held()));
         assert!(!conversation.is_too_slow(late), "no message waits");

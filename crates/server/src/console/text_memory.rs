@@ -6,7 +6,7 @@
 //!    needs beyond what there is, and waits for nothing here.
 //! 3. An answer is there as a whole: it waits for all that it needs, and holds nothing meanwhile.
 //! 4. A body of which nothing comes for [`TAKE_TIME_MAX`] ends, and one that holds memory for
-//!    which others wait ends once it takes longer than [`patience`] has it.
+//!    which others wait ends once it takes longer than [`progress_time`] has it.
 //!
 //! *Invariant*: what waits for memory holds none, and what waits for the turn doesn't have it. So
 //! nothing waits in a circle.
@@ -22,7 +22,7 @@ use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::TAKE_TIME_MAX;
-use crate::limits::{FREE_BYTES, READ_STEP_BYTES, patience};
+use crate::limits::{FREE_BYTES, READ_STEP_BYTES, progress_time};
 
 /// What bodies and answers may hold together, in KB: two of the largest answers as text.
 const KILOBYTES: u32 = 384 << 10;
@@ -105,7 +105,7 @@ impl TextMemory {
             let next = tokio::time::timeout(STEP.min(stall_max), body.frame()).await;
             let now = Instant::now();
             let holds = share.shares.is_some() || share.turn.is_some();
-            let is_late = holds && self.is_waited_for() && now - begun >= patience(text.len());
+            let is_late = holds && self.is_waited_for() && now - begun >= progress_time(text.len());
             if is_late || next.is_err() && now - last >= stall_max {
                 return Err(Unread::Stopped);
             }

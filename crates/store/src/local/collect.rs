@@ -141,7 +141,7 @@ impl Collector<'_, '_> {
                 entries => entries?,
             };
             self.remove_dead(&pack, &entries)?;
-            candidates.push(self.weigh(pack, bytes, &entries));
+            candidates.push(self.candidate(pack, bytes, &entries));
             super::mark::pace(self.collection.pace, entries.len() as u64 * 40)?;
         }
         if self.is_purge() {
@@ -269,7 +269,7 @@ impl Collector<'_, '_> {
         (first as u32..).zip(namesakes).any(|(position, _)| self.marks.is_live(pack, position))
     }
 
-    fn weigh(&self, pack: Arc<Pack>, bytes: u64, entries: &[PackedChunk]) -> Candidate {
+    fn candidate(&self, pack: Arc<Pack>, bytes: u64, entries: &[PackedChunk]) -> Candidate {
         let (mut live, mut packed) = (0, 0);
         // A group's bytes are shared among its chunks, of which some may be dead.
         let whole: u64 = entries.iter().map(|entry| u64::from(entry.place.bytes)).sum();
