@@ -48,6 +48,22 @@ impl Frond {
         Ok(documents)
     }
 
+    /// The document of one.
+    ///
+    /// # Errors
+    /// What a read may meet.
+    pub fn access_document(
+        &self,
+        kind: AccessKind,
+        database: &str,
+        name: &str,
+    ) -> Result<Option<DocumentBuf>, Error> {
+        let reader = Reader::now(self.engine());
+        let key = system::access_key(kind, database, name);
+        let value = reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?;
+        value.map(|value| system::record(reader.read(&value)?)).transpose()
+    }
+
     /// Changes such documents, all or none. They are durable when this returns. The caller takes
     /// care that no other thread changes them meanwhile.
     ///

@@ -8,12 +8,15 @@
 //! 3. An event is run through the stages alone: none of those that are allowed looks at two.
 //! 4. What a merge or a reset changed is read when it is told ([`expansion`]): each document is an
 //!    event, with a place of its own.
-//! 5. What can't be told one by one, or isn't kept any more, ends the stream with an error: no
+//! 5. A stream may begin with what differs between a commit and now ([`net`]).
+//! 6. What can't be told one by one, or isn't kept any more, ends the stream with an error: no
 //!    change is passed over.
 
 mod document;
 mod expansion;
+mod expiry;
 mod images;
+mod net;
 mod open;
 mod places;
 mod request;
@@ -37,11 +40,13 @@ use crate::interrupt::Interrupt;
 use crate::tail::record::Record;
 use crate::tail::{Next, TailError, TailReader};
 
+pub use expiry::CHANGE_STREAM_OPTIONS;
 pub use places::{ToldPlaces, TouchedPlace};
 pub use request::{ChangeStreamRequest, FullDocument, Image, StreamStart, Watched};
 
 use document::Told;
 use expansion::Expansion;
+use net::Net;
 use token::{Place, Step};
 
 /// After so many records without an event nothing is there yet: who asks may have to say so.
@@ -68,6 +73,8 @@ pub struct ChangeStream {
     splits: bool,
     /// What is left of one.
     fragments: VecDeque<(Place, DocumentBuf)>,
+    /// What is left of what differs since a commit.
+    net: Option<Net>,
     /// The record that is being told.
     current: Option<Current>,
     is_over: bool,
@@ -117,6 +124,9 @@ impl ChangeStream {
             self.place = place;
             return Ok(Some(fragment));
         }
+        if self.net.is_some() {
+            return self.find_net(interrupt);
+        }
         for _ in 0..RECORDS_MAX {
             if let Some(mut current) = self.current.take() {
                 while let Some(told) = self.tell_next(&mut current)? {
@@ -138,6 +148,26 @@ impl ChangeStream {
                 return Ok(None);
             };
             self.current = Some(Current { record, next: 0, end: None, expansion: None });
+        }
+        Ok(None)
+    }
+
+    /// Goes on with what differs since a commit.
+    fn find_net(&mut self, interrupt: &Interrupt) -> Result<Option<DocumentBuf>, Error> {
+        for _ in 0..RECORDS_MAX {
+            interrupt.check()?;
+            let Some(net) = &mut self.net else { break };
+            let sequence = net.sequence();
+            let Some((place, event)) = net.next(self.frond.engine())? else {
+                self.place = self.place.max(Place::after(sequence));
+                self.net = None;
+                return self.find_next(interrupt);
+            };
+            let Some(database) = self.concerned(&event)? else { continue };
+            let record = Record::empty(sequence);
+            if let Some(told) = self.tell_at(place, &database, (&record, &event))? {
+                return Ok(Some(told));
+            }
         }
         Ok(None)
     }
@@ -169,7 +199,7 @@ impl ChangeStream {
 
     /// Whether anything was written since it last looked.
     pub fn has_news(&self) -> bool {
-        self.after < self.frond.engine().horizon()
+        self.net.is_some() || self.after < self.frond.engine().horizon()
     }
 
     /// Whether nothing will come any more.
@@ -202,7 +232,7 @@ impl ChangeStream {
             let step = if is_last { Step::LastEvent } else { Step::Event };
             let position = u32::try_from(current.next).unwrap_or(u32::MAX);
             let sequence = record.sequence;
-            let place = Place { sequence, position, step, item: None, fragment: None };
+            let place = Place { position, ..Place::of(sequence, step) };
             current.next += 1;
             let Some(database) = self.concerned(event)? else { continue };
             let is_begun = self.place.of_event() == place && self.place != place;
@@ -238,7 +268,7 @@ impl ChangeStream {
     ) -> Result<Option<Option<DocumentBuf>>, Error> {
         let Some((place, expansion)) = &mut current.expansion else { return Ok(None) };
         let (place, whole) = (*place, &record.events[place.position as usize]);
-        let next = expansion.next(self.frond.engine(), whole)?;
+        let next = expansion.next(self.frond.engine())?;
         let database = self.concerned(whole)?;
         let (Some((number, event)), Some(database)) = (next, database) else {
             current.expansion = None;
@@ -331,8 +361,9 @@ impl ChangeStream {
         let document = record.document(&**self.frond.engine().store(), &event.content)?;
         let (before, looked_up) = self.images(record, event)?;
         let transaction = record.transaction.as_ref();
-        let is_expanded = self.is_expanded;
-        let told = Told { database, event, transaction, document, before, looked_up, is_expanded };
+        let (is_expanded, is_net) = (self.is_expanded, place.step == Step::Net);
+        let told =
+            Told { database, event, transaction, document, before, looked_up, is_expanded, is_net };
         let id = token::encode(place, self.era);
         let document = document::of(&told, place.sequence, &id)?;
         self.shown(document, &id)

@@ -10,10 +10,25 @@ use std::sync::Arc;
 
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_engine::Transaction;
+use frond_tree::Tree;
 
+use crate::commit_id::CommitId;
 use crate::database::Database;
 use crate::error::Error;
+use crate::reader::Reader;
 use crate::system::RepositoryRecord;
+
+/// A commit of a branch's history, and the branch later.
+pub struct Span {
+    /// The commit.
+    pub from: CommitId,
+    /// Its catalog.
+    pub before: Tree,
+    /// The catalog later.
+    pub after: Tree,
+    /// The commit that this is of; `None`: it is a working state's, which only its snapshot keeps.
+    pub to: Option<CommitId>,
+}
 
 /// Documents that a stage makes.
 pub type Rows = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
@@ -34,6 +49,19 @@ pub trait Versions: Send + Sync {
         collection: Option<&str>,
         stage: Document<'_>,
     ) -> Result<Rows, Error>;
+
+    /// What lies between a commit of a branch's history and the branch at the moment of `reader`, or
+    /// a later commit, if one is given.
+    ///
+    /// # Errors
+    /// `BadValue` if the branch's history has no such commits.
+    fn span(
+        &self,
+        database: &Database,
+        reader: &Reader<'_>,
+        from: &str,
+        to: Option<CommitId>,
+    ) -> Result<Span, Error>;
 
     /// Remembers a collection that `transaction` drops, so that it can come back.
     ///
@@ -69,6 +97,16 @@ impl Versions for NoVersions {
 
     fn source(&self, _: &Database, _: Option<&str>, _: Document<'_>) -> Result<Rows, Error> {
         Err(Error::internal("a stage of versions without versions"))
+    }
+
+    fn span(
+        &self,
+        _: &Database,
+        _: &Reader<'_>,
+        _: &str,
+        _: Option<CommitId>,
+    ) -> Result<Span, Error> {
+        Err(Error::internal("a commit without versions"))
     }
 
     fn remember_collection(

@@ -28,7 +28,7 @@ pub use crate::system::{BranchRef, LiveCollection, LiveIndex, RepositoryRecord, 
 // Reading, and changing in transactions.
 pub use crate::contention::{LatchMode, Scope};
 pub use crate::database::Context;
-pub use crate::hook::{Rows, Versions};
+pub use crate::hook::{Rows, Span, Versions};
 pub use crate::reader::Reader;
 pub use crate::timeseries::{Series, is_any_place, lie_alike};
 pub use crate::transact::Outcome;
@@ -43,8 +43,9 @@ pub use crate::collection::update::ParsedUpdate;
 pub use crate::collection::write::{Becoming, CollectionWriter};
 
 // What change streams are told of.
+pub use crate::definition::images::are_kept as keeps_images;
 pub use crate::event::{EventKind, Teller};
-pub use crate::rewritten::tell_rewritten;
+pub use crate::rewritten::{Rewriting, tell_rewritten};
 
 // A data directory being opened.
 pub use crate::frond::open_machine;

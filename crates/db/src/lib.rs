@@ -58,8 +58,8 @@ pub(crate) mod system;
 
 pub use access::{AccessChange, AccessKind};
 pub use changes::{
-    ChangeStream, ChangeStreamRequest, FullDocument, Image, StreamStart, ToldPlaces, TouchedPlace,
-    Watched,
+    CHANGE_STREAM_OPTIONS, ChangeStream, ChangeStreamRequest, FullDocument, Image, StreamStart,
+    ToldPlaces, TouchedPlace, Watched,
 };
 pub use collection::stream::StoredDocument;
 pub use collection::{

@@ -16,9 +16,31 @@ use crate::large;
 /// More documents than this, or more bytes of them, aren't told one by one.
 const DOCUMENTS_MAX: usize = 1_000;
 const BYTES_MAX: usize = 4 << 20;
+/// The fact that what documents were is told too.
+const IMAGES: &str = "images";
 
-/// What one document's event says: its kind, its facts, and the document where all of it is told.
-type ToldChange = (EventKind, DocumentBuf, Option<DocumentBuf>);
+/// A collection's documents, before and after.
+#[derive(Clone, Copy)]
+pub struct Rewriting {
+    /// `None`: there were none.
+    pub before: Option<Tree>,
+    /// `None`: there are none.
+    pub after: Option<Tree>,
+    /// Whether the collection keeps what documents were, to be told too.
+    pub keeps_images: bool,
+}
+
+/// What one document's event says.
+pub struct ToldChange {
+    /// What happened.
+    pub kind: EventKind,
+    /// Its facts.
+    pub facts: DocumentBuf,
+    /// The document, where all of it is told.
+    pub document: Option<DocumentBuf>,
+    /// What it was.
+    pub before: Option<DocumentBuf>,
+}
 
 /// Tells what differs between two trees of documents, of a collection of a branch.
 ///
@@ -28,35 +50,30 @@ pub fn tell_rewritten(
     engine: &Engine,
     transaction: &mut Transaction,
     scope: (&str, &str, &str),
-    before: Option<Tree>,
-    after: Option<Tree>,
+    rewriting: Rewriting,
 ) -> Result<(), Error> {
     let Some(teller) = Teller::new(engine, scope) else {
         return Ok(());
     };
-    match changes(engine, before, after)? {
-        Some(changes) => {
-            for (kind, facts, document) in changes {
-                let content = document.map_or(ToldContent::None, |document| {
-                    ToldContent::Whole(document.into_bytes())
-                });
-                teller.tell_with(transaction, kind, facts.view(), content);
-            }
+    let Some(changes) = changes(engine, rewriting)? else {
+        let facts = facts_of(rewriting);
+        teller.tell(transaction, EventKind::Rewritten, facts.view());
+        return Ok(());
+    };
+    let whole = |document: DocumentBuf| ToldContent::Whole(document.into_bytes());
+    for ToldChange { kind, facts, document, before } in changes {
+        if let Some(before) = before.filter(|_| rewriting.keeps_images) {
+            teller.tell_with(transaction, EventKind::PreImage, Document::empty(), whole(before));
         }
-        None => {
-            let facts = facts_of(before, after);
-            teller.tell(transaction, EventKind::Rewritten, facts.view());
-        }
+        let content = document.map_or(ToldContent::None, whole);
+        teller.tell_with(transaction, kind, facts.view(), content);
     }
     Ok(())
 }
 
 /// The changes, if they are few.
-fn changes(
-    engine: &Engine,
-    before: Option<Tree>,
-    after: Option<Tree>,
-) -> Result<Option<Vec<ToldChange>>, Error> {
+fn changes(engine: &Engine, rewriting: Rewriting) -> Result<Option<Vec<ToldChange>>, Error> {
+    let Rewriting { before, after, keeps_images } = rewriting;
     let Some((before, after)) = both(engine, before, after)? else { return Ok(Some(Vec::new())) };
     let (mut changes, mut bytes) = (Vec::new(), 0);
     for difference in before.diff(engine.store(), &after) {
@@ -67,7 +84,9 @@ fn changes(
         if changes.len() == DOCUMENTS_MAX || !is_few(&difference.from) || !is_few(&difference.to) {
             return Ok(None);
         }
-        bytes += difference.to.as_ref().map_or(0, |new| new.bytes() as usize);
+        let old = difference.from.as_ref().filter(|_| keeps_images);
+        let told = difference.to.iter().chain(old);
+        bytes += told.map(|value| value.bytes() as usize).sum::<usize>();
         if BYTES_MAX < bytes {
             return Ok(None);
         }
@@ -85,22 +104,23 @@ pub fn change_of(engine: &Engine, difference: &Change) -> Result<Option<ToldChan
     let old = difference.from.as_ref().map(read).transpose()?;
     let new = difference.to.as_ref().map(read).transpose()?;
     let mut facts = DocumentBuilder::new();
-    Ok(match (old, new) {
-        (None, None) => None,
-        (None, Some(new)) => Some((EventKind::Insert, facts.build(), Some(new))),
+    let (kind, document) = match (&old, new) {
+        (None, None) => return Ok(None),
+        (None, Some(new)) => (EventKind::Insert, Some(new)),
         (Some(old), None) => {
             key(&mut facts, old.view());
-            Some((EventKind::Delete, facts.build(), None))
+            (EventKind::Delete, None)
         }
         (Some(old), Some(new)) => match difference::describe(old.view(), new.view()) {
-            None => Some((EventKind::Replace, facts.build(), Some(new))),
+            None => (EventKind::Replace, Some(new)),
             Some(description) => {
                 key(&mut facts, new.view());
                 facts.append("description", BsonValue::Document(description.view()));
-                Some((EventKind::Update, facts.build(), None))
+                (EventKind::Update, None)
             }
         },
-    })
+    };
+    Ok(Some(ToldChange { kind, facts: facts.build(), document, before: old }))
 }
 
 /// Both trees, an empty one for none; `None` if there is neither.
@@ -115,7 +135,8 @@ fn both(
 }
 
 /// The facts that say between which trees a change lies.
-fn facts_of(before: Option<Tree>, after: Option<Tree>) -> DocumentBuf {
+fn facts_of(rewriting: Rewriting) -> DocumentBuf {
+    let Rewriting { before, after, keeps_images } = rewriting;
     let mut facts = DocumentBuilder::new();
     let mut put = |name: &str, bytes: &[u8]| {
         facts.append(name, BsonValue::Binary(Binary { subtype: 0, bytes }));
@@ -128,7 +149,15 @@ fn facts_of(before: Option<Tree>, after: Option<Tree>) -> DocumentBuf {
         put("inline", &format.inline_bytes_max.to_le_bytes());
         put("salt", &format.salt.to_le_bytes());
     }
+    if keeps_images {
+        facts.append(IMAGES, BsonValue::Boolean(true));
+    }
     facts.build()
+}
+
+/// Whether such facts say that what documents were is told too.
+pub fn keeps_images(facts: Document<'_>) -> bool {
+    facts.get(IMAGES) == Some(BsonValue::Boolean(true))
 }
 
 /// The trees that such facts name; `None` if they name none.

@@ -29,8 +29,8 @@ use frond_tree::{Tree, Value};
 
 use crate::state::{self, BranchState};
 use frond_db::inside::{
-    CatalogEntry, Collection, Error, EventKind, LiveCollection, LiveIndex, Teller, TreeRef,
-    WorkingEntry, catalog_view, system, tell_rewritten,
+    CatalogEntry, Collection, Error, EventKind, LiveCollection, LiveIndex, Rewriting, Teller,
+    TreeRef, WorkingEntry, catalog_view, keeps_images, system, tell_rewritten,
 };
 
 /// What the working state is to become.
@@ -113,9 +113,8 @@ impl BranchState {
         for change in adoption.before.diff(store, &adoption.after) {
             let change = change?;
             let name = catalog_view::collection_name(&change.key)?;
-            let read = |entry: &Option<Value>| -> Result<Option<Tree>, Error> {
-                let entry = entry.as_ref().map(|it| catalog_view::read_entry(&**store, it));
-                Ok(entry.transpose()?.map(|entry| entry.documents_tree(format)))
+            let read = |entry: &Option<Value>| {
+                entry.as_ref().map(|it| catalog_view::read_entry(&**store, it)).transpose()
             };
             let (before, after) = (read(&change.from)?, read(&change.to)?);
             let scope = (self.database.as_str(), self.branch.as_str(), name.as_str());
@@ -125,7 +124,15 @@ impl BranchState {
                 }
                 continue;
             }
-            tell_rewritten(engine, transaction, scope, before, after)?;
+            let tree = |entry: &CatalogEntry| entry.documents_tree(format);
+            let rewriting = Rewriting {
+                before: before.as_ref().map(tree),
+                after: after.as_ref().map(tree),
+                keeps_images: before
+                    .as_ref()
+                    .is_some_and(|entry| keeps_images(entry.options.view())),
+            };
+            tell_rewritten(engine, transaction, scope, rewriting)?;
         }
         Ok(())
     }
@@ -143,7 +150,8 @@ impl BranchState {
     ) -> Result<(), Error> {
         let after = entry.documents_tree(self.repository.format());
         let scope = (self.database.as_str(), self.branch.as_str(), name);
-        tell_rewritten(engine, transaction, scope, None, Some(after))
+        let rewriting = Rewriting { before: None, after: Some(after), keeps_images: false };
+        tell_rewritten(engine, transaction, scope, rewriting)
     }
 
     /// Tells change streams that all collections may be others.

@@ -5,6 +5,7 @@
 
 pub(crate) mod fields;
 pub(crate) mod rows;
+mod span;
 pub(crate) mod text;
 
 use crate::repository::Repository;

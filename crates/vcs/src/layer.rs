@@ -6,7 +6,7 @@ use frond_engine::Transaction;
 use crate::repository::Repository;
 use crate::source;
 use crate::undo::dropped;
-use frond_db::inside::{Database, Error, RepositoryRecord, Rows, Versions};
+use frond_db::inside::{CommitId, Database, Error, Reader, RepositoryRecord, Rows, Span, Versions};
 
 /// The layer of versions, as a data directory is opened with it.
 pub(crate) struct Layer;
@@ -23,6 +23,16 @@ impl Versions for Layer {
         stage: Document<'_>,
     ) -> Result<Rows, Error> {
         Repository::from(database.clone()).source(collection, stage)
+    }
+
+    fn span(
+        &self,
+        database: &Database,
+        reader: &Reader<'_>,
+        from: &str,
+        to: Option<CommitId>,
+    ) -> Result<Span, Error> {
+        Repository::from(database.clone()).span(reader, from, to)
     }
 
     fn remember_collection(

@@ -28,6 +28,8 @@ pub struct Told<'a> {
     pub looked_up: Option<Option<DocumentBuf>>,
     /// Whether it has the fields that only expanded events have.
     pub is_expanded: bool,
+    /// Whether it says what differs between a commit and a moment, whatever lay between.
+    pub is_net: bool,
 }
 
 /// The document that says that a stream ends.
@@ -103,6 +105,9 @@ pub fn of(told: &Told<'_>, sequence: Sequence, id: &DocumentBuf) -> Result<Docum
             }
             None => {}
         }
+    }
+    if told.is_net {
+        out.begin_document("frond").append("net", Value::Boolean(true)).end();
     }
     Ok(out.build())
 }

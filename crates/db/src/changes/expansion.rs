@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
+use frond_doc::DocumentBuf;
 use frond_engine::{Engine, ToldBytes};
 use frond_query::Code;
-use frond_tree::{Change, TreeError};
+use frond_tree::{Change, Tree, TreeError};
 
 use crate::error::Error;
 use crate::event::{Event, EventScope};
-use crate::rewritten;
+use crate::rewritten::{self, ToldChange};
 
 type Differences = Box<dyn Iterator<Item = Result<Change, TreeError>> + Send>;
 
@@ -21,6 +22,7 @@ type Differences = Box<dyn Iterator<Item = Result<Change, TreeError>> + Send>;
 pub struct Expansion {
     differences: Differences,
     scope: Arc<EventScope>,
+    keeps_images: bool,
     next: u32,
 }
 
@@ -31,46 +33,77 @@ impl Expansion {
     /// # Errors
     /// `Damaged` if the store can't be read.
     pub fn of(engine: &Engine, event: &Event, from: u32) -> Result<Option<Expansion>, Error> {
-        let Some((before, after)) = rewritten::trees(engine, event.facts.view())? else {
+        let Some(trees) = rewritten::trees(engine, event.facts.view())? else {
             return Ok(None);
         };
-        let mut differences: Differences = Box::new(before.diff(engine.store(), &after));
-        // What was told already isn't read: only where it lies.
-        for _ in 0..from {
-            if differences.next().transpose().map_err(|error| gone(event, &error.into()))?.is_none()
-            {
-                break;
+        let keeps_images = rewritten::keeps_images(event.facts.view());
+        let mut expansion = Expansion::between(engine, trees, &event.scope, keeps_images);
+        expansion.skip(from)?;
+        Ok(Some(expansion))
+    }
+
+    /// What differs between two trees of a collection's documents; with what documents were, if
+    /// that is kept.
+    pub fn between(
+        engine: &Engine,
+        (before, after): (Tree, Tree),
+        scope: &Arc<EventScope>,
+        keeps_images: bool,
+    ) -> Expansion {
+        let differences = Box::new(before.diff(engine.store(), &after));
+        Expansion { differences, scope: Arc::clone(scope), keeps_images, next: 0 }
+    }
+
+    /// Passes over so many events, which were told already: where they lie is read, and nothing of
+    /// them. Returns how many there were of these.
+    ///
+    /// # Errors
+    /// `ChangeStreamHistoryLost` (286) if what it is about isn't there any more.
+    pub fn skip(&mut self, count: u32) -> Result<u32, Error> {
+        for skipped in 0..count {
+            let next = self.differences.next().transpose();
+            if next.map_err(|error| gone(&self.scope, &error.into()))?.is_none() {
+                return Ok(skipped);
             }
+            self.next += 1;
         }
-        Ok(Some(Expansion { differences, scope: Arc::clone(&event.scope), next: from }))
+        Ok(count)
+    }
+
+    /// The number of the next event.
+    pub fn number(&self) -> u32 {
+        self.next
     }
 
     /// The next event and its number.
     ///
     /// # Errors
     /// `ChangeStreamHistoryLost` (286) if what it is about isn't there any more.
-    pub fn next(&mut self, engine: &Engine, of: &Event) -> Result<Option<(u32, Event)>, Error> {
+    pub fn next(&mut self, engine: &Engine) -> Result<Option<(u32, Event)>, Error> {
         loop {
-            let lost = |error: Error| gone(of, &error);
             let Some(difference) = self.differences.next() else { return Ok(None) };
-            let difference = difference.map_err(|error| lost(error.into()))?;
-            let change = rewritten::change_of(engine, &difference).map_err(lost)?;
+            let change = difference.map_err(Error::from);
+            let change = change.and_then(|difference| rewritten::change_of(engine, &difference));
+            let change = change.map_err(|error| gone(&self.scope, &error))?;
             let number = self.next;
             self.next += 1;
-            let Some((kind, facts, document)) = change else { continue };
-            let content = document.map_or(ToldBytes::None, |it| ToldBytes::Whole(it.into_bytes()));
-            let scope = Arc::clone(&self.scope);
-            let event = Event { kind, scope, facts, content, before: ToldBytes::None };
+            let Some(ToldChange { kind, facts, document, before }) = change else { continue };
+            let told = |document: Option<DocumentBuf>| {
+                document.map_or(ToldBytes::None, |it| ToldBytes::Whole(it.into_bytes()))
+            };
+            let before = told(before.filter(|_| self.keeps_images));
+            let (content, scope) = (told(document), Arc::clone(&self.scope));
+            let event = Event { kind, scope, facts, content, before };
             return Ok(Some((number, event)));
         }
     }
 }
 
-fn gone(event: &Event, error: &Error) -> Error {
+fn gone(scope: &EventScope, error: &Error) -> Error {
     let message = format!(
         "what {}.{} was before a merge, a reset or another command of versions isn't kept any more: \
          read the collection again and begin a new stream ({})",
-        event.scope.database, event.scope.collection, error.message
+        scope.database, scope.collection, error.message
     );
     Error::invalid(Code::ChangeStreamHistoryLost, message)
 }

@@ -25,7 +25,8 @@ impl ChangeStream {
         let wants_before = is_change && self.before_change != Image::Off;
         let is_made = is_update
             && matches!(self.full_document, FullDocument::WhenAvailable | FullDocument::Required);
-        let before = match wants_before || is_made {
+        let is_asked = wants_before || is_made;
+        let before = match is_asked && !self.frond.has_expired_image(record.sequence)? {
             true => record.document(&**self.frond.engine().store(), &event.before)?,
             false => None,
         };

@@ -9,6 +9,7 @@ use frond_query::collation::Collation;
 use frond_query::expression::Variables;
 use frond_query::pipeline::Pipeline;
 
+use super::net::Net;
 use super::request::{ChangeStreamRequest, StreamStart, Watched};
 use super::token::{self, Place, Step};
 use super::{ChangeStream, lost, split};
@@ -57,12 +58,7 @@ impl Frond {
             _ => None,
         };
         let era = token::era(self.engine().local_format().salt);
-        let place = match &request.start {
-            StreamStart::Now => Place::after(self.engine().horizon()),
-            StreamStart::At(time) => Place::after(Sequence(time.0.saturating_sub(1))),
-            StreamStart::Resume(given) => self.resumed(given, era, false)?,
-            StreamStart::After(given) => self.resumed(given, era, true)?,
-        };
+        let (place, net) = self.start(&watched, &request.start, era)?;
         if place.fragment.is_some() && !splits {
             let message = "To resume from a split event, the $changeStream pipeline must include a \
                            $changeStreamSplitLargeEvent stage";
@@ -84,9 +80,31 @@ impl Frond {
             era,
             splits,
             fragments: VecDeque::new(),
+            net,
             current: None,
             is_over: false,
         })
+    }
+
+    /// Where a stream begins, and what it tells before the log.
+    fn start(
+        &self,
+        watched: &Watched,
+        start: &StreamStart,
+        era: [u8; token::ERA_BYTES],
+    ) -> Result<(Place, Option<Net>), Error> {
+        let place = match start {
+            StreamStart::Now => Place::after(self.engine().horizon()),
+            StreamStart::At(time) => Place::after(Sequence(time.0.saturating_sub(1))),
+            StreamStart::Resume(given) => self.resumed(given, era, false)?,
+            StreamStart::After(given) => self.resumed(given, era, true)?,
+            StreamStart::AfterCommit(revision) => {
+                let net = Net::since(watched, revision)?;
+                return Ok((net.begin(), Some(net)));
+            }
+        };
+        let net = place.span.map(|ends| Net::behind(watched, place, ends)).transpose()?;
+        Ok((place, net))
     }
 
     fn parse_stages(

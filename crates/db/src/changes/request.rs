@@ -29,6 +29,9 @@ pub enum StreamStart {
     Resume(DocumentBuf),
     /// Behind the event of a token.
     After(DocumentBuf),
+    /// With what differs now from a commit of the branch's history, which a revision names, and then
+    /// with what comes after.
+    AfterCommit(String),
 }
 
 /// Whether an event has a document as it was at a certain time, which is kept only where its

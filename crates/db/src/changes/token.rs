@@ -4,12 +4,15 @@
 //! is the event's `clusterTime`), the event's position in its transaction (4), the step (1), and
 //! the era (4), which tells data directories apart. Of a fragment of an event follows its number
 //! (4); of an event that is one of many which a change of versions made, its number among them (4),
-//! and that of its fragment, counted from 1, or 0 (4).
+//! and that of its fragment, counted from 1, or 0 (4). Of what lies between a commit and a moment
+//! follow the number of the last event, counted from 1, or 0 (4), and of its fragment, as above (4),
+//! the commit (20), and the branch's last one if nothing was changed since, or zeros (20).
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Sequence;
 use frond_query::Code;
 
+use crate::commit_id::{COMMIT_ID_BYTES, CommitId};
 use crate::error::Error;
 
 pub const ERA_BYTES: usize = 4;
@@ -17,10 +20,14 @@ pub const ERA_BYTES: usize = 4;
 const FIRST: u8 = 0x82;
 const BYTES: usize = 1 + 8 + 4 + 1 + ERA_BYTES;
 const PART_BYTES: usize = 4;
+/// A token of what lies between a commit and a moment.
+const NET_BYTES: usize = BYTES + 2 * PART_BYTES + 2 * COMMIT_ID_BYTES;
 
 /// What lies at a place. Stored by clients: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Step {
+    /// What differs between a commit and this Sequence, before all events behind it.
+    Net = 0,
     /// An event, behind which its transaction has others.
     Event = 1,
     /// The last event of its transaction.
@@ -41,12 +48,26 @@ pub struct Place {
     pub item: Option<u32>,
     /// Of an event that was split: the fragment, counted from 0.
     pub fragment: Option<u32>,
+    /// Of what lies between a commit and a moment: between which.
+    pub span: Option<SpanEnds>,
+}
+
+/// A commit, and the one that the branch had last, if nothing was changed since.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SpanEnds {
+    pub from: CommitId,
+    pub to: Option<CommitId>,
 }
 
 impl Place {
     /// The place behind all that a transaction told.
     pub fn after(sequence: Sequence) -> Place {
-        Place { sequence, position: u32::MAX, step: Step::HighWater, item: None, fragment: None }
+        Place { position: u32::MAX, ..Place::of(sequence, Step::HighWater) }
+    }
+
+    /// The first place of this kind at a Sequence.
+    pub fn of(sequence: Sequence, step: Step) -> Place {
+        Place { sequence, position: 0, step, item: None, fragment: None, span: None }
     }
 
     /// The place of the event that was told, of which this may be a part's.
@@ -62,6 +83,7 @@ impl Place {
     /// Behind which Sequence the log has to be read.
     pub fn read_after(self) -> Sequence {
         match self.step {
+            Step::Net => self.sequence,
             Step::HighWater | Step::LastEvent if self == self.of_event() => self.sequence,
             _ => Sequence(self.sequence.0.saturating_sub(1)),
         }
@@ -81,13 +103,21 @@ pub fn encode(place: Place, era: [u8; ERA_BYTES]) -> DocumentBuf {
     bytes.extend_from_slice(&place.position.to_be_bytes());
     bytes.push(place.step as u8);
     bytes.extend_from_slice(&era);
-    match (place.item, place.fragment) {
+    let item = match place.span {
+        Some(_) => Some(place.item.map_or(0, |item| item.saturating_add(1))),
+        None => place.item,
+    };
+    match (item, place.fragment) {
         (None, fragment) => bytes.extend(fragment.into_iter().flat_map(u32::to_be_bytes)),
         (Some(item), fragment) => {
             bytes.extend_from_slice(&item.to_be_bytes());
             let fragment = fragment.map_or(0, |fragment| fragment.saturating_add(1));
             bytes.extend_from_slice(&fragment.to_be_bytes());
         }
+    }
+    if let Some(SpanEnds { from, to }) = place.span {
+        bytes.extend_from_slice(&from.0);
+        bytes.extend_from_slice(&to.map_or([0; COMMIT_ID_BYTES], |to| to.0));
     }
     let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
     let mut token = DocumentBuilder::new();
@@ -114,7 +144,7 @@ pub fn decode(token: Document<'_>) -> Result<(Place, [u8; ERA_BYTES]), Error> {
 }
 
 fn parse(data: &str) -> Option<(Place, [u8; ERA_BYTES])> {
-    let lengths = [BYTES, BYTES + PART_BYTES, BYTES + 2 * PART_BYTES];
+    let lengths = [BYTES, BYTES + PART_BYTES, BYTES + 2 * PART_BYTES, NET_BYTES];
     let is_known = lengths.contains(&(data.len() / 2)) && data.len().is_multiple_of(2);
     if !is_known || !data.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -133,11 +163,23 @@ fn parse(data: &str) -> Option<(Place, [u8; ERA_BYTES])> {
         PART_BYTES => (None, number(rest)),
         _ => (number(rest), number(&rest[PART_BYTES..])?.checked_sub(1)),
     };
-    let steps = [Step::Event, Step::LastEvent, Step::Invalidate, Step::HighWater];
+    let item = if bytes.len() == NET_BYTES { item?.checked_sub(1) } else { item };
+    let span = match bytes.len() {
+        NET_BYTES => {
+            let (from, to) = rest[2 * PART_BYTES..].split_first_chunk::<COMMIT_ID_BYTES>()?;
+            let to = to.first_chunk().copied()?;
+            let to = (to != [0; COMMIT_ID_BYTES]).then_some(CommitId(to));
+            Some(SpanEnds { from: CommitId(*from), to })
+        }
+        _ => None,
+    };
+    let steps = [Step::Net, Step::Event, Step::LastEvent, Step::Invalidate, Step::HighWater];
     let step = steps.into_iter().find(|known| *known as u8 == *step)?;
     let sequence = Sequence(u64::from_be_bytes(*sequence));
-    let place = Place { sequence, position: u32::from_be_bytes(*position), step, item, fragment };
-    (*first == FIRST).then_some((place, *era))
+    let position = u32::from_be_bytes(*position);
+    let place = Place { sequence, position, step, item, fragment, span };
+    let is_right = *first == FIRST && (step == Step::Net) == span.is_some();
+    is_right.then_some((place, *era))
 }
 
 #[cfg(test)]
@@ -146,11 +188,15 @@ mod tests {
 
     #[test]
     fn tokens_sort_as_their_places_and_are_read_back() {
-        let place = |sequence, position, step| {
-            let sequence = Sequence(sequence);
-            Place { sequence, position, step, item: None, fragment: None }
-        };
+        let place =
+            |sequence, position, step| Place { position, ..Place::of(Sequence(sequence), step) };
+        let span = Some(SpanEnds { from: CommitId([3; 20]), to: None });
+        let ended = Some(SpanEnds { to: Some(CommitId([5; 20])), from: CommitId([3; 20]) });
         let places = [
+            Place { span, ..place(1, 0, Step::Net) },
+            Place { item: Some(0), span, ..place(1, 0, Step::Net) },
+            Place { item: Some(7), span, ..place(1, 0, Step::Net) },
+            Place { item: Some(7), fragment: Some(2), span: ended, ..place(1, 0, Step::Net) },
             place(1, 0, Step::Event),
             place(1, 1, Step::LastEvent),
             Place { fragment: Some(0), ..place(1, 1, Step::LastEvent) },
@@ -178,9 +224,10 @@ mod tests {
             assert_eq!(decode(token.view()).unwrap(), (*place, [1, 2, 3, 4]));
             let data = data(token);
             assert!(data.starts_with("82") && data.to_uppercase() == data);
+            // Of what has no span, which would be missing.
+            let lengths = [BYTES, BYTES + PART_BYTES, BYTES + 2 * PART_BYTES];
             let whole = |end: &usize| {
-                [BYTES, BYTES + PART_BYTES, BYTES + 2 * PART_BYTES].contains(&(end / 2))
-                    && end.is_multiple_of(2)
+                place.span.is_none() && lengths.contains(&(end / 2)) && end.is_multiple_of(2)
             };
             for end in (0..data.len()).filter(|end| !whole(end)) {
                 let mut cut = DocumentBuilder::new();

@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::name;
 use crate::reader::Reader;
-use crate::rewritten::tell_rewritten;
+use crate::rewritten::{Rewriting, tell_rewritten};
 use crate::schema::Collection;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::transact::Outcome;
@@ -93,7 +93,8 @@ impl Database {
         let indexes = target.build_indexes(to, documents, &found.indexes)?;
         let engine = self.frond().engine();
         let scope = (target.repository_name(), branch, to);
-        tell_rewritten(engine, transaction, scope, None, Some(documents))?;
+        let rewriting = Rewriting { before: None, after: Some(documents), keeps_images: false };
+        tell_rewritten(engine, transaction, scope, rewriting)?;
         let mut place = |tree: Tree| {
             let id = engine.reserve_tree_id();
             transaction.set_base(id, tree).map(|()| id)

@@ -28,12 +28,12 @@ use crate::collection::replace::content::Content;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::validation::Validator;
-use crate::definition::{IndexSpec, view};
+use crate::definition::{IndexSpec, images, view};
 use crate::error::Error;
 use crate::event::EventKind;
 use crate::large;
 use crate::name;
-use crate::rewritten::tell_rewritten;
+use crate::rewritten::{Rewriting, tell_rewritten};
 use crate::schema::{Index, TreeRef};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::timeseries::options::{OPTION, check, kept};
@@ -269,7 +269,10 @@ impl Database {
         let scope = (self.repository_name(), branch, name);
         match before {
             Some(before) => {
-                tell_rewritten(engine, transaction, scope, before, Some(built.documents))?;
+                let keeps_images = images::are_kept(options.view());
+                let after = Some(built.documents);
+                let rewriting = Rewriting { before, after, keeps_images };
+                tell_rewritten(engine, transaction, scope, rewriting)?;
             }
             None => {
                 self.tell_of(transaction, branch, name, EventKind::Rewritten, Document::empty());

@@ -26,6 +26,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// None of a transaction: for what is read elsewhere.
+    pub fn empty(sequence: Sequence) -> Record {
+        let (events, chunks) = (Vec::new(), HashMap::new());
+        Record { sequence, events, transaction: None, chunks, bytes: 0 }
+    }
+
     /// Decodes what was read.
     ///
     /// # Errors

@@ -3,12 +3,14 @@
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{
-    ChangeRetention, ChangeStream, ChangeStreamRequest, Database, Error, Frond, FrondOptions,
-    FullDocument, Image, Interrupt, StreamStart, UpdateStatement, Watched,
+    AccessChange, AccessKind, CHANGE_STREAM_OPTIONS, ChangeRetention, ChangeStream,
+    ChangeStreamRequest, Database, Error, Frond, FrondOptions, FullDocument, Image, Interrupt,
+    StreamStart, UpdateStatement, Watched,
 };
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, document};
-use frond_testkit::SimDisk;
-use frond_vcs::Repository;
+use frond_testkit::machine::machine;
+use frond_testkit::{SimClock, SimDisk};
+use frond_vcs::{MergeRequest, Repository};
 
 use crate::support::{delete, insert, json, statement, text, try_insert, update, value};
 
@@ -90,6 +92,104 @@ fn what_documents_were_is_told_where_their_collection_keeps_it() {
             format!("{{'operationType':'delete','fullDocumentBeforeChange':{larger}}}"),
         ]
     );
+}
+
+/// `changeStreamOptions`: what is older isn't told, and is again once it isn't set any more, as long
+/// as the log has it.
+#[test]
+fn what_documents_were_is_told_for_so_long() {
+    let (disk, clock) = (SimDisk::new(1), SimClock::new());
+    let mut options = FrondOptions::default();
+    options.engine.changes =
+        ChangeRetention { seconds: 360_000, bytes: 1 << 30, ..ChangeRetention::default() };
+    let frond = frond_vcs::open_on(&machine(&disk, &clock, 1), options).expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let kept = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
+    shop.create_collection("things", kept.view()).expect("made");
+    let asked = ChangeStreamRequest {
+        full_document: FullDocument::WhenAvailable,
+        before_change: Image::WhenAvailable,
+        ..ChangeStreamRequest::default()
+    };
+    let start = watch(&shop, &asked).expect("it is kept").token();
+    let again = ChangeStreamRequest { start: StreamStart::Resume(start), ..asked };
+    let set = |seconds: Option<i64>| {
+        let images = seconds.map(|seconds| document! { "expireAfterSeconds": seconds });
+        let options = images.map(|images| document! { "preAndPostImages": &images });
+        let (database, name) = (String::new(), CHANGE_STREAM_OPTIONS.to_owned());
+        let change = AccessChange { kind: AccessKind::Setting, database, name, document: options };
+        frond.change_access(&[change]).expect("written");
+    };
+    insert(&shop, "things", "[{'_id': 1, 'a': 1}]");
+    update(&shop, "things", statement("{'_id': 1}", "{'$set': {'a': 2}}"));
+    clock.step(90_000_000);
+    update(&shop, "things", statement("{'_id': 1}", "{'$set': {'a': 3}}"));
+    let names = ["fullDocumentBeforeChange", "fullDocument"];
+    let of_updates = || {
+        let mut stream = watch(&shop, &again).expect("it is kept");
+        let events = told(&frond, &mut stream).expect("null is told");
+        events[1..].iter().map(|event| parts(event, &names)).collect::<Vec<_>>()
+    };
+    let of = |before: &str, after: &str| {
+        format!("{{'fullDocumentBeforeChange':{before},'fullDocument':{after}}}")
+    };
+    let first = of("{'_id':1,'a':1}", "{'_id':1,'a':2}");
+    let second = of("{'_id':1,'a':2}", "{'_id':1,'a':3}");
+    assert_eq!(of_updates(), [first.clone(), second.clone()]);
+    set(Some(60));
+    assert_eq!(of_updates(), [of("null", "null"), second.clone()]);
+    let required = ChangeStreamRequest { before_change: Image::Required, ..again.clone() };
+    let mut stream = watch(&shop, &required).expect("it is kept");
+    assert_eq!(told(&frond, &mut stream).expect_err("one is too old").code.number(), 47);
+    set(Some(3_600));
+    assert_eq!(of_updates(), [first.clone(), second.clone()]);
+    set(None);
+    assert_eq!(of_updates(), [first, second]);
+}
+
+/// Of few documents, which the log has one by one, and of many, which are read when they are told.
+#[test]
+fn what_documents_were_before_a_merge_is_told() {
+    for count in [5, 1_200] {
+        let frond = open();
+        let shop = Repository::open(&frond, "shop").expect("a proper name");
+        let kept = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
+        shop.create_collection("things", kept.view()).expect("made");
+        let documents: Vec<DocumentBuf> =
+            (0..count).map(|id| document! { "_id": id, "a": 1, "b": 1 }).collect();
+        assert_eq!(try_insert(&shop, "things", &documents).count, count as u64);
+        shop.commit("first", "test").expect("committed");
+        shop.create_branch("other", None).expect("made");
+        let other = Repository::open(&frond, "shop@other").expect("there");
+        let all = UpdateStatement { multi: true, ..statement("{}", "{'$set': {'a': 2}}") };
+        update(&other, "things", all);
+        delete(&other, "things", "{'_id': 1}");
+        update(&other, "things", UpdateStatement::new(json("{'_id': 2}"), value("{'c': 1}")));
+        other.commit("second", "test").expect("committed");
+        let asked = ChangeStreamRequest {
+            full_document: FullDocument::Required,
+            before_change: Image::Required,
+            ..ChangeStreamRequest::default()
+        };
+        let mut stream = watch(&shop, &asked).expect("it is kept");
+        let request = MergeRequest { merge_in: "other".to_owned(), ..MergeRequest::default() };
+        shop.merge(&request).expect("merged");
+        let events = told(&frond, &mut stream).expect("all is kept");
+        let names = ["operationType", "fullDocumentBeforeChange", "fullDocument"];
+        let parts: Vec<String> = events.iter().map(|event| parts(event, &names)).collect();
+        let update = |id: i32| {
+            format!(
+                "{{'operationType':'update','fullDocumentBeforeChange':{{'_id':{id},'a':1,'b':1}},\
+                 'fullDocument':{{'_id':{id},'a':2,'b':1}}}}"
+            )
+        };
+        let deleted = "{'operationType':'delete','fullDocumentBeforeChange':{'_id':1,'a':1,'b':1}}";
+        let replaced = "{'operationType':'replace','fullDocument':{'_id':2,'c':1},\
+                        'fullDocumentBeforeChange':{'_id':2,'a':1,'b':1}}";
+        let mut expected: Vec<String> = (0..count).map(update).collect();
+        (expected[1], expected[2]) = (deleted.to_owned(), replaced.to_owned());
+        assert_eq!(parts, expected, "{count}");
+    }
 }
 
 #[test]

@@ -30,6 +30,7 @@ mod long_keys;
 mod many;
 mod merged;
 mod metadata;
+mod net_changes;
 mod queries;
 mod reached;
 mod rules;

@@ -157,7 +157,7 @@ impl Options {
     fn read(options: Document<'_>) -> Result<Options, Error> {
         let mut fields = Fields::of_part(CHANGE_STREAM, options)?;
         let resume = fields.document("resumeAfter")?.map(|token| token.to_buf());
-        let after = fields.document("startAfter")?.map(|token| token.to_buf());
+        let after = fields.document("startAfter")?;
         let at = match fields.value("startAtOperationTime") {
             Some(Value::Timestamp(time)) => Some(time),
             Some(other) => {
@@ -172,7 +172,10 @@ impl Options {
         }
         let start = match (resume, after, at) {
             (Some(token), _, _) => StreamStart::Resume(token),
-            (_, Some(token), _) => StreamStart::After(token),
+            (_, Some(after), _) => match commit_of(after)? {
+                Some(revision) => StreamStart::AfterCommit(revision.to_owned()),
+                None => StreamStart::After(after.to_buf()),
+            },
             (_, _, Some(time)) => StreamStart::At(time),
             (None, None, None) => StreamStart::Now,
         };
@@ -194,6 +197,17 @@ impl Options {
         fields.finish()?;
         Ok(Options { start, full_document, before_change, is_expanded, is_of_cluster })
     }
+}
+
+/// The revision of `startAfter: {commit: "..."}`, which no token is.
+fn commit_of(after: Document<'_>) -> Result<Option<&str>, Error> {
+    if after.get("commit").is_none() {
+        return Ok(None);
+    }
+    let mut fields = Fields::of_part("$changeStream.startAfter", after)?;
+    let revision = fields.required_string("commit")?;
+    fields.finish()?;
+    Ok(Some(revision))
 }
 
 fn no_value(option: &str, value: &str) -> Error {

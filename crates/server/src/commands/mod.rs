@@ -10,6 +10,7 @@ mod certificate_login;
 mod certificates;
 mod change_stream;
 mod clock;
+mod cluster_parameters;
 mod collections;
 mod count;
 mod create;
@@ -244,7 +245,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondUndo", Found(versions::undo), reflog::undo).also(&["doltUndo", "dumboUndo"]),
     Command::new("fsync", Cluster(&[Fsync]), maintenance::fsync).on_admin(),
     Command::new("fsyncUnlock", Cluster(&[Unlock]), maintenance::fsync_unlock).on_admin(),
-    Command::refused("getClusterParameter", Cluster(&[GetClusterParameter]), ONE_MEMBER).on_admin(),
+    Command::new("getClusterParameter", Cluster(&[GetClusterParameter]), cluster_parameters::get).on_admin(),
     Command::new("getCmdLineOpts", Cluster(&[GetCmdLineOpts]), parameters::get_cmd_line_opts).on_admin(),
     Command::new("getDefaultRWConcern", Cluster(&[GetDefaultRWConcern]), parameters::get_default_concerns).on_admin(),
     Command::new("getLog", Cluster(&[GetLog]), diagnostics::get_log).on_admin(),
@@ -300,7 +301,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("saslContinue", Nothing, login::go_on),
     Command::new("saslStart", Nothing, login::start),
     Command::new("serverStatus", Cluster(&[ServerStatus]), server_status::run),
-    Command::refused("setClusterParameter", Cluster(&[SetClusterParameter]), ONE_MEMBER).on_admin(),
+    Command::new("setClusterParameter", Cluster(&[SetClusterParameter]), cluster_parameters::set).on_admin(),
     Command::new("setDefaultRWConcern", Cluster(&[SetDefaultRWConcern]), parameters::set_default_concerns).on_admin(),
     Command::refused("setFeatureCompatibilityVersion", Cluster(&[SetFeatureCompatibilityVersion]), "there is one version").on_admin(),
     Command::refused("setIndexCommitQuorum", Collection(&[CreateIndex]), ONE_MEMBER),

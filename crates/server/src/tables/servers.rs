@@ -68,6 +68,10 @@ pub static FSYNC: Table = Table::of(
 );
 
 pub static FSYNC_UNLOCK: Table = bare("fsyncUnlock").lenient();
+/// Its own field is a name or names.
+pub static GET_CLUSTER_PARAMETER: Table =
+    Table::of("getClusterParameter", &[field("omitInFTDC", FLAG).internal()]);
+
 pub static GET_CMD_LINE_OPTS: Table = bare("getCmdLineOpts").lenient();
 
 pub static GET_DEFAULT_RW_CONCERN: Table =
@@ -126,6 +130,9 @@ pub static ROTATE_CERTIFICATES: Table = Table::of("rotateCertificates", &[field(
 
 /// Its fields are the names of sections.
 pub static SERVER_STATUS: Table = bare("serverStatus").open();
+
+/// Its own field has the parameter's name.
+pub static SET_CLUSTER_PARAMETER: Table = bare("setClusterParameter").taking(OBJECT).writing();
 
 pub static SET_DEFAULT_RW_CONCERN: Table = Table::of(
     "setDefaultRWConcern",

@@ -465,6 +465,9 @@ fn what_a_stream_cannot_be_is_refused() {
         (r#"{"$changeStream": {"fullDocumentBeforeChange": "any"}}"#, 2),
         (r#"{"$changeStream": {}}, {"$changeStreamSplitLargeEvent": {}}, {"$match": {}}"#, 7182802),
         (r#"{"$changeStream": {"unknown": true}}"#, 40415),
+        (r#"{"$changeStream": {"startAfter": {"commit": 1}}}"#, 14),
+        (r#"{"$changeStream": {"startAfter": {"commit": "nowhere"}}}"#, 2),
+        (r#"{"$changeStream": {"startAfter": {"commit": "HEAD", "to": "HEAD"}}}"#, 40415),
         (r#"{"$changeStream": {"allChangesForCluster": true}}"#, 72),
         (
             r#"{"$changeStream": {"resumeAfter": {"_data": "82"}, "startAtOperationTime": {"$timestamp": {"t": 1, "i": 1}}}}"#,
@@ -503,6 +506,41 @@ fn an_invalidation_is_passed_by_starting_after_it() {
     assert_eq!(client.code("a", &command("resumeAfter")), 260);
     let answer = client.ok("a", &command("startAfter"));
     assert!(text(Value::Document(answer.view())).contains("insert"), "{answer:?}");
+}
+
+/// What differs since a commit comes first, marked; what comes then isn't.
+#[test]
+fn a_stream_starts_after_a_commit() {
+    let server = start();
+    let mut client = server.client();
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    client.ok("a", r#"{"frondCommit": 1, "message": "one", "author": "A <a@example.org>"}"#);
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 2}]}"#);
+    let options = r#"{"$changeStream": {"startAfter": {"commit": "main"}}}"#;
+    let command =
+        format!(r#"{{"aggregate": "c", "pipeline": [{options}], "cursor": {{"batchSize": 0}}}}"#);
+    let answer = client.ok("a", &command);
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 3}]}"#);
+    let mut stream = Stream {
+        client: server.client(),
+        database: "a".to_owned(),
+        collection: "c".to_owned(),
+        id: 0,
+        token: String::new(),
+    };
+    assert!(stream.note(&answer, "firstBatch").is_empty());
+    let events = stream.events();
+    let told: Vec<String> = events
+        .iter()
+        .map(|event| format!("{} {:?}", short(event), event.get("frond").map(text)))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            r#"insert {db:a,coll:c} {_id:2} {_id:2} Some("{ net: true }")"#,
+            r#"insert {db:a,coll:c} {_id:3} {_id:3} None"#,
+        ]
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod auth_matrix;
 mod bulk_write;
 mod capped;
 mod change_streams;
+mod cluster_parameters;
 mod coll_mod;
 mod compression;
 mod console;

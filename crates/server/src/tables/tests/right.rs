@@ -46,6 +46,7 @@ const RIGHT: &[(&str, &str, &str)] = &[
     ("frondMergeRules", "test", r#"{"frondMergeRules": 1, "collection": "c"}"#),
     ("frondRestore", "test", r#"{"frondRestore": 1, "collection": "c"}"#),
     ("frondRevert", "test", r#"{"frondRevert": 1, "target": "nowhere"}"#),
+    ("getClusterParameter", "admin", r#"{"getClusterParameter": "*"}"#),
     ("getLog", "admin", r#"{"getLog": "global"}"#),
     ("getMore", "test", r#"{"getMore": {"$numberLong": "1"}, "collection": "c"}"#),
     ("getParameter", "admin", r#"{"getParameter": "*"}"#),
@@ -72,6 +73,11 @@ const RIGHT: &[(&str, &str, &str)] = &[
         "saslStart",
         "test",
         r#"{"saslStart": 1, "mechanism": "PLAIN", "payload": {"$binary": {"base64": "", "subType": "00"}}}"#,
+    ),
+    (
+        "setClusterParameter",
+        "admin",
+        r#"{"setClusterParameter": {"changeStreamOptions": {"preAndPostImages": {"expireAfterSeconds": 9}}}}"#,
     ),
     (
         "update",

@@ -1,0 +1,210 @@
+//! What differs between a commit and the branch at a later moment, told as events before those that
+//! the log has from that moment on.
+//!
+//! 1. What lay between isn't told: a document that was changed twice is told once, as it is at the
+//!    moment; a collection that is gone as the deletion of its documents, one that came as their
+//!    insertion.
+//! 2. The collections are told by name, the documents of each in the order of their keys; each event
+//!    has its number. Both ends never change, so a stream goes on behind any of them.
+//! 3. Where the branch was changed since its last commit, the end is a working state that only the
+//!    open stream keeps: its tokens lead nowhere once the stream is gone (286).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use frond_engine::{Engine, Sequence, Snapshot};
+use frond_query::Code;
+use frond_tree::{Tree, Value};
+
+use super::expansion::Expansion;
+use super::request::Watched;
+use super::token::{Place, SpanEnds, Step};
+use crate::catalog::view as catalog_view;
+use crate::database::Database;
+use crate::definition::images;
+use crate::error::Error;
+use crate::event::{Event, EventScope};
+use crate::hook::Span;
+use crate::reader::Reader;
+use crate::schema::entry::CatalogEntry;
+
+/// Collections of whose changes no client is told.
+const SILENT_PREFIX: &str = "system.";
+
+/// What is left to tell.
+pub(super) struct Net {
+    /// The place of the next event: its item is its number.
+    place: Place,
+    /// Those that weren't begun.
+    collections: VecDeque<Changed>,
+    current: Option<Expansion>,
+    /// Keeps the trees at the end.
+    _moment: Snapshot,
+}
+
+/// A collection that differs.
+struct Changed {
+    scope: Arc<EventScope>,
+    before: Tree,
+    after: Tree,
+    keeps_images: bool,
+}
+
+impl Net {
+    /// All that differs since a commit of the history of the branch that is watched.
+    ///
+    /// # Errors
+    /// `BadValue` if there is no such commit in it, or more than a branch is watched.
+    pub fn since(watched: &Watched, revision: &str) -> Result<Net, Error> {
+        let database = database_of(watched)?;
+        let reader = Reader::now(database.frond().engine());
+        let moment = reader.snapshot()?;
+        let span = database.versions()?.span(database, &reader, revision, None)?;
+        // What is told must be durable.
+        database.frond().engine().keep_changes()?;
+        let ends = SpanEnds { from: span.from, to: span.to };
+        Net::new(watched, span, (ends, moment.sequence()), moment)
+    }
+
+    /// What is left behind a place within.
+    ///
+    /// # Errors
+    /// `ChangeStreamHistoryLost` (286) if its ends aren't there any more.
+    pub fn behind(watched: &Watched, place: Place, ends: SpanEnds) -> Result<Net, Error> {
+        let database = database_of(watched)?;
+        let reader = Reader::now(database.frond().engine());
+        let moment = reader.snapshot()?;
+        let Some(to) = ends.to else {
+            return Err(lost(ends, "the branch had changes since its last commit"));
+        };
+        let span = database.versions()?.span(database, &reader, &ends.from.to_string(), Some(to));
+        let span = span.map_err(|error| lost(ends, &error.message))?;
+        let mut net = Net::new(watched, span, (ends, place.sequence), moment)?;
+        // Of an event that was split some may be left.
+        let told = place.item.map_or(0, |item| item.saturating_add(1));
+        net.skip(database.frond().engine(), told - u32::from(place.fragment.is_some()).min(told))?;
+        Ok(net)
+    }
+
+    fn new(
+        watched: &Watched,
+        span: Span,
+        (ends, sequence): (SpanEnds, Sequence),
+        moment: Snapshot,
+    ) -> Result<Net, Error> {
+        let database = database_of(watched)?;
+        let engine = database.frond().engine();
+        let store = engine.store();
+        let empty = Tree::empty(&**store, span.before.format)?;
+        let mut collections = VecDeque::new();
+        for change in span.before.diff(store, &span.after) {
+            let change = change?;
+            let name = catalog_view::collection_name(&change.key)?;
+            let is_watched = match watched {
+                Watched::Collection(_, watched) => *watched == name,
+                _ => !name.starts_with(SILENT_PREFIX),
+            };
+            let read = |entry: &Option<Value>| {
+                entry.as_ref().map(|it| catalog_view::read_entry(&**store, it)).transpose()
+            };
+            let (before, after) = (read(&change.from)?, read(&change.to)?);
+            let mut both = before.iter().chain(&after);
+            if !is_watched || both.any(|entry| entry.series().is_some()) {
+                continue;
+            }
+            let keeps_images =
+                before.as_ref().is_some_and(|entry| images::are_kept(entry.options.view()));
+            let tree = |entry: Option<CatalogEntry>| {
+                entry.map_or(empty, |entry| entry.documents_tree(span.before.format))
+            };
+            let scope = Arc::new(EventScope {
+                database: database.repository_name().to_owned(),
+                branch: database.branch().unwrap_or_default().to_owned(),
+                collection: name,
+                wall_millis: i64::try_from(sequence.seconds()).unwrap_or(0).saturating_mul(1000),
+                uuid: None,
+            });
+            let (before, after) = (tree(before), tree(after));
+            collections.push_back(Changed { scope, before, after, keeps_images });
+        }
+        let place = Place { item: Some(0), span: Some(ends), ..Place::of(sequence, Step::Net) };
+        Ok(Net { place, collections, current: None, _moment: moment })
+    }
+
+    /// The place before all of it.
+    pub fn begin(&self) -> Place {
+        Place { item: None, ..self.place }
+    }
+
+    /// Where the log has to be read behind.
+    pub fn sequence(&self) -> Sequence {
+        self.place.sequence
+    }
+
+    /// The next event and its place.
+    ///
+    /// # Errors
+    /// `ChangeStreamHistoryLost` (286) if what it is about isn't there any more.
+    pub fn next(&mut self, engine: &Engine) -> Result<Option<(Place, Event)>, Error> {
+        while let Some(expansion) = self.current(engine) {
+            let before = expansion.number();
+            let next = expansion.next(engine)?;
+            let passed = expansion.number() - before;
+            self.pass(passed);
+            if let Some((_, event)) = next {
+                let item = self.place.item.map(|next| next.saturating_sub(1));
+                return Ok(Some((Place { item, ..self.place }, event)));
+            }
+            self.current = None;
+        }
+        Ok(None)
+    }
+
+    fn skip(&mut self, engine: &Engine, count: u32) -> Result<(), Error> {
+        let mut left = count;
+        while 0 < left
+            && let Some(expansion) = self.current(engine)
+        {
+            let skipped = expansion.skip(left)?;
+            self.pass(skipped);
+            left -= skipped;
+            if 0 < left {
+                self.current = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, count: u32) {
+        self.place.item = self.place.item.map(|item| item.saturating_add(count));
+    }
+
+    /// The collection that is told; the next one, if none is.
+    fn current(&mut self, engine: &Engine) -> Option<&mut Expansion> {
+        if self.current.is_none() {
+            let Changed { scope, before, after, keeps_images } = self.collections.pop_front()?;
+            self.current = Some(Expansion::between(engine, (before, after), &scope, keeps_images));
+        }
+        self.current.as_mut()
+    }
+}
+
+fn database_of(watched: &Watched) -> Result<&Database, Error> {
+    match watched {
+        Watched::Collection(database, _) | Watched::Database(database) => Ok(database),
+        Watched::Deployment(_) => {
+            let message =
+                "startAfter a commit takes a collection or a database: a commit is of one";
+            Err(Error::invalid(Code::BadValue, message))
+        }
+    }
+}
+
+fn lost(ends: SpanEnds, why: &str) -> Error {
+    let message = format!(
+        "Resume of change stream was not possible in the middle of what differs since the commit {}: \
+         {why}; begin a new stream after that commit",
+        ends.from
+    );
+    Error::invalid(Code::ChangeStreamHistoryLost, message)
+}
