@@ -7,13 +7,14 @@
 //! 3. Once a line couldn't be written, logins and what would be told here are refused until one can
 //!    be: nothing of it happens without a trace, but for what ran when the log failed.
 //!
-//! Only commands are events: a collection that an insert or `$out` makes is none.
+//! A filter may leave events out ([`crate::audit_log`]). Only commands are events: a collection that
+//! an insert or `$out` makes is none.
 
 use std::net::SocketAddr;
 
 use frond_db::Error;
 use frond_doc::extended_json::{self, Form};
-use frond_doc::{Document, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::UserName;
@@ -120,6 +121,7 @@ const AUDITED: &[Audited] = &[
     audited("revokeRolesFromRole", "revokeRolesFromRole", Role, &["roles"]),
     audited("revokeRolesFromUser", "revokeRolesFromUser", User, &["roles"]),
     audited("rotateCertificates", "rotateCertificates", Server, &[]),
+    audited("setClusterParameter", "setClusterParameter", Server, &[]),
     audited("setParameter", "setParameter", Server, &[]),
     audited("shutdown", "shutdown", Server, &[]),
     audited("updateRole", "updateRole", Role, &["privileges", "roles"]),
@@ -145,8 +147,13 @@ pub struct Watched<'a> {
     before: Option<DocumentBuilder>,
 }
 
-fn append(server: &Shared, line: &str) {
-    if let Err(error) = server.audit_log.append(line) {
+fn append(server: &Shared, line: &DocumentBuf) {
+    if !server.audit_log.tells(line.view()) {
+        return;
+    }
+    let mut text = String::new();
+    extended_json::write(line.view(), Form::Relaxed, &mut text);
+    if let Err(error) = server.audit_log.append(&text) {
         server.log.write(&log::audit_failed(), |attributes| {
             attributes.append("error", Value::String(&error.to_string()));
         });
@@ -314,7 +321,7 @@ fn finish(
     event: &str,
     param: impl FnOnce(&mut DocumentBuilder),
     code: i32,
-) -> String {
+) -> DocumentBuf {
     let mut line = DocumentBuilder::new();
     line.append("atype", Value::String(event));
     for (name, value) in std::mem::take(head).build().view().iter() {
@@ -323,9 +330,7 @@ fn finish(
     line.begin_document("param");
     param(&mut line);
     line.end().append("result", Value::Int32(code));
-    let mut text = String::new();
-    extended_json::write(line.build().view(), Form::Relaxed, &mut text);
-    text
+    line.build()
 }
 
 #[cfg(test)]

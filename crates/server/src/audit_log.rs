@@ -4,12 +4,17 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use frond_doc::Document;
+use frond_query::Filter;
+
 use crate::log_file::LogFile;
 
 /// The file of a server's audit log; by default there is none.
 #[derive(Default)]
 pub struct AuditLog {
     state: Option<Mutex<State>>,
+    /// Which events are told.
+    filter: Option<Filter>,
 }
 
 struct State {
@@ -19,13 +24,18 @@ struct State {
 }
 
 impl AuditLog {
-    /// One that appends to a file.
+    /// One that appends the events that pass `filter`, if there is one, to a file.
     ///
     /// # Errors
     /// If it can't be opened.
-    pub fn to_file(path: &Path) -> io::Result<AuditLog> {
+    pub fn to_file(path: &Path, filter: Option<Filter>) -> io::Result<AuditLog> {
         let state = State { file: LogFile::open(path)?, is_broken: false };
-        Ok(AuditLog { state: Some(Mutex::new(state)) })
+        Ok(AuditLog { state: Some(Mutex::new(state)), filter })
+    }
+
+    /// Whether an event is told: also one of which the filter can't tell.
+    pub fn tells(&self, event: Document<'_>) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.try_matches(event).unwrap_or(true))
     }
 
     /// Whether there is one.

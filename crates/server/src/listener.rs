@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use frond_db::Frond;
 use frond_db::memory_queue::MemoryQueue;
 use frond_doc::Value;
+use frond_query::Filter;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -135,7 +136,9 @@ impl Server {
         if let Some(path) = options.audit_path {
             let failed =
                 |source| ServerError::Log { output: LogOutput::File(path.clone()), source };
-            shared.audit_log = AuditLog::to_file(&path).map_err(failed)?;
+            let filter = options.audit_filter.as_ref().map(|filter| Filter::parse(filter.view()));
+            let filter = filter.transpose().map_err(|error| ServerError::AuditFilter(error.into()));
+            shared.audit_log = AuditLog::to_file(&path, filter?).map_err(failed)?;
         }
         shared.compressors = options.compressors;
         shared.tls = tls;

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use frond_db::Frond;
-use frond_doc::DocumentBuf;
+use frond_doc::{DocumentBuf, extended_json};
 use frond_remote::{RemoteServer, ServeOptions, Tokens};
 use frond_server::announced::socket_of;
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
@@ -200,6 +200,10 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     audit_path: Option<PathBuf>,
 
+    /// Events of the audit log that are told, as a query on them: '{"atype": "authenticate"}'
+    #[arg(long, value_name = "JSON", requires = "audit_path", value_parser = parse_filter)]
+    audit_filter: Option<DocumentBuf>,
+
     /// Memory that the server takes: bytes, or a number with KB, MB or GB; at least 16MB. Without
     /// it five eighths of the machine's, or of what its control group allows where that is less; of
     /// it caches take 136 MB, recent writes up to 256 MB, a stage 100 MB and all stages 1 GB at
@@ -274,6 +278,11 @@ fn parse_parameter(text: &str) -> Result<bool, String> {
         Some((name, _)) => Err(format!("there is no parameter {name}, only enableTestCommands")),
         None => Err("not NAME=VALUE".to_owned()),
     }
+}
+
+/// Reads a query, in MongoDB's extended JSON.
+fn parse_filter(text: &str) -> Result<DocumentBuf, String> {
+    extended_json::parse(text).map_err(|error| error.to_string())
 }
 
 /// Reads a number of bytes, `64MB` or the like; units are binary, as everywhere where memory is

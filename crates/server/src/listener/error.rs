@@ -50,6 +50,9 @@ pub enum ServerError {
         /// The system's reason.
         source: io::Error,
     },
+    /// What is to be told in the audit log is no query.
+    #[error("the audit log's filter: {0}")]
+    AuditFilter(Error),
     /// Certificates can't be used.
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),

@@ -64,6 +64,8 @@ pub struct ServerOptions {
     pub log: LogOutput,
     /// Where it is told who did what, if anywhere: see [`crate::audit`].
     pub audit_path: Option<PathBuf>,
+    /// Which of these events are told, as a query on them: all, unless there is one.
+    pub audit_filter: Option<DocumentBuf>,
     /// How messages may be compressed, if the client wants it: all ways, in MongoDB's order, unless
     /// told otherwise.
     pub compressors: Vec<Compressor>,
@@ -104,6 +106,7 @@ impl Default for ServerOptions {
             cursors_bytes_max: CURSORS_BYTES_MAX,
             log: LogOutput::default(),
             audit_path: None,
+            audit_filter: None,
             compressors: Compressor::ALL.to_vec(),
             tls: None,
             unix_socket: None,

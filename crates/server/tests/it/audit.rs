@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use frond_db::FrondOptions;
 use frond_doc::{DocumentBuf, Value, extended_json};
-use frond_server::ServerOptions;
+use frond_server::{Server, ServerError, ServerOptions};
 use frond_testkit::SimDisk;
 
 use crate::running::{Running, TestClient};
@@ -128,4 +129,31 @@ fn what_would_be_told_is_refused_while_nothing_can_be_written() {
     client.ok("admin", r#"{"createUser": "root", "pwd": "secret", "roles": ["root"]}"#);
     assert!(client.0.log_in("admin", "root", "secret").is_err());
     client.ok("admin", r#"{"ping": 1}"#);
+}
+
+#[test]
+fn events_that_a_filter_leaves_out_are_not_told() {
+    let place = Place::new("audit-filter");
+    let path = place.0.join("audit.json");
+    let filter = r#"{"atype": {"$in": ["authenticate", "createCollection"]}, "result": 0}"#;
+    let options = |filter: &str| ServerOptions {
+        auth: true,
+        audit_path: Some(path.clone()),
+        audit_filter: Some(extended_json::parse(filter).expect("JSON")),
+        ..ServerOptions::default()
+    };
+    let server = Running::with(&SimDisk::new(1), options(filter));
+    let mut root = server.client();
+    root.ok("admin", r#"{"createUser": "root", "pwd": "secret", "roles": ["root"]}"#);
+    root.0.log_in("admin", "root", "wrong").expect_err("another password");
+    root.0.log_in("admin", "root", "secret").expect("the password is right");
+    root.ok("shop", r#"{"create": "things"}"#);
+    assert_eq!(root.code("shop", r#"{"create": "things", "capped": true, "size": 4096}"#), 48);
+    root.ok("shop", r#"{"drop": "things"}"#);
+    let kinds: Vec<String> = events(&path).iter().map(shown).collect();
+    let [login, made] = &kinds[..] else { panic!("{kinds:?}") };
+    assert!(login.starts_with("authenticate") && made.starts_with("createCollection"), "{kinds:?}");
+    let frond = frond_vcs::open_on(&SimDisk::new(2).machine(), FrondOptions::default());
+    let bound = Server::bind(frond.expect("opens"), options(r#"{"atype": {"$no": 1}}"#));
+    assert!(matches!(bound, Err(ServerError::AuditFilter(_))));
 }

@@ -69,6 +69,7 @@ impl Serve {
             places: self.places()?,
             test_commands: self.enable_test_commands || self.set_parameter.last() == Some(&true),
             audit_path: self.audit_path.clone(),
+            audit_filter: self.audit_filter.clone(),
             log: match &self.log_path {
                 Some(path) => LogOutput::File(path.clone()),
                 None if self.as_mongod => LogOutput::StandardOutput,

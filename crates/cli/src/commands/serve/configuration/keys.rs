@@ -33,6 +33,7 @@ const ALWAYS: &str = "it can't be turned off";
 /// All keys, sorted.
 const KEYS: &[(&str, Meaning)] = &[
     ("auditLog.destination", Only(&["file"], "the audit log goes to a file")),
+    ("auditLog.filter", Of("audit-filter")),
     ("auditLog.format", Only(&["JSON"], "the audit log is JSON")),
     ("auditLog.path", Of("audit-path")),
     ("net.bindIp", Address),

@@ -78,6 +78,10 @@ fn keys_of_mongod_are_read() {
         ("storage.wiredTiger.engineConfig.cacheSizeGB: 1.5", "--cache=1536"),
         ("systemLog: {destination: file, path: l, logAppend: true}", "--log-path=l"),
         ("auditLog: {destination: file, format: JSON, path: a}", "--audit-path=a"),
+        (
+            "auditLog: {path: a, filter: '{\"result\": 0}'}",
+            "--audit-path=a --audit-filter={\"result\": 0}",
+        ),
         ("processManagement: {fork: false}\nnet: {wireObjectCheck: yes}", ""),
         (
             "frond: {memory: 1GB, remoteHost: [a, b]}",
