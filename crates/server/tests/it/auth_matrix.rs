@@ -89,6 +89,10 @@ pub fn body(name: &str) -> String {
         "listDatabases" => r#""listDatabases": 1, "authorizedDatabases": false"#,
         "renameCollection" => r#""renameCollection": "shop.nothing", "to": "shop.something""#,
         // Refused as part of a transaction, by whom it wouldn't be refused for lack of rights.
+        "setClusterParameter" => {
+            r#""setClusterParameter":
+               {"changeStreamOptions": {"preAndPostImages": {"expireAfterSeconds": "off"}}}"#
+        }
         "shutdown" => {
             r#""shutdown": 1, "txnNumber": {"$numberLong": "1"},
                "lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}}"#
