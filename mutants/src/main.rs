@@ -1,6 +1,7 @@
 //! Mutation testing with one build (mutant schemata: Untch, Offutt, Harrold 1993).
 //!
-//! 1. The workspace is copied to `target/mutants/CRATE`.
+//! 1. The workspace is copied to `target/mutants/CRATE`, or to what `--copy` says: what was built
+//!    there serves. Files that are equal stay as they are.
 //! 2. Some of the crate's [`places`] are chosen by a seed, none within another. Each is rewritten
 //!    there, so that `FROND_MUTANT=17` does the one with that number. What doesn't compile is
 //!    replaced by the next of the list, until all does.
@@ -14,7 +15,8 @@
 //!
 //! A survivor costs all tests that reach it. So with `--quick 5` tests that take longer than five
 //! seconds wait: what survives the others is tried once more, `--only` those and with all tests.
-//! Times are the processors', which a busy machine changes little.
+//! Times are the processors', which a busy machine changes little. Tests of random histories run
+//! once where the environment says `FROND_SEED=1`: a first round may do with that.
 
 mod places;
 
@@ -27,7 +29,8 @@ use std::time::{Duration, SystemTime};
 use places::{NUMBER, Place};
 
 const USAGE: &str = "usage: cargo xtask mutants --crate NAME [--under PATH] [--count 200] \
-    [--seed N] [--also CRATE]... [--tests PART_OF_NAME]... [--quick SECONDS] [--only NUMBER,...]";
+    [--seed N] [--also CRATE]... [--tests PART_OF_NAME]... [--quick SECONDS] [--only NUMBER,...] \
+    [--copy DIRECTORY]";
 /// Appended to the crate's `lib.rs`.
 const SWITCH: &str = r#"
 mod mutant {
@@ -66,6 +69,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 struct Options {
     root: PathBuf,
     name: String,
+    copy: Option<PathBuf>,
     under: PathBuf,
     count: usize,
     seed: u64,
@@ -90,7 +94,9 @@ struct Test {
 fn main() -> Result<()> {
     let options = options()?;
     println!("seed {}", options.seed);
-    let copy = options.root.join("target/mutants").join(&options.name);
+    let built_before = options.copy.clone();
+    let copy =
+        built_before.unwrap_or_else(|| options.root.join("target/mutants").join(&options.name));
     let mutants = shuffled(candidates(&options, &copied(&options.root, &copy)?)?, options.seed);
     let (chosen, programs) = built(&options, &copy, &mutants)?;
     println!("{} of {} mutants chosen", chosen.len(), mutants.len());
@@ -122,6 +128,7 @@ fn options() -> Result<Options> {
         let value = arguments.next().ok_or(USAGE)?;
         match &*option {
             "--crate" => options.name = value,
+            "--copy" => options.copy = Some(std::path::absolute(value)?),
             "--under" => options.under = value.into(),
             "--count" => options.count = value.parse()?,
             "--seed" => options.seed = value.parse()?,
