@@ -227,3 +227,36 @@ fn a_scrub_tells_of_a_header_that_changed() {
     let findings = store.take_findings();
     assert!(findings.len() == 1 && findings[0].offset == 0, "{findings:?}");
 }
+
+#[test]
+fn damage_that_hides_its_names_is_told_of_a_sealed_pack_too() {
+    let disk = SimDisk::new(0);
+    let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
+    let packs = || -> Vec<String> {
+        use frond_store::io::Disk;
+        disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack")).collect()
+    };
+    let store = open(&disk).unwrap();
+    store.put_many(&chunks).unwrap();
+    store.sync().unwrap();
+    drop(store);
+    let name = packs().remove(0);
+    let contents = disk.contents(&name).unwrap();
+    let hash = contents.windows(32).position(|window| window == chunks[1].hash().0).unwrap();
+    // With another codec nothing tells that a frame begins there.
+    let frame = hash as u64 - 24;
+    disk.flip_bit(&name, frame * 8 + 7);
+    let check = |store: &dyn ChunkStore| {
+        let told: Vec<_> = store.damages().into_iter().map(|it| (it.file, it.offset)).collect();
+        assert_eq!(told, [(name.clone(), frame)]);
+        let error = store.get(chunks[1].hash()).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    };
+    let store = open(&disk).unwrap();
+    check(&*store);
+    store.put_many(&random_chunks(&mut Random::new(1), 20)).unwrap();
+    store.sync().unwrap();
+    drop(store);
+    assert!(packs().len() > 1, "the first is sealed");
+    check(&*open(&disk).unwrap());
+}

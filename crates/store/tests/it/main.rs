@@ -16,6 +16,7 @@ mod heal;
 mod many;
 mod rot;
 mod scratch;
+mod watched;
 
 use std::sync::Arc;
 

@@ -307,3 +307,62 @@ impl Record<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: u64 = 32 << 10;
+    /// Far more than such a shard has room for.
+    const MANY: u32 = 2000;
+
+    /// Another fingerprint for each number.
+    fn print(number: u32) -> u32 {
+        (number + 1).wrapping_mul(0x9e37_79b1)
+    }
+
+    fn insert(shard: &mut Shard, number: u32) {
+        let chunk = ChunkHash([number as u8; HASH_BYTES]);
+        shard.insert(chunk, print(number), &[&number.to_le_bytes()], BYTES);
+        assert!(shard.has(chunk, print(number)) && shard.bytes() <= BYTES);
+    }
+
+    fn read(shard: &mut Shard, number: u32) -> bool {
+        shard.get(ChunkHash([number as u8; HASH_BYTES]), print(number)).is_some()
+    }
+
+    fn is_here(shard: &Shard, number: u32) -> bool {
+        shard.has(ChunkHash([number as u8; HASH_BYTES]), print(number))
+    }
+
+    #[test]
+    fn what_was_read_stays_while_others_pass() {
+        let mut shard = Shard::new(BYTES);
+        (0..20).for_each(|number| insert(&mut shard, number));
+        assert!((0..10).all(|number| read(&mut shard, 2 * number)));
+        (20..MANY).for_each(|number| insert(&mut shard, number));
+        assert!((0..20).all(|number| is_here(&shard, number) == (number % 2 == 0)));
+    }
+
+    #[test]
+    fn what_comes_again_stays_while_others_pass() {
+        let mut shard = Shard::new(BYTES);
+        let dropped = |shard: &Shard| (0..MANY).rev().find(|number| !is_here(shard, *number));
+        (0..MANY).for_each(|number| insert(&mut shard, number));
+        let again = dropped(&shard).expect("not all have room");
+        insert(&mut shard, again);
+        insert(&mut shard, MANY);
+        (MANY + 1..2 * MANY).for_each(|number| insert(&mut shard, number));
+        assert!(is_here(&shard, again) && !is_here(&shard, MANY));
+    }
+
+    #[test]
+    fn of_what_was_read_the_part_that_is_read_no_more_goes_first() {
+        let mut shard = Shard::new(BYTES);
+        for number in 0..MANY {
+            insert(&mut shard, number);
+            assert!(read(&mut shard, number) && read(&mut shard, 0), "{number}");
+        }
+        assert!(!is_here(&shard, 1));
+    }
+}
