@@ -131,6 +131,20 @@ impl Bounds {
         });
         Bounds { start: Some(Bytes::copy_from_slice(prefix)), end }
     }
+
+    /// Whether these are all keys that begin with `start`.
+    pub fn is_of_prefix(&self) -> bool {
+        let Some(start) = &self.start else { return false };
+        match (start.iter().rposition(|byte| *byte != 0xff), &self.end) {
+            (None, end) => end.is_none(),
+            (Some(_), None) => false,
+            (Some(position), Some(end)) => {
+                end.len() == position + 1
+                    && end[..position] == start[..position]
+                    && end[position] == start[position] + 1
+            }
+        }
+    }
 }
 
 /// A key that both sides of a merge changed, and not to the same value.
@@ -166,5 +180,24 @@ impl Summary {
         self.key_bytes = self.key_bytes.saturating_add(other.key_bytes);
         self.value_bytes = self.value_bytes.saturating_add(other.value_bytes);
         self.flags |= other.flags;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_a_prefix_are_known() {
+        let keys: [&[u8]; 7] = [b"", b"a", b"ab", b"a\xff", b"b", b"\xff", b"\xff\xff"];
+        for start in keys {
+            for end in keys.into_iter().map(Some).chain([None]) {
+                let end = end.map(Bytes::copy_from_slice);
+                let bounds = Bounds { start: Some(Bytes::copy_from_slice(start)), end };
+                let is_prefix = bounds == Bounds::prefix(start);
+                assert_eq!(bounds.is_of_prefix(), is_prefix, "{bounds:?}");
+            }
+        }
+        assert!(!Bounds::all().is_of_prefix(), "it has no start");
     }
 }

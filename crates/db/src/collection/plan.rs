@@ -153,5 +153,5 @@ fn by_ids(request: Request<'_>) -> Option<Access> {
 fn is_one_key(range: &Bounds) -> bool {
     let Some(start) = &range.start else { return false };
     let mut rest = &start[..];
-    key::skip(&mut rest, false).is_ok() && rest.is_empty() && Bounds::prefix(start) == *range
+    key::skip(&mut rest, false).is_ok() && rest.is_empty() && range.is_of_prefix()
 }

@@ -27,6 +27,17 @@ impl Cut {
         }
     }
 
+    /// The position as bytes of the cut's own, and one behind them.
+    fn parts_of_position(&self) -> Option<(&[u8], Option<u8>)> {
+        match self {
+            Cut::Before(bytes) => Some((bytes, None)),
+            Cut::After(bytes) => {
+                let last = bytes.iter().rposition(|byte| *byte != 0xff)?;
+                Some((&bytes[..last], Some(bytes[last] + 1)))
+            }
+        }
+    }
+
     /// The same place among inverted keys, whose order is the other way round.
     pub(super) fn inverted(&self) -> Cut {
         let invert = |bytes: &[u8]| bytes.iter().map(|byte| !byte).collect();
@@ -37,13 +48,27 @@ impl Cut {
     }
 }
 
+/// By their positions, which aren't made for it: a list of values takes many comparisons.
 impl Ord for Cut {
     fn cmp(&self, other: &Cut) -> Ordering {
-        match (self.position(), other.position()) {
-            (Some(left), Some(right)) => left.cmp(&right),
+        match (self.parts_of_position(), other.parts_of_position()) {
+            (Some((left, left_last)), Some((right, right_last))) => {
+                let (common, left_rest, right_rest) = split_common(left, right);
+                common.then_with(|| {
+                    let left = left_rest.iter().copied().chain(left_last);
+                    left.cmp(right_rest.iter().copied().chain(right_last))
+                })
+            }
             (left, right) => left.is_none().cmp(&right.is_none()),
         }
     }
+}
+
+/// How two keys compare as far as the shorter one goes, and what is left of each.
+fn split_common<'k>(left: &'k [u8], right: &'k [u8]) -> (Ordering, &'k [u8], &'k [u8]) {
+    let common = left.len().min(right.len());
+    let ((left, left_rest), (right, right_rest)) = (left.split_at(common), right.split_at(common));
+    (left.cmp(right), left_rest, right_rest)
 }
 
 impl PartialOrd for Cut {
@@ -206,4 +231,33 @@ fn is_cut_in_type(start: &Cut, end: &Cut) -> bool {
         Cut::Before(bytes) | Cut::After(bytes) => bytes.len() > 1,
     };
     is_within(start) && is_within(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_are_ordered_by_their_positions() {
+        let bytes = [0, 1, 0x7f, 0xfe, 0xff];
+        let mut keys = vec![Vec::new()];
+        for first in bytes {
+            keys.push(vec![first]);
+            for second in bytes {
+                keys.push(vec![first, second]);
+                keys.extend(bytes.map(|third| vec![first, second, third]));
+            }
+        }
+        let cuts: Vec<Cut> =
+            keys.into_iter().flat_map(|key| [Cut::Before(key.clone()), Cut::After(key)]).collect();
+        for left in &cuts {
+            for right in &cuts {
+                let expected = match (left.position(), right.position()) {
+                    (Some(left), Some(right)) => left.cmp(&right),
+                    (left, right) => left.is_none().cmp(&right.is_none()),
+                };
+                assert_eq!(left.cmp(right), expected, "{left:?} {right:?}");
+            }
+        }
+    }
 }

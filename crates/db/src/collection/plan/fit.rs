@@ -19,7 +19,7 @@ pub(super) fn fit(
     }
     let point = |range: &Bounds| {
         let start = range.start.as_ref().filter(|start| is_whole(start))?;
-        (Bounds::prefix(start) == *range).then(|| Bounds::prefix(&key::cut(start.to_vec())))
+        range.is_of_prefix().then(|| Bounds::prefix(&key::cut(start.to_vec())))
     };
     let points: Option<Vec<Bounds>> = ranges
         .iter()
