@@ -13,7 +13,8 @@ use crate::expression::Variables;
 use frond_doc::Timestamp;
 use frond_doc::path::Path;
 
-/// A change of one value.
+/// A change of one value. Most are of one value too: what is larger lies elsewhere, since an update
+/// moves them about while it is parsed.
 #[derive(Clone, Debug)]
 pub(super) enum Modifier {
     /// `$set`
@@ -39,11 +40,11 @@ pub(super) enum Modifier {
     /// `$bit`
     Bit(Vec<BitOperation>),
     /// `$push`
-    Push(Push),
+    Push(Box<Push>),
     /// `$addToSet`
     AddToSet(ValueSet),
     /// `$pull`
-    Pull(PullCondition),
+    Pull(Box<PullCondition>),
     /// `$pullAll`
     PullAll(ValueSet),
     /// `$pop: -1`

@@ -81,7 +81,7 @@ impl Pull {
         .ok()?;
         modifier.bind(variables);
         let condition = match modifier {
-            Modifier::Pull(condition) => Unwanted::By(condition),
+            Modifier::Pull(condition) => Unwanted::By(*condition),
             Modifier::PullAll(values) => Unwanted::AnyOf(values),
             _ => return None,
         };
@@ -134,7 +134,7 @@ pub(super) fn pull(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryErr
         }
         (None, _) => PullCondition::Equal(operand.to_buf()),
     };
-    Ok(Modifier::Pull(condition))
+    Ok(Modifier::Pull(Box::new(condition)))
 }
 
 /// `$pullAll`

@@ -54,7 +54,7 @@ impl OrderedPush {
             sort.compare(left.as_value(), right.as_value(), collation)
         };
         push.values.sort_by(by);
-        Some(OrderedPush { push, sort, collation: collation.clone() })
+        Some(OrderedPush { push: *push, sort, collation: collation.clone() })
     }
 
     /// What is pushed, in order; equal values as they came.
@@ -146,7 +146,7 @@ pub(super) fn push(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryErr
     let clauses = operand.as_document().filter(|document| document.get("$each").is_some());
     let Some(clauses) = clauses else {
         push.values.push(operand.to_buf());
-        return Ok(Modifier::Push(push));
+        return Ok(Modifier::Push(Box::new(push)));
     };
     for (name, value) in clauses.iter() {
         match name {
@@ -171,7 +171,7 @@ pub(super) fn push(_path: &str, operand: Value<'_>) -> Result<Modifier, QueryErr
             _ => return Err(bad_value(format!("Unrecognized clause in $push: {name}"))),
         }
     }
-    Ok(Modifier::Push(push))
+    Ok(Modifier::Push(Box::new(push)))
 }
 
 fn each(operator: &str, value: Value<'_>) -> Result<Vec<ValueBuf>, QueryError> {
