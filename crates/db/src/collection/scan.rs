@@ -96,18 +96,16 @@ impl<'a> Scan<'a> {
             _ => None,
         };
         let gives_order = access.gives_order;
-        let paths: Option<Vec<String>> =
-            filter.paths().map(|paths| paths.into_iter().map(str::to_owned).collect());
         let walks: Vec<Walk> =
             access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
-        // What was found may be changed by its own transaction until it is fetched.
-        let may_fail = !filter.is_all() && (!access.is_exact || reader.may_change());
+        // What was found may be changed by its own transaction until it is fetched, but for the
+        // `_id` by which it was found.
+        let may_change = reader.may_change() && !walks.iter().all(|walk| walk.is_of_id);
+        let may_fail = !filter.is_all() && (!access.is_exact || may_change);
         let told = |walk: &Walk| {
-            let (index, paths) = (walk.index.as_ref()?, paths.as_ref()?);
-            if walk.cover != Cover::Nothing || !may_fail {
-                return None;
-            }
-            Cover::of_key(index, walk.flags, paths).map(Cover::Key)
+            let index = walk.index.as_ref().filter(|_| may_fail && walk.cover == Cover::Nothing)?;
+            let paths: Vec<String> = filter.paths()?.into_iter().map(str::to_owned).collect();
+            Cover::of_key(index, walk.flags, &paths).map(Cover::Key)
         };
         let fetch = Fetch {
             reader,
