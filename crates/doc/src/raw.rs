@@ -9,7 +9,7 @@ use crate::element_type::{ElementType, kind_of};
 use crate::reference::REFERENCE_BYTES;
 
 /// One element: its type, its name, and the bytes of its value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawElement<'a> {
     /// The type byte.
     pub kind: ElementType,

@@ -74,8 +74,6 @@ pub struct CollectionWriter<'t> {
     /// What it is if it is a time series.
     series: Option<Arc<Series>>,
     writes: u64,
-    /// `shop.things`, for messages.
-    namespace: String,
     /// Tells of what is written: `None` until it is first needed, `Some(None)` if nothing is told.
     teller: Option<Option<Teller>>,
     /// Nothing is told now.
@@ -144,7 +142,9 @@ impl<'t> CollectionWriter<'t> {
         };
         let validator = match &before {
             Some(before) => {
-                view::refuse(before.options.view(), &database.namespace(name))?;
+                if before.options.get("viewOn").is_some() {
+                    view::refuse(before.options.view(), &database.namespace(name))?;
+                }
                 if before.order.is_some() && database.transaction().is_some() {
                     let message = format!(
                         "Collection '{}' is a capped collection. Writes in transactions are not allowed \
@@ -182,13 +182,17 @@ impl<'t> CollectionWriter<'t> {
             collation,
             own,
             writes: 0,
-            namespace: database.namespace(name),
             // Change streams tell of no points.
             teller: series.as_ref().map(|_| None),
             series,
             is_silent: false,
             keeps_images,
         })
+    }
+
+    /// `shop.things`, for messages.
+    fn namespace(&self) -> String {
+        self.database.namespace(self.name)
     }
 
     /// How strings compare where a statement doesn't say.
@@ -367,7 +371,7 @@ impl<'t> CollectionWriter<'t> {
                     Notice::Warning,
                     &format!(
                         "Document would fail validation: {}: {}",
-                        self.namespace,
+                        self.namespace(),
                         details.unwrap_or_default()
                     ),
                 );

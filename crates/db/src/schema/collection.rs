@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use frond_doc::raw::RawElement;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value as BsonValue, key};
 use frond_query::index::{FieldKind, IndexShape};
 use frond_query::sort::SortField;
@@ -107,6 +108,16 @@ impl Index {
             None => path.as_bytes(),
         }));
         Some(names)
+    }
+
+    /// Whether both versions of a document are certain to have the same entries: nothing that
+    /// decides about them has changed.
+    pub fn files_alike(&self, before: Document<'_>, after: Document<'_>) -> bool {
+        let Some(mut names) = self.outermost_names() else { return false };
+        // Entries tell the type of `_id`, which its key doesn't.
+        names.push(b"_id");
+        let decides = |element: &RawElement<'_>| names.iter().any(|name| *name == element.name);
+        before.elements().filter(decides).eq(after.elements().filter(decides))
     }
 }
 
@@ -215,4 +226,43 @@ fn uuid_of_committed(repository: &RepositoryRecord, name: &str) -> [u8; 16] {
     uuid[6] = (uuid[6] & 0x0f) | 0x80;
     uuid[8] = (uuid[8] & 0x3f) | 0x80;
     uuid
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::document;
+
+    use super::*;
+
+    #[test]
+    fn an_index_tells_which_changes_leave_its_entries_as_they_are() {
+        let index = |spec: IndexSpec| Index::new(spec, TreeRef::Live(frond_engine::TreeId(9)));
+        let plain = || IndexSpec::plain("a".to_owned(), document! { "a.b": 1 });
+        let more_than_one = document! { "$gt": 1 };
+        let by_a = index(plain());
+        let with = index(IndexSpec { include: vec!["i.j".to_owned()], ..plain() });
+        let partial = Some(document! { "p": &more_than_one });
+        let partial = index(IndexSpec { partial, ..plain() });
+        let wild = index(IndexSpec::plain("w".to_owned(), document! { "$**": 1 }));
+        let (one, two, double) =
+            (document! { "b": 1 }, document! { "b": 2 }, document! { "b": 1.0 });
+        let before = document! { "_id": 1, "a": &one, "i": 1, "p": 1, "z": 1 };
+        for (after, alike) in [
+            (document! { "_id": 1, "a": &one, "i": 1, "p": 1, "z": 2 }, [1, 1, 1]),
+            (document! { "z": 1, "_id": 1, "y": 1, "a": &one, "i": 1, "p": 1 }, [1, 1, 1]),
+            (document! { "_id": 1, "a": &one, "i": 1, "p": 1, "i": 2 }, [1, 0, 1]),
+            (document! { "_id": 1, "a": &one, "i": 2, "p": 1 }, [1, 0, 1]),
+            (document! { "_id": 1, "a": &one, "i": 1, "p": 2 }, [1, 1, 0]),
+            (document! { "_id": 1, "a": &one, "p": 1 }, [1, 0, 1]),
+            (document! { "_id": 1, "a": &two, "i": 1, "p": 1 }, [0, 0, 0]),
+            (document! { "_id": 1, "a": &double, "i": 1, "p": 1 }, [0, 0, 0]),
+            (document! { "_id": 1, "i": 1, "p": 1 }, [0, 0, 0]),
+            (document! { "_id": 1.0, "a": &one, "i": 1, "p": 1 }, [0, 0, 0]),
+        ] {
+            let found = [&by_a, &with, &partial]
+                .map(|index| i32::from(index.files_alike(before.view(), after.view())));
+            assert_eq!(found, alike, "{after:?}");
+            assert!(!wild.files_alike(before.view(), after.view()));
+        }
+    }
 }

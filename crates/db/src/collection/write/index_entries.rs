@@ -13,6 +13,7 @@ use frond_tree::{Bounds, Direction};
 use super::CollectionWriter;
 use crate::catalog::duplicate;
 use crate::catalog::index_entry::{self, entries, is_of_document};
+use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, Index};
@@ -30,6 +31,11 @@ impl CollectionWriter<'_> {
         assert_eq!(live.indexes.len(), self.own.flags.len(), "each index has its flags");
         let indexes = live.collection.indexes.iter().zip(&live.indexes);
         for (position, (index, tree)) in indexes.enumerate() {
+            if let (Some(before), Some(after)) = (before, after)
+                && index.files_alike(before, after)
+            {
+                continue;
+            }
             let entries_of = |document: Option<Document<'_>>| match document {
                 Some(document) => entries(index, id_key, document),
                 None => Ok(BTreeMap::new()),
@@ -39,7 +45,8 @@ impl CollectionWriter<'_> {
                 self.transaction.delete(*tree, key.clone())?;
             }
             let document = after.unwrap_or(Document::empty());
-            let filed = Filed { index, tree: *tree, id_key, document, namespace: &self.namespace };
+            let (database, collection) = (self.database, self.name);
+            let filed = Filed { index, tree: *tree, id_key, document, database, collection };
             for (key, value) in new.iter().filter(|(key, value)| old.get(*key) != Some(*value)) {
                 if index.spec.unique {
                     filed.check_alone(self.transaction, key)?;
@@ -70,8 +77,9 @@ struct Filed<'a> {
     tree: TreeId,
     id_key: &'a Bytes,
     document: Document<'a>,
-    /// For messages.
-    namespace: &'a str,
+    database: &'a Database,
+    /// The collection's name.
+    collection: &'a str,
 }
 
 impl Filed<'_> {
@@ -105,9 +113,9 @@ impl Filed<'_> {
     }
 
     fn duplicate(&self, key: &[u8]) -> Error {
-        let Filed { index, document, namespace, .. } = self;
-        let spec = &index.spec;
-        duplicate::of_index(namespace, &spec.name, &spec.key, &index.shape, key, *document)
+        let Filed { index, document, .. } = self;
+        let (spec, namespace) = (&index.spec, self.database.namespace(self.collection));
+        duplicate::of_index(&namespace, &spec.name, &spec.key, &index.shape, key, *document)
     }
 }
 
