@@ -25,11 +25,12 @@
 //! out later that it has lost.
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
 use frond_store::io::pause;
 
 /// Collections share latches by chance: this many make it rare.
@@ -60,9 +61,7 @@ impl Scope {
 }
 
 fn stripe(name: impl Hash) -> usize {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    (hasher.finish() % STRIPES as u64) as usize
+    (FixedState::default().hash_one(name) % STRIPES as u64) as usize
 }
 
 /// What a transaction does to the trees of its scope.
@@ -206,10 +205,16 @@ impl Contention {
     /// Passes the latches of all that a transaction of several requests wrote.
     pub fn pass(&self, scopes: &BTreeSet<Scope>) -> Vec<Latch<'_>> {
         self.slow_down(scopes.iter().map(|scope| scope.collection));
-        let databases: BTreeSet<usize> = scopes.iter().map(|scope| scope.database).collect();
-        let collections: BTreeSet<usize> = scopes.iter().map(|scope| scope.collection).collect();
-        let databases = databases.iter().map(|stripe| latch(&self.databases[*stripe], false));
-        let collections = collections.iter().map(|stripe| latch(&self.collections[*stripe], false));
+        let in_order = |stripe: fn(&Scope) -> usize| {
+            let mut stripes: Vec<usize> = scopes.iter().map(stripe).collect();
+            stripes.sort_unstable();
+            stripes.dedup();
+            stripes
+        };
+        let databases = in_order(|scope| scope.database).into_iter();
+        let collections = in_order(|scope| scope.collection).into_iter();
+        let databases = databases.map(|stripe| latch(&self.databases[stripe], false));
+        let collections = collections.map(|stripe| latch(&self.collections[stripe], false));
         databases.chain(collections).collect()
     }
 }

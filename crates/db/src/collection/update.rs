@@ -66,8 +66,8 @@ impl Database {
         durability: Durability,
     ) -> Result<UpdateReport, Error> {
         // What is wrong with a command's `let` concerns the command, not its first statement.
-        if let Some(statement) = statements.first() {
-            self.parse_variables(statement.variables.as_ref(), self.interrupt())?;
+        if let Some(variables) = statements.first().and_then(|first| first.variables.as_ref()) {
+            self.parse_variables(Some(variables), self.interrupt())?;
         }
         let options = BatchOptions { ordered, durability };
         let prepare = |begun: usize| {

@@ -20,6 +20,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use foldhash::fast::RandomState;
+
 use crate::name::{DatabaseName, Target};
 use crate::schema::Collection;
 
@@ -42,7 +44,7 @@ pub struct KnownDatabase {
     pub name: Arc<DatabaseName>,
     /// What it named.
     pub target: Target,
-    collections: RwLock<HashMap<String, Arc<Collection>>>,
+    collections: RwLock<HashMap<String, Arc<Collection>, RandomState>>,
 }
 
 /// What names meant when they were read last.
@@ -51,7 +53,7 @@ pub struct KnownDatabase {
 pub struct CatalogCache {
     changes: AtomicU64,
     /// All of the newest moment among them; others are replaced when they are met.
-    databases: RwLock<HashMap<String, Arc<KnownDatabase>>>,
+    databases: RwLock<HashMap<String, Arc<KnownDatabase>, RandomState>>,
 }
 
 /// A change of the catalog that is under way.

@@ -22,7 +22,10 @@ pub enum AccessKind {
 }
 
 fn key(kind: u8, parts: &[&[u8]]) -> Bytes {
-    let mut key = vec![kind];
+    // Of this size: one that has grown is copied, or counted apart, when it is shared.
+    let bytes = 1 + parts.iter().map(|part| 1 + part.len()).sum::<usize>();
+    let mut key = Vec::with_capacity(bytes);
+    key.push(kind);
     for part in parts {
         key.push(SEPARATOR);
         key.extend_from_slice(part);

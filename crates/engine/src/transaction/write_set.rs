@@ -156,8 +156,11 @@ impl WriteSet {
 
     /// Asks that `key` be unchanged. Not undone by a rollback: what was read may have been used.
     pub fn validate(&mut self, tree: TreeId, key: Bytes) {
-        if self.validated.insert((tree, key.clone())) {
-            self.validated_order.push((tree, key));
+        let asked = (tree, key);
+        // Each statement of a transaction asks the same.
+        if !self.validated.contains(&asked) {
+            self.validated_order.push(asked.clone());
+            self.validated.insert(asked);
         }
     }
 
