@@ -152,8 +152,8 @@ impl Database {
     }
 
     /// The same, whose writes wait for those of others only as long as `interrupt` lets them.
-    pub fn interruptible(&self, interrupt: Interrupt) -> Database {
-        Database { interrupt, ..self.clone() }
+    pub fn interruptible(self, interrupt: Interrupt) -> Database {
+        Database { interrupt, ..self }
     }
 
     /// What tells those who wait, and what is evaluated for them, to stop.

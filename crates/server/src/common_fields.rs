@@ -84,6 +84,21 @@ impl fmt::Display for SessionId {
     }
 }
 
+/// The fields that are read here, the ones that most commands have first.
+const NAMES: &[&[u8]] = &[
+    b"lsid",
+    b"txnNumber",
+    b"autocommit",
+    b"startTransaction",
+    b"$readPreference",
+    b"readConcern",
+    b"writeConcern",
+    b"maxTimeMS",
+    b"apiVersion",
+    b"apiStrict",
+    b"apiDeprecationErrors",
+];
+
 /// The binary subtype of a UUID.
 pub const UUID_SUBTYPE: u8 = 4;
 
@@ -183,7 +198,8 @@ impl Common {
     pub fn read(command: Document<'_>) -> Result<Common, Error> {
         let mut common = Common::default();
         let mut part = PartFields::default();
-        for (name, value) in command.iter() {
+        for element in command.elements().filter(|element| NAMES.contains(&element.name)) {
+            let (Some(name), Some(value)) = (element.name(), element.decode()) else { continue };
             if matches!(value, Value::Null | Value::Undefined) {
                 continue;
             }

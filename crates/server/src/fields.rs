@@ -6,6 +6,7 @@
 //! be ignored by accident. Null and undefined count as absent.
 
 use frond_db::Error;
+use frond_doc::raw::RawElement;
 use frond_doc::{Array, Document, Value};
 use frond_query::{Code, Collation};
 
@@ -14,6 +15,10 @@ use crate::tables::{self, Table};
 
 const FIELD_UNKNOWN: Code = Code::Location(40415);
 const FIELD_DUPLICATE: Code = Code::Location(40413);
+
+/// As many fields as most commands have at most: these are compared with one another, where more
+/// would be sorted.
+const FEW_FIELDS: usize = 16;
 
 /// The types that MongoDB takes for a boolean and for an integer, as its messages list them.
 const BOOLEAN_TYPES: &str = "types '[bool, long, int, decimal, double]'";
@@ -29,8 +34,8 @@ pub struct Fields<'a> {
 }
 
 struct Field<'a> {
-    name: &'a str,
-    value: Value<'a>,
+    /// Decoded when it is taken.
+    element: RawElement<'a>,
     taken: bool,
 }
 
@@ -57,16 +62,16 @@ impl<'a> Fields<'a> {
     }
 
     fn new(path: &'a str, document: Document<'a>) -> Result<Fields<'a>, Error> {
-        let mut fields: Vec<Field<'a>> = Vec::new();
-        for (name, value) in document.iter() {
-            if fields.iter().any(|field| field.name == name) {
-                return Err(duplicate(path, name));
+        let mut fields: Vec<Field<'a>> = Vec::with_capacity(FEW_FIELDS);
+        for element in document.elements() {
+            if fields.iter().any(|field| field.element.name == element.name) {
+                return Err(duplicate(path, element.name));
             }
             if fields.len() == FIELDS_MAX {
                 let message = format!("'{path}' has more than {FIELDS_MAX} fields");
                 return Err(Error::invalid(FIELD_UNKNOWN, message));
             }
-            fields.push(Field { name, value, taken: false });
+            fields.push(Field { element, taken: false });
         }
         Ok(Fields { path, table: None, fields })
     }
@@ -79,7 +84,7 @@ impl<'a> Fields<'a> {
 
     /// The value of the command's own field, the first, which is mostly 1.
     pub fn of_name(&self) -> Option<Value<'a>> {
-        self.fields.first().map(|field| field.value)
+        self.fields.first().and_then(|field| field.element.decode())
     }
 
     /// Takes a field of any type, where null is a value of its own.
@@ -89,9 +94,10 @@ impl<'a> Fields<'a> {
             "the table of {} has no field {name}",
             self.path
         );
-        let field = self.fields.iter_mut().find(|field| field.name == name)?;
+        let is_it = |field: &&mut Field<'_>| field.element.name == name.as_bytes();
+        let field = self.fields.iter_mut().find(is_it)?;
         field.taken = true;
-        Some(field.value)
+        field.element.decode()
     }
 
     /// Takes a document.
@@ -230,9 +236,10 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 40415 that names the first of them.
     pub fn finish(self) -> Result<(), Error> {
-        for field in &self.fields {
-            if !field.taken && !self.table.is_some_and(|table| table.passes_over(field.name)) {
-                return Err(tables::unknown(self.told_path(), field.name));
+        for field in self.fields.iter().filter(|field| !field.taken) {
+            let name = String::from_utf8_lossy(field.element.name);
+            if !self.table.is_some_and(|table| table.passes_over(&name)) {
+                return Err(tables::unknown(self.told_path(), &name));
             }
         }
         Ok(())
@@ -254,7 +261,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn duplicate(path: &str, name: &str) -> Error {
+fn duplicate(path: &str, name: &[u8]) -> Error {
+    let name = String::from_utf8_lossy(name);
     let message = format!("BSON field '{path}.{name}' is a duplicate field");
     Error::invalid(FIELD_DUPLICATE, message)
 }
@@ -265,7 +273,21 @@ fn duplicate(path: &str, name: &str) -> Error {
 /// # Errors
 /// 40413 then.
 pub fn refuse_duplicates(path: &str, document: Document<'_>) -> Result<(), Error> {
-    let mut names: Vec<&str> = document.iter().map(|(name, _)| name).collect();
+    let mut few = [&b""[..]; FEW_FIELDS];
+    for (count, RawElement { name, .. }) in document.elements().enumerate() {
+        if count == FEW_FIELDS {
+            return refuse_among_many(path, document);
+        }
+        if few[..count].contains(&name) {
+            return Err(duplicate(path, name));
+        }
+        few[count] = name;
+    }
+    Ok(())
+}
+
+fn refuse_among_many(path: &str, document: Document<'_>) -> Result<(), Error> {
+    let mut names: Vec<&[u8]> = document.elements().map(|element| element.name).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(duplicate(path, pair[0])),

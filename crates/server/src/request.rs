@@ -161,13 +161,12 @@ impl<'a> Request<'a> {
 
     /// As [`Request::database_for_write`], of a database that is open.
     pub fn for_write(&self, database: &Database, statements: StatementIds) -> Database {
-        let database = database.interruptible(self.operation.interrupt());
         match self.common.part {
             Some(Part::Write { session, number }) => {
                 let key = RetryKey { session: session.stored(), number };
                 database.retryable(RetryableWrite { key, statements })
             }
-            _ => database,
+            _ => database.clone(),
         }
     }
 

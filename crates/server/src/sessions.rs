@@ -194,6 +194,11 @@ impl Sessions {
         all
     }
 
+    /// Whether the server has seen no number of a session yet.
+    pub fn is_first(&self, id: SessionId) -> bool {
+        self.table(id).get(&id).is_none_or(|session| session.number.is_none())
+    }
+
     /// Whether the number of a session is above all that the server has seen of it.
     pub fn is_new(&self, id: SessionId, number: i64) -> bool {
         let table = self.table(id);
@@ -416,12 +421,14 @@ mod tests {
     #[test]
     fn numbers_of_a_session_rise() {
         let (sessions, now) = (Sessions::default(), Instant::now());
-        assert!(sessions.is_new(ONE, 1));
+        assert!(sessions.is_new(ONE, 1) && sessions.is_first(ONE));
+        sessions.touch(ONE, now).expect("room");
+        assert!(sessions.is_first(ONE), "it has no number yet");
         for (number, expected) in [(5, None), (5, None), (4, Some(225)), (6, None), (5, Some(225))]
         {
             assert_eq!(code(sessions.note_write(ONE, number, now)), expected, "{number}");
         }
-        assert!(sessions.is_new(ONE, 7));
+        assert!(sessions.is_new(ONE, 7) && !sessions.is_first(ONE));
         assert!(!sessions.is_new(ONE, 6));
         assert_eq!(code(sessions.find(ONE, 5, now)), Some(225));
         assert!(sessions.find(ONE, 6, now).expect("not too old").is_none());

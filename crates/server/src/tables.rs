@@ -26,6 +26,11 @@ mod users;
 mod versions;
 mod writes;
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
+
 pub use self::check::{
     check, check_part, inner_path, integer, missing_field, out_of_range, unknown, wrong_type,
 };
@@ -170,8 +175,9 @@ pub static UNSUPPORTED: Table = Table::of("", &[]).lenient();
 
 /// The table of a command.
 pub fn find(command: &str) -> Option<&'static Table> {
-    let position = TABLES.binary_search_by(|table| table.command.cmp(command)).ok()?;
-    TABLES.get(position).copied()
+    static BY_COMMAND: LazyLock<HashMap<&str, &Table, RandomState>> =
+        LazyLock::new(|| TABLES.iter().map(|table| (table.command, *table)).collect());
+    BY_COMMAND.get(command).copied()
 }
 
 #[cfg(test)]

@@ -16,12 +16,26 @@ use crate::sessions::{Slot, State};
 use crate::shared::Shared;
 use crate::stable_api::ApiParameters;
 
+/// What messages call the command that a statement's API is compared with.
+const FIRST_COMMAND: &str = "the transaction's first command";
+
 /// The transaction that a command runs in.
 pub struct Current {
     /// Its place in its session.
     pub slot: Arc<Slot>,
     /// The transaction.
     pub transaction: Transaction,
+}
+
+/// What a statement says besides what it does.
+#[derive(Clone, Copy)]
+pub struct Said<'a> {
+    /// Its command.
+    pub command: &'a str,
+    /// What it says of the API.
+    pub api: ApiParameters,
+    /// Whether it begins the transaction.
+    pub starts: bool,
 }
 
 /// Checks that a command says of the stable API what the first command of its transaction said.
@@ -36,28 +50,32 @@ pub fn check_api(
 ) -> Result<(), Error> {
     // One that isn't known is told by who looks for it.
     match server.sessions.find(session, number, Instant::now()) {
-        Ok(Some(slot)) => api.check_same(command, "the transaction's first command", slot.api),
+        Ok(Some(slot)) => api.check_same(command, FIRST_COMMAND, slot.api),
         _ => Ok(()),
     }
 }
 
 /// Runs a command in its transaction, which ends if the command fails: `work` tells its answer, and
-/// whether that tells of a failure. `starts`: what the command that begins it says of the API.
+/// whether that tells of a failure.
 ///
 /// # Errors
-/// `NoSuchTransaction` (251) and MongoDB's other codes if the session's transaction isn't this one,
-/// or has ended; what `work` fails with.
+/// `APIMismatchError`, after which the transaction is what it was; `NoSuchTransaction` (251) and
+/// MongoDB's other codes if the session's transaction isn't this one, or has ended; what `work`
+/// fails with.
 pub fn run_statement<T>(
     server: &Shared,
     (session, number): (SessionId, i64),
-    starts: Option<ApiParameters>,
+    said: Said<'_>,
     work: impl FnOnce(Current) -> Result<(T, bool), Error>,
 ) -> Result<T, Error> {
     let now = Instant::now();
-    let slot = match starts {
-        Some(api) => begin(server, (session, number), api, now)?,
-        None => {
-            server.sessions.find(session, number, now)?.ok_or_else(|| no_transaction(number))?
+    let slot = match said.starts {
+        true => begin(server, (session, number), said.api, now)?,
+        false => {
+            let slot = server.sessions.find(session, number, now)?;
+            let slot = slot.ok_or_else(|| no_transaction(number))?;
+            said.api.check_same(said.command, FIRST_COMMAND, slot.api)?;
+            slot
         }
     };
     let mut state = slot.lock();
@@ -105,8 +123,13 @@ fn begin(
     api: ApiParameters,
     now: Instant,
 ) -> Result<Arc<Slot>, Error> {
-    // A session that this process doesn't know may have been used before it began.
-    if server.sessions.is_new(session, number) {
+    // A session that this process doesn't know may have been used before it began; in a set any
+    // session may have been used elsewhere.
+    let is_looked_for = match server.replica {
+        Some(_) => server.sessions.is_new(session, number),
+        None => server.sessions.is_first(session),
+    };
+    if is_looked_for {
         match server.frond.number_state(key(session, number))? {
             NumberState::Unused => {}
             NumberState::Passed(last) => {

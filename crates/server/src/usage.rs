@@ -10,13 +10,13 @@ mod histogram;
 mod namespace;
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 pub use class::{Class, Event};
+use foldhash::fast::RandomState;
 pub use histogram::{Latencies, Latency};
 pub use namespace::{NamespaceUsage, Spent};
 
@@ -62,7 +62,7 @@ pub enum Failed {
     Panic,
 }
 
-type List = HashMap<String, Arc<NamespaceUsage>>;
+type List = HashMap<String, Arc<NamespaceUsage>, RandomState>;
 
 /// What clients have used.
 #[derive(Default)]

@@ -62,7 +62,9 @@ mod validate;
 mod write;
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
 
 pub use fail_point::NAME as CONFIGURE_FAIL_POINT;
 pub use server_status::FAULT_ADVICE;
@@ -329,15 +331,14 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// The command that a client calls `name`.
 pub fn find(name: &str) -> Option<&'static Command> {
-    static BY_NAME: OnceLock<HashMap<&'static str, &'static Command>> = OnceLock::new();
-    let by_name = BY_NAME.get_or_init(|| {
+    static BY_NAME: LazyLock<HashMap<&str, &Command, RandomState>> = LazyLock::new(|| {
         let names = COMMANDS.iter().map(|command| (command.name, command));
         let aliases = COMMANDS
             .iter()
             .flat_map(|command| command.aliases.iter().map(move |alias| (*alias, command)));
         names.chain(aliases).collect()
     });
-    by_name.get(name).copied()
+    BY_NAME.get(name).copied()
 }
 
 #[cfg(test)]

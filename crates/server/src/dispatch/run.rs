@@ -21,7 +21,7 @@ use crate::operations::Operation;
 use crate::peer::Peer;
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Shared};
-use crate::transactions;
+use crate::transactions::{self, Said};
 use crate::usage::Class;
 use crate::wire::DocumentSequence;
 
@@ -131,17 +131,19 @@ fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
     if request.common.level == Level::Snapshot {
         request.moment = concerns::moment(server, (command.name, &request.common), &interrupt())?;
     }
-    if let Some(Part::Statement { session, number, starts: false }) = request.common.part {
-        transactions::check_api(server, (session, number), command.name, request.common.api)?;
-    }
+    let api = request.common.api;
     match request.common.part {
         Some(Part::Statement { session, number, starts }) if !command.ends_transaction => {
-            let starts = starts.then_some(request.common.api);
-            transactions::run_statement(server, (session, number), starts, |current| {
+            let said = Said { command: command.name, api, starts };
+            transactions::run_statement(server, (session, number), said, |current| {
                 request.current = Some(current);
                 let answer = run_handler(command, &request)?;
                 Ok((answer, request.has_write_errors.get()))
             })
+        }
+        Some(Part::Statement { session, number, .. }) => {
+            transactions::check_api(server, (session, number), command.name, api)?;
+            run_handler(command, &request)
         }
         Some(Part::Write { session, number }) => {
             transactions::note_write(server, session, number)?;

@@ -4,6 +4,8 @@
 //! out of range, and the same inside documents that have fields of their own), and then what is
 //! missing.
 
+use std::borrow::Cow;
+
 use frond_db::Error;
 use frond_doc::{Array, Decimal128, Document, ElementType, Value, decimal};
 use frond_query::Code;
@@ -90,8 +92,9 @@ fn is_nothing(value: Value<'_>) -> bool {
 }
 
 /// What messages put before the names inside a field.
-pub fn inner_path(path: &str, field: &Field) -> String {
-    field.path.map_or_else(|| format!("{path}.{}", field.name), str::to_owned)
+pub fn inner_path(path: &str, field: &Field) -> Cow<'static, str> {
+    let joined = || Cow::Owned(format!("{path}.{}", field.name));
+    field.path.map_or_else(joined, Cow::Borrowed)
 }
 
 fn check_value(path: &str, field: &Field, value: Value<'_>) -> Result<(), Error> {

@@ -1,6 +1,10 @@
 //! Fields of every command: session, transaction, deadline, concerns, stable API, and what servers
 //! of a cluster say to one another.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
 use frond_query::Code;
 
 use super::field::Field;
@@ -84,6 +88,7 @@ pub(super) static WRITE_CONCERN: &[Field] = &[
 
 /// A field of every command.
 pub fn find(name: &str) -> Option<&'static Field> {
-    let position = EVERY.binary_search_by(|field| field.name.cmp(name)).ok()?;
-    EVERY.get(position)
+    static BY_NAME: LazyLock<HashMap<&str, &Field, RandomState>> =
+        LazyLock::new(|| EVERY.iter().map(|field| (field.name, field)).collect());
+    BY_NAME.get(name).copied()
 }

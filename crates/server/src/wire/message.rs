@@ -11,7 +11,7 @@
 //!
 //! A sequence is the same as an array field of that name in the body, cheaper to read.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use frond_doc::DocumentBuf;
 
 use crate::wire::crc32c;
@@ -134,17 +134,18 @@ impl Message {
     }
 
     fn decode_as(mut message: Bytes, is_answer: bool) -> Result<Message, WireError> {
-        let whole = message.clone();
         if message.len() < HEADER_BYTES {
             return Err(WireError::Truncated { end: message.len(), field: "the header" });
         }
-        let mut reader = Reader::new(message.split_off(HEADER_BYTES), HEADER_BYTES);
+        let whole = Message::has_checksum(&message).then(|| message.clone());
+        message.advance(HEADER_BYTES);
+        let mut reader = Reader::new(message, HEADER_BYTES);
         let bits = reader.i32("the flags")? as u32;
         let unknown = bits & REQUIRED_BITS & !(CHECKSUM_PRESENT | MORE_TO_COME);
         if unknown != 0 {
             return Err(WireError::Flags(unknown));
         }
-        if bits & CHECKSUM_PRESENT != 0 {
+        if let Some(whole) = whole {
             reader = verify_checksum(&whole)?;
         }
         let (body, sequences) = read_sections(&mut reader.of_answer(is_answer))?;
@@ -210,14 +211,13 @@ fn verify_checksum(whole: &Bytes) -> Result<Reader, WireError> {
 }
 
 fn read_sections(reader: &mut Reader) -> Result<(DocumentBuf, Vec<DocumentSequence>), WireError> {
-    let mut bodies = Vec::new();
+    let mut body = None;
     let mut sequences: Vec<DocumentSequence> = Vec::new();
     while !reader.is_empty() {
         match reader.u8("a section's kind")? {
             SECTION_BODY => {
-                bodies.push(reader.document("the body")?);
-                if bodies.len() > 1 {
-                    return Err(WireError::Bodies(bodies.len()));
+                if body.replace(reader.document("the body")?).is_some() {
+                    return Err(WireError::Bodies(2));
                 }
             }
             SECTION_SEQUENCE => {
@@ -234,7 +234,7 @@ fn read_sections(reader: &mut Reader) -> Result<(DocumentBuf, Vec<DocumentSequen
             other => return Err(WireError::SectionKind(other)),
         }
     }
-    let body = bodies.pop().ok_or(WireError::Bodies(0))?;
+    let body = body.ok_or(WireError::Bodies(0))?;
     Ok((body, sequences))
 }
 

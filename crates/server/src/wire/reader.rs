@@ -1,6 +1,6 @@
 //! Cutting fields from the front of a message's bytes, with every length checked.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use frond_doc::DocumentBuf;
 
 use crate::wire::error::WireError;
@@ -59,7 +59,8 @@ impl Reader {
     /// # Errors
     /// As [`Reader::take`].
     pub fn u8(&mut self, field: &'static str) -> Result<u8, WireError> {
-        Ok(self.take(1, field)?[0])
+        let [byte] = self.number(field)?;
+        Ok(byte)
     }
 
     /// Reads four bytes, little-endian.
@@ -67,8 +68,7 @@ impl Reader {
     /// # Errors
     /// As [`Reader::take`].
     pub fn i32(&mut self, field: &'static str) -> Result<i32, WireError> {
-        let bytes = self.take(size_of::<i32>(), field)?;
-        Ok(i32::from_le_bytes(bytes[..].try_into().expect("four bytes were cut")))
+        Ok(i32::from_le_bytes(self.number(field)?))
     }
 
     /// Reads eight bytes, little-endian.
@@ -76,8 +76,18 @@ impl Reader {
     /// # Errors
     /// As [`Reader::take`].
     pub fn i64(&mut self, field: &'static str) -> Result<i64, WireError> {
-        let bytes = self.take(size_of::<i64>(), field)?;
-        Ok(i64::from_le_bytes(bytes[..].try_into().expect("eight bytes were cut")))
+        Ok(i64::from_le_bytes(self.number(field)?))
+    }
+
+    /// Cuts a few bytes off, copied: what shares a message's memory costs more than they do.
+    fn number<const COUNT: usize>(
+        &mut self,
+        field: &'static str,
+    ) -> Result<[u8; COUNT], WireError> {
+        let found = self.rest.first_chunk().copied();
+        let found = found.ok_or(WireError::Truncated { end: self.end, field })?;
+        self.rest.advance(COUNT);
+        Ok(found)
     }
 
     /// Reads a name that a zero byte ends.
