@@ -228,13 +228,14 @@ impl BlockEntries {
     /// Where the first entry stands whose place isn't before `place`.
     fn position(&self, place: &Sought<'_>) -> usize {
         let start = self.own.heads.partition_point(|head| *head < place.head);
-        let equal = self.own.heads[start..].partition_point(|head| *head == place.head);
-        let equal = &self.own.entries[start..start + equal];
+        let is_before = |entry: &Versioned| entry.behind_head() < place.behind_head();
         // Of a key that is written again and again the newest entry is sought, or comes before it.
-        if equal.first().is_none_or(|first| *place <= first.place()) {
+        let is_shared = self.own.heads.get(start) == Some(&place.head);
+        if !is_shared || !is_before(&self.own.entries[start]) {
             return start;
         }
-        start + equal.partition_point(|entry| entry.place() < *place)
+        let equal = self.own.heads[start..].partition_point(|head| *head == place.head);
+        start + self.own.entries[start..start + equal].partition_point(is_before)
     }
 
     fn insert(&mut self, position: usize, head: u128, entry: Versioned) {
@@ -287,6 +288,11 @@ impl Versioned {
     fn place(&self) -> Sought<'_> {
         Sought::new(self.stored.key(), self.sequence)
     }
+
+    /// What decides among entries of one head.
+    fn behind_head(&self) -> (&[u8], Reverse<Sequence>) {
+        (self.stored.key(), Reverse(self.sequence))
+    }
 }
 
 /// The first sixteen bytes as a number; zeros where there are none.
@@ -316,6 +322,11 @@ struct Sought<'a> {
 impl<'a> Sought<'a> {
     fn new(key: &'a [u8], sequence: Sequence) -> Sought<'a> {
         Sought { head: head_of(key), key, sequence: Reverse(sequence) }
+    }
+
+    /// What decides among places of one head.
+    fn behind_head(&self) -> (&'a [u8], Reverse<Sequence>) {
+        (self.key, self.sequence)
     }
 
     fn to_owned(self) -> OwnedPlace {
