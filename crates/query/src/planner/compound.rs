@@ -77,18 +77,20 @@ fn scan(root: &Node, facts: &IndexFacts, parts: Vec<Part>) -> Option<Scan> {
     }
     let is_joint = join(root, &parts, &mut demands);
     let used = usable(&parts, &demands, &is_joint);
-    let intervals: Vec<Intervals> = used
-        .iter()
-        .map(|demand| demand.map_or_else(Intervals::all, |it| it.intervals.clone()))
-        .collect();
-    let mut made = ranges_of(&parts, &intervals);
     let is_exact = is_exact(root, &parts, &demands, &used);
-    let field = |(part, intervals): (&Part, &Intervals)| FieldBounds {
+    let is_used: Vec<bool> = used.iter().map(Option::is_some).collect();
+    let taken = |(demand, is_used): (Option<PathBounds>, bool)| match demand {
+        Some(demand) if is_used => demand.intervals,
+        _ => Intervals::all(),
+    };
+    let intervals: Vec<Intervals> = demands.into_iter().zip(is_used).map(taken).collect();
+    let mut made = ranges_of(&parts, &intervals);
+    let field = |(part, intervals): (&Part, Intervals)| FieldBounds {
         name: part.name.clone(),
         descending: part.descending,
-        intervals: intervals.clone(),
+        intervals,
     };
-    let fields = parts.iter().zip(&intervals).map(field).collect();
+    let fields = parts.iter().zip(intervals).map(field).collect();
     made.ranges.sort_by(|left, right| left.start.cmp(&right.start));
     let is_point = made.fixed_count == parts.len();
     Some(Scan {
