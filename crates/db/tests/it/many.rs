@@ -65,7 +65,7 @@ fn looked_at(
 ) -> Database {
     let outside = shop.clone();
     let asked = AtomicUsize::new(0);
-    shop.interruptible(Interrupt::new(move || {
+    shop.clone().interruptible(Interrupt::new(move || {
         match (asked.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every) {
             true => look(&outside),
             false => Ok(()),
