@@ -81,7 +81,7 @@ impl Shared {
 }
 
 impl Payloads {
-    fn of(record: &Record, new_chunks: NewChunks, recycler: &Arc<Recycler>) -> Payloads {
+    pub(super) fn of(record: &Record, new_chunks: NewChunks, recycler: &Arc<Recycler>) -> Payloads {
         let payload = record.encode_into(|bytes| recycler.payload(bytes));
         let logged = PendingRecord::new(recycler.share(payload));
         let for_memtable = match record.is_for_memtable() {
