@@ -6,10 +6,27 @@
 
 use data_encoding::BASE64;
 use frond_doc::raw::RawElement;
-use frond_doc::{Array, Document, ElementType, Value, decimal};
+use frond_doc::{Array, Binary, Document, ElementType, Value, decimal};
 use rquickjs::{Ctx, Function, IntoJs, Object};
 
+/// The subtype of binaries that begin with the length of the rest.
+pub(crate) const OLD_SUBTYPE: u8 = 2;
+
 type Read<'js> = rquickjs::Result<rquickjs::Value<'js>>;
+
+/// A binary's bytes, as scripts see them: without the length that those of the old subtype begin
+/// with.
+fn content(binary: Binary<'_>) -> &[u8] {
+    match binary.bytes.split_first_chunk() {
+        Some((length, rest))
+            if binary.subtype == OLD_SUBTYPE
+                && i64::from(i32::from_le_bytes(*length)) == rest.len() as i64 =>
+        {
+            rest
+        }
+        _ => binary.bytes,
+    }
+}
 
 /// Makes values of scripts.
 pub(crate) struct Reader<'js> {
@@ -37,7 +54,7 @@ impl<'js> Reader<'js> {
             }
             Value::ObjectId(id) => self.make("ObjectId", id.to_string(), ()),
             Value::Binary(binary) => {
-                self.make("BinData", binary.subtype, BASE64.encode(binary.bytes))
+                self.make("BinData", binary.subtype, BASE64.encode(content(binary)))
             }
             Value::DateTime(millis) => self.make("Date", millis as f64, ()),
             Value::Regex(regex) => self.make("RegExp", regex.pattern, regex.options),

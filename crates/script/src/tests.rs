@@ -437,3 +437,19 @@ fn stored_code_runs_when_it_is_called() {
         ),
     ]);
 }
+
+#[test]
+fn values_that_have_a_length_within_or_no_date() {
+    let old = r#"{"$binary": {"base64": "AwAAAAECAw==", "subType": "02"}}"#;
+    check(&[
+        ("v => v", old, old),
+        ("v => v.base64()", old, r#""AQID""#),
+        ("v => BinData(2, v.base64())", old, old),
+        ("v => v", r#"{"$date": {"$numberLong": "9223372036854775807"}}"#, "!an invalid date"),
+        (
+            "v => { const it = /a/; Object.defineProperty(it, 'flags', {value: {replace: () => 'q\\0q'}}); return it }",
+            "1",
+            "!a null byte in a pattern",
+        ),
+    ]);
+}

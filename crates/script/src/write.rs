@@ -10,6 +10,7 @@ use frond_doc::{Binary, DocumentBuf, DocumentBuilder, ObjectId, Regex, Timestamp
 use frond_doc::{Value, ValueBuf, decimal};
 use rquickjs::{Array, Function, Object};
 
+use crate::read::OLD_SUBTYPE;
 use crate::{RESULT_BYTES_MAX, ScriptError};
 
 /// As deep as MongoDB lets values be nested.
@@ -214,7 +215,13 @@ impl<'js> Writer<'js> {
         };
         let wrong = |what: &str| no_bson(2, format!("a script made a {kind} of {what}"));
         match kind {
-            "Date" => drop(self.made.append(name, Value::DateTime(number(1)? as i64))),
+            "Date" => {
+                let millis = number(1)?;
+                if millis.is_nan() {
+                    return wrong("an invalid date");
+                }
+                self.made.append(name, Value::DateTime(millis as i64));
+            }
             "NumberInt" => drop(self.made.append(name, Value::Int32(number(1)? as i32))),
             "MinKey" => drop(self.made.append(name, Value::MinKey)),
             "MaxKey" => drop(self.made.append(name, Value::MaxKey)),
@@ -244,13 +251,19 @@ impl<'js> Writer<'js> {
             }
             "BinData" => {
                 let (subtype, digits) = (number(1)? as u8, text(2)?);
-                let Ok(bytes) = BASE64.decode(digits.as_bytes()) else { return wrong("no base64") };
+                let Ok(mut bytes) = BASE64.decode(digits.as_bytes()) else {
+                    return wrong("no base64");
+                };
+                if subtype == OLD_SUBTYPE {
+                    let length = (bytes.len() as i32).to_le_bytes();
+                    bytes.splice(..0, length);
+                }
                 self.made.append(name, Value::Binary(Binary { subtype, bytes: &bytes }));
             }
             "RegExp" => {
                 let (pattern, options) = (text(1)?, text(2)?);
-                if pattern.contains('\0') {
-                    return wrong("a pattern with a null byte");
+                if [&pattern, &options].iter().any(|text| text.contains('\0')) {
+                    return wrong("a null byte in a pattern");
                 }
                 let regex = Regex { pattern: &pattern, options: &options };
                 self.made.append(name, Value::Regex(regex));
