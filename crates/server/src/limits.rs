@@ -2,14 +2,16 @@
 //!
 //! A client can make the server hold at most one message that it sent whole (48 MB), the reply to
 //! one command (48 MB), and its cursors, each a snapshot and one document. The server as a whole is
-//! bounded by [`CONNECTIONS_MAX`] times four times [`FREE_BYTES`] (a message and an answer, and
-//! each of them compressed), [`MESSAGES_BYTES_MAX`] and [`ANSWERS_BYTES_MAX`], and by
+//! bounded by its connections ([`CONNECTIONS_LIMIT`]) times four times [`FREE_BYTES`] (a message and
+//! an answer, and each of them compressed), [`MESSAGES_BYTES_MAX`] and [`ANSWERS_BYTES_MAX`], and by
 //! [`CURSORS_MAX`].
 
 use std::time::Duration;
 
-/// Connections at one time. More are closed as they come in.
+/// Connections at one time, unless told otherwise. More are closed as they come in.
 pub const CONNECTIONS_MAX: usize = 2_000;
+/// What may be told: an idle one is a task, and takes no thread.
+pub const CONNECTIONS_LIMIT: usize = 20_000;
 
 /// Collections whose use is counted one by one (`top`): a kilobyte each, or two.
 pub const NAMESPACES_COUNTED_MAX: usize = 10_000;

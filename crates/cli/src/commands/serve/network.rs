@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use frond_server::limits::CONNECTIONS_MAX;
+use frond_server::limits::{CONNECTIONS_LIMIT, CONNECTIONS_MAX};
 use frond_server::wire::Compressor;
 use frond_server::{ConsoleOptions, TlsMode, TlsOptions, UnixSocketOptions};
 
@@ -42,7 +42,7 @@ pub struct NetworkArguments {
 
     /// Connections at one time; more are closed as they come
     #[arg(long, value_name = "COUNT", default_value_t = CONNECTIONS_MAX as u64,
-          value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX as u64))]
+          value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_LIMIT as u64))]
     max_connections: u64,
 
     /// How messages may be compressed where a client asks for it, separated by commas: snappy,
