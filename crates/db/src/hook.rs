@@ -50,8 +50,8 @@ pub trait Versions: Send + Sync {
         stage: Document<'_>,
     ) -> Result<Rows, Error>;
 
-    /// What lies between a commit of a branch's history and the branch at the moment of `reader`, or
-    /// a later commit, if one is given.
+    /// What lies between a commit of a branch's history and the branch at the moment of `reader`,
+    /// or a later commit, if one is given.
     ///
     /// # Errors
     /// `BadValue` if the branch's history has no such commits.

@@ -18,13 +18,13 @@
 //!    aren't in the memtable: a synced one becomes visible once durable, a relaxed one at once if
 //!    everything before it is visible.
 //! 2. A refused transaction (full disk, `refusal`) was never visible; its entries and generations
-//!    are taken out of the State before anybody else gets a Sequence. Its fingerprints stay, and may
-//!    cost a retry. What of it was written is cut off, and the cut is synced, before anybody is told:
-//!    no crash brings it back. Whatever had read it ahead of its being visible is refused with it,
-//!    or finds that it has read what never was ([`crate::queue::line`]).
+//!    are taken out of the State before anybody else gets a Sequence. Its fingerprints stay, and
+//!    may cost a retry. What of it was written is cut off, and the cut is synced, before anybody is
+//!    told: no crash brings it back. Whatever had read it ahead of its being visible is refused
+//!    with it, or finds that it has read what never was ([`crate::queue::line`]).
 //! 3. After any other failure of a write or sync the engine is closed (`closing`): reads go on, no
-//!    write is taken, and nothing that was not visible becomes so. Whatever had its Sequence by then
-//!    is told that its outcome is unknown, whatever had none that nothing was written.
+//!    write is taken, and nothing that was not visible becomes so. Whatever had its Sequence by
+//!    then is told that its outcome is unknown, whatever had none that nothing was written.
 //! 4. Where the writer is in the queue and a group has members, one of them was called to lead.
 //!
 //! *In a set* ([`crate::order`]) a group is agreed on before it is written, and not synced then: it

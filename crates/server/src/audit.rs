@@ -7,8 +7,8 @@
 //! 3. Once a line couldn't be written, logins and what would be told here are refused until one can
 //!    be: nothing of it happens without a trace, but for what ran when the log failed.
 //!
-//! A filter may leave events out ([`crate::audit_log`]). Only commands are events: a collection that
-//! an insert or `$out` makes is none.
+//! A filter may leave events out ([`crate::audit_log`]). Only commands are events: a collection
+//! that an insert or `$out` makes is none.
 
 use std::net::SocketAddr;
 

@@ -2,9 +2,9 @@
 //!
 //! A client can make the server hold at most one message that it sent whole (48 MB), the reply to
 //! one command (48 MB), and its cursors, each a snapshot and one document. The server as a whole is
-//! bounded by its connections ([`CONNECTIONS_LIMIT`]) times four times [`FREE_BYTES`] (a message and
-//! an answer, and each of them compressed), [`MESSAGES_BYTES_MAX`] and [`ANSWERS_BYTES_MAX`], and by
-//! [`CURSORS_MAX`].
+//! bounded by its connections ([`CONNECTIONS_LIMIT`]) times four times [`FREE_BYTES`] (a message
+//! and an answer, and each of them compressed), [`MESSAGES_BYTES_MAX`] and [`ANSWERS_BYTES_MAX`],
+//! and by [`CURSORS_MAX`].
 
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 //! 1. What lay between isn't told: a document that was changed twice is told once, as it is at the
 //!    moment; a collection that is gone as the deletion of its documents, one that came as their
 //!    insertion.
-//! 2. The collections are told by name, the documents of each in the order of their keys; each event
-//!    has its number. Both ends never change, so a stream goes on behind any of them.
+//! 2. The collections are told by name, the documents of each in the order of their keys; each
+//!    event has its number. Both ends never change, so a stream goes on behind any of them.
 //! 3. Where the branch was changed since its last commit, the end is a working state that only the
 //!    open stream keeps: its tokens lead nowhere once the stream is gone (286).
 

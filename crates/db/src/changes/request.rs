@@ -29,8 +29,8 @@ pub enum StreamStart {
     Resume(DocumentBuf),
     /// Behind the event of a token.
     After(DocumentBuf),
-    /// With what differs now from a commit of the branch's history, which a revision names, and then
-    /// with what comes after.
+    /// With what differs now from a commit of the branch's history, which a revision names, and
+    /// then with what comes after.
     AfterCommit(String),
 }
 

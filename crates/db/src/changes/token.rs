@@ -5,8 +5,8 @@
 //! the era (4), which tells data directories apart. Of a fragment of an event follows its number
 //! (4); of an event that is one of many which a change of versions made, its number among them (4),
 //! and that of its fragment, counted from 1, or 0 (4). Of what lies between a commit and a moment
-//! follow the number of the last event, counted from 1, or 0 (4), and of its fragment, as above (4),
-//! the commit (20), and the branch's last one if nothing was changed since, or zeros (20).
+//! follow the number of the last event, counted from 1, or 0 (4), and of its fragment, as above
+//! (4), the commit (20), and the branch's last one if nothing was changed since, or zeros (20).
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Sequence;

@@ -6,8 +6,8 @@
 //! 2. A document with an array on an indexed path has several entries, and several scans may find
 //!    one document: it comes out at the first, `seen` remembers it.
 //! 3. Documents that lie in their tree's leaves are filtered where they lie, and only those that
-//!    pass are shared, or lent to a caller that only looks at them ([`Scan::visit_asked`]): most of a
-//!    scan's cost would be counting the holders of a leaf.
+//!    pass are shared, or lent to a caller that only looks at them ([`Scan::visit_asked`]): most of
+//!    a scan's cost would be counting the holders of a leaf.
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have
 //!    next comes out ([`Merge`]).
 //! 5. Entries whose keys were cut have no order among those that begin alike: where an order was

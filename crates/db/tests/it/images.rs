@@ -94,8 +94,8 @@ fn what_documents_were_is_told_where_their_collection_keeps_it() {
     );
 }
 
-/// `changeStreamOptions`: what is older isn't told, and is again once it isn't set any more, as long
-/// as the log has it.
+/// `changeStreamOptions`: what is older isn't told, and is again once it isn't set any more, as
+/// long as the log has it.
 #[test]
 fn what_documents_were_is_told_for_so_long() {
     let (disk, clock) = (SimDisk::new(1), SimClock::new());

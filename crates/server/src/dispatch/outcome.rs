@@ -15,7 +15,8 @@ pub struct Outcome {
     pub reply: Option<Outgoing>,
     /// Whether the connection can't go on.
     pub close: bool,
-    /// How long to wait before the message is answered by [`answer_hello`](super::answer_hello); nothing was done yet.
+    /// How long to wait before the message is answered by [`answer_hello`](super::answer_hello);
+    /// nothing was done yet.
     pub wait: Option<Wait>,
     /// What is answered next, without being asked again.
     pub repeat: Option<Repeat>,
