@@ -55,3 +55,34 @@ impl Remote for WatchedRemote {
         self.remote.damages()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use frond_db::inside::Frond;
+    use frond_testkit::SimDisk;
+
+    use super::*;
+    use crate::remote::DataRemote;
+
+    #[test]
+    fn each_request_asks_first_whether_to_go_on() {
+        let frond: Frond =
+            crate::open_on(&SimDisk::new(1).machine(), Default::default()).expect("it opens");
+        let stops = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&stops);
+        let interrupt = Interrupt::new(move || match asked.load(Ordering::SeqCst) {
+            true => Err(Error::unavailable("stopped")),
+            false => Ok(()),
+        });
+        let remote = DataRemote::new(frond, "shop").expect("a database's name");
+        let watched = WatchedRemote::new(Box::new(remote), interrupt);
+        assert!(watched.state().expect("it goes on").is_none());
+        stops.store(true, Ordering::SeqCst);
+        assert!(watched.state().is_err());
+        assert!(watched.has_many(&[]).is_err() && watched.get_many(&[]).is_err());
+        assert!(watched.put_many(&[]).is_err() && watched.reread().is_err());
+    }
+}

@@ -171,6 +171,29 @@ fn a_field_is_erased_from_all_documents_or_one() {
 }
 
 #[test]
+fn a_branch_that_never_had_it_holds_nothing_back() {
+    let disk = SimDisk::new(4);
+    let frond = open(&disk);
+    let main = shop(&frond, "");
+    insert(&main, "people", &[person(1, "a", 1)]);
+    main.commit("before", "").unwrap();
+    main.create_branch("aside", None).unwrap();
+    put(&main, "people", &person(2, MARKER, 2)).unwrap();
+    main.commit("it comes", "").unwrap();
+    let request = EraseRequest {
+        collection: "people".to_owned(),
+        documents: vec![Value::Int32(2).to_buf()],
+        fields: Vec::new(),
+        dry_run: false,
+    };
+    let erased = main.erase(&request).unwrap();
+    assert_eq!(erased.branches, ["main"]);
+    frond_vcs::reclaim(&frond, 0, PURGE).unwrap();
+    assert_eq!(main.erased_left(&erased).unwrap(), 0);
+    assert_eq!(all(&shop(&frond, "aside"), "people"), [person(1, "a", 1)]);
+}
+
+#[test]
 fn large_documents_collections_without_versions_and_what_cursors_hold() {
     let disk = SimDisk::new(3);
     let frond = open(&disk);

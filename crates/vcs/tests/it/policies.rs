@@ -107,6 +107,9 @@ fn automatic_commits_are_thinned_and_others_keep_their_ids() {
     let main = shop(&frond, "");
     insert(&main, "items", &[item(0, 0)]);
     let by_hand = main.commit("by hand", "").unwrap().id;
+    let past = shop(&frond, &by_hand.to_string());
+    refused(past.thin_automatic_commits(), Code::UserWritesBlocked);
+    assert_eq!(main.thin_automatic_commits().unwrap(), 0, "no policy asks for it");
     set(
         &main,
         r#"{"everySeconds": 10, "thin": [{"olderThanSeconds": 1000, "keepEverySeconds": 100}]}"#,
@@ -164,6 +167,8 @@ fn rules_hold_for_commits_and_merges() {
     let error = main.commit("free", "").unwrap_err();
     assert_eq!(error.code, Code::DocumentValidationFailure);
     assert!(error.message.contains("rule prices"), "{}", error.message);
+    assert!(error.message.contains(": 1 documents of "), "{}", error.message);
+    assert!(error.message.ends_with("the first with _id 3"), "{}", error.message);
     assert!(error.details.is_some());
     put(&main, "items", &item(3, 3)).unwrap();
     main.commit("dear", "").unwrap();

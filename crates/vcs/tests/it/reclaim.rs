@@ -5,7 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use frond_db::ReclaimOptions;
 use frond_doc::document;
+use frond_store::io::Clock;
+use frond_testkit::SimClock;
+use frond_testkit::machine::machine;
 use frond_vcs::Repository;
+use frond_vcs::remote::DataRemote;
 
 use super::*;
 
@@ -74,6 +78,58 @@ fn a_dropped_database_gives_its_space_back_once_forgotten() {
     // A fold in the background may keep what it just worked on.
     assert!((0..100).any(|_| after(0) < 10_000), "{}", after(0));
     assert_eq!(all(&other, "things").len(), 10);
+}
+
+#[test]
+fn what_can_be_undone_is_told_with_its_times() {
+    const HOUR_MICROS: i64 = 3_600_000_000;
+    let clock = SimClock::new();
+    let frond = frond_vcs::open_on(&machine(&SimDisk::new(1), &clock, 1), FrondOptions::default());
+    let frond = frond.expect("the disk works");
+    assert_eq!(frond_vcs::kept(&frond).expect("all can be read"), frond_vcs::Kept::default());
+    let began = clock.now_micros() / 1_000;
+    let main = shop(&frond, "");
+    insert(&main, "things", &[document! { "_id": 1_i32 }]);
+    main.commit("one", "Ada").expect("a change");
+    for hour in 1..=3_i32 {
+        clock.step(HOUR_MICROS);
+        insert(&main, "things", &[document! { "_id": 1 + hour }]);
+        main.commit("more", "Ada").expect("a change");
+    }
+    let kept = frond_vcs::kept(&frond).expect("all can be read");
+    assert_eq!((kept.changes, kept.collections, kept.databases, kept.bytes), (4, 0, 0, 0));
+    assert_eq!(kept.times_millis, Some((began, began + 3 * HOUR_MICROS / 1_000)));
+    insert(&main, "others", &[document! { "_id": 1_i32, "text": "dropped".repeat(100).as_str() }]);
+    main.drop_collection("others").expect("it was there");
+    clock.step(HOUR_MICROS);
+    main.drop_database().expect("it was there");
+    let kept = frond_vcs::kept(&frond).expect("all can be read");
+    assert_eq!((kept.databases, kept.collections), (1, 1));
+    assert!(kept.bytes > 0);
+    let dropped = began + 4 * HOUR_MICROS / 1_000;
+    assert_eq!(kept.times_millis, Some((dropped, dropped)));
+}
+
+#[test]
+fn what_was_fetched_stays_though_nothing_here_was_made_of_it() {
+    let there = new();
+    let theirs = shop(&there, "");
+    insert(&theirs, "things", &[document! { "_id": 1_i32 }]);
+    theirs.commit("one", "Ada").expect("a change");
+    theirs.create_branch("side", None).expect("a good name");
+    let side = shop(&there, "side");
+    insert(&side, "things", &[document! { "_id": 2_i32 }]);
+    let fetched = side.commit("two", "Ada").expect("a change").id.to_string();
+    let frond = new();
+    let main = shop(&frond, "");
+    let remote = DataRemote::new(there.clone(), "shop").expect("a database's name");
+    main.clone_from("elsewhere", &remote, &mut |_| {}).expect("the clone comes");
+    frond_vcs::reclaim(&frond, 0, THOROUGH).expect("nothing is damaged");
+    for version in [&fetched, "origin/side"] {
+        let found = Repository::open(&frond, &format!("shop@{version}")).expect("it is kept");
+        assert_eq!(all(&found, "things").len(), 2);
+    }
+    main.create_branch("mine", Some("origin/side")).expect("it is there");
 }
 
 /// Branches are made at commits that nothing names, written to and deleted while collections that

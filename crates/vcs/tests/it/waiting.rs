@@ -277,3 +277,18 @@ fn a_reset_or_a_deletion_while_a_merge_waits_is_undone_with_the_merge() {
     assert_eq!(all(&side, "things").len(), 4);
     assert_eq!(all(&side, "orders").len(), 2);
 }
+
+#[test]
+fn no_pick_and_no_merge_comes_while_a_merge_waits() {
+    let (_frond, main, _side) = branches();
+    assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::Conflicts { .. }));
+    let things = all(&main, "things");
+    for kind in [PickKind::Pick, PickKind::Revert] {
+        let request = PickRequest { revision: "side".to_owned(), kind, ..PickRequest::default() };
+        let refused = main.pick(&request).expect_err("a merge waits");
+        let told = "a pick or a revert is not possible while a merge into main waits";
+        assert!(refused.message.starts_with(told), "{}", refused.message);
+    }
+    assert!(merge(&main, "side").is_err());
+    assert_eq!(all(&main, "things"), things);
+}

@@ -88,6 +88,21 @@ fn known_histories() {
     assert_eq!(cross.found(3, 4), cross.found(4, 3));
 }
 
+/// Ours has a parent that is an ancestor of the base, and waits as long as that isn't found.
+#[test]
+fn what_lies_below_the_base_is_not_read() {
+    let mut line: Vec<Vec<usize>> =
+        (0..200_usize).map(|it| it.checked_sub(1).into_iter().collect()).collect();
+    line.extend([vec![199, 197], vec![199]]);
+    let (history, mut reads) = (History(line), 0);
+    let bases = merge_bases(&[History::hash(200)], History::hash(201), &mut |hash| {
+        reads += 1;
+        Ok(history.load(hash))
+    });
+    assert_eq!(bases.expect("nothing fails in memory"), [History::hash(199)]);
+    assert_eq!(reads, 5, "the two, the base, and what leads to the other parent");
+}
+
 #[test]
 fn random_histories() {
     for_seeds(40, |mut random| {
