@@ -116,7 +116,7 @@ impl Index {
         let Some(mut names) = self.outermost_names() else { return false };
         // Entries tell the type of `_id`, which its key doesn't.
         names.push(b"_id");
-        let decides = |element: &RawElement<'_>| names.iter().any(|name| *name == element.name);
+        let decides = |element: &RawElement<'_>| names.contains(&element.name);
         before.elements().filter(decides).eq(after.elements().filter(decides))
     }
 }
