@@ -15,8 +15,12 @@ pub(crate) enum Defect {
     LearnerCounted,
     /// A member whose disk was lost comes back under its id.
     ReusedId,
-    /// A damaged end of a log is taken for a torn write.
-    LostTail,
+    /// A member whose log doesn't end well counts on what it finds.
+    EndTrusted,
+    /// The vote of a member that doubts the end of its log counts as any other.
+    DoubtCounted,
+    /// Votes are kept in the log only.
+    VoteInLog,
     /// What is committed isn't written along with entries.
     ForgottenCommit,
     /// A member that starts goes on with the configuration of the beginning.

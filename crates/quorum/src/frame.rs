@@ -25,6 +25,7 @@ const ENTRY_HEADER_BYTES: usize = 8 + 1 + 4;
 const KIND_DATA: u8 = 0;
 const KIND_CHANGE: u8 = 1;
 const FLAG_REJECTED: u8 = 1;
+const FLAG_DOUBTS: u8 = 2;
 
 /// The messages that travel, and their numbers. Never renumber: members of two builds may meet.
 const TYPES: &[(u8, MessageType)] = &[
@@ -53,8 +54,16 @@ pub enum FrameError {
     Foreign,
 }
 
+/// A message, and whether its sender doubted the end of its log when it made that.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Sent {
+    pub message: Message,
+    pub doubts: bool,
+}
+
 /// The bytes of a message of the set; `None`: it doesn't travel.
-pub(crate) fn encode(set: SetId, message: &Message) -> Option<Bytes> {
+pub(crate) fn encode(set: SetId, sent: &Sent) -> Option<Bytes> {
+    let message = &sent.message;
     let (tag, _) = TYPES.iter().find(|(_, of)| *of == message.get_msg_type())?;
     let context = message.get_context();
     let entries_bytes: usize =
@@ -63,7 +72,8 @@ pub(crate) fn encode(set: SetId, message: &Message) -> Option<Bytes> {
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.push(*tag);
-    bytes.push(if message.reject { FLAG_REJECTED } else { 0 });
+    let rejected = if message.reject { FLAG_REJECTED } else { 0 };
+    bytes.push(rejected | if sent.doubts { FLAG_DOUBTS } else { 0 });
     bytes.extend_from_slice(&(context.len() as u16).to_le_bytes());
     bytes.extend_from_slice(&[0; 2]);
     for field in [
@@ -103,7 +113,7 @@ pub(crate) fn decode(
     from: MemberId,
     to: MemberId,
     frame: &Bytes,
-) -> Result<Message, FrameError> {
+) -> Result<Sent, FrameError> {
     if frame.len() < HEADER_BYTES || FRAME_BYTES_MAX < frame.len() {
         return Err(FrameError::Wrong("its length"));
     }
@@ -124,7 +134,8 @@ pub(crate) fn decode(
     }
     let known = TYPES.iter().find(|(known, _)| *known == tag);
     let (_, kind) = known.ok_or(FrameError::Wrong("its type"))?;
-    if flags & !FLAG_REJECTED != 0 || zero != 0 || CONTEXT_BYTES_MAX < context_bytes {
+    if flags & !(FLAG_REJECTED | FLAG_DOUBTS) != 0 || zero != 0 || CONTEXT_BYTES_MAX < context_bytes
+    {
         return Err(FrameError::Wrong("its header"));
     }
     let mut message = Message { to: to.0, from: from.0, ..Message::default() };
@@ -153,7 +164,7 @@ pub(crate) fn decode(
     if !rest.is_empty() {
         return Err(FrameError::Wrong("bytes after the last entry"));
     }
-    Ok(message)
+    Ok(Sent { message, doubts: flags & FLAG_DOUBTS != 0 })
 }
 
 fn decode_entry(rest: &mut Bytes, index: EntryIndex) -> Result<Entry, &'static str> {
@@ -181,7 +192,7 @@ mod tests {
 
     const SET: SetId = SetId(77);
 
-    fn sample(tag: MessageType) -> Message {
+    fn sample(tag: MessageType) -> Sent {
         let mut message = Message { to: 2, from: 1, term: 9, log_term: 8, ..Message::default() };
         message.set_msg_type(tag);
         (message.index, message.commit, message.commit_term) = (20, 19, 7);
@@ -198,10 +209,10 @@ mod tests {
                 message.mut_entries().push(convert::raft_entry(&entry));
             }
         }
-        message
+        Sent { message, doubts: tag == MessageType::MsgRequestVoteResponse }
     }
 
-    fn read(frame: &Bytes) -> Result<Message, FrameError> {
+    fn read(frame: &Bytes) -> Result<Sent, FrameError> {
         decode(SET, MemberId(1), MemberId(2), frame)
     }
 

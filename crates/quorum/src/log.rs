@@ -9,6 +9,7 @@ mod file;
 mod format;
 mod recovery;
 mod terms;
+mod vote;
 
 use frond_store::StoreError;
 
@@ -19,6 +20,8 @@ use crate::ids::{EntryIndex, MemberId, SetId, Term};
 pub use file::FileLog;
 pub use format::Beginning;
 pub(crate) use terms::Terms;
+#[cfg(test)]
+pub(crate) use vote::FILE_NAME as VOTE_FILE_NAME;
 
 /// What a member must not forget beside its entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,6 +32,8 @@ pub struct Ballot {
     pub vote: Option<MemberId>,
     /// What it knows to be committed; it may know less after a crash.
     pub committed: EntryIndex,
+    /// That what it acknowledged up to this term may be lost with the log's end.
+    pub doubt: Option<Term>,
 }
 
 /// What is appended at once: a crash keeps all of it or nothing.
@@ -131,6 +136,16 @@ impl Recovered {
     /// The last entry.
     pub fn last(&self) -> EntryIndex {
         self.terms.last()
+    }
+
+    /// Up to where entries count as applied, where all up to `applied` seem to be: if the end of
+    /// the log is in doubt others may have been at these places, and only those that are known to
+    /// be committed are the same. To apply one again must change nothing.
+    pub fn surely_applied(&self, applied: EntryIndex) -> EntryIndex {
+        match self.ballot.doubt {
+            Some(_) => applied.min(self.ballot.committed),
+            None => applied,
+        }
     }
 
     /// How the log goes on once all is here that led to the end of `beginning`.

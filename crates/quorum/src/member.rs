@@ -17,6 +17,13 @@
 //!    timeouts from its own: [`Member::draw_timeout`] replaces what it drew before it counts.
 //! 3. An entry of an earlier term is committed only together with one of the leader's own: it
 //!    begins with an empty one.
+//! 4. A vote of a member that may not have all that it acknowledged doesn't elect ([`doubt`]).
+
+mod doubt;
+mod frames;
+#[cfg(test)]
+mod planted;
+mod told;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,10 +36,13 @@ use raft::{Config, RawNode, ReadOnlyOption, StateRole};
 use crate::configuration::{Change, Configuration};
 use crate::convert;
 use crate::entry::{Content, ENTRY_BYTES_MAX, Entry};
-use crate::frame::{self, FrameError};
+use crate::frame::Sent;
 use crate::ids::{EntryIndex, MemberId, SetId, Term};
 use crate::log::{Ballot, Batch, Log, Recovered};
 use crate::view::View;
+use doubt::{Doubt, Doubters, Grants};
+
+pub use told::{BatchNumber, Lack, ReadId, Refused, Role, Status, Work};
 
 /// A leader is silent for at most so many ticks.
 const HEARTBEAT_TICKS: usize = 2;
@@ -61,10 +71,16 @@ pub struct Member {
     /// Of a follower: up to where all members hold the log, as a leader has told it.
     told_held: EntryIndex,
     lacks: Option<Lack>,
+    doubt: Option<Doubt>,
+    /// The candidate, and its term, that has all that is in doubt.
+    certain: Option<(u64, u64)>,
+    grants: Grants,
+    promises: Grants,
+    doubters: Doubters,
     /// Frames and marks of persistence that wait for batches to be synced.
     unsynced: VecDeque<Unsynced>,
     /// Those that may leave now.
-    released: Vec<Message>,
+    released: Vec<Sent>,
     seed: u64,
     #[cfg(test)]
     pub(crate) defect: Option<crate::defect::Defect>,
@@ -76,94 +92,7 @@ struct Unsynced {
     writes: bool,
     /// The last entry of its batch, and that one's term.
     last: Option<(EntryIndex, Term)>,
-    messages: Vec<Message>,
-}
-
-/// Which of its batches: rises by at least one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct BatchNumber(u64);
-
-/// What there is to be done for a member.
-#[derive(Debug, Default)]
-pub struct Work {
-    /// To be sent.
-    pub frames: Vec<(MemberId, Bytes)>,
-    /// To be written and synced.
-    pub batch: Option<(BatchNumber, Batch)>,
-    /// To be applied.
-    pub committed: Vec<Entry>,
-    /// Reads that were asked for, and up to where entries must be applied for each: then what is
-    /// read is no older than the request.
-    pub reads: Vec<(ReadId, EntryIndex)>,
-}
-
-/// Which read; chosen by who asks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ReadId(pub u64);
-
-/// What a member is at the moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
-    /// It takes what a leader sends.
-    Follower,
-    /// It stands for election.
-    Candidate,
-    /// It takes proposals.
-    Leader,
-}
-
-/// What a member lacks that no leader sends it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lack {
-    /// Entries that the leader has cut off its log: it needs a copy of what they have led to, and
-    /// goes on behind that ([`FileLog::replace`](crate::FileLog::replace)).
-    Cut,
-    /// Entries that it has acknowledged: the end of its log is lost. It takes no part any more, and
-    /// only another member, with another id, may take its place.
-    Acknowledged,
-}
-
-/// How things are with a member.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Status {
-    /// What it is.
-    pub role: Role,
-    /// The newest term that it knows.
-    pub term: Term,
-    /// Who leads, as far as it knows.
-    pub leader: Option<MemberId>,
-    /// What it knows to be committed.
-    pub committed: EntryIndex,
-    /// Its last entry.
-    pub last: EntryIndex,
-    /// The set, as of the last change that it applied.
-    pub configuration: Configuration,
-    /// Of a leader: up to where each member holds the log, durably.
-    pub held: Vec<(MemberId, EntryIndex)>,
-    /// Up to where all members hold what is committed, durably, as far as is known.
-    pub held_by_all: EntryIndex,
-    /// What it lacks and isn't sent.
-    pub lacks: Option<Lack>,
-}
-
-/// Why a member doesn't do as asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refused {
-    /// Only a leader does that.
-    #[error("this member doesn't lead")]
-    NotLeader,
-    /// It leads, and hasn't committed an entry of its own yet; or it hands over.
-    #[error("the leader isn't ready")]
-    NotReady,
-    /// Too much is proposed and not committed.
-    #[error("too much is under way")]
-    Full,
-    /// A change of the members must be committed before the next.
-    #[error("another change of the members is under way")]
-    ChangeUnderWay,
-    /// There is no such change or entry.
-    #[error("{0}")]
-    Invalid(&'static str),
+    messages: Vec<Sent>,
 }
 
 impl Member {
@@ -216,12 +145,18 @@ impl Member {
             ballot: recovered.ballot,
             told_held: EntryIndex::ZERO,
             lacks: None,
+            doubt: recovered.ballot.doubt.map(|term| Doubt { term, number: seed | 1 }),
+            certain: None,
+            grants: Grants::default(),
+            promises: Grants::default(),
+            doubters: Doubters::default(),
             unsynced: VecDeque::new(),
             released: Vec::new(),
             seed,
             #[cfg(test)]
             defect: None,
         };
+        member.compare_with_end();
         member.draw_timeout();
         Ok(member)
     }
@@ -233,56 +168,6 @@ impl Member {
         }
         self.raw.tick();
         self.draw_timeout();
-    }
-
-    /// Takes a frame that came from `from`, who has proved to be that.
-    ///
-    /// # Errors
-    /// What is wrong with the frame; then nothing of it is taken.
-    pub fn receive(&mut self, from: MemberId, frame: &Bytes) -> Result<(), FrameError> {
-        let mut message = frame::decode(self.set, from, self.id, frame)?;
-        let mut cut = None;
-        if message.get_msg_type() == MessageType::MsgHeartbeat {
-            self.told_held = EntryIndex(std::mem::take(&mut message.index));
-            let index = EntryIndex(std::mem::take(&mut message.reject_hint));
-            cut = Some((index, Term(std::mem::take(&mut message.log_term))));
-            if self.raw.raft.raft_log.last_index() < message.commit {
-                // Of what is committed a leader tells only what it was told to be held.
-                self.lacks = Some(Lack::Acknowledged);
-            }
-        }
-        if self.lacks == Some(Lack::Acknowledged) {
-            return Ok(());
-        }
-        // What it refuses is of an old term or a former member: there is nothing to be done.
-        let _ = self.raw.step(message);
-        self.draw_timeout();
-        if let Some((cut, term)) = cut
-            && self.raw.raft.leader_id == from.0
-        {
-            self.compare_with_cut(from, cut, term);
-        }
-        Ok(())
-    }
-
-    /// The leader has cut off all up to `cut`, an entry of `cut_term`, and what it would send next
-    /// is among that; 0: it isn't. A member that has more than the leader knows, as after a copy,
-    /// says so.
-    fn compare_with_cut(&mut self, leader: MemberId, cut: EntryIndex, cut_term: Term) {
-        let raft_log = &self.raw.raft.raft_log;
-        let mut held = raft_log.persisted.min(raft_log.committed);
-        if cut.0 <= raft_log.persisted && self.raw.store().term_of(cut) == Some(cut_term) {
-            // So are all before it the leader's.
-            held = held.max(cut.0);
-        }
-        self.lacks = (held < cut.0).then_some(Lack::Cut);
-        if cut != EntryIndex::ZERO && cut.0 <= held {
-            let (to, from, term) = (leader.0, self.id.0, self.raw.raft.term);
-            let mut held = Message { to, from, term, index: held, ..Message::default() };
-            held.commit = raft_log.committed;
-            held.set_msg_type(MessageType::MsgAppendResponse);
-            self.released.push(held);
-        }
     }
 
     /// Proposes an entry. It is committed if an entry with this index and term is; if one with
@@ -387,6 +272,7 @@ impl Member {
         }
         if let Some(last) = last {
             self.raw.on_persist_ready(last);
+            self.compare_with_end();
         }
         self.released.extend(messages);
     }
@@ -402,30 +288,16 @@ impl Member {
         } else if messages.is_empty() {
             return None;
         }
-        let held = self.held_by_all().0;
-        let cut = self.raw.store().before();
-        let cut_term = self.raw.store().term_of(cut).expect("the one before the first has one");
-        for message in &mut messages {
-            if message.get_msg_type() == MessageType::MsgHeartbeat {
-                message.index = held;
-                let next = self.raw.raft.prs().get(message.to).map(|progress| progress.next_idx);
-                if next.is_some_and(|next| next <= cut.0) {
-                    (message.reject_hint, message.log_term) = (cut.0, cut_term.0);
-                }
-            }
-        }
-        let frames = messages.iter().filter_map(|message| {
-            frame::encode(self.set, message).map(|frame| (MemberId(message.to), frame))
-        });
-        work.frames = frames.collect();
+        work.frames = self.frames(messages);
         Some(work)
     }
 
-    fn take_ready(&mut self, work: &mut Work, messages: &mut Vec<Message>) {
+    fn take_ready(&mut self, work: &mut Work, messages: &mut Vec<Sent>) {
         let mut ready = self.raw.ready();
-        messages.extend(ready.take_messages());
+        messages.extend(ready.take_messages().into_iter().map(|message| self.sent(message)));
         let number = ready.number();
         let held = ready.take_persisted_messages();
+        let held: Vec<Sent> = held.into_iter().map(|message| self.sent(message)).collect();
         let committed = ready.take_committed_entries();
         let reads = ready.take_read_states();
         let entries: Vec<Entry> = ready.take_entries().iter().map(convert::entry_of).collect();
@@ -467,8 +339,9 @@ impl Member {
             term: Term(raft.term),
             vote: (raft.vote != 0).then_some(MemberId(raft.vote)),
             committed: EntryIndex(raft.raft_log.committed),
+            doubt: self.doubt.as_ref().map(|doubt| doubt.term),
         };
-        let is_new = (ballot.term, ballot.vote) != (self.ballot.term, self.ballot.vote);
+        let is_new = Ballot { committed: self.ballot.committed, ..ballot } != self.ballot;
         let is_told = is_new || has_entries && ballot.committed != self.ballot.committed;
         is_told.then(|| {
             self.ballot = ballot;
@@ -515,6 +388,7 @@ impl Member {
             held_by_all: self.held_by_all(),
             // A leader has all that is committed, whatever it seemed to lack before.
             lacks: self.lacks.filter(|lack| role != Role::Leader || *lack != Lack::Cut),
+            doubts: self.doubt.is_some(),
         }
     }
 
@@ -574,30 +448,4 @@ impl Member {
 fn read_id(context: &[u8]) -> ReadId {
     let id = context.try_into().expect("a read is asked for with eight bytes");
     ReadId(u64::from_le_bytes(id))
-}
-
-/// What tests plant.
-#[cfg(test)]
-impl Member {
-    fn act_on_defect(&mut self) {
-        let leads = self.role() == Role::Leader;
-        if leads && self.defect == Some(crate::defect::Defect::PriorTermCommit) {
-            let (held, _) = self.raw.raft.mut_prs().maximal_committed_index();
-            if self.raw.raft.raft_log.committed < held {
-                self.raw.raft.raft_log.commit_to(held);
-            }
-        }
-    }
-
-    fn change_with_defect(&self, change: Change) -> Change {
-        let leads = self.role() == Role::Leader;
-        match change {
-            Change::AddLearner(member)
-                if leads && self.defect == Some(crate::defect::Defect::LearnerCounted) =>
-            {
-                Change::Promote(member)
-            }
-            other => other,
-        }
-    }
 }

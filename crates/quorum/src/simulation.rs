@@ -2,9 +2,10 @@
 //!
 //! *What happens*: clients propose, read, and change the members; packets are lost, doubled, late
 //! and overtaken; connections are cut one way; members are paused, killed, or lose their power at
-//! any write or sync, with all that wasn't synced; disks are slow, and syncs fail. Clocks go at
-//! different speeds. Logs are cut though members lack what goes: these copy what another has. Then
-//! all is well again, and the set must come to rest.
+//! any write or sync, with all that wasn't synced; disks are slow, syncs fail, and of one log at a
+//! time the end is lost that was synced. Clocks go at different speeds. Logs are cut though members
+//! lack what goes: these copy what another has. Then all is well again, and the set must come to
+//! rest.
 //!
 //! *What must hold*
 //! 1. All members get the same entry at the same place, without a gap.
@@ -60,6 +61,8 @@ struct World {
     is_well: bool,
     /// Logs are cut.
     cuts: bool,
+    /// Their ends are lost.
+    loses_ends: bool,
 }
 
 impl World {
@@ -86,6 +89,7 @@ impl World {
             next_read: 1,
             is_well: false,
             cuts: seed.is_multiple_of(2),
+            loses_ends: (seed / 2).is_multiple_of(2),
         };
         for _ in 0..voters {
             world.add_node();
@@ -112,7 +116,10 @@ impl World {
         let mut last_proposed = false;
         while !self.is_at_rest() || !last_proposed {
             if end < self.now {
-                return Err(Violation("a set that is well commits nothing".to_owned()));
+                return Err(Violation(format!(
+                    "a set that is well commits nothing: {:?}",
+                    self.nodes.values().map(Node::told).collect::<Vec<_>>()
+                )));
             }
             self.step()?;
             if !last_proposed && self.is_at_rest() {
@@ -142,6 +149,8 @@ impl World {
 
     /// A member's time, packets and disk.
     fn step_node(&mut self, id: MemberId) -> Result<(), Violation> {
+        let may_lose =
+            self.loses_ends && !self.is_well && self.nodes.values().all(|node| !node.has_lost);
         let node = self.nodes.get_mut(&id).expect("it is one of them");
         if self.now < node.paused_until {
             return Ok(());
@@ -151,7 +160,7 @@ impl World {
             if self.now < node.starts_at {
                 return Ok(());
             }
-            node.start(self.defect, &mut self.random)?;
+            node.start(self.defect, may_lose, &mut self.random)?;
         }
         while let Some(up) = &mut node.up
             && let Some(packet) = node.arrived.pop_front()
@@ -165,6 +174,7 @@ impl World {
             node.ticks_at = self.now + node.tick_millis;
             up.member.tick();
         }
+        node.has_lost &= node.up.as_ref().is_none_or(|up| up.member.status().doubts);
         node.use_disk(self.now, self.defect, &mut self.observer, &mut self.random);
         if self.cuts && self.random.one_in(20) {
             let held_by_all = self.is_well || self.random.one_in(2);

@@ -102,7 +102,7 @@ impl View {
 
 impl Storage for View {
     fn initial_state(&self) -> raft::Result<RaftState> {
-        let Ballot { term, vote, committed } = self.ballot;
+        let Ballot { term, vote, committed, .. } = self.ballot;
         let vote = vote.map_or(0, |member| member.0);
         let hard_state =
             HardState { term: term.0, vote, commit: committed.0, ..HardState::default() };

@@ -85,6 +85,7 @@ impl Replica {
         let (log, recovered) = FileLog::open(machine)?;
         let log: Arc<dyn Log> = Arc::new(log);
         let applied = applied(&*log, recovered.last(), server.frond.operation_time())?;
+        let applied = recovered.surely_applied(applied);
         let mut seed = [0; size_of::<u64>()];
         machine.chance.fill(&mut seed);
         let member = Member::new(recovered, Arc::clone(&log), applied, u64::from_le_bytes(seed))?;
@@ -165,6 +166,7 @@ impl Replica {
     fn follow_and_lead(&self, server: &Shared) -> Result<(), StoreError> {
         let running = self.running().expect("it was started");
         let mut seen: Option<Status> = None;
+        let mut doubts = false;
         let mut lacks_since: Option<Instant> = None;
         while !self.is_stopped() {
             let status = running.await_status(LOOK_EVERY, |status| {
@@ -174,6 +176,12 @@ impl Replica {
                 self.tell(&format!("the set's log: {fault}"));
                 self.begin_anew(FAULT_WAIT);
                 return Ok(());
+            }
+            if std::mem::replace(&mut doubts, status.doubts) != status.doubts {
+                self.tell(match status.doubts {
+                    true => "the end of its log may be lost: its vote hardly counts until it knows",
+                    false => "it has the end of its log again",
+                });
             }
             if status.lacks == Some(Lack::Acknowledged) {
                 running.stop();

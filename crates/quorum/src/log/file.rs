@@ -3,9 +3,10 @@
 //! *Invariants*
 //! 1. Nothing is written before the end. Where an entry takes another's place, both are in the
 //!    file, and the later one counts.
-//! 2. A batch is there as a whole or not at all.
-//! 3. A cut makes another file of it ([`cut`]); what is being read goes on in the old one.
-//! 4. After a failure nothing is appended any more: what is durable is unknown (`broken`).
+//! 2. A vote is in a file of its own ([`Vote`]) before it is here.
+//! 3. A batch is there as a whole or not at all.
+//! 4. A cut makes another file of it ([`cut`]); what is being read goes on in the old one.
+//! 5. After a failure nothing is appended any more: what is durable is unknown (`broken`).
 
 mod cut;
 
@@ -18,9 +19,10 @@ use frond_store::StoreError;
 use frond_store::io::{DiskFile, Machine};
 
 use super::format::{
-    Beginning, Chain, FILE_NAME, HEADER_BYTES, Header, NEW_FILE_NAME, RECORD_HEADER_BYTES, Record,
-    RecordHeader, damaged, encode_batch, record_bytes,
+    Beginning, Chain, END_BYTES, FILE_NAME, HEADER_BYTES, Header, NEW_FILE_NAME,
+    RECORD_HEADER_BYTES, Record, RecordHeader, damaged, encode_batch, record_bytes,
 };
+use super::vote::Vote;
 use super::{Ballot, Batch, Log, Recovered, recovery};
 use crate::configuration::{Change, Configuration};
 use crate::entry::{Content, Entry};
@@ -46,6 +48,8 @@ pub(super) struct State {
     pub offsets: VecDeque<u64>,
     /// The last ballot, and where its record begins.
     pub ballot: Option<(u64, Ballot)>,
+    /// What the file beside it says.
+    pub vote: Vote,
     /// The configuration before the first entry, and the changes among the entries.
     pub beginning: Configuration,
     pub changes: Vec<(EntryIndex, Change)>,
@@ -117,6 +121,7 @@ impl FileLog {
         let mut records = vec![Record::Beginning(beginning)];
         records.extend(goes_on.then_some(Record::Ballot(ballot)));
         encode_batch(&mut bytes, &records, chain, 0, header.nonce);
+        bytes.extend([0; END_BYTES]);
         let file = disk.create(NEW_FILE_NAME).map_err(io)?;
         file.write_all_at(0, &bytes)
             .and_then(|()| file.sync())
@@ -165,13 +170,28 @@ impl FileLog {
         // A cut may have renamed it and not have come further, or have come less far.
         machine.disk.sync_directory().map_err(io)?;
         cut::remove_new(machine)?;
-        let (header, recovered, state) = recovery::recover(&file)?;
+        let (header, recovered, state) = recovery::recover(machine, &file)?;
         let machine = machine.clone();
         Ok((FileLog { machine, header, state: Mutex::new(state) }, recovered))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while the lock is held")
+    }
+
+    /// Keeps the vote of a batch that is to be appended, if it is another than before.
+    fn keep_vote(&self, batch: &Batch) -> Result<(), StoreError> {
+        let kept = self.state().vote;
+        let Some(vote) = batch.ballot.as_ref().map(Vote::of).filter(|vote| *vote != kept) else {
+            return Ok(());
+        };
+        let written = vote.write(&self.machine, self.header.member, self.header.set);
+        let mut state = self.state();
+        match written {
+            Ok(()) => state.vote = vote,
+            Err(_) => state.broken = true,
+        }
+        written
     }
 
     /// Reads the entry whose record begins at `offset`.
@@ -262,6 +282,7 @@ impl Log for FileLog {
     }
 
     fn append(&self, batch: &Batch) -> Result<(), StoreError> {
+        self.keep_vote(batch)?;
         let mut state = self.state();
         if state.broken {
             return Err(broken());
@@ -271,6 +292,8 @@ impl Log for FileLog {
         let mut bytes = Vec::new();
         let chain =
             encode_batch(&mut bytes, &records, state.chain, state.synced, self.header.nonce);
+        let bytes_taken = bytes.len() as u64;
+        bytes.extend([0; END_BYTES]);
         if let Err(error) = state.file.write_all_at(state.end, &bytes) {
             state.broken = true;
             return Err(StoreError::io(FILE_NAME, error));
@@ -294,7 +317,7 @@ impl Log for FileLog {
         if let Some(ballot) = batch.ballot {
             state.ballot = Some((at, ballot));
         }
-        state.end += bytes.len() as u64;
+        state.end += bytes_taken;
         state.chain = chain;
         Ok(())
     }

@@ -10,6 +10,7 @@
 //!    are moved to it as they are, but for what chains them ([`chain_anew`]).
 //! 5. `synced` tells how much of the file was durable when the record was made. A broken record
 //!    before that is damage, not a torn write.
+//! 6. Behind the last record are zeros that show that nothing is missing there ([`END_BYTES`]).
 
 use bytes::Bytes;
 use frond_store::StoreError;
@@ -47,6 +48,11 @@ const OFFSET_RECORD_ZERO: usize = OFFSET_RECORD_FLAGS + size_of::<u8>();
 /// Bytes of a record's header.
 pub(super) const RECORD_HEADER_BYTES: usize = OFFSET_RECORD_ZERO + size_of::<u16>();
 const _: () = assert!(RECORD_HEADER_BYTES == 56); // Stored: change only with a new version.
+
+/// So many zeros are written with each batch, behind it, and the next one takes their place: no
+/// record begins with them. A file without exactly these at its end has lost something there, or
+/// has what a crash left of a write.
+pub(super) const END_BYTES: usize = 8;
 
 /// Records begin at multiples of this; the gap is filled with zeros.
 pub(super) const RECORD_ALIGNMENT: usize = 8;
@@ -191,6 +197,7 @@ impl RecordHeader {
                     term: self.term,
                     vote,
                     committed: EntryIndex(committed),
+                    doubt: None,
                 }))
             }
             KIND_BEGINNING => {
@@ -325,7 +332,8 @@ mod tests {
 
     fn sample() -> Vec<Record> {
         let entry = |content| Record::Entry(Entry { index: EntryIndex(7), term: Term(3), content });
-        let ballot = Ballot { term: Term(3), vote: Some(MemberId(2)), committed: EntryIndex(6) };
+        let committed = EntryIndex(6);
+        let ballot = Ballot { term: Term(3), vote: Some(MemberId(2)), committed, doubt: None };
         vec![
             Record::Beginning(Beginning {
                 before: EntryIndex(6),

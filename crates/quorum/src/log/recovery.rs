@@ -4,26 +4,26 @@
 //!    last that ends a batch.
 //! 2. What follows is a torn write, unless a later record says that so much of the file was durable
 //!    once: then the log is damaged, and the member must not take part.
-//! 3. The torn write is cut off. What lies behind the last `synced` is written again: after a
-//!    failed sync a page may be clean in memory and old on the disk. Then all is synced.
+//! 3. Where it doesn't end as it is left by each batch, the member notes that it doubts its end
+//!    ([`Ballot::doubt`]) before it cuts that off: what seems torn may have been durable.
+//! 4. What lies behind the last `synced` is written again: after a failed sync a page may be clean
+//!    in memory and old on the disk. Then all is synced.
 //!
 //! What a cut left of a new file is of no use: the old one is in force until it is renamed.
 //!
-//! A bit that a disk turned over in the last batch can't be told from a torn write: no later record
-//! says that it was durable.
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_store::StoreError;
-use frond_store::io::DiskFile;
+use frond_store::io::{DiskFile, Machine};
 
 use super::file::State;
 use super::format::{
-    Chain, FILE_NAME, HEADER_BYTES, Header, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record,
-    RecordHeader, damaged, record_bytes,
+    Chain, END_BYTES, FILE_NAME, HEADER_BYTES, Header, RECORD_ALIGNMENT, RECORD_HEADER_BYTES,
+    Record, RecordHeader, damaged, record_bytes,
 };
+use super::vote::Vote;
 use super::{Ballot, Recovered, Terms};
 use crate::entry::Content;
 
@@ -33,6 +33,7 @@ const _: () = assert!(STEP_BYTES.is_multiple_of(RECORD_ALIGNMENT));
 
 /// Reads a log, and leaves it durable and without a torn end.
 pub(super) fn recover(
+    machine: &Machine,
     opened: &Arc<dyn DiskFile>,
 ) -> Result<(Header, Recovered, State), StoreError> {
     let file = &**opened;
@@ -53,7 +54,7 @@ pub(super) fn recover(
         set: header.set,
         beginning: beginning.configuration,
         // What was cut was committed.
-        ballot: Ballot { term, vote: None, committed: before },
+        ballot: Ballot { term, vote: None, committed: before, doubt: None },
         terms: Terms::behind(before, term),
         changes: Vec::new(),
     };
@@ -82,8 +83,9 @@ pub(super) fn recover(
         (end, chain) = (at, last);
     }
     check_torn(file, header.nonce, end, file_bytes)?;
-    make_durable(file, synced, end, file_bytes)?;
     recovered.ballot.committed = recovered.ballot.committed.max(before);
+    let vote = take_vote(machine, &header, &mut recovered, ends_well(file, end, file_bytes)?)?;
+    make_durable(file, synced, end)?;
     let state = State {
         file: Arc::clone(opened),
         end,
@@ -93,12 +95,44 @@ pub(super) fn recover(
         before_term: term,
         offsets,
         ballot,
+        vote,
         beginning: recovered.beginning.clone(),
         changes: recovered.changes.clone(),
         cuts: 0,
         broken: false,
     };
     Ok((header, recovered, state))
+}
+
+/// Whether what is behind `end` is what each batch leaves there.
+fn ends_well(file: &dyn DiskFile, end: u64, file_bytes: u64) -> Result<bool, StoreError> {
+    let mut found = [0; END_BYTES];
+    if file_bytes != end + found.len() as u64 {
+        return Ok(false);
+    }
+    file.read_exact_at(end, &mut found).map_err(io)?;
+    Ok(found == [0; END_BYTES])
+}
+
+/// Has the vote count that the file beside the log says, and notes there whether the log's end is
+/// in doubt. Returns what it says.
+fn take_vote(
+    machine: &Machine,
+    header: &Header,
+    recovered: &mut Recovered,
+    ends_well: bool,
+) -> Result<Vote, StoreError> {
+    let (member, set) = (header.member, header.set);
+    let kept = Vote::read(machine, member, set)?.unwrap_or_default();
+    let ballot = kept.and(recovered.ballot);
+    // In term 0 there is nothing to acknowledge.
+    let doubt = if ends_well { ballot.doubt } else { Some(ballot.term).filter(|term| 0 < term.0) };
+    recovered.ballot = Ballot { doubt, ..ballot };
+    let vote = Vote::of(&recovered.ballot);
+    if vote != kept {
+        vote.write(machine, member, set)?;
+    }
+    Ok(vote)
 }
 
 /// Notes what a record says. Returns of an entry how many lie before it in the log.
@@ -177,15 +211,9 @@ fn check_torn(
 }
 
 /// Cuts off what lies behind `end`, and makes the rest durable.
-fn make_durable(
-    file: &dyn DiskFile,
-    synced: u64,
-    end: u64,
-    file_bytes: u64,
-) -> Result<(), StoreError> {
-    if end < file_bytes {
-        file.set_bytes(end).map_err(io)?;
-    }
+fn make_durable(file: &dyn DiskFile, synced: u64, end: u64) -> Result<(), StoreError> {
+    file.set_bytes(end + END_BYTES as u64).map_err(io)?;
+    file.write_all_at(end, &[0; END_BYTES]).map_err(io)?;
     let mut at = synced;
     let mut buffer = vec![0; STEP_BYTES];
     while at < end {

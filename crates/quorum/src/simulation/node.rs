@@ -11,8 +11,8 @@ use super::observer::{Observer, Violation};
 use crate::configuration::Configuration;
 use crate::defect::Defect;
 use crate::ids::{EntryIndex, MemberId};
-use crate::log::{Ballot, Batch, Beginning, FileLog, GoingOn, Log, Recovered};
-use crate::member::{BatchNumber, Member};
+use crate::log::{Ballot, Batch, Beginning, FileLog, GoingOn, Log, Recovered, VOTE_FILE_NAME};
+use crate::member::{BatchNumber, Member, Status};
 
 pub(super) struct Node {
     pub id: MemberId,
@@ -23,6 +23,8 @@ pub(super) struct Node {
     applied: EntryIndex,
     /// Where it goes on when it starts: what has led there was copied from another.
     pub incoming: Option<Beginning>,
+    /// The end of its log is lost, and it may lack what it acknowledged.
+    pub has_lost: bool,
     pub starts_at: u64,
     pub paused_until: u64,
     pub tick_millis: u64,
@@ -37,6 +39,8 @@ pub(super) struct Up {
     pub log: Arc<FileLog>,
     /// To be written.
     pub batches: VecDeque<(BatchNumber, Batch)>,
+    /// What counts as durable without being written.
+    unwritten: Vec<Batch>,
     /// What was written and is being synced, and when that will have ended.
     syncing: Option<(u64, BatchNumber, EntryIndex)>,
     pub applied: EntryIndex,
@@ -55,6 +59,7 @@ impl Node {
             up: None,
             applied: EntryIndex::ZERO,
             incoming: None,
+            has_lost: false,
             starts_at: 0,
             paused_until: 0,
             tick_millis: 8 + random.below(6) as u64,
@@ -62,6 +67,11 @@ impl Node {
             sync_millis: 1 + random.below(10) as u64,
             arrived: VecDeque::new(),
         }
+    }
+
+    /// How things are with it.
+    pub fn told(&self) -> (MemberId, Option<Status>) {
+        (self.id, self.up.as_ref().map(|up| up.member.status()))
     }
 
     /// Ends the process, and if asked the machine too.
@@ -75,20 +85,28 @@ impl Node {
     ///
     /// # Errors
     /// What it breaks by that.
-    pub fn start(&mut self, defect: Option<Defect>, random: &mut Random) -> Result<(), Violation> {
+    pub fn start(
+        &mut self,
+        defect: Option<Defect>,
+        may_lose: bool,
+        random: &mut Random,
+    ) -> Result<(), Violation> {
         if defect == Some(Defect::ReusedId) && random.one_in(4) {
             let (starts_at, paused_until) = (self.starts_at, self.paused_until);
             *self = Node::new(self.id, &self.beginning, random);
             (self.starts_at, self.paused_until) = (starts_at, paused_until);
         }
-        if defect == Some(Defect::LostTail) && random.one_in(4) {
-            // No record is shorter than that; the first two are left alone.
-            let bits = self.disk.contents("quorum-log").expect("it has a log").len() as u64 * 8;
-            if 300 * 8 < bits {
-                self.disk.flip_bit("quorum-log", bits - 1 - random.below(400) as u64);
-            }
+        if may_lose && random.one_in(3) {
+            self.has_lost = self.lose_end(random);
+        }
+        if defect == Some(Defect::VoteInLog) {
+            let _ = self.disk.machine().disk.remove(VOTE_FILE_NAME);
         }
         let Some((log, mut recovered)) = self.open(defect)? else { return Ok(()) };
+        self.applied = recovered.surely_applied(self.applied);
+        if defect == Some(Defect::EndTrusted) {
+            recovered.ballot.doubt = None;
+        }
         if defect == Some(Defect::ForgottenVote) {
             recovered.ballot.vote = None;
         }
@@ -104,9 +122,30 @@ impl Node {
         let mut member = Member::new(recovered, as_log, applied, random.next())
             .map_err(|error| Violation(format!("{}: {error}", self.id)))?;
         member.defect = defect;
-        let (batches, syncing) = (VecDeque::new(), None);
-        self.up = Some(Up { member, log, batches, syncing, applied, written });
+        let (batches, unwritten, syncing) = (VecDeque::new(), Vec::new(), None);
+        self.up = Some(Up { member, log, batches, unwritten, syncing, applied, written });
         Ok(())
+    }
+
+    /// Takes some of the end of its log, as a disk does that doesn't keep what it has synced.
+    /// Returns whether there was enough.
+    fn lose_end(&mut self, random: &mut Random) -> bool {
+        const NAME: &str = "quorum-log";
+        let contents = self.disk.contents(NAME).expect("it has a log");
+        // The first two records are left alone.
+        let bytes_max = contents.len().saturating_sub(300).min(600);
+        if bytes_max == 0 {
+            return false;
+        }
+        if random.one_in(2) {
+            // No record is shorter than that.
+            let bit = contents.len() * 8 - 1 - random.below(400);
+            self.disk.flip_bit(NAME, bit as u64);
+        } else {
+            let kept = contents.len() - 1 - random.below(bytes_max);
+            self.disk.set_contents(NAME, &contents[..kept]);
+        }
+        true
     }
 
     /// Opens the log, after it was replaced if that was begun; `None`: the disk failed.
@@ -118,7 +157,10 @@ impl Node {
             let going_on = recovered.going_on(&beginning);
             if let GoingOn::Replaced(ballot) = going_on {
                 let ballot = match defect {
-                    Some(Defect::ForgottenBallot) => Ballot::default(),
+                    Some(Defect::ForgottenBallot) => {
+                        let _ = machine.disk.remove(VOTE_FILE_NAME);
+                        Ballot::default()
+                    }
                     _ => ballot,
                 };
                 let replaced = FileLog::replace(&machine, self.id, SET, beginning, ballot);
@@ -193,18 +235,18 @@ impl Node {
         let mut written = None;
         while let Some((number, batch)) = up.batches.pop_front() {
             let is_vote = batch.entries.is_empty();
-            if up.log.append(&batch).is_err() {
+            let last = batch.entries.last().map(|entry| entry.index);
+            up.unwritten.push(batch);
+            if defect == Some(Defect::UnsyncedVote) && is_vote && written.is_none() {
+                up.member.synced(number);
+                continue;
+            }
+            if up.unwritten.drain(..).try_for_each(|batch| up.log.append(&batch)).is_err() {
                 return self.stop(now + 50, self.disk.is_dead());
             }
-            match defect {
-                Some(Defect::AckBeforeSync) => up.member.synced(number),
-                Some(Defect::UnsyncedVote) if is_vote && written.is_none() => {
-                    up.member.synced(number);
-                    continue;
-                }
-                _ => {}
+            if defect == Some(Defect::AckBeforeSync) {
+                up.member.synced(number);
             }
-            let last = batch.entries.last().map(|entry| entry.index);
             up.written = last.unwrap_or(up.written);
             written = Some((number, last.unwrap_or_default()));
         }

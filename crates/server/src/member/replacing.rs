@@ -100,6 +100,7 @@ mod tests {
             held: held.iter().map(|(id, held)| (MemberId(*id), EntryIndex(*held))).collect(),
             held_by_all: EntryIndex::ZERO,
             lacks: None,
+            doubts: false,
         }
     }
 

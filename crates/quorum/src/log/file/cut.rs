@@ -18,8 +18,8 @@ use frond_store::io::{DiskFile, Machine};
 use super::{FileLog, State};
 use crate::ids::EntryIndex;
 use crate::log::format::{
-    Beginning, Chain, FILE_NAME, Header, NEW_FILE_NAME, RECORD_HEADER_BYTES, Record, RecordHeader,
-    chain_anew, damaged, encode_batch, record_bytes,
+    Beginning, Chain, END_BYTES, FILE_NAME, Header, NEW_FILE_NAME, RECORD_HEADER_BYTES, Record,
+    RecordHeader, chain_anew, damaged, encode_batch, record_bytes,
 };
 
 /// So much is kept though all members hold it: one that has lost the end of its log, as by damage
@@ -219,6 +219,7 @@ impl New {
 
     fn make_durable(&mut self) -> Result<(), StoreError> {
         self.write(0)?;
+        self.file.write_all_at(self.end(), &[0; END_BYTES]).map_err(io_new)?;
         self.file.sync().map_err(io_new)
     }
 

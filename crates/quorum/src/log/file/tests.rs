@@ -67,6 +67,10 @@ fn read_all(log: &FileLog, recovered: &Recovered, before: usize) -> Vec<Entry> {
     }
 }
 
+fn without_doubt(recovered: &Recovered) -> Ballot {
+    Ballot { doubt: None, ..recovered.ballot }
+}
+
 /// Each state that a batch led to, and whether it was synced.
 #[test]
 fn what_was_synced_is_there_after_any_crash() {
@@ -78,7 +82,7 @@ fn what_was_synced_is_there_after_any_crash() {
         let mut gone = 0;
         for _ in 0..4 {
             let (log, recovered) = open(&disk);
-            let known = (recovered.ballot, read_all(&log, &recovered, gone));
+            let known = (without_doubt(&recovered), read_all(&log, &recovered, gone));
             assert_eq!(known, (ballot, entries[gone..].to_vec()));
             assert_eq!(recovered.member, MemberId(2));
             assert_eq!(recovered.beginning.voters.len(), 3);
@@ -106,12 +110,18 @@ fn what_was_synced_is_there_after_any_crash() {
             }
             disk = if random.one_in(2) { disk.crash() } else { disk.kill() };
             let (log, recovered) = open(&disk);
-            let found = (recovered.ballot, read_all(&log, &recovered, gone));
-            let behind = |(ballot, entries): &(Ballot, Vec<Entry>)| {
-                (*ballot, entries.get(gone..).map(<[Entry]>::to_vec).unwrap_or_default())
+            let found = without_doubt(&recovered);
+            let behind = read_all(&log, &recovered, gone);
+            let is_found = |(ballot, entries): &(Ballot, Vec<Entry>)| {
+                ballot.committed == found.committed && entries.get(gone..) == Some(&behind)
             };
-            let known = possible[synced..].iter().find(|known| behind(known) == found);
-            (ballot, entries) = known.unwrap_or_else(|| panic!("{found:?}")).clone();
+            let place = synced + possible[synced..].iter().position(is_found).expect("a state");
+            // A vote is kept before what else its batch has.
+            let is_vote = |(ballot, _): &(Ballot, Vec<Entry>)| {
+                (ballot.term, ballot.vote) == (found.term, found.vote)
+            };
+            assert!(possible[place..].iter().any(is_vote), "{found:?}");
+            (ballot, entries) = (found, possible.swap_remove(place).1);
         }
     });
 }
@@ -127,8 +137,8 @@ fn a_bit_that_turned_over_before_the_last_batch_is_damage() {
         log.sync().expect("synced");
     }
     drop(log);
-    let bits = disk.contents("quorum-log").expect("the log").len() as u64 * 8;
-    let last = bits - record_bytes(104) * 8;
+    let bytes = disk.contents("quorum-log").expect("the log").len() - END_BYTES;
+    let last = (bytes as u64 - record_bytes(104)) * 8;
     let mut random = Random::new(2);
     for _ in 0..200 {
         let bit = random.below(last as usize) as u64;
@@ -141,6 +151,45 @@ fn a_bit_that_turned_over_before_the_last_batch_is_damage() {
     let (log, recovered) = open(&disk);
     assert_eq!(recovered.last(), EntryIndex(2));
     assert_eq!(log.read(EntryIndex(1), EntryIndex(3), 1).expect("it reads").len(), 1);
+}
+
+/// Wherever it is cut off or damaged behind what the last record says to be durable, it is noted,
+/// for as long as no vote says otherwise; and the vote stays.
+#[test]
+fn an_end_that_may_be_lost_is_doubted() {
+    let disk = SimDisk::new(1);
+    created(&disk);
+    let (log, _) = open(&disk);
+    let ballot = Ballot { term: Term(4), vote: Some(MemberId(3)), ..Ballot::default() };
+    for index in 1..=3 {
+        let entries = vec![entry(index, 4, vec![7; 44])];
+        log.append(&Batch { ballot: Some(ballot), entries }).expect("appended");
+        log.sync().expect("synced");
+    }
+    drop(log);
+    let disk = disk.crash();
+    assert_eq!(open(&disk).1.ballot, ballot);
+    let whole = disk.contents("quorum-log").expect("the log");
+    let batch = (record_bytes(44) + record_bytes(16)) as usize;
+    let doubted = Ballot { doubt: Some(Term(4)), ..ballot };
+    for lost in 1..=2 * batch {
+        disk.set_contents("quorum-log", &whole[..whole.len() - lost]);
+        // Also at the next opening, of a log that ends well.
+        for _ in 0..2 {
+            assert_eq!(open(&disk).1.ballot, doubted, "{lost} bytes");
+        }
+        let (log, recovered) = open(&disk);
+        let next = entry(recovered.last().0 + 1, 4, vec![7; 44]);
+        let batch = Batch { ballot: Some(ballot), entries: vec![next] };
+        log.append(&batch).and_then(|()| log.sync()).expect("appended");
+        drop(log);
+        assert_eq!(open(&disk).1.ballot, ballot);
+    }
+    for bit in (whole.len() - batch) * 8..whole.len() * 8 {
+        disk.set_contents("quorum-log", &whole);
+        disk.flip_bit("quorum-log", bit as u64);
+        assert_eq!(open(&disk).1.ballot.doubt, Some(Term(4)), "bit {bit}");
+    }
 }
 
 #[test]
@@ -245,7 +294,8 @@ fn a_log_that_is_replaced_goes_on_behind_what_another_has() {
     assert_eq!([2, 3, 4, 6].map(|index| behind(index).term.0), [1, 1, 2, 2]);
 
     let (own, _) = open(&disk);
-    let ballot = Ballot { term: Term(3), vote: Some(MemberId(2)), committed: EntryIndex(1) };
+    let vote = Some(MemberId(2));
+    let ballot = Ballot { term: Term(3), vote, committed: EntryIndex(1), doubt: None };
     let entries = vec![entry(1, 1, vec![7; 9]), entry(2, 1, vec![7; 9])];
     own.append(&Batch { ballot: Some(ballot), entries }).and_then(|()| own.sync()).expect("there");
     drop(own);
@@ -257,7 +307,7 @@ fn a_log_that_is_replaced_goes_on_behind_what_another_has() {
     let (own, recovered) = open(&disk.crash());
     assert_eq!((recovered.before(), recovered.last()), (EntryIndex(5), EntryIndex(5)));
     assert_eq!(recovered.going_on(&behind(4)), GoingOn::Further);
-    let Ballot { term, vote, committed } = recovered.ballot;
+    let Ballot { term, vote, committed, .. } = recovered.ballot;
     assert_eq!((term, vote, committed), (Term(3), Some(MemberId(2)), EntryIndex(5)));
     let next = Batch { ballot: None, entries: vec![entry(6, 2, vec![7; 9])] };
     own.append(&next).and_then(|()| own.sync()).expect("the next one");

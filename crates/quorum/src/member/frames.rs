@@ -1,0 +1,146 @@
+//! What members tell one another beside what the library does, in fields of its heartbeats that it
+//! leaves empty: docs/format/quorum-frames.md.
+
+use bytes::Bytes;
+use raft::eraftpb::{Message, MessageType};
+
+use super::doubt::is_vote;
+use super::{Lack, Member};
+use crate::frame::{self, FrameError, Sent};
+use crate::ids::{EntryIndex, MemberId, Term};
+
+/// What a leader's heartbeat says beside.
+struct Heartbeat {
+    term: u64,
+    /// The number that a member in doubt has drawn, or 0.
+    number: u64,
+    /// What that one must hold; else what all hold.
+    index: EntryIndex,
+    /// What was cut off, if the member may need it, or 0.
+    cut: EntryIndex,
+    cut_term: Term,
+}
+
+impl Heartbeat {
+    fn take(message: &mut Message) -> Heartbeat {
+        let mut field = |of: fn(&mut Message) -> &mut u64| std::mem::take(of(message));
+        Heartbeat {
+            number: field(|it| &mut it.commit_term),
+            index: EntryIndex(field(|it| &mut it.index)),
+            cut: EntryIndex(field(|it| &mut it.reject_hint)),
+            cut_term: Term(field(|it| &mut it.log_term)),
+            term: message.term,
+        }
+    }
+}
+
+impl Member {
+    /// Takes a frame that came from `from`, who has proved to be that.
+    ///
+    /// # Errors
+    /// What is wrong with the frame; then nothing of it is taken.
+    pub fn receive(&mut self, from: MemberId, frame: &Bytes) -> Result<(), FrameError> {
+        let Sent { mut message, doubts } = frame::decode(self.set, from, self.id, frame)?;
+        let kind = message.get_msg_type();
+        let is_heartbeat = kind == MessageType::MsgHeartbeat;
+        let heartbeat = is_heartbeat.then(|| Heartbeat::take(&mut message));
+        if let Some(heartbeat) = &heartbeat {
+            self.take_held(heartbeat, &mut message);
+        }
+        if self.lacks == Some(Lack::Acknowledged) {
+            return Ok(());
+        }
+        match kind {
+            MessageType::MsgRequestVote | MessageType::MsgRequestPreVote => {
+                self.note_candidate(&message);
+            }
+            MessageType::MsgHeartbeatResponse => self.note_doubter(&mut message, doubts),
+            _ => {}
+        }
+        if is_vote(kind) && !message.reject {
+            self.take_grant(message, doubts);
+        } else {
+            // What it refuses is of an old term or a former member: there is nothing to be done.
+            let _ = self.raw.step(message);
+        }
+        self.draw_timeout();
+        if let Some(heartbeat) = heartbeat
+            && self.raw.raft.leader_id == from.0
+        {
+            self.compare_with_cut(from, heartbeat.cut, heartbeat.cut_term);
+            if heartbeat.term == self.raw.raft.term {
+                self.compare_with_goal(heartbeat.number, heartbeat.index);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_held(&mut self, heartbeat: &Heartbeat, message: &mut Message) {
+        if heartbeat.number == 0 {
+            self.told_held = heartbeat.index;
+        }
+        let raft_log = &self.raw.raft.raft_log;
+        if self.doubt.is_some() {
+            message.commit = message.commit.min(raft_log.committed);
+        } else if raft_log.last_index() < message.commit {
+            // Of what is committed a leader tells only what it was told to be held.
+            self.lacks = Some(Lack::Acknowledged);
+        }
+    }
+
+    /// The leader has cut off all up to `cut`, an entry of `cut_term`, and what it would send next
+    /// is among that; 0: it isn't. A member that has more than the leader knows, as after a copy,
+    /// says so.
+    fn compare_with_cut(&mut self, leader: MemberId, cut: EntryIndex, cut_term: Term) {
+        let raft_log = &self.raw.raft.raft_log;
+        let mut held = raft_log.persisted.min(raft_log.committed);
+        if cut.0 <= raft_log.persisted && self.raw.store().term_of(cut) == Some(cut_term) {
+            // So are all before it the leader's.
+            held = held.max(cut.0);
+        }
+        self.lacks = (held < cut.0).then_some(Lack::Cut);
+        if cut != EntryIndex::ZERO && cut.0 <= held {
+            let (to, from, term) = (leader.0, self.id.0, self.raw.raft.term);
+            let mut held = Message { to, from, term, index: held, ..Message::default() };
+            held.commit = raft_log.committed;
+            held.set_msg_type(MessageType::MsgAppendResponse);
+            let sent = self.sent(held);
+            self.released.push(sent);
+        }
+    }
+
+    /// The bytes of messages, each with what is told beside.
+    pub(super) fn frames(&self, mut messages: Vec<Sent>) -> Vec<(MemberId, Bytes)> {
+        let mut frames = Vec::with_capacity(messages.len());
+        for sent in &mut messages {
+            match sent.message.get_msg_type() {
+                MessageType::MsgHeartbeat => self.tell_beside(&mut sent.message),
+                MessageType::MsgHeartbeatResponse => self.tell_doubt(&mut sent.message),
+                _ => {}
+            }
+            let to = MemberId(sent.message.to);
+            frames.extend(frame::encode(self.set, sent).map(|frame| (to, frame)));
+        }
+        frames
+    }
+
+    fn tell_beside(&self, message: &mut Message) {
+        let raft = &self.raw.raft;
+        match self.doubters.goal_of(message.to, raft.term) {
+            Some((number, goal)) => (message.commit_term, message.index) = (number, goal.0),
+            None => message.index = self.held_by_all().0,
+        }
+        let cut = self.raw.store().before();
+        let next = raft.prs().get(message.to).map(|progress| progress.next_idx);
+        if next.is_some_and(|next| next <= cut.0) {
+            let term = self.raw.store().term_of(cut).expect("the one before the first has one");
+            (message.reject_hint, message.log_term) = (cut.0, term.0);
+        }
+    }
+
+    fn tell_doubt(&self, message: &mut Message) {
+        if let Some(doubt) = &self.doubt {
+            (message.index, message.log_term) = (doubt.number, self.raw.raft.raft_log.persisted);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What a member hands out, says of itself, and refuses.
+
+use bytes::Bytes;
+
+use crate::configuration::Configuration;
+use crate::entry::Entry;
+use crate::ids::{EntryIndex, MemberId, Term};
+use crate::log::Batch;
+
+/// Which of its batches: rises by at least one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct BatchNumber(pub(super) u64);
+
+/// What there is to be done for a member.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// To be sent.
+    pub frames: Vec<(MemberId, Bytes)>,
+    /// To be written and synced.
+    pub batch: Option<(BatchNumber, Batch)>,
+    /// To be applied.
+    pub committed: Vec<Entry>,
+    /// Reads that were asked for, and up to where entries must be applied for each: then what is
+    /// read is no older than the request.
+    pub reads: Vec<(ReadId, EntryIndex)>,
+}
+
+/// Which read; chosen by who asks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ReadId(pub u64);
+
+/// What a member is at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It takes what a leader sends.
+    Follower,
+    /// It stands for election.
+    Candidate,
+    /// It takes proposals.
+    Leader,
+}
+
+/// What a member lacks that no leader sends it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lack {
+    /// Entries that the leader has cut off its log: it needs a copy of what they have led to, and
+    /// goes on behind that ([`FileLog::replace`](crate::FileLog::replace)).
+    Cut,
+    /// Entries that it has acknowledged: the end of its log is lost. It takes no part any more, and
+    /// only another member, with another id, may take its place.
+    Acknowledged,
+}
+
+/// How things are with a member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// What it is.
+    pub role: Role,
+    /// The newest term that it knows.
+    pub term: Term,
+    /// Who leads, as far as it knows.
+    pub leader: Option<MemberId>,
+    /// What it knows to be committed.
+    pub committed: EntryIndex,
+    /// Its last entry.
+    pub last: EntryIndex,
+    /// The set, as of the last change that it applied.
+    pub configuration: Configuration,
+    /// Of a leader: up to where each member holds the log, durably.
+    pub held: Vec<(MemberId, EntryIndex)>,
+    /// Up to where all members hold what is committed, durably, as far as is known.
+    pub held_by_all: EntryIndex,
+    /// What it lacks and isn't sent.
+    pub lacks: Option<Lack>,
+    /// Whether it may have lost the end of its log: its vote hardly counts until it has compared.
+    pub doubts: bool,
+}
+
+/// Why a member doesn't do as asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// Only a leader does that.
+    #[error("this member doesn't lead")]
+    NotLeader,
+    /// It leads, and hasn't committed an entry of its own yet; or it hands over.
+    #[error("the leader isn't ready")]
+    NotReady,
+    /// Too much is proposed and not committed.
+    #[error("too much is under way")]
+    Full,
+    /// A change of the members must be committed before the next.
+    #[error("another change of the members is under way")]
+    ChangeUnderWay,
+    /// There is no such change or entry.
+    #[error("{0}")]
+    Invalid(&'static str),
+}
