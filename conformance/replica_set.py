@@ -5,6 +5,7 @@
     sudo python3 conformance/replica_set.py --frond ... --network --small-disks
     python3 conformance/replica_set.py --frond ... --auth
     python3 conformance/replica_set.py --frond ... --lost-disks
+    python3 conformance/replica_set.py --frond ... --change-members
     python3 conformance/replica_set.py --frond ... --node MODULES     with Node's driver, too
 
 Goal: an unmodified driver, that knows the set by its name, loses no acknowledged write and has none
@@ -24,9 +25,13 @@ Method:
    all that the others have, and count as a member again. At the end no first directory is left.
 5. A member is down for longer than the others' logs reach back: they must stay short, and the member
    must get what it lacks from what they have.
-6. The last bytes of a member's log are cut off, so that it has lost what it had acknowledged.
-7. A byte in the middle of a member's log is changed while it is down: it must say so, be read by no
-   client, and recover as soon as there is a leader.
+6. The last bytes of a member's log are cut off, so that it has lost what it had acknowledged: it must
+   doubt, and get it again. Then all members are killed and two of them have lost their ends: they must
+   begin by themselves.
+7. With --change-members two members are added and two removed, of which one leads first. Those that
+   are must be told by all, those that were must say so, and none may be disturbed.
+8. A byte in the middle of a member's log is changed while it is down: it must say so, be told by the
+   others to recover, be read by no client, and recover as soon as there is a leader.
 """
 
 import argparse
@@ -60,6 +65,8 @@ SMALL_DISK_MEGABYTES = 400
 # A log is cut where that gives back 128 MB.
 LOG_MEGABYTES_MAX = 100
 AWAY_MEGABYTES = 300
+# What a member's log says.
+DOUBTS, HAS_END = "the end of its log may be lost", "it has the end of its log again"
 USER, PASSWORD = "replica", "correct horse"
 # Waiting for longer than this is a failure: much more than a machine needs that does much else.
 SECONDS_MAX = 120
@@ -121,14 +128,16 @@ class Set:
         else:
             addresses = [f"127.0.0.1:{port}" for port in free_ports(MEMBERS)]
         arguments = [os.path.abspath(frond), "serve", "--replica-set", SET]
-        arguments += ["--members", ",".join(addresses)]
         arguments += ["--cluster-key", key, "--memory", "200MB"]
         arguments += ["--set-log-max", f"{LOG_MEGABYTES_MAX}MB"]
         arguments += ["--auth"] if options.auth else []
         arguments += ["--insecure-no-auth"] if self.network else []
         within = [self.network.within(it) if self.network else [] for it in range(MEMBERS)]
+        self.root, self.arguments, self.addresses = root, arguments, addresses
+        first = [*arguments, "--members", ",".join(addresses)]
+        self.former = []
         self.members = [
-            Member(within[number] + arguments, root, number, address, options.small_disks)
+            Member(within[number] + first, root, number, address, options.small_disks)
             for number, address in enumerate(addresses)
         ]
         self.uri = f"mongodb://{','.join(addresses)}/?replicaSet={SET}"
@@ -145,8 +154,19 @@ class Set:
         for member in self.members:
             member.login = self.login
 
+    def add(self):
+        """Starts one more server, that the set doesn't have yet."""
+        [port] = free_ports(1)
+        address = f"127.0.0.1:{port}"
+        arguments = [*self.arguments, "--members", ",".join([*self.addresses, address])]
+        member = Member(arguments, self.root, len(self.members) + len(self.former), address, None)
+        member.login = self.login
+        member.start()
+        self.members.append(member)
+        return member
+
     def remove(self):
-        for member in self.members:
+        for member in self.members + self.former:
             member.process.send_signal(signal.SIGCONT)
             member.kill()
             if member.disk:
@@ -385,6 +405,8 @@ def run(set_, options):
         disturb(set_, chance, told, options.busy)
     if not any(writer.fault for writer in writers):
         lose_end(set_)
+        if options.change_members:
+            change_members(set_)
         if options.lost_disks:
             lose_disks(set_)
             stay_away(set_)
@@ -407,7 +429,7 @@ def run(set_, options):
 
 def said(set_, text):
     """How often the members have said that."""
-    logs = [open(member.log_path, errors="replace").read() for member in set_.members]
+    logs = [open(it.log_path, errors="replace").read() for it in set_.members + set_.former]
     return sum(log.count(text) for log in logs)
 
 
@@ -472,16 +494,139 @@ def lose_end(set_):
     """The end of a member's log is lost, which it had acknowledged."""
     leader, _, _ = set_.await_leader()
     member = next(it for it in set_.members if it is not leader)
-    copies, votes = said(set_, "it goes on behind entry"), said(set_, "has a vote")
+    doubts, ends = said(set_, DOUBTS), said(set_, HAS_END)
     path = os.path.join(member.directory, "quorum-log")
     while os.path.getsize(path) < 1 << 16:
         time.sleep(0.1)
     member.kill()
     # Several batches, of which some were acknowledged.
-    os.truncate(path, os.path.getsize(path) - 8192)
+    cut_end(member)
     member.start()
-    seconds = await_recovery(set_, member, copies, votes)
-    print(f"lost end of the log of {member.address}: replaced after {seconds:.1f} s")
+    seconds = await_said(set_, HAS_END, ends + 1)
+    if said(set_, DOUBTS) == doubts:
+        raise Wrong(f"{member.address} has lost the end of its log, and didn't doubt it")
+    print(f"lost end of the log of {member.address}: got again after {seconds:.1f} s")
+    # What one has lost the third has, which alone must not lead.
+    lossy = [member, leader]
+    for each in set_.members:
+        each.kill()
+    cut_end(lossy[0])
+    cut_end(lossy[1], 1)
+    for each in set_.members:
+        each.start()
+    _, _, seconds = set_.await_leader()
+    print(f"all were killed, and two may have lost the ends of their logs: a leader after {seconds:.1f} s")
+
+
+def cut_end(member, count=8192):
+    path = os.path.join(member.directory, "quorum-log")
+    os.truncate(path, os.path.getsize(path) - count)
+
+
+def await_said(set_, text, times):
+    """Waits until the members have said that so often."""
+    begun = time.monotonic()
+    while said(set_, text) < times:
+        if time.monotonic() - begun > SECONDS_MAX:
+            raise Wrong(f"no member has said: {text}")
+        time.sleep(0.1)
+    return time.monotonic() - begun
+
+
+def reconfigure(set_, change):
+    """Has the leader take another configuration; again, if another leads meanwhile."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        leader, _, _ = set_.await_leader()
+        try:
+            with leader.client() as client:
+                config = client.admin.command("replSetGetConfig")["config"]
+                hosts = [it["host"] for it in config["members"]]
+                config["members"] = change(config["members"])
+                if [it["host"] for it in config["members"]] != hosts:
+                    config["version"] += 1
+                    client.admin.command("replSetReconfig", config)
+                return
+        except (ConnectionFailure, OperationFailure) as error:
+            if time.monotonic() > deadline:
+                raise Wrong(f"the configuration isn't taken: {error!r}") from error
+            time.sleep(0.2)
+
+
+def await_hosts(set_):
+    """Waits until all members tell the same members."""
+    expected = sorted(member.address for member in set_.members)
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        hellos = [member.hello() for member in set_.members]
+        if all(hello and sorted(hello["hosts"]) == expected for hello in hellos):
+            return
+        if time.monotonic() > deadline:
+            raise Wrong(f"not all members tell {expected}: {hellos}")
+        time.sleep(0.1)
+
+
+def change_members(set_):
+    """Two members come, and two go, while clients write; one of these leads first."""
+    for _ in range(2):
+        member, votes = set_.add(), said(set_, "has a vote")
+
+        def with_it(members, address=member.address):
+            known = [it for it in members if it["host"] != address]
+            return [*known, {"_id": max(it["_id"] for it in known) + 1, "host": address}]
+
+        begun = time.monotonic()
+        reconfigure(set_, with_it)
+        await_said(set_, "has a vote", votes + 1)
+        print(f"{member.address} is a member after {time.monotonic() - begun:.1f} s")
+    await_hosts(set_)
+    # Two of five may be away.
+    away = set_.members[1:3]
+    for member in away:
+        member.kill()
+    with set_.client() as client:
+        client.bank.documents.insert_one({"_id": "while two of five are away"})
+    for member in away:
+        member.start()
+    for _ in range(2):
+        leader, term, _ = set_.await_leader()
+        gone = leader if leader.number < MEMBERS else set_.members[0]
+        while gone is leader:
+            with leader.client() as client:
+                try:
+                    client.admin.command("replSetStepDown", 10)
+                except (ConnectionFailure, OperationFailure):
+                    pass  # Its process begins anew; or it couldn't.
+            leader, term, _ = set_.await_leader()
+        reconfigure(set_, lambda members: [it for it in members if it["host"] != gone.address])
+        set_.members.remove(gone)
+        set_.former.append(gone)
+        await_said(set_, "is none of the set any more", len(set_.former))
+        await_removed(gone)
+        print(f"{gone.address} is no member any more")
+    await_hosts(set_)
+    leader, term, _ = set_.await_leader()
+    # Longer than any election takes.
+    time.sleep(5)
+    if set_.leader(term - 1) != (leader, term):
+        raise Wrong("members that were removed disturb the set")
+
+
+def await_removed(member):
+    """Waits until a server says that it is no member."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        try:
+            with member.client() as client:
+                state = client.admin.command("replSetGetStatus")["myState"]
+                hello = client.admin.command("hello")
+                if state == 10 and not hello["secondary"] and not hello["isWritablePrimary"]:
+                    return
+        except PyMongoError:
+            state = None
+        if time.monotonic() > deadline:
+            raise Wrong(f"{member.address} was removed, and is in state {state}")
+        time.sleep(0.1)
 
 
 def damage(set_):
@@ -518,12 +663,24 @@ def damage(set_):
                     raise Wrong(f"a member whose log is damaged refused a read with {error.details}") from error
         if client.admin.command("replSetGetStatus")["myState"] != 3:
             raise Wrong("a member whose log is damaged isn't RECOVERING")
+    other = next(it for it in set_.members if it not in (leader, member))
+    while state_of(other, member) != 3:
+        if time.monotonic() > deadline:
+            raise Wrong("another member doesn't say that the damaged one is RECOVERING")
+        time.sleep(0.1)
     leader.process.send_signal(signal.SIGCONT)
     with set_.client() as client:
         client.bank.documents.insert_one({"_id": "while one is damaged"})
     seconds = await_recovery(set_, member, copies, votes)
     await_same(set_)
     print(f"damage of a member's log: told, and mended after {seconds:.1f} s")
+
+
+def state_of(other, member):
+    """The state of a member, as another one says."""
+    with other.client() as client:
+        members = client.admin.command("replSetGetStatus")["members"]
+    return next(it["state"] for it in members if it["name"] == member.address)
 
 
 def flip(path, place):
@@ -583,10 +740,13 @@ def main():
     parser.add_argument("--network", action="store_true", help="cut connections (Linux, as root)")
     parser.add_argument("--small-disks", action="store_true", help="fill disks (Linux, as root)")
     parser.add_argument("--lost-disks", action="store_true", help="lose data directories, and stay away for long")
+    parser.add_argument("--change-members", action="store_true", help="add members, and remove others")
     parser.add_argument("--node", help="folder whose node_modules has Node's driver")
     arguments = parser.parse_args()
     if arguments.auth and arguments.node:
         parser.error("Node's driver has no user: --node without --auth")
+    if arguments.network and arguments.change_members:
+        parser.error("a new member has no network of its own: --change-members without --network")
     if arguments.auth and arguments.network:
         parser.error("the first user is made on the machine itself: --auth without --network")
     root = tempfile.mkdtemp(prefix="frond-set-")

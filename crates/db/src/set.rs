@@ -38,6 +38,8 @@ pub(crate) fn check_alone(machine: &Machine) -> Result<(), Error> {
 pub struct EntryChanges {
     /// Users or roles.
     pub access: bool,
+    /// What is set for all of the set.
+    pub settings: bool,
 }
 
 /// The moment of the first transaction of an entry: those of one log ascend.
@@ -79,6 +81,7 @@ impl Frond {
         let entry = SetEntry::decode(entry)?;
         let catalog = entry.writes(TreeId::SYSTEM, |key| !system::is_of_session(key));
         let access = catalog && entry.writes(TreeId::SYSTEM, system::is_of_access);
+        let settings = catalog && entry.writes(TreeId::SYSTEM, system::is_setting);
         let has_bases = entry.has_bases();
         let change = catalog.then(|| self.catalog_cache().begin_change());
         self.engine().apply(entry)?;
@@ -86,7 +89,7 @@ impl Frond {
         if has_bases {
             self.note_definitions_changed();
         }
-        Ok(EntryChanges { access })
+        Ok(EntryChanges { access, settings })
     }
 
     /// Makes durable in this member's own log what is visible: without the set's log it is kept,

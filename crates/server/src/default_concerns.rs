@@ -124,9 +124,14 @@ impl Defaults {
         let change = AccessChange { kind: AccessKind::Setting, database, name, document };
         let changed = frond.change_access(&[change]);
         // Read again even if that failed: what is stored is what counts.
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.forget();
         drop(changing);
         changed
+    }
+
+    /// They have changed, or may have: they are read again.
+    pub fn forget(&self) {
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Appends what holds now.

@@ -20,6 +20,7 @@ use frond_store::StoreError;
 use frond_store::io::Machine;
 
 use crate::replica::identity::Identity;
+use crate::replica::said::Said;
 use crate::replica::{Replica, Role, Standing, links, lock};
 use crate::shared::Shared;
 use copying::GoesOn;
@@ -45,12 +46,8 @@ const HAND_OVER_STEP: Duration = Duration::from_millis(20);
 pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHandle<()>> {
     let _ = replica.log.set(Arc::clone(&server.log));
     copying::offer_to_others(replica, server);
-    for address in replica.outgoing.keys() {
-        let (caller, address) = (Arc::clone(replica), address.clone());
-        std::thread::Builder::new()
-            .name("frond-member".to_owned())
-            .spawn(move || links::call_until_stopped(&caller, &address))?;
-    }
+    say_to_others(replica, server);
+    replica.call_others()?;
     let (replica, server) = (Arc::clone(replica), Arc::clone(server));
     std::thread::Builder::new().name("frond-set".to_owned()).spawn(move || {
         if let Err(error) = replica.run(&server) {
@@ -66,10 +63,23 @@ pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHan
     })
 }
 
+/// Has this member's streams say what it is.
+fn say_to_others(replica: &Arc<Replica>, server: &Arc<Shared>) {
+    let (of, from) = (Arc::downgrade(replica), Arc::downgrade(server));
+    let _ = replica.says.set(Box::new(move || {
+        let (replica, server) = (of.upgrade()?, from.upgrade()?);
+        Some(Said {
+            state: replica.state(),
+            moment: server.operation_time(),
+            uptime_seconds: server.started.elapsed().as_secs(),
+        })
+    }));
+}
+
 impl Replica {
     fn run(self: &Arc<Self>, server: &Arc<Shared>) -> Result<(), StoreError> {
         let machine = self.machine.get().expect("it was opened");
-        let joins = self.meet_all(machine)?;
+        let joins = self.meet_all(machine, server)?;
         if self.is_stopped() {
             return Ok(());
         }
@@ -103,10 +113,20 @@ impl Replica {
         self.follow_and_lead(server)
     }
 
+    /// Calls the members that it didn't know before.
+    fn call_others(self: &Arc<Self>) -> io::Result<()> {
+        for address in self.to_call() {
+            let caller = Arc::clone(self);
+            std::thread::Builder::new()
+                .name("frond-member".to_owned())
+                .spawn(move || links::call_until_stopped(&caller, &address))?;
+        }
+        Ok(())
+    }
+
     /// Waits until it is known who belongs to the set; makes the log before that is noted. Returns
     /// whether the set has begun without this directory, which is new.
-    fn meet_all(&self, machine: &Machine) -> Result<bool, StoreError> {
-        let mut told = false;
+    fn meet_all(&self, machine: &Machine, server: &Shared) -> Result<bool, StoreError> {
         while !self.is_stopped() {
             let identity = self.identity();
             if !identity.members.is_empty() {
@@ -114,7 +134,7 @@ impl Replica {
             }
             let met = lock(&self.met).clone();
             match self.members_by(&identity, &met) {
-                Ok(Some(members)) => {
+                Some(members) => {
                     let joins = !members.contains(&(identity.address.clone(), identity.id));
                     let identity = Identity { members, ..identity };
                     if !joins && !FileLog::exists(machine)? {
@@ -124,18 +144,13 @@ impl Replica {
                     }
                     identity.write(machine)?;
                     *lock(&self.identity) = identity;
+                    self.note_members(server);
                     return Ok(joins);
                 }
-                Ok(None) => {
+                None => {
                     let met = lock(&self.met);
                     let waited = self.meeting.wait_timeout(met, MEETING_WAIT);
                     drop(waited);
-                }
-                Err(what) => {
-                    if !std::mem::replace(&mut told, true) {
-                        self.tell(what);
-                    }
-                    std::thread::sleep(MEETING_WAIT);
                 }
             }
         }
@@ -147,23 +162,20 @@ impl Replica {
         &self,
         own: &Identity,
         met: &HashMap<String, Identity>,
-    ) -> Result<Option<Vec<(String, MemberId)>>, &'static str> {
+    ) -> Option<Vec<(String, MemberId)>> {
         if let Some(knows) = met.values().find(|other| !other.members.is_empty()) {
-            return match self.are_asked_for(knows) {
-                true => Ok(Some(knows.members.clone())),
-                false => Err("the set has begun with other members than --members says"),
-            };
+            return Some(knows.members.clone());
         }
-        if met.len() < self.outgoing.len() {
-            return Ok(None);
+        if met.len() + 1 < self.options.members.len() {
+            return None;
         }
         let mut members: Vec<(String, MemberId)> =
             met.values().chain([own]).map(|it| (it.address.clone(), it.id)).collect();
         members.sort();
-        Ok(Some(members))
+        Some(members)
     }
 
-    fn follow_and_lead(&self, server: &Shared) -> Result<(), StoreError> {
+    fn follow_and_lead(self: &Arc<Self>, server: &Shared) -> Result<(), StoreError> {
         let running = self.running().expect("it was started");
         let mut seen: Option<Status> = None;
         let mut doubts = false;
@@ -172,6 +184,7 @@ impl Replica {
             let status = running.await_status(LOOK_EVERY, |status| {
                 seen.as_ref().is_none_or(|seen| is_other(seen, status))
             });
+            self.call_others().map_err(|error| StoreError::io("thread frond-member", error))?;
             if let Some(fault) = running.fault() {
                 self.tell(&format!("the set's log: {fault}"));
                 self.begin_anew(FAULT_WAIT);
@@ -214,7 +227,7 @@ impl Replica {
                 }
                 true => {
                     self.change(server, Role::Primary, &status);
-                    replacing::replace_lost(self, &status);
+                    replacing::step_to_configuration(self, &status);
                 }
                 false => self.change(server, Role::Secondary, &status),
             }
@@ -256,6 +269,15 @@ impl Replica {
         }
     }
 
+    /// Reads which members the set is to have, and tells clients if that has changed.
+    pub(crate) fn note_members(&self, server: &Shared) {
+        match self.read_members(&server.frond) {
+            Ok(true) => server.topology.send_modify(|counter| *counter += 1),
+            Ok(false) => {}
+            Err(error) => self.tell(&format!("the set's configuration: {error}")),
+        }
+    }
+
     /// Shows nothing any more: what it has applied falls behind.
     fn show_nothing(&self, server: &Shared) {
         lock(&self.standing).role = Role::Recovering;
@@ -279,7 +301,8 @@ impl Replica {
         loop {
             let status = running.status();
             let own = self.identity().id;
-            let others = status.held.iter().filter(|(id, _)| *id != own);
+            let voters = &status.configuration.voters;
+            let others = status.held.iter().filter(|(id, _)| *id != own && voters.contains(id));
             let Some((next, _)) = others.max_by_key(|(_, held)| *held) else {
                 return Err("there is no other member".to_owned());
             };

@@ -20,6 +20,8 @@ pub mod image;
 pub mod incoming;
 pub mod key;
 pub mod links;
+pub mod members;
+pub mod said;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -27,6 +29,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use frond_db::set::Order;
@@ -40,6 +43,8 @@ use image::Offer;
 use incoming::Incoming;
 use key::ClusterKey;
 use links::Outgoing;
+use members::Members;
+use said::{Heard, Said, State};
 
 /// So much is proposed before the first of it must be committed: the quorum takes no more.
 const PROPOSED_BYTES_MAX: usize = 56 << 20;
@@ -90,6 +95,8 @@ pub struct Standing {
 
 /// Makes an offer, or says why there is none.
 pub(crate) type Offers = dyn Fn() -> Result<Offer, String> + Send + Sync;
+/// Says what the server is; `None`: it stops.
+pub(crate) type Says = dyn Fn() -> Option<Said> + Send + Sync;
 
 /// See the module.
 pub struct Replica {
@@ -99,13 +106,20 @@ pub struct Replica {
     /// What other members say of themselves, by their addresses.
     pub(crate) met: Mutex<HashMap<String, Identity>>,
     pub(crate) meeting: Condvar,
-    pub(crate) outgoing: BTreeMap<String, Outgoing>,
+    /// What waits to be sent, by addresses.
+    outgoing: Mutex<BTreeMap<String, Arc<Outgoing>>>,
+    pub(crate) members: Mutex<Arc<Members>>,
+    /// Held while these change.
+    pub(crate) configuring: Mutex<()>,
     pub(crate) running: OnceLock<Running>,
     pub(crate) quorum_log: OnceLock<Arc<dyn frond_quorum::Log>>,
     /// Held while that is cut.
     pub(crate) cutting: Mutex<()>,
     /// What this member has, for one that lacks it.
     pub(crate) offers: OnceLock<Box<Offers>>,
+    /// What it is, for the others.
+    pub(crate) says: OnceLock<Box<Says>>,
+    pub(crate) heard: Mutex<Heard>,
     pub(crate) standing: Mutex<Standing>,
     /// The term in which this process leads, or led; 0: none.
     pub(crate) led_term: AtomicU64,
@@ -125,9 +139,10 @@ impl Replica {
         options: FrondOptions,
         own: ReplicaOptions,
     ) -> Result<(Frond, Arc<Replica>), Error> {
-        let others = own.members.iter().filter(|address| **address != own.own);
         let replica = Arc::new(Replica {
-            outgoing: others.map(|address| (address.clone(), Outgoing::default())).collect(),
+            outgoing: Mutex::default(),
+            members: Mutex::new(Arc::new(Members::first(&own.members))),
+            configuring: Mutex::new(()),
             identity: Mutex::new(Identity {
                 set: own.set.clone(),
                 address: own.own.clone(),
@@ -141,6 +156,8 @@ impl Replica {
             quorum_log: OnceLock::new(),
             cutting: Mutex::new(()),
             offers: OnceLock::new(),
+            says: OnceLock::new(),
+            heard: Mutex::default(),
             standing: Mutex::default(),
             led_term: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
@@ -154,6 +171,7 @@ impl Replica {
         };
         let (frond, machine) = frond_vcs::open_in_set(directory, options, order, &prepare)?;
         replica.identify(&frond, &machine)?;
+        replica.read_members(&frond)?;
         let own = replica.identity();
         if !own.members.is_empty() && FileLog::owner(&machine)? != Some((own.id, own.set_id())) {
             // What it has may be old, or nothing.
@@ -181,22 +199,14 @@ impl Replica {
                 drawn
             }
         };
-        let is_own = (&identity.set, &identity.address) == (&own.set, &own.own);
-        if !is_own || !identity.members.is_empty() && !self.are_asked_for(&identity) {
+        if (&identity.set, &identity.address) != (&own.set, &own.own) {
             return Err(Error::bad_value(format!(
-                "it was member {} of the replica set {}; sets and their members can't be changed yet",
+                "it is member {} of the replica set {}, and can't be another",
                 identity.address, identity.set
             )));
         }
         *lock(&self.identity) = identity;
         Ok(())
-    }
-
-    /// Whether the members that a directory knows are those that were asked for.
-    pub(crate) fn are_asked_for(&self, identity: &Identity) -> bool {
-        let mut asked: Vec<&String> = self.options.members.iter().collect();
-        asked.sort();
-        identity.members.iter().map(|(address, _)| address).eq(asked)
     }
 
     /// Whether it takes writes.
@@ -207,6 +217,24 @@ impl Replica {
     /// What it is, and who leads.
     pub fn standing(&self) -> Standing {
         lock(&self.standing).clone()
+    }
+
+    /// What it is for its clients.
+    pub fn state(&self) -> State {
+        match self.standing().role {
+            Role::Primary => State::Primary,
+            Role::Recovering => State::Recovering,
+            _ if lock(&self.identity).members.is_empty() => State::Startup,
+            _ if !self.is_member() => State::Removed,
+            // One that begins, or is about to begin anew, shows what it has applied: drivers that
+            // knew of no member that can be read would give up instead of waiting.
+            _ => State::Secondary,
+        }
+    }
+
+    /// What another member has said of itself, and how long ago; `None` if it isn't reached.
+    pub fn heard_of(&self, address: &str) -> Option<(Duration, Said)> {
+        lock(&self.heard).of(address)
     }
 
     /// How it is with the log that the members share, once that has begun.
@@ -240,8 +268,31 @@ impl Replica {
         self.running.get()
     }
 
-    fn outgoing(&self, address: &str) -> &Outgoing {
-        self.outgoing.get(address).expect("it is one of the members that were asked for")
+    /// What waits to be sent to an address, if that is called.
+    fn outgoing(&self, address: &str) -> Option<Arc<Outgoing>> {
+        lock(&self.outgoing).get(address).cloned()
+    }
+
+    /// The other members that are to be called, and aren't yet: from now on they are. Those with
+    /// which the set begins, those that it has, and those that have called.
+    pub(crate) fn to_call(&self) -> Vec<String> {
+        let members = self.members();
+        let met: Vec<String> = lock(&self.met).keys().cloned().collect();
+        let known = self.options.members.iter().chain(members.addresses()).chain(&met);
+        let mut called = lock(&self.outgoing);
+        let mut new = Vec::new();
+        for address in known {
+            if *address != self.options.own && !called.contains_key(address) {
+                called.insert(address.clone(), Arc::default());
+                new.push(address.clone());
+            }
+        }
+        new
+    }
+
+    /// The other members that are called.
+    pub(crate) fn called(&self) -> Vec<String> {
+        lock(&self.outgoing).keys().cloned().collect()
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -253,8 +304,8 @@ impl Replica {
         let own = self.identity();
         let refused = if other.set != own.set {
             format!("it is of the replica set {}", other.set)
-        } else if !self.outgoing.contains_key(&other.address) {
-            format!("{} is no member of this set", other.address)
+        } else if own.members.is_empty() && !self.options.members.contains(&other.address) {
+            format!("{} isn't among the members with which this set begins", other.address)
         } else if !own.members.is_empty()
             && !other.members.is_empty()
             && own.members != other.members

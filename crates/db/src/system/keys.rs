@@ -252,6 +252,11 @@ pub(crate) fn is_of_access(key: &[u8]) -> bool {
     [b"u\0", b"a\0", b"h\0"].iter().any(|kind| key.starts_with(*kind))
 }
 
+/// Whether a key is that of a setting.
+pub(crate) fn is_setting(key: &[u8]) -> bool {
+    key.starts_with(b"v\0")
+}
+
 /// What the keys of everything else that a database has begin with: refs, commits, working
 /// entries, reflog, merges, conflicts and their ids, tags, remotes and what is known of them,
 /// policies, what became of erased commits. What would bring back a database of that name that was

@@ -74,13 +74,13 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     append_topology_version(&mut answer, server);
     let standing = Standing::of(server);
     answer.begin_array("hosts");
-    for host in standing.hosts {
-        answer.push(Value::String(host));
+    for host in &standing.members.all {
+        answer.push(Value::String(&host.address));
     }
     answer
         .end()
         .append("setName", Value::String(&server.member.set))
-        .append("setVersion", Value::Int32(1))
+        .append("setVersion", Value::Int32(standing.members.version))
         .append(primary_name, Value::Boolean(is_primary))
         .append("secondary", Value::Boolean(!is_primary && standing.is_ready))
         .append("me", Value::String(&server.member.host));

@@ -48,6 +48,7 @@ mod roles;
 mod server_status;
 mod session_list;
 mod sessions;
+mod set_configuration;
 mod show;
 mod shutdown;
 pub mod sources;
@@ -287,11 +288,11 @@ pub static COMMANDS: &[Command] = &[
     Command::new("renameCollection", Found(writes::rename), collections::rename).on_admin(),
     Command::refused("replSetAbortPrimaryCatchUp", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
     Command::refused("replSetFreeze", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
-    Command::new("replSetGetConfig", Cluster(&[ReplSetGetConfig]), replica_set::config).on_admin(),
+    Command::new("replSetGetConfig", Cluster(&[ReplSetGetConfig]), set_configuration::config).on_admin(),
     Command::new("replSetGetStatus", Cluster(&[ReplSetGetStatus]), replica_set::status).on_admin(),
     Command::new("replSetInitiate", Cluster(&[ReplSetConfigure]), replica_set::initiate).on_admin(),
     Command::refused("replSetMaintenance", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
-    Command::new("replSetReconfig", Cluster(&[ReplSetConfigure]), replica_set::reconfigure).on_admin(),
+    Command::new("replSetReconfig", Cluster(&[ReplSetConfigure]), set_configuration::reconfigure).on_admin(),
     Command::refused("replSetResizeOplog", Cluster(&[ReplSetResizeOplog]), ONE_MEMBER).on_admin(),
     Command::new("replSetStepDown", Cluster(&[ReplSetStateChange]), replica_set::step_down).on_admin(),
     Command::refused("replSetSyncFrom", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),

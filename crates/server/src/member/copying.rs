@@ -67,8 +67,8 @@ pub fn copy_until_stopped(replica: &Replica, server: &Shared, goes_on: GoesOn) {
     replica.show_nothing(server);
     let mut told: Option<String> = None;
     while !replica.is_stopped() {
-        for address in replica.outgoing.keys() {
-            match copy_from(replica, server, address, goes_on) {
+        for address in replica.called() {
+            match copy_from(replica, server, &address, goes_on) {
                 Ok(()) => return,
                 Err(Failed::NoImage) => {}
                 Err(Failed::Because(why)) if told.as_ref() == Some(&why) => {}

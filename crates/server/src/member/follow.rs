@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use frond_db::set::first_moment;
+use frond_db::set::{EntryChanges, first_moment};
 use frond_doc::Timestamp;
 use frond_quorum::{Applier, Content, Entry, EntryIndex, Log};
 use frond_store::StoreError;
@@ -28,9 +28,21 @@ impl Applier for Follower {
             return;
         }
         match self.server.frond.apply_entry(&bytes) {
-            Ok(changes) if changes.access => self.server.accounts.forget(),
-            Ok(_) => {}
+            Ok(changes) => self.note(changes),
             Err(error) => self.replica.tell(&format!("entry {}: {error}", entry.index.0)),
+        }
+    }
+}
+
+impl Follower {
+    /// Lets go of what the process remembers and isn't so any more.
+    fn note(&self, changes: EntryChanges) {
+        if changes.access {
+            self.server.accounts.forget();
+        }
+        if changes.settings {
+            self.server.default_concerns.forget();
+            self.replica.note_members(&self.server);
         }
     }
 }

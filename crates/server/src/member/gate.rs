@@ -7,7 +7,7 @@ use frond_query::Code;
 use crate::commands::{Command, Run};
 use crate::common_fields::{Common, Level, Part};
 use crate::concerns;
-use crate::replica::Role;
+use crate::replica::said::State;
 use crate::shared::Shared;
 use crate::tables::{self, Reads};
 
@@ -61,9 +61,7 @@ pub fn check(
     }
     let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
     let reads = reads || LISTS.contains(&command.name);
-    if reads && replica.standing().role == Role::Recovering {
-        let message = "node is recovering: it lacks entries, as the server's log tells, and gets a \
-                       copy; not primary or secondary";
+    if reads && let Some(message) = why_not_read(replica.state()) {
         return Err(Error::invalid(Code::NotPrimaryOrSecondary, message));
     }
     if reads && !allows_secondary(body) {
@@ -71,6 +69,17 @@ pub fn check(
         return Err(Error::invalid(Code::NotPrimaryNoSecondaryOk, message));
     }
     Ok(())
+}
+
+fn why_not_read(state: State) -> Option<&'static str> {
+    match state {
+        State::Recovering => Some(
+            "node is recovering: it lacks entries, as the server's log tells, and gets a copy; not \
+             primary or secondary",
+        ),
+        State::Removed => Some("the replica set doesn't have this node; not primary or secondary"),
+        _ => None,
+    }
 }
 
 fn is_change_stream(body: Document<'_>) -> bool {

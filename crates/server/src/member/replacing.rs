@@ -1,13 +1,15 @@
-//! A leader has the members of its set change where a data directory was lost: the new one at an
-//! address takes the place of the old, one step at a time.
+//! A leader brings the members of its set to those that its configuration has, one step at a time.
+//! So it does where a data directory was lost: the new one at an address takes the old one's place.
 //!
-//! 1. The new directory becomes a member without a vote, and gets the log.
-//! 2. Once it has come near, the old one ceases to be a member: it isn't there any more.
-//! 3. The new one gets the vote.
+//! 1. A member whose address the configuration doesn't have ceases to be one.
+//! 2. A new directory becomes a member without a vote, and gets the log.
+//! 3. Once it has come near, the one that was at its address before ceases to be a member: it isn't
+//!    there any more.
+//! 4. The new one gets the vote.
 //!
 //! A member whose directory is lost doesn't know what it had acknowledged, so it never counts as
 //! the one that it was. Where it isn't known which id was the old one's, as while another member is
-//! away, nothing is done until it is.
+//! away, nothing is done until it is. A leader that the configuration doesn't have hands over.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +22,15 @@ const NEAR_ENTRIES: u64 = 256;
 
 /// Takes the next step, if there is one to be taken. Returns once it is committed, or never will be
 /// as far as is known.
-pub fn replace_lost(replica: &Replica, status: &Status) {
-    let Some(change) = next_change(&told(replica, status), status) else { return };
+pub fn step_to_configuration(replica: &Replica, status: &Status) {
+    if !replica.is_member() {
+        // It tries again if none takes over.
+        let _ = replica.step_down();
+        return;
+    }
+    let told = told(replica, status);
+    let next = gone(replica, &told, status).map(Change::Remove);
+    let Some(change) = next.or_else(|| next_change(&told, status)) else { return };
     let Some(running) = replica.running() else { return };
     match running.change(change) {
         Ok(_) => replica.tell(&match change {
@@ -48,7 +57,18 @@ fn told(replica: &Replica, status: &Status) -> BTreeMap<String, Option<MemberId>
         let first = own.members.iter().find(|(of, _)| of == address);
         first.map(|(_, id)| *id).filter(|id| status.configuration.voters.contains(id))
     };
-    replica.options.members.iter().map(|address| (address.clone(), at(address))).collect()
+    replica.members().addresses().map(|address| (address.clone(), at(address))).collect()
+}
+
+/// A member that is known to be at an address that the configuration doesn't have.
+fn gone(
+    replica: &Replica,
+    told: &BTreeMap<String, Option<MemberId>>,
+    status: &Status,
+) -> Option<MemberId> {
+    let set = &status.configuration;
+    let mut all = set.voters.iter().chain(&set.learners).copied();
+    all.find(|id| replica.address_of(*id).is_some_and(|address| !told.contains_key(&address)))
 }
 
 fn next_change(told: &BTreeMap<String, Option<MemberId>>, status: &Status) -> Option<Change> {
@@ -58,6 +78,12 @@ fn next_change(told: &BTreeMap<String, Option<MemberId>>, status: &Status) -> Op
         let held = status.held.iter().find(|(of, _)| *of == id);
         held.is_some_and(|(_, held)| status.committed <= EntryIndex(held.0 + NEAR_ENTRIES))
     };
+    let all_known = known.len() == told.len();
+    if all_known && told.len() < set.voters.len() {
+        // It was at an address that isn't a member's any more, and hasn't called since.
+        let left = set.voters.iter().find(|id| !known.contains(id));
+        return left.map(|id| Change::Remove(*id));
+    }
     for id in &known {
         if set.voters.contains(id) {
             continue;
@@ -76,7 +102,6 @@ fn next_change(told: &BTreeMap<String, Option<MemberId>>, status: &Status) -> Op
             return Some(Change::Remove(*lost));
         }
     }
-    let all_known = known.len() == told.len();
     let left = set.learners.iter().find(|id| all_known && !known.contains(id));
     left.map(|id| Change::Remove(*id))
 }
@@ -121,6 +146,15 @@ mod tests {
         assert_eq!(next([1, 2, 9], &[1, 2, 3], &[9], 800), Some(Change::Remove(old)));
         assert_eq!(next([1, 2, 9], &[1, 2], &[9], 800), Some(Change::Promote(new)));
         assert_eq!(next([1, 2, 9], &[1, 2, 9], &[], 800), None);
+    }
+
+    #[test]
+    fn members_come_and_go_as_the_configuration_says() {
+        // A fourth one that was removed, and isn't heard of; one that joins.
+        assert_eq!(next([1, 2, 3], &[1, 2, 3, 4], &[], 0), Some(Change::Remove(MemberId(4))));
+        assert_eq!(next([1, 0, 3], &[1, 2, 3, 4], &[], 0), None);
+        assert_eq!(next([1, 2, 9], &[1, 2], &[], 0), Some(Change::AddLearner(MemberId(9))));
+        assert_eq!(next([1, 2, 9], &[1, 2], &[9], 1_000), Some(Change::Promote(MemberId(9))));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! 1. Both sides first tell who they are. Until a directory knows who belongs to the set, that is
 //!    all that they do, again and again.
 //! 2. Then the caller sends frames. What can't be sent soon is dropped: it is sent again some time.
-//! 3. Where there is nothing to send, an empty box tells that the stream still stands.
+//! 3. Once a second, and when that has changed, the caller says what it is ([`said`]).
 //!
 //! A stream on which an image is asked for goes on as [`image`] has it.
 
@@ -12,15 +12,16 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use frond_quorum::{FRAME_BYTES_MAX, MemberId};
 
-use super::Replica;
-use super::channel::{Side, connect, secure};
+use super::channel::{Receiver, Side, connect, secure};
 use super::identity::Identity;
 use super::image;
+use super::said::{Said, State};
+use super::{Replica, lock};
 
 /// What waits to be sent to one member.
 const WAITING_BYTES_MAX: usize = 64 << 20;
@@ -28,8 +29,8 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 const CALL_AGAIN: Duration = Duration::from_millis(200);
 /// A member that takes nothing for so long is called again.
 const SEND_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How often an empty box is sent, and for how long nothing may come.
-const STANDS_EVERY: Duration = Duration::from_secs(5);
+/// How often it is said what a member is, and for how long nothing may come.
+const SAID_EVERY: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// What a box has beside a frame, generously.
 const BOX_EXTRA_BYTES: usize = 64;
@@ -62,7 +63,7 @@ impl Outgoing {
     /// The next frame, if one comes soon.
     fn pop(&self) -> Option<Bytes> {
         let waiting = self.waiting();
-        let waited = self.came.wait_timeout_while(waiting, STANDS_EVERY, |it| it.frames.is_empty());
+        let waited = self.came.wait_timeout_while(waiting, SAID_EVERY, |it| it.frames.is_empty());
         let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
         let frame = waiting.frames.pop_front()?;
         waiting.bytes -= frame.len();
@@ -111,10 +112,19 @@ fn call(replica: &Replica, address: &str) -> io::Result<()> {
         std::thread::sleep(CALL_AGAIN);
         return Ok(());
     }
-    let outgoing = replica.outgoing(address);
+    let Some(outgoing) = replica.outgoing(address) else { return Ok(()) };
     outgoing.clear();
+    let mut told: Option<(Instant, State)> = None;
     while !replica.is_stopped() {
-        sender.send(&outgoing.pop().unwrap_or_default())?;
+        let (state, frame) = (replica.state(), outgoing.pop());
+        let is_known = told.is_some_and(|(at, of)| of == state && at.elapsed() < SAID_EVERY);
+        if !is_known && let Some(said) = replica.says.get().and_then(|says| says()) {
+            sender.send(&said.encode())?;
+            told = Some((Instant::now(), said.state));
+        }
+        if let Some(frame) = frame {
+            sender.send(&frame)?;
+        }
     }
     Ok(())
 }
@@ -144,11 +154,23 @@ pub fn answer(replica: &Replica, stream: TcpStream) -> io::Result<()> {
     }
     watched.set_read_timeout(Some(SILENCE_MAX))?;
     receiver.box_bytes_max = FRAME_BYTES_MAX + BOX_EXTRA_BYTES;
+    let stream = lock(&replica.heard).begin();
+    let ended = listen(replica, &mut receiver, &other, stream);
+    lock(&replica.heard).end(stream);
+    ended
+}
+
+fn listen(
+    replica: &Replica,
+    receiver: &mut Receiver,
+    other: &Identity,
+    stream: u64,
+) -> io::Result<()> {
     while !replica.is_stopped() {
         let frame = receiver.receive()?;
-        if !frame.is_empty()
-            && let Some(running) = replica.running()
-        {
+        if let Some(said) = Said::decode(&frame) {
+            lock(&replica.heard).note(stream, &other.address, said);
+        } else if let Some(running) = replica.running() {
             running.receive(other.id, frame.into());
         }
     }
@@ -162,8 +184,8 @@ fn parse(text: &[u8]) -> io::Result<Identity> {
 
 impl frond_quorum::Peers for Replica {
     fn send(&self, to: MemberId, frame: Bytes) {
-        if let Some(address) = self.address_of(to) {
-            self.outgoing(&address).push(frame);
+        if let Some(outgoing) = self.address_of(to).and_then(|address| self.outgoing(&address)) {
+            outgoing.push(frame);
         }
     }
 }

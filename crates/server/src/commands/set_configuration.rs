@@ -1,0 +1,331 @@
+//! `replSetGetConfig` and `replSetReconfig`: which members a replica set is to have.
+//!
+//! What is taken here is written as all that the set has; the leader then brings the members to it
+//! one at a time. What of a configuration isn't built (priorities, hidden members, votes, tags,
+//! delays, arbiters, settings) is refused by its name, unless it says what is the case anyway.
+
+use std::collections::BTreeSet;
+use std::sync::TryLockError;
+
+use frond_db::Error;
+use frond_doc::{Document, DocumentBuilder, Value};
+use frond_query::Code;
+use frond_quorum::VOTERS_MAX;
+
+use crate::commands::replica_set::Standing;
+use crate::fields::Fields;
+use crate::replica::members::{Host, Members};
+use crate::request::{Answer, Request};
+use crate::tables;
+
+/// MongoDB's `NodeNotFound`.
+const NODE_NOT_FOUND: Code = Code::Location(74);
+/// MongoDB's `InvalidReplicaSetConfig`.
+const INVALID: Code = Code::Location(93);
+/// MongoDB's `NewReplicaSetConfigurationIncompatible`.
+const INCOMPATIBLE: Code = Code::Location(103);
+/// MongoDB's `ConfigurationInProgress`.
+const IN_PROGRESS: Code = Code::Location(109);
+/// Fewer members can lose none.
+const MEMBERS_MIN: usize = 2;
+/// A member's `_id` is at most this, as in MongoDB.
+const ID_MAX: i64 = 255;
+
+/// Tells the configuration.
+pub fn config(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    fields.ignore(&["commitmentStatus"]);
+    fields.finish()?;
+    let server = request.server;
+    let standing = Standing::of(server);
+    let mut answer = DocumentBuilder::new();
+    answer
+        .begin_document("config")
+        .append("_id", Value::String(&server.member.set))
+        .append("version", Value::Int32(standing.members.version))
+        .append("term", Value::Int64(standing.term))
+        .begin_array("members");
+    for host in &standing.members.all {
+        answer
+            .push_begin_document()
+            .append("_id", Value::Int32(host.id))
+            .append("host", Value::String(&host.address))
+            .append("arbiterOnly", Value::Boolean(false))
+            .append("buildIndexes", Value::Boolean(true))
+            .append("hidden", Value::Boolean(false))
+            .append("priority", Value::Double(1.0))
+            .begin_document("tags")
+            .end()
+            .append("secondaryDelaySecs", Value::Int64(0))
+            .append("votes", Value::Int32(1))
+            .end();
+    }
+    answer
+        .end()
+        .append("protocolVersion", Value::Int64(1))
+        .append("writeConcernMajorityJournalDefault", Value::Boolean(true))
+        .end();
+    Ok(answer)
+}
+
+/// Has the set have the members of a configuration.
+pub fn reconfigure(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    fields.refuse("force")?;
+    fields.ignore(&["maxTimeMS"]);
+    let asked = fields.required_document(request.sent_name)?;
+    fields.finish()?;
+    let server = request.server;
+    let asked = parse(asked, &server.member.set)?;
+    let known = Standing::of(server).members;
+    let Some(replica) = &server.replica else {
+        if known.all == asked.all {
+            return Ok(DocumentBuilder::new());
+        }
+        let (set, host) = (&server.member.set, &server.member.host);
+        let message = format!("the replica set {set} has one member, {host}, and can't be changed");
+        return Err(Error::invalid(INCOMPATIBLE, message));
+    };
+    if !server.is_primary() {
+        let state = replica.state().name();
+        let message =
+            format!("Safe reconfig is only allowed on a writable PRIMARY. Current state {state}");
+        return Err(Error::invalid(Code::NotWritablePrimary, message));
+    }
+    let _configuring = match replica.configuring.try_lock() {
+        Ok(configuring) => configuring,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => {
+            let message = "Cannot run replSetReconfig because the node is currently updating its \
+                           configuration";
+            return Err(Error::invalid(IN_PROGRESS, message));
+        }
+    };
+    check_step(&replica.members(), &asked, &server.member.set)?;
+    if !asked.has(&server.member.host) {
+        let (version, term) = (asked.version, replica.standing().term);
+        let message = format!(
+            "No host described in new configuration with {{version: {version}, term: {term}}} for \
+             replica set {} maps to this node: rs.stepDown() first",
+            server.member.set
+        );
+        return Err(Error::invalid(NODE_NOT_FOUND, message));
+    }
+    asked.write(&server.frond)?;
+    replica.note_members(server);
+    Ok(DocumentBuilder::new())
+}
+
+/// Reads a configuration, as far as there is one for it alone.
+fn parse(config: Document<'_>, set: &str) -> Result<Members, Error> {
+    let mut fields = Fields::of_part("ReplSetConfig", config)?;
+    let name = fields.required_string("_id")?;
+    let version = fields.integer("version")?.ok_or_else(|| fields.missing("version"))?;
+    let members = fields.array("members")?.ok_or_else(|| fields.missing("members"))?;
+    let protocol = fields.integer("protocolVersion")?.unwrap_or(1);
+    let journal = fields.optional_boolean("writeConcernMajorityJournalDefault")?.unwrap_or(true);
+    fields.refuse_all(&["settings", "configsvr"])?;
+    fields.ignore(&["term", "replicaSetId"]);
+    fields.finish()?;
+    if name != set {
+        let message = format!(
+            "New and old configurations differ in replica set name; old was {set}, and new is {name}"
+        );
+        return Err(Error::invalid(INCOMPATIBLE, message));
+    }
+    if protocol != 1 {
+        let message = format!("protocolVersion of {protocol} is not supported, only 1");
+        return Err(Error::invalid(INVALID, message));
+    }
+    if !journal {
+        return Err(unsupported("writeConcernMajorityJournalDefault: false"));
+    }
+    let version = i32::try_from(version).ok().filter(|version| 0 < *version).ok_or_else(|| {
+        let message = format!("version field value of {version} is out of range (0, {}]", i32::MAX);
+        Error::invalid(INVALID, message)
+    })?;
+    let all = members.iter().map(parse_member).collect::<Result<Vec<Host>, Error>>()?;
+    let members = Members { version, all };
+    check(&members)?;
+    Ok(members)
+}
+
+fn parse_member(member: Value<'_>) -> Result<Host, Error> {
+    let Some(member) = member.as_document() else {
+        let message = "a member of a replica set's configuration is a document";
+        return Err(Error::invalid(Code::TypeMismatch, message));
+    };
+    let mut fields = Fields::of_part("MemberConfig", member)?;
+    let id = fields.integer("_id")?.ok_or_else(|| fields.missing("_id"))?;
+    let address = fields.required_string("host")?;
+    fields.refuse_all(&["arbiterOnly", "hidden", "tags", "slaveDelay", "secondaryDelaySecs"])?;
+    fields.refuse("horizons")?;
+    for name in ["priority", "votes"] {
+        let is_one = |value| match value {
+            Value::Double(value) => value == 1.0,
+            value => tables::integer(value) == Some(1),
+        };
+        if fields.value(name).is_some_and(|value| !is_one(value)) {
+            return Err(unsupported(&format!("{name} other than 1")));
+        }
+    }
+    if !fields.optional_boolean("buildIndexes")?.unwrap_or(true) {
+        return Err(unsupported("buildIndexes: false"));
+    }
+    fields.finish()?;
+    if !(0..=ID_MAX).contains(&id) {
+        let message = format!("_id field value of {id} is out of range [0, {ID_MAX}]");
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let address = match address.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|it| it != 0) => {
+            address.to_owned()
+        }
+        None if !address.is_empty() => format!("{address}:27017"),
+        _ => {
+            let message = format!("host field value '{address}' is no HOST:PORT");
+            return Err(Error::invalid(Code::FailedToParse, message));
+        }
+    };
+    Ok(Host { id: id as i32, address })
+}
+
+fn unsupported(what: &str) -> Error {
+    let message = format!("a replica set's member with {what} is not supported by Frond");
+    Error::invalid(Code::CommandNotSupported, message)
+}
+
+/// Checks what a configuration must be, whatever was before.
+fn check(members: &Members) -> Result<(), Error> {
+    let invalid = |message: String| Err(Error::invalid(INVALID, message));
+    let (mut ids, mut addresses) = (BTreeSet::new(), BTreeSet::new());
+    for (position, host) in members.all.iter().enumerate() {
+        if !ids.insert(host.id) {
+            return invalid(format!(
+                "Found two member configurations with same _id field, members.{position}._id == {}",
+                host.id
+            ));
+        }
+        if !addresses.insert(&host.address) {
+            return invalid(format!(
+                "Found two member configurations with same host field, members.{position}.host == {}",
+                host.address
+            ));
+        }
+    }
+    let count = members.all.len();
+    if VOTERS_MAX < count {
+        return invalid(format!(
+            "Replica set configuration contains {count} voting members, but must be at least 1 and \
+             no more than {VOTERS_MAX}"
+        ));
+    }
+    if count < MEMBERS_MIN {
+        return invalid(format!("a replica set keeps {MEMBERS_MIN} members at least"));
+    }
+    Ok(())
+}
+
+/// Checks that a configuration may follow on another.
+fn check_step(old: &Members, new: &Members, set: &str) -> Result<(), Error> {
+    let incompatible = |message: String| Err(Error::invalid(INCOMPATIBLE, message));
+    if new.version <= old.version {
+        return incompatible(format!(
+            "New replica set configuration version must be greater than old, but {} is not greater \
+             than {} for replica set {set}",
+            new.version, old.version
+        ));
+    }
+    for host in &new.all {
+        let before = old.all.iter().find(|it| it.address == host.address);
+        if let Some(before) = before.filter(|before| before.id != host.id) {
+            return incompatible(format!(
+                "New and old configurations both have members with host of {} but in the new \
+                 configuration the _id field is {} and in the old configuration it is {} for \
+                 replica set {set}",
+                host.address, host.id, before.id
+            ));
+        }
+        if old.all.iter().any(|it| it.id == host.id && it.address != host.address) {
+            return incompatible(format!(
+                "a member keeps its host: remove {} first, and add {} with another _id",
+                host.id, host.address
+            ));
+        }
+    }
+    let come = new.addresses().filter(|address| !old.has(address)).count();
+    let gone = old.addresses().filter(|address| !new.has(address)).count();
+    if 1 < come + gone {
+        return incompatible(
+            "Non force replset reconfig can only add or remove at most 1 voting member.".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::extended_json;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Members, i32> {
+        let config = extended_json::parse(&text.replace('\'', "\"")).expect("a document");
+        parse(config.view(), "rs0").map_err(|error| error.code.number())
+    }
+
+    fn of(members: &str) -> Result<Members, i32> {
+        parsed(&format!("{{'_id': 'rs0', 'version': 2, 'members': [{members}]}}"))
+    }
+
+    #[test]
+    fn what_is_not_built_is_refused_by_its_name() {
+        let (a, b) = ("{'_id': 0, 'host': 'a:1'}", "{'_id': 1, 'host': 'b:1'}");
+        let with = |field: &str| of(&format!("{a}, {{'_id': 1, 'host': 'b:1', {field}}}"));
+        let members = of(&format!("{a}, {b}")).expect("two members");
+        let same = "'arbiterOnly': false, 'hidden': false, 'priority': 1.0, 'votes': 1, 'tags': {}, \
+                    'buildIndexes': true, 'secondaryDelaySecs': 0";
+        assert_eq!(with(same), Ok(members));
+        for field in [
+            "'arbiterOnly': true",
+            "'hidden': true",
+            "'priority': 0",
+            "'priority': 2",
+            "'votes': 0",
+            "'tags': {'dc': 'x'}",
+            "'secondaryDelaySecs': 5",
+            "'buildIndexes': false",
+        ] {
+            assert_eq!(with(field), Err(115), "{field}");
+        }
+        assert_eq!(with("'other': 1"), Err(40415));
+        assert_eq!(of(a), Err(93));
+        assert_eq!(of(&format!("{a}, {a}")), Err(93));
+        assert_eq!(of(&format!("{a}, {{'_id': 1, 'host': 'a:1'}}")), Err(93));
+        assert_eq!(of(&format!("{a}, {{'_id': 300, 'host': 'c:1'}}")), Err(2));
+        assert_eq!(of(&format!("{a}, {{'_id': 1, 'host': ':1'}}")), Err(9));
+        let eight: Vec<String> =
+            (0..8).map(|id| format!("{{'_id': {id}, 'host': 'a:{}'}}", id + 1)).collect();
+        assert_eq!(of(&eight.join(", ")), Err(93));
+        assert_eq!(parsed("{'_id': 'rs1', 'version': 2, 'members': []}"), Err(103));
+    }
+
+    #[test]
+    fn one_member_comes_or_goes_at_a_time() {
+        let host = |id: i32, address: &str| Host { id, address: address.to_owned() };
+        let old = Members { version: 1, all: vec![host(0, "a:1"), host(1, "b:1"), host(2, "c:1")] };
+        let step = |version, all: &[Host]| {
+            let new = Members { version, all: all.to_vec() };
+            check_step(&old, &new, "rs0").map_err(|error| error.code.number())
+        };
+        let three = &old.all[..];
+        assert_eq!(step(1, three), Err(103));
+        assert_eq!(step(2, three), Ok(()));
+        assert_eq!(step(7, &[three, &[host(3, "d:1")]].concat()), Ok(()));
+        assert_eq!(step(2, &three[..2]), Ok(()));
+        assert_eq!(step(2, &three[..1]), Err(103));
+        assert_eq!(step(2, &[three, &[host(3, "d:1"), host(4, "e:1")]].concat()), Err(103));
+        assert_eq!(step(2, &[host(0, "a:1"), host(1, "b:1"), host(5, "c:1")]), Err(103));
+        assert_eq!(step(2, &[host(0, "a:1"), host(1, "b:1"), host(2, "d:1")]), Err(103));
+    }
+}

@@ -1,0 +1,145 @@
+//! What members tell one another of themselves, beside the set's log: what each is for its clients,
+//! and how far it has come. docs/format/set-member.md has the bytes.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use frond_doc::Timestamp;
+use frond_store::field;
+
+/// A member that has said nothing for so long isn't reached: as in MongoDB.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// What a member is for its clients, by MongoDB's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// It isn't known yet who belongs to the set.
+    Startup = 0,
+    /// It takes writes.
+    Primary = 1,
+    /// It follows, and can be read.
+    Secondary = 2,
+    /// It gets a copy of what others have, and can't be read.
+    Recovering = 3,
+    /// It isn't reached.
+    Unreachable = 8,
+    /// The set doesn't have it, or not any more.
+    Removed = 10,
+}
+
+impl State {
+    /// MongoDB's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Startup => "STARTUP",
+            State::Primary => "PRIMARY",
+            State::Secondary => "SECONDARY",
+            State::Recovering => "RECOVERING",
+            State::Removed => "REMOVED",
+            State::Unreachable => "(not reachable/healthy)",
+        }
+    }
+
+    fn of(number: u8) -> Option<State> {
+        use State::{Primary, Recovering, Removed, Secondary, Startup};
+        let all = [Startup, Primary, Secondary, Recovering, Removed];
+        all.into_iter().find(|state| *state as u8 == number)
+    }
+}
+
+/// What a member says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Said {
+    /// What it is.
+    pub state: State,
+    /// The moment of the last that it has applied.
+    pub moment: Timestamp,
+    /// Since when its process runs.
+    pub uptime_seconds: u64,
+}
+
+const OFFSET_MOMENT: usize = size_of::<u8>();
+const OFFSET_UPTIME: usize = OFFSET_MOMENT + size_of::<u64>();
+/// Less than any frame has.
+const BYTES: usize = OFFSET_UPTIME + size_of::<u64>();
+
+impl Said {
+    /// As it is sent.
+    pub fn encode(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        bytes[0] = self.state as u8;
+        bytes[OFFSET_MOMENT..OFFSET_UPTIME].copy_from_slice(&self.moment.0.to_le_bytes());
+        bytes[OFFSET_UPTIME..].copy_from_slice(&self.uptime_seconds.to_le_bytes());
+        bytes
+    }
+
+    /// Reads what `encode` made; `None`: it is something else.
+    pub fn decode(bytes: &[u8]) -> Option<Said> {
+        let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
+        Some(Said {
+            state: State::of(bytes[0])?,
+            moment: Timestamp(field::u64_at(bytes, OFFSET_MOMENT)?),
+            uptime_seconds: field::u64_at(bytes, OFFSET_UPTIME)?,
+        })
+    }
+}
+
+/// What other members have said, by their addresses.
+#[derive(Default)]
+pub struct Heard {
+    last: HashMap<String, (u64, Instant, Said)>,
+    streams: u64,
+}
+
+impl Heard {
+    /// Begins to listen to a stream: its number.
+    pub fn begin(&mut self) -> u64 {
+        self.streams += 1;
+        self.streams
+    }
+
+    /// Notes what came on a stream.
+    pub fn note(&mut self, stream: u64, address: &str, said: Said) {
+        self.last.insert(address.to_owned(), (stream, Instant::now(), said));
+    }
+
+    /// The stream has ended: what came on it, and wasn't said again since, counts no more.
+    pub fn end(&mut self, stream: u64) {
+        self.last.retain(|_, (of, ..)| *of != stream);
+    }
+
+    /// What a member has said, and how long ago; `None` if it isn't reached.
+    pub fn of(&self, address: &str) -> Option<(Duration, Said)> {
+        let (_, at, said) = self.last.get(address)?;
+        Some((at.elapsed(), *said)).filter(|(ago, _)| *ago < SILENCE_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: Said =
+        Said { state: State::Recovering, moment: Timestamp(7 << 32 | 1), uptime_seconds: 90 };
+
+    #[test]
+    fn what_was_said_reads_back_and_nothing_else() {
+        let bytes = SAID.encode();
+        assert_eq!(Said::decode(&bytes), Some(SAID));
+        assert_eq!(Said::decode(&bytes[1..]), None);
+        assert_eq!(Said::decode(&[&[8], &bytes[1..]].concat()), None);
+        assert_eq!(Said::decode(&[]), None);
+    }
+
+    #[test]
+    fn who_has_called_again_is_still_reached_when_the_old_stream_ends() {
+        let mut heard = Heard::default();
+        let (old, new) = (heard.begin(), heard.begin());
+        heard.note(old, "a:1", SAID);
+        heard.note(new, "a:1", Said { state: State::Primary, ..SAID });
+        heard.end(old);
+        assert_eq!(heard.of("a:1").map(|(_, said)| said.state), Some(State::Primary));
+        heard.end(new);
+        assert_eq!(heard.of("a:1"), None);
+    }
+}
