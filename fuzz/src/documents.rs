@@ -44,6 +44,15 @@ pub fn key(bytes: &[u8]) {
     }
 }
 
+/// Bytes that may be a column: what is read of it is no more than is allowed.
+pub fn column(bytes: &[u8]) {
+    const BYTES_MAX: usize = 1 << 20;
+    if let Ok(values) = frond_doc::column::read(bytes, BYTES_MAX) {
+        let taken = values.iter().flatten().map(|value| value.named(b"").value.len());
+        assert!(values.len() <= BYTES_MAX && taken.sum::<usize>() <= BYTES_MAX);
+    }
+}
+
 /// A key and its type bits give a value back that is equal and has the same key.
 fn key_gives_back(value: Value<'_>) {
     for descending in [false, true] {

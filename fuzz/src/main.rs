@@ -21,6 +21,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("document", documents::document),
     ("json", documents::json),
     ("key", documents::key),
+    ("column", documents::column),
     ("pieces", trees::pieces),
     ("tree", trees::tree),
     ("message", wire::message),

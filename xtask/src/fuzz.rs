@@ -12,8 +12,18 @@ use std::process::Command;
 
 use crate::{read, succeeded, tracked};
 
-const TARGETS: &[&str] =
-    &["document", "json", "key", "pieces", "tree", "message", "frame", "command", "directory"];
+const TARGETS: &[&str] = &[
+    "document",
+    "json",
+    "key",
+    "column",
+    "pieces",
+    "tree",
+    "message",
+    "frame",
+    "command",
+    "directory",
+];
 const INSTRUMENTED: &str = "--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";

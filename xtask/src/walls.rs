@@ -68,7 +68,7 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "doc",
         rooms: "error element_type reference raw validate name_walk field_index document builder \
-                path field_scan decimal key normalise order extended_json pieces",
+                path field_scan decimal key normalise order extended_json pieces column",
         gate: None,
         upward: 0,
         in_rings: 0,

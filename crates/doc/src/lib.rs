@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod builder;
+pub mod column;
 pub mod decimal;
 pub mod document;
 pub mod element_type;

@@ -106,6 +106,16 @@ fn keys_are_read() {
 }
 
 #[test]
+fn columns_are_read() {
+    let seeds = [
+        &b"\x10\0\x05\0\0\0\x80\x4e\0\0\0\0\0\0\0\0"[..],
+        b"\x09\0\0\0\0\0\0\0\0\0\x80\xff\0\0\0\0\0\0\0\0",
+        b"\xf1\x0c\0\0\0\x10a\0\x01\0\0\0\0\x80\x2e\0\0\0\0\0\0\0\0\0",
+    ];
+    replay(documents::column, &seeds.map(<[u8]>::to_vec), 200);
+}
+
+#[test]
 fn pieces_of_large_documents_are_read() {
     replay(trees::pieces, &edits(4), 10);
 }
