@@ -323,6 +323,54 @@ def run_tools(address, directory, report):
     imported = tool("mongoimport", address, "--db", "tools", "--collection", "items", "--file", lines)
     report.compare("tools", "mongoimport of duplicates", summary(imported), "0 document(s) imported successfully")
     dump_and_restore(address, directory / "dump", report)
+    dump_series(address, directory, report)
+
+
+SERIES = {
+    "options": {"timeseries": {"timeField": "t", "metaField": "m", "granularity": "seconds"}},
+    "indexes": [{"v": 2, "key": {"m": 1, "t": 1}, "name": "m_1_t_1"}, {"v": 2, "key": {"v": 1}, "name": "v_1"}],
+    "collectionName": "points",
+    "type": "timeseries",
+}
+
+
+def dump_series(address, directory, report):
+    """A time series as a directory, an archive, and as what is restored over itself."""
+    made = directory / "made series" / "series"
+    made.mkdir(parents=True)
+    (made / "points.metadata.json").write_text(json.dumps(SERIES))
+    (made / "system.buckets.points.bson").write_bytes(b"")
+    restored = tool("mongorestore", address, made.parent)
+    report.compare("tools", "mongorestore of an empty time series", restored.returncode, 0)
+
+    def point(number):
+        source = [{"m": number % 7}, {"m": {"a": number % 3}}, {}][number % 3]
+        time = {"$date": {"$numberLong": str(1_700_000_000_000 + number * 7_000)}}
+        return {"_id": number, **source, "t": time, "v": number / 2, "o": {"x": [number, None]}}
+
+    lines = directory / "points.jsonl"
+    lines.write_text("".join(json.dumps(point(number)) + "\n" for number in range(5_000)))
+    imported = tool("mongoimport", address, "--db", "series", "--collection", "points", "--file", lines)
+    report.compare("tools", "mongoimport of points", summary(imported), "5000 document(s) imported successfully")
+
+    def exported(database):
+        flags = ["--db", database, "--collection", "points", "--sort", '{"_id": 1}', "--jsonFormat", "canonical"]
+        return tool("mongoexport", address, *flags).stdout
+
+    before = exported("series")
+    report.compare("tools", "mongoexport of points", len(before.splitlines()), 5_000)
+    renamed = ["--nsFrom", "series.*", "--nsTo"]
+    dump, archive = directory / "series dump", directory / "series archive"
+    for name, to, source in (("directory", f"--out={dump}", dump), ("archive", f"--archive={archive}", None)):
+        dumped = tool("mongodump", address, "--db", "series", to)
+        report.compare("tools", f"mongodump of a time series, {name}", dumped.returncode, 0)
+        place = [source] if source else [f"--archive={archive}"]
+        restored = tool("mongorestore", address, *renamed, f"series_{name}.*", *place)
+        report.compare("tools", f"mongorestore of a time series, {name}", restored.returncode, 0)
+        report.compare("tools", f"points come back as they were, {name}", exported(f"series_{name}") == before, True)
+    restored = tool("mongorestore", address, "--drop", dump)
+    report.compare("tools", "mongorestore of a time series over itself", restored.returncode, 0)
+    report.compare("tools", "points over themselves", exported("series") == before, True)
 
 
 def dump_and_restore(address, dump, report):

@@ -6,6 +6,7 @@
 
 mod aggregate;
 pub(crate) mod batch;
+mod buckets;
 pub(crate) mod capped;
 mod check;
 mod convert;

@@ -152,6 +152,11 @@ pub fn check_collection(database: &str, collection: &str) -> Result<(), Error> {
     Err(Error::invalid(Code::InvalidNamespace, message))
 }
 
+/// The time series whose buckets MongoDB keeps in a collection of this name, if it is one's.
+pub fn of_buckets(name: &str) -> Option<&str> {
+    name.strip_prefix("system.buckets.")
+}
+
 /// Replaces each `%` and two hexadecimal digits by their byte; `None` if a `%` is followed by
 /// something else or the bytes aren't UTF-8.
 pub fn percent_decode(text: &str) -> Option<String> {

@@ -7,10 +7,12 @@
 //!    its time, its `_id`. So the documents' tree is an index of source and time: points of one
 //!    source lie together, and a stretch of time of one source is a range of the tree.
 //! 3. `limits`: which writes and indexes MongoDB refuses.
+//! 4. `bucket`: MongoDB's buckets, which its tools dump and restore instead of points.
 //!
 //! *Invariant*: a point lies under one of its places, and never changes there: an update of its
 //! source removes it from one place and puts it to another.
 
+mod bucket;
 mod limits;
 pub(crate) mod options;
 mod place;
@@ -22,6 +24,7 @@ use frond_query::index::IndexShape;
 
 use crate::definition::IndexSpec;
 
+pub(crate) use bucket::{Buckets, points};
 pub use limits::UpdateKind;
 pub use place::is_any_place;
 pub(crate) use place::{HEAD_BYTES, ranges, with_arrays};
@@ -37,6 +40,10 @@ pub struct Series {
     pub index: IndexSpec,
     /// What that index files.
     pub shape: Arc<IndexShape>,
+    /// The longest stretch of time of one of MongoDB's buckets, in seconds.
+    pub(crate) span_seconds: i64,
+    /// The times at which one may begin are so many seconds apart.
+    pub(crate) rounding_seconds: i64,
 }
 
 impl Series {
@@ -52,7 +59,8 @@ impl Series {
         }
         let index = IndexSpec::plain(name_of(&meta, &time), key.build());
         let shape = Arc::new(index.shape().ok()?);
-        Some(Series { time, meta, index, shape })
+        let (span_seconds, rounding_seconds) = options::bucket_seconds(series);
+        Some(Series { time, meta, index, shape, span_seconds, rounding_seconds })
     }
 
     /// The index of source and time as it is listed; MongoDB makes none where points have no
@@ -71,11 +79,6 @@ pub(crate) fn statistics(buckets: &str) -> DocumentBuf {
         told.append(name, Value::Int64(0));
     }
     told.build()
-}
-
-/// Where MongoDB keeps what `name` holds: the collection's name, if `name` begins as they do.
-pub(crate) fn of_buckets(name: &str) -> Option<&str> {
-    name.strip_prefix("system.buckets.")
 }
 
 /// Whether documents lie by the same fields, by `_id` where it is no time series.

@@ -277,6 +277,29 @@ fn a_dump_comes_with_options_indexes_and_views() {
     frond(&directory, "import --dump dump items.json").fails(2);
 }
 
+/// As mongodump writes it: the metadata under the series' name, the documents under its buckets'.
+#[test]
+fn time_series_of_a_dump_are_points() {
+    let directory = Directory::new();
+    std::fs::create_dir_all(directory.path().join("dump/store")).unwrap();
+    let metadata = r#"{"options":{"timeseries":{"timeField":"t","metaField":"m","granularity":"seconds",
+        "bucketMaxSpanSeconds":{"$numberInt":"3600"}}},"indexes":[{"v":2,"key":{"m":1,"t":1},"name":"m_1_t_1"},
+        {"v":2,"key":{"v":1},"name":"v_1"}],"collectionName":"points","type":"timeseries"}"#;
+    directory.file("dump/store/points.metadata.json", metadata);
+    let bucket = frond_doc::extended_json::parse(
+        r#"{"_id": {"$oid": "60bfdf53764018491c583714"}, "control": {"version": 1}, "meta": "a", "data": {
+            "t": {"0": {"$date": 1}, "1": {"$date": 2}}, "_id": {"0": 1, "1": 2}, "v": {"0": 5, "1": 6}}}"#,
+    );
+    let path = directory.path().join("dump/store/system.buckets.points.bson");
+    std::fs::write(path, bucket.unwrap().as_bytes()).unwrap();
+    frond(&directory, "import --dump dump --commit moved").ok();
+    let out = frond(&directory, "export -d store -c points").ok();
+    assert_eq!(out.lines().count(), 2, "{out}");
+    assert!(out.contains(r#""m":"a","v":6"#), "{out}");
+    let one = frond(&directory, "import --dump dump/store -d other -c points").ok();
+    assert!(one.contains("1 document into other.system.buckets.points"), "{one}");
+}
+
 /// A prelude, then blocks of two collections that alternate; the checksums are the documents'.
 #[test]
 fn an_archive_is_read_block_by_block() {

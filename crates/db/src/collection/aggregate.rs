@@ -18,6 +18,7 @@ use frond_query::pipeline::{
 };
 use frond_query::{Code, Filter, QueryError};
 
+use crate::collection::buckets;
 use crate::collection::elsewhere::Referring;
 use crate::collection::ending::Ending;
 use crate::collection::find::{Search, collation_of};
@@ -109,7 +110,7 @@ impl Database {
             None => stages,
         };
         let found = match collection {
-            Some(collection) => self.find_collection(reader, collection)?,
+            Some(collection) => self.find_compared(reader, collection)?,
             None => None,
         };
         let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
@@ -202,8 +203,8 @@ impl Database {
     ) -> Result<Input<'static>, Error> {
         let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
         let filter = near.filter(&path, variables);
-        let is_view = self.view(reader, collection)?.is_some();
-        let found = found.filter(|_| wanted.is_some() && !is_view);
+        let is_made = self.is_made(reader, collection)?;
+        let found = found.filter(|_| wanted.is_some() && !is_made);
         let nearest = match self.access(reader, found, Search::of(&filter, hint))? {
             Some((found, access)) => {
                 let by = (&filter, hint);
@@ -235,6 +236,13 @@ impl Database {
         let (filter, order) = (search.filter.clone(), search.order.clone());
         let asks_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
         let reads_all = search.limit.is_none() || order.pattern().is_some();
+        if let Some(series) = self.series_of_buckets(reader, collection)? {
+            let name = name::of_buckets(collection).unwrap_or(collection);
+            let all = Filter::all();
+            let points = self.stream(reader, name, Search::of(&all, None), None, context)?.0;
+            let buckets = buckets::buckets_of(&series, points.into_documents(), filter)?;
+            return Ok((buckets.into(), false));
+        }
         if let Some(view) = self.view(reader, collection)? {
             return Ok((self.stream_view(reader, &view, &filter, context)?.into(), false));
         }

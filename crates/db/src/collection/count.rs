@@ -23,7 +23,7 @@ impl Database {
     pub fn count(&self, collection: &str, request: &FindRequest) -> Result<u64, Error> {
         let (skip, limit) = (request.skip, request.limit);
         let reader = self.reader();
-        if self.view(&reader, collection)?.is_some() {
+        if self.is_made(&reader, collection)? {
             let mut count: u64 = 0;
             for document in self.filter_view(collection, request)? {
                 document?;

@@ -62,8 +62,8 @@ impl Database {
         request: &FindRequest,
     ) -> Result<Vec<ValueBuf>, Error> {
         let reader = self.reader();
-        if self.view(&reader, collection)?.is_some() {
-            let view = self.find_collection(&reader, collection)?;
+        if self.is_made(&reader, collection)? {
+            let view = self.find_compared(&reader, collection)?;
             let collation = collation_of(request.collation.as_ref(), view.as_deref())?;
             let found = self.filter_view(collection, request)?;
             let mut values = Values::new(self, collation);

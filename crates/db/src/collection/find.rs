@@ -25,9 +25,9 @@ use crate::database::Database;
 use crate::definition::ID_INDEX_NAME;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
+use crate::name;
 use crate::reader::Reader;
 use crate::schema::{Collection, TreeRef};
-use crate::timeseries;
 
 /// What sorts, in messages.
 const SORT: &str = "Executor error during find command :: caused by :: Sort";
@@ -120,7 +120,7 @@ impl Database {
     /// the cursor reads them; a sort has read them all before this returns.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
         let reader = self.reader();
-        if self.view(&reader, collection)?.is_some() {
+        if self.is_made(&reader, collection)? {
             return self.find_in_view(collection, request);
         }
         let name = collection;
@@ -366,12 +366,12 @@ impl Database {
         let found = catalog.collection(name)?.map(Arc::new);
         // Who asks for MongoDB's buckets must not take them for empty.
         if found.is_none()
-            && let Some(name) = timeseries::of_buckets(name)
+            && let Some(name) = name::of_buckets(name)
             && catalog.collection(name)?.is_some_and(|found| found.series.is_some())
         {
             let message = format!(
-                "{} is a time-series collection, and Frond has no buckets: its points are read by \
-                 its own name",
+                "{} is a time-series collection, and Frond stores no buckets: this is done by its \
+                 own name",
                 self.namespace(name)
             );
             return Err(Error::invalid(Code::CommandNotSupported, message));

@@ -9,6 +9,7 @@ use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
 use crate::collection::write::CollectionWriter;
 use crate::database::Database;
 use crate::error::Error;
+use crate::name;
 use crate::retry::StatementDone;
 
 /// A transaction of a large insert holds at most so many bytes of documents (or one document).
@@ -30,6 +31,9 @@ impl Database {
         durability: Durability,
     ) -> Result<WriteReport, Error> {
         let options = BatchOptions { ordered, durability };
+        if let Some(series) = name::of_buckets(collection) {
+            return self.insert_buckets(series, documents, options);
+        }
         let prepare = |begun: usize| {
             let rest = &documents[begun..];
             rest[..batch_count(rest)].iter().map(|document| self.normalise(document)).collect()

@@ -1,8 +1,9 @@
 //! What `create` and `collMod` say of a time series: `{timeseries: {timeField, metaField,
 //! granularity, bucketMaxSpanSeconds, bucketRoundingSeconds}}`.
 //!
-//! MongoDB cuts time into buckets as the last three say. Frond has no buckets: they are checked and
-//! told as MongoDB does, so that applications find what they asked for, and mean nothing.
+//! MongoDB cuts time into buckets as the last three say. Frond stores no buckets: they are checked
+//! and told as MongoDB does, so that applications find what they asked for, and say only where a
+//! bucket that is read begins and ends.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
@@ -24,6 +25,9 @@ const SPAN_MAX: i64 = 365 * 24 * 60 * 60;
 /// Each granularity with the greatest span of its buckets, in seconds; the finest first.
 const GRANULARITIES: [(&str, i64); 3] =
     [("seconds", 60 * 60), ("minutes", 24 * 60 * 60), ("hours", 30 * 24 * 60 * 60)];
+/// How far apart the times are at which a bucket may begin, in seconds.
+const ROUNDINGS: [(&str, i64); 3] =
+    [("seconds", 60), ("minutes", 60 * 60), ("hours", 24 * 60 * 60)];
 
 /// Options that no time series has.
 const OTHERS: [&str; 10] = [
@@ -146,6 +150,14 @@ pub(crate) fn of_change(was: Document<'_>, changes: Document<'_>) -> Result<Docu
         }
     }
     Ok(made.build())
+}
+
+/// The longest stretch of time of a bucket, and how far apart the times are at which one may begin,
+/// both in seconds.
+pub(crate) fn bucket_seconds(series: Document<'_>) -> (i64, i64) {
+    let Ok(buckets) = buckets_of(series, None) else { return (GRANULARITIES[0].1, ROUNDINGS[0].1) };
+    let rounding = ROUNDINGS.iter().find(|(name, _)| Some(*name) == buckets.granularity);
+    (buckets.span, rounding.map_or(buckets.span, |(_, seconds)| *seconds).max(1))
 }
 
 /// How MongoDB would cut time.

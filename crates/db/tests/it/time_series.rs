@@ -286,5 +286,93 @@ fn what_is_written_by_out_is_a_time_series() {
         Err(166)
     );
     assert_eq!(code(shop.rename_collection("made", "other", false)), 166);
-    assert_eq!(code(shop.find("system.buckets.made", &request("{}")).map(|_| ())), 115);
+}
+
+/// Documents of a find, all of them.
+fn all(shop: &Database, name: &str, request: &FindRequest) -> Vec<DocumentBuf> {
+    shop.find(name, request).expect("right").collect::<Result<_, _>>().expect("read")
+}
+
+#[test]
+fn buckets_are_read_and_inserted() {
+    let shop = series(OPTIONS);
+    let sources = ["'a'", "{'e': 1}", "[1, 'a']", "", "'b'"];
+    let mut documents = points(&sources);
+    documents.push(json("{'_id': 1000, 'w': [1], 'm': 'a', 't': {'$date': 60000}, 'v': 1}"));
+    documents.push(json(
+        "{'_id': {'x': 1}, 't': {'$date': -5}, 'm': 1.5, 'ts': {'$timestamp': {'t': 0, 'i': 0}}}",
+    ));
+    try_insert(&shop, "points", &documents[..200]);
+    shop.commit("some", "").expect("committed");
+    try_insert(&shop, "points", &documents[200..]);
+    let buckets = all(&shop, "system.buckets.points", &request("{}"));
+    assert!((7..40).contains(&buckets.len()), "{}", buckets.len());
+    let ids: std::collections::HashSet<_> =
+        buckets.iter().map(|bucket| format!("{:?}", bucket.get("_id"))).collect();
+    assert_eq!(ids.len(), buckets.len());
+    shop.create_collection("again", json(OPTIONS).view()).expect("made");
+    assert_eq!(try_insert(&shop, "system.buckets.again", &buckets).count, buckets.len() as u64);
+    let by_id = sorted("{}", "{'_id': 1}");
+    let [before, after] = ["points", "again"].map(|name| all(&shop, name, &by_id));
+    assert_eq!(before.len(), 402);
+    assert_eq!(before, after);
+    // Buckets are searched by what they are.
+    let of_a = request("{'meta': 'a'}");
+    let found = all(&shop, "system.buckets.points", &of_a);
+    assert!(!found.is_empty() && found.len() < buckets.len());
+    let count = shop.count("system.buckets.points", &of_a).expect("counted");
+    assert_eq!(count, found.len() as u64);
+    let metas = shop.distinct("system.buckets.points", "meta", &request("{}")).expect("right");
+    assert!(metas.contains(&value("'a'")));
+    let stages = "[{'$match': {'meta': {'e': 1}}}, {'$project': {'n': {'$size': {'$objectToArray': \
+                  '$data.t'}}}}, {'$group': {'_id': null, 'n': {'$sum': '$n'}}}]";
+    let counted = aggregate(&shop, Some("system.buckets.points"), stages).expect("right");
+    assert_eq!(texts(&counted), "[{'_id':null,'n':80}]");
+}
+
+#[test]
+fn only_buckets_of_a_time_series_are_inserted() {
+    let shop = series(OPTIONS);
+    insert(&shop, "plain", "[{'_id': 1}]");
+    let bucket = |text: &str| jsons(&format!("[{text}]"));
+    let insert = |name: &str, documents: &[DocumentBuf]| {
+        let report = shop.insert(name, documents, true, Durability::Synced);
+        report.map(|report| report.errors.first().map_or(0, |error| error.error.code.number()))
+    };
+    let empty = bucket("{'_id': 1}");
+    for name in ["system.buckets.plain", "system.buckets.none", "system.other"] {
+        assert_eq!(code(insert(name, &empty)), 73, "{name}");
+    }
+    for (text, expected) in [
+        ("{'_id': 1}", 121),
+        ("{'control': {'version': 9}, 'data': {'t': {}}}", 121),
+        ("{'control': {'version': 1}, 'data': {}}", 121),
+        ("{'control': {'version': 1}, 'data': {'t': 1}}", 121),
+        ("{'control': {'version': 1}, 'data': {'t': {'0': {'$date': 1}}, 'v': {'1': 1}}}", 121),
+        ("{'control': {'version': 1}, 'data': {'t': {'0': {'$date': 1}}, 'm': {'0': 1}}}", 121),
+        ("{'control': {'version': 1}, 'data': {'t': {'0': 5}}}", 2),
+        ("{'control': {'version': 2}, 'data': {'t': {'0': {'$date': 1}}}}", 121),
+        ("{'control': {'version': 1}, 'data': {'t': {'0': {'$date': 1}, '1': 5}}}", 2),
+        ("{'control': {'version': 1}, 'data': {'t': {}}}", 0),
+    ] {
+        assert_eq!(
+            insert("system.buckets.points", &bucket(text)).expect("done"),
+            expected,
+            "{text}"
+        );
+        assert_eq!(shop.count("points", &FindRequest::default()).expect("right"), 0, "{text}");
+    }
+    let column = |base64: &str| format!("{{'$binary': {{'base64': '{base64}', 'subType': '07'}}}}");
+    let compressed = format!(
+        "{{'_id': {{'$oid': '65a6eb806ffc9fa4280ecac4'}}, 'control': {{'version': 2, 'count': 2}}, \
+         'meta': 0, 'data': {{'t': {}, 'a': {}, '_id': {}}}}}",
+        column("CQAYhggUjQEAAIAOAAAAAAAAAAA="),
+        column("AQAAAAAAAAAAAJAuAAAAAAAAAAA="),
+        column("BwBlpuun5tLoSOCMN1CALgAAAAAAAAAA"),
+    );
+    assert_eq!(insert("system.buckets.points", &bucket(&compressed)).expect("done"), 0);
+    let expected = "[{'_id':{'$oid':'65a6eba7e6d2e848e08c3750'},'t':{'$date':'2024-01-16T20:48:39.448Z'},\
+                    'm':0,'a':0.0},{'_id':{'$oid':'65a6eba7e6d2e848e08c3751'},\
+                    't':{'$date':'2024-01-16T20:48:39.448Z'},'m':0,'a':1.0}]";
+    assert_eq!(texts(&all(&shop, "points", &sorted("{}", "{'_id': 1}"))), expected);
 }

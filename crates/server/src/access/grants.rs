@@ -1,5 +1,7 @@
 //! What a user may do, as far as it follows from all roles together.
 
+use frond_db::name;
+
 use super::{Action, Privilege, Resource};
 
 /// Databases that roles for all databases leave out: the server keeps its own things there.
@@ -133,7 +135,9 @@ fn covers(
         (Some(_), Branch::All) => false,
         (Some(pattern), Branch::Named(name)) => pattern.matches(name),
     };
-    let is_system = in_collection.is_some_and(|name| name.starts_with("system."));
+    // Buckets are the points of a collection that is none of the system's.
+    let is_system = in_collection
+        .is_some_and(|name| name.starts_with("system.") && name::of_buckets(name).is_none());
     let covers_name = match (database.as_str(), collection.as_str()) {
         ("", "") => !is_system && !NOT_NORMAL.contains(&in_database),
         (database, "") => !is_system && database == in_database,
@@ -164,6 +168,10 @@ mod tests {
             ("read", "shop", Action::Find, on("shop", "a", main), true),
             ("read", "shop", Action::Find, on("shop", "a", Branch::Version), true),
             ("read", "shop", Action::Find, on("shop", "system.users", main), false),
+            ("read", "shop", Action::Find, on("shop", "system.buckets.a", main), true),
+            ("read", "shop", Action::Insert, on("shop", "system.buckets.a", main), false),
+            ("backup", "admin", Action::Find, on("shop", "system.buckets.a", main), true),
+            ("restore", "admin", Action::Insert, on("shop", "system.buckets.a", main), true),
             ("read", "shop", Action::Find, on("shop2", "a", main), false),
             ("read", "shop", Action::Insert, on("shop", "a", main), false),
             ("readWrite", "shop", Action::Insert, on("shop", "a", main), true),

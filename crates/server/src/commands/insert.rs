@@ -1,5 +1,6 @@
 //! `insert`.
 
+use frond_db::name;
 use frond_doc::DocumentBuilder;
 
 use crate::commands::{reply, write};
@@ -8,7 +9,11 @@ use crate::shared::Counter;
 
 /// Runs an `insert`.
 pub fn run(request: &Request<'_>) -> Answer {
-    let collection = request.writable_collection()?;
+    let collection = match request.collection()? {
+        // What mongorestore does with a time series.
+        buckets if name::of_buckets(buckets).is_some() => buckets,
+        _ => request.writable_collection()?,
+    };
     let mut fields = request.fields()?;
     let documents = request.documents(&mut fields, "documents")?;
     let options = write::read_options(&mut fields)?;

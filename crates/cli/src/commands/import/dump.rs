@@ -8,6 +8,7 @@
 //!    (`mongodump --gzip`).
 //! 3. A collection is made, filled, and then indexed; views come last, when what they look at is
 //!    there. The server's own collections (`system.…`) and databases stay out, and it is told.
+//! 4. The documents of a time series are buckets, under another name: they are inserted so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -26,6 +27,8 @@ const METADATA_BYTES_MAX: u64 = 16 << 20;
 /// How the names of a collection's two files end, without what compression adds.
 const DOCUMENTS: &str = ".bson";
 const METADATA: &str = ".metadata.json";
+/// How the names of the collections begin that hold the buckets of time series.
+const BUCKETS: &str = "system.buckets.";
 
 /// A collection in a dump.
 pub struct DumpedCollection {
@@ -33,7 +36,8 @@ pub struct DumpedCollection {
     pub database: String,
     /// Its name.
     pub name: String,
-    /// What both were called where it was dumped.
+    /// What its database was called where it was dumped, and what its documents are inserted as: its
+    /// name, or its buckets'.
     pub dumped_as: Namespace,
     /// Its documents' file; a view has none, and neither has what lies in an archive.
     pub documents: Option<PathBuf>,
@@ -157,7 +161,7 @@ struct Files {
 
 impl Dump {
     fn add_files(&mut self, database: &str, files: BTreeMap<String, Files>) -> Result<(), Failure> {
-        for (stem, files) in files {
+        for (stem, files) in with_buckets(files) {
             let metadata = match &files.metadata {
                 Some(path) => read_metadata(path)?,
                 None => Metadata::default(),
@@ -180,10 +184,14 @@ impl Dump {
         let Metadata { options, indexes, .. } = metadata;
         let name = dumped_as.1.clone();
         let is_own = name.starts_with("system.") && name != "system.js";
-        if is_own || is_internal(&dumped_as.0) || options.get("timeseries").is_some() {
+        if is_own || is_internal(&dumped_as.0) {
             self.left_out.push(format!("{database}.{name}"));
             return;
         }
+        let dumped_as = match options.get("timeseries") {
+            Some(_) => (dumped_as.0, format!("{BUCKETS}{name}")),
+            None => dumped_as,
+        };
         let documents = documents.filter(|_| options.get("viewOn").is_none());
         let database = database.to_owned();
         self.collections.push(DumpedCollection {
@@ -208,6 +216,22 @@ impl Dump {
         self.collections.sort_by_key(DumpedCollection::is_view);
         Ok(self)
     }
+}
+
+/// The same files, those of buckets with the metadata of their time series.
+fn with_buckets(mut files: BTreeMap<String, Files>) -> BTreeMap<String, Files> {
+    let series: Vec<String> =
+        files.keys().filter_map(|stem| stem.strip_prefix(BUCKETS)).map(str::to_owned).collect();
+    for name in series {
+        if files.get(&name).is_none_or(|found| found.documents.is_some()) {
+            continue;
+        }
+        let buckets = files.remove(&format!("{BUCKETS}{name}"));
+        if let (Some(found), Some(buckets)) = (files.get_mut(&name), buckets) {
+            found.documents = buckets.documents;
+        }
+    }
+    files
 }
 
 /// The files of a database's directory, by what their names begin with.

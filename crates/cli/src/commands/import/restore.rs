@@ -48,7 +48,7 @@ impl Import {
             (dump::of_archive(archived, database, collection)?, Some((archive, progress)))
         };
         for name in &dump.left_out {
-            tell(format_args!("{name} is left out: it is the server's own, or a time series"));
+            tell(format_args!("{name} is left out: it is the server's own"));
         }
         let mut backend = self.target.open_or_make_to_stream()?;
         let views = |dumped: &&DumpedCollection| dumped.is_view();
@@ -109,9 +109,9 @@ impl Import {
             let begun = Instant::now();
             let (reader, progress) = open_file(path)?;
             let source = input::open(reader, None, Format::Bson, Blanks::Kept)?;
-            let report = self.import(backend, goal_of(dumped), source, &progress)?;
+            let report = self.import(backend, filled(dumped), source, &progress)?;
             progress.finish();
-            self.tell(terminal, goal_of(dumped), &report, begun)?;
+            self.tell(terminal, filled(dumped), &report, begun)?;
             add(&mut total, &report);
             if self.stop_on_error && total.failed > 0 {
                 break;
@@ -132,8 +132,8 @@ impl Import {
         let mut writers = Vec::new();
         for (position, dumped) in dump.collections.iter().enumerate() {
             positions.insert(&dumped.dumped_as, position);
-            let (database, name) = (&dumped.database, &dumped.name);
-            writers.push(Writer::new(database, name, self.mode, self.stop_on_error));
+            let Goal { database, collection } = filled(dumped);
+            writers.push(Writer::new(database, collection, self.mode, self.stop_on_error));
         }
         let mut waiting = Waiting::default();
         while let Some(Archived { namespace, number, document }) = archive.next()? {
@@ -160,7 +160,7 @@ impl Import {
             if self.mode == super::Mode::ReplaceAll && writer.report.failed == 0 {
                 writer.remove_others(backend)?;
             }
-            self.tell(terminal, goal_of(dumped), &writer.report, begun)?;
+            self.tell(terminal, filled(dumped), &writer.report, begun)?;
             add(&mut total, &writer.report);
         }
         Ok(total)
@@ -205,6 +205,11 @@ impl Waiting {
 
 fn goal_of(dumped: &DumpedCollection) -> Goal<'_> {
     Goal { database: &dumped.database, collection: &dumped.name }
+}
+
+/// Where a collection's documents are inserted.
+fn filled(dumped: &DumpedCollection) -> Goal<'_> {
+    Goal { database: &dumped.database, collection: &dumped.dumped_as.1 }
 }
 
 fn add(total: &mut Report, report: &Report) {

@@ -1,0 +1,124 @@
+//! MongoDB's buckets of a time series (`system.buckets.NAME`): read as if they were stored, and
+//! inserted as the points that they hold.
+
+use std::sync::Arc;
+
+use frond_doc::{DocumentBuf, normalise};
+use frond_query::pipeline::Documents;
+use frond_query::{Code, Filter};
+
+use crate::collection::WriteReport;
+use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
+use crate::collection::write::CollectionWriter;
+use crate::database::Database;
+use crate::error::Error;
+use crate::name;
+use crate::reader::Reader;
+use crate::retry::StatementDone;
+use crate::schema::Collection;
+use crate::timeseries::{self, Buckets, Series};
+
+/// A transaction holds at most so many bytes of points, or one bucket.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+
+impl Database {
+    /// The time series whose buckets have this name, if there is one.
+    pub(crate) fn series_of_buckets(
+        &self,
+        reader: &Reader<'_>,
+        buckets: &str,
+    ) -> Result<Option<Arc<Collection>>, Error> {
+        let Some(name) = name::of_buckets(buckets) else { return Ok(None) };
+        Ok(self.find_collection(reader, name)?.filter(|found| found.series.is_some()))
+    }
+
+    /// Whether what is read by this name is made of another collection's documents: it is a view,
+    /// or a time series' buckets.
+    pub(crate) fn is_made(&self, reader: &Reader<'_>, name: &str) -> Result<bool, Error> {
+        Ok(self.series_of_buckets(reader, name)?.is_some() || self.view(reader, name)?.is_some())
+    }
+
+    /// The collection by whose collation what is read by this name compares.
+    pub(crate) fn find_compared(
+        &self,
+        reader: &Reader<'_>,
+        name: &str,
+    ) -> Result<Option<Arc<Collection>>, Error> {
+        match self.series_of_buckets(reader, name)? {
+            Some(series) => Ok(Some(series)),
+            None => self.find_collection(reader, name),
+        }
+    }
+
+    /// Inserts what these buckets of the time series `name` hold; each is one statement.
+    pub(crate) fn insert_buckets(
+        &self,
+        name: &str,
+        buckets: &[DocumentBuf],
+        options: BatchOptions,
+    ) -> Result<WriteReport, Error> {
+        let found = self.find_collection(&self.reader(), name)?;
+        let Some(series) = found.and_then(|found| found.series.clone()) else {
+            let message = format!("{} is no time-series collection", self.namespace(name));
+            return Err(Error::invalid(Code::InvalidNamespace, message));
+        };
+        let prepare = |begun: usize| self.points_of(&series, &buckets[begun..]);
+        let insert = |writer: &mut CollectionWriter<'_>, points: &Vec<DocumentBuf>| {
+            let savepoint = writer.savepoint();
+            if let Err(error) = points.iter().try_for_each(|point| writer.insert(point)) {
+                writer.undo(savepoint);
+                return Err(error);
+            }
+            Ok(StatementDone { count: 1, ..StatementDone::default() })
+        };
+        let report = self.run_statements(name, options, buckets.len(), prepare, insert)?;
+        let BatchReport { count, errors, retried, each, .. } = report;
+        Ok(WriteReport { count, errors, retried, each })
+    }
+
+    /// The points of as many of these buckets as a transaction takes, of the first at least.
+    fn points_of(
+        &self,
+        series: &Series,
+        buckets: &[DocumentBuf],
+    ) -> Vec<Result<Vec<DocumentBuf>, Error>> {
+        let (mut prepared, mut count, mut bytes) = (Vec::new(), 0, 0);
+        for bucket in buckets {
+            let points = timeseries::points(series, bucket.view());
+            let points: Result<Vec<DocumentBuf>, Error> = points
+                .and_then(|points| points.iter().map(|point| self.whole_point(point)).collect());
+            for point in points.iter().flatten() {
+                (count, bytes) = (count + 1, bytes + point.as_bytes().len());
+            }
+            prepared.push(points);
+            if BATCH_COUNT_MAX <= count || BATCH_BYTES_MAX <= bytes {
+                break;
+            }
+        }
+        prepared
+    }
+
+    /// A point with an `_id`; what was stored elsewhere is otherwise left as it is.
+    fn whole_point(&self, point: &DocumentBuf) -> Result<DocumentBuf, Error> {
+        let point = normalise::for_insert(point, || self.frond().new_object_id())?;
+        self.check_document(point.view())?;
+        Ok(point)
+    }
+}
+
+/// The buckets of these points that pass the filter.
+pub(crate) fn buckets_of(
+    collection: &Collection,
+    points: Documents<'static>,
+    filter: Filter,
+) -> Result<Documents<'static>, Error> {
+    let Some(series) = &collection.series else { return Ok(points) };
+    let buckets = Buckets::of(series, collection.collation()?, points);
+    Ok(Box::new(buckets.filter_map(move |bucket| match bucket {
+        Ok(bucket) => match filter.try_matches(bucket.view()) {
+            Ok(passes) => passes.then_some(Ok(bucket)),
+            Err(error) => Some(Err(error)),
+        },
+        Err(error) => Some(Err(error)),
+    })))
+}
