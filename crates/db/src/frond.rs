@@ -48,9 +48,8 @@ pub struct FrondOptions {
     /// On how many cores one query may run that reads much, while no other needs them. `None`: on
     /// all that the process may use.
     pub query_cores_max: Option<usize>,
-    /// Whether clients' JavaScript runs (`$where`, `$function`, `$accumulator`). It may outlast the
-    /// request's time, so it is refused otherwise.
-    pub runs_scripts: bool,
+    /// Whether clients' JavaScript (`$where`, `$function`, `$accumulator`) is refused.
+    pub refuses_scripts: bool,
 }
 
 /// What a stage keeps in memory is at most this part of a budget: several run at once.
@@ -212,7 +211,7 @@ impl Frond {
                 memory_budget: MemoryBudget::new(
                     options.stages_memory_bytes_max.unwrap_or(STAGES_BYTES_MAX),
                 ),
-                runs_scripts: options.runs_scripts,
+                runs_scripts: !options.refuses_scripts,
                 cores: options.query_cores_max.map_or_else(Cores::of_machine, Cores::of_count),
                 write_wait_millis_max: options
                     .write_wait_millis_max

@@ -50,7 +50,7 @@ mod trigonometry;
 mod variable;
 
 pub(crate) use parse::variable_features;
-pub(crate) use table::features;
+pub(crate) use table::{features, is_operator};
 
 use frond_doc::Value;
 

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use frond_doc::{Document, Value};
+use frond_doc::{DocumentBuf, Value};
 use frond_script::{Engine, ScriptError};
 use frond_store::budget::{Exceeded, Reservation};
 
@@ -110,9 +110,12 @@ impl RequestMemory {
     /// 31264 if it may run none; what the script fails with; `ExceededMemoryLimit`.
     pub(crate) fn run_script<T>(
         &self,
-        globals: Option<Document<'_>>,
-        call: impl FnOnce(&Engine) -> Result<T, ScriptError>,
-    ) -> Result<T, QueryError> {
+        globals: Option<&DocumentBuf>,
+        call: impl FnOnce(&Engine) -> Result<T, ScriptError> + Send + 'static,
+    ) -> Result<T, QueryError>
+    where
+        T: Send + 'static,
+    {
         let account = self.0.as_ref().filter(|account| account.allows_scripts);
         let account = account.ok_or_else(sandbox::disabled)?;
         self.check()?;

@@ -2,11 +2,15 @@
 //!
 //! The engine is made for the first script, and goes with the request: nothing is left for another.
 //! While a script runs, as much is reserved as its values may take at most and what it hands out;
-//! between calls what the values do take, which is measured now and then.
+//! between calls what the values do take, which is measured now and then. A call that outlasts its
+//! request is left behind, with the engine and what is reserved for it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use frond_doc::Document;
+use frond_doc::DocumentBuf;
+use frond_script::threads::{self, NotRun};
 use frond_script::{Engine, HEAP_BYTES_MAX, RESULT_BYTES_MAX, ScriptError};
 use frond_store::budget::Reservation;
 
@@ -24,9 +28,16 @@ type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
 
 /// The engine of a request's scripts.
 pub(crate) struct Sandbox {
+    /// None once a call was left behind with it.
+    inside: Option<Inside>,
+    /// Tells a call to stop.
+    stop: Arc<AtomicBool>,
+    go_on: Option<Arc<GoOn>>,
+}
+
+/// What goes with a call to its thread.
+struct Inside {
     engine: Engine,
-    /// With what the request is to fail, once a script was told to stop.
-    stopped_by: Arc<Mutex<Option<QueryError>>>,
     reservation: Reservation,
     standing_bytes: usize,
     calls: usize,
@@ -43,37 +54,58 @@ impl Sandbox {
         go_on: Option<Arc<GoOn>>,
     ) -> Result<Sandbox, QueryError> {
         reservation.hold(ENGINE_BYTES).map_err(|exceeded| too_much(&exceeded.to_string()))?;
-        let stopped_by = Arc::new(Mutex::new(None));
-        let told = Arc::clone(&stopped_by);
-        let ask = move || {
-            let Some(Err(error)) = go_on.as_ref().map(|go_on| go_on()) else { return true };
-            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            false
-        };
-        let engine = Engine::new(Arc::new(ask)).map_err(|error| of_script(&error))?;
-        Ok(Sandbox {
-            engine,
-            stopped_by,
-            reservation,
-            standing_bytes: ENGINE_BYTES,
-            calls: 0,
-            has_globals: false,
-        })
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let engine = Engine::new(Arc::new(move || !told.load(Ordering::Relaxed)));
+        let engine = engine.map_err(|error| of_script(&error))?;
+        let (standing_bytes, calls, has_globals) = (ENGINE_BYTES, 0, false);
+        let inside = Inside { engine, reservation, standing_bytes, calls, has_globals };
+        Ok(Sandbox { inside: Some(inside), stop, go_on })
     }
 
     /// Calls a script; `globals` count if nothing was global before.
     ///
     /// # Errors
-    /// What the script failed with; `ExceededMemoryLimit`.
-    pub(crate) fn run<T>(
+    /// What the script failed with, or the request is to fail with; `ExceededMemoryLimit`.
+    pub(crate) fn run<T: Send + 'static>(
         &mut self,
-        globals: Option<Document<'_>>,
-        call: impl FnOnce(&Engine) -> Result<T, ScriptError>,
+        globals: Option<&DocumentBuf>,
+        call: impl FnOnce(&Engine) -> Result<T, ScriptError> + Send + 'static,
     ) -> Result<T, QueryError> {
-        let most = self.standing_bytes + HEAP_BYTES_MAX + RESULT_BYTES_MAX;
-        self.reservation.hold(most).map_err(|exceeded| too_much(&exceeded.to_string()))?;
-        let set = match globals.filter(|_| !self.has_globals) {
-            Some(globals) => self.engine.set_globals(globals),
+        let Some(inside) = &mut self.inside else {
+            return Err(of_script(&ScriptError::Interrupted));
+        };
+        let most = inside.standing_bytes + HEAP_BYTES_MAX + RESULT_BYTES_MAX;
+        inside.reservation.hold(most).map_err(|exceeded| too_much(&exceeded.to_string()))?;
+        let globals = globals.filter(|_| !inside.has_globals).cloned();
+        let stopped_by = Cell::new(None);
+        let go_on = || {
+            let asked = self.go_on.as_ref().map_or(Ok(()), |go_on| go_on());
+            asked.map_err(|error| stopped_by.set(Some(error))).is_ok()
+        };
+        let inside = self.inside.take().expect("looked at above");
+        let ran = threads::run(&self.stop, go_on, move || inside.call(globals, call));
+        let (stopped_by, result) = match ran {
+            Ok((inside, result)) => {
+                self.inside = Some(inside);
+                (stopped_by.take(), result)
+            }
+            Err(NotRun::Left) => (stopped_by.take(), Err(ScriptError::Interrupted)),
+            Err(NotRun::Failed) => (None, Err(ScriptError::OutOfMemory)),
+        };
+        result.map_err(|error| stopped_by.unwrap_or_else(|| of_script(&error)))
+    }
+}
+
+impl Inside {
+    /// Runs on a thread of scripts.
+    fn call<T>(
+        mut self,
+        globals: Option<DocumentBuf>,
+        call: impl FnOnce(&Engine) -> Result<T, ScriptError>,
+    ) -> (Inside, Result<T, ScriptError>) {
+        let set = match &globals {
+            Some(globals) => self.engine.set_globals(globals.view()),
             None => Ok(()),
         };
         self.has_globals |= globals.is_some();
@@ -83,10 +115,7 @@ impl Sandbox {
             self.standing_bytes = self.engine.heap_bytes().max(ENGINE_BYTES);
         }
         self.reservation.shrink(self.standing_bytes);
-        result.map_err(|error| {
-            let stopped_by = self.stopped_by.lock().unwrap_or_else(PoisonError::into_inner).take();
-            stopped_by.unwrap_or_else(|| of_script(&error))
-        })
+        (self, result)
     }
 }
 

@@ -42,7 +42,12 @@ impl Script {
         this: Option<Document<'v>>,
         arguments: impl IntoIterator<Item = Value<'v>>,
     ) -> Result<ValueBuf, QueryError> {
-        memory.run_script(self.globals(), |engine| engine.call(&self.source, this, arguments))
+        let (source, this) = (Arc::clone(&self.source), this.map(|this| this.to_buf()));
+        let arguments: Vec<ValueBuf> = arguments.into_iter().map(|it| it.to_buf()).collect();
+        memory.run_script(self.globals.as_ref(), move |engine| {
+            let this = this.as_ref().map(DocumentBuf::view);
+            engine.call(&source, this, arguments.iter().map(ValueBuf::as_value))
+        })
     }
 
     /// Whether what it gives for `this` counts as true in a script.
@@ -54,7 +59,8 @@ impl Script {
         memory: &RequestMemory,
         this: Document<'_>,
     ) -> Result<bool, QueryError> {
-        memory.run_script(self.globals(), |engine| engine.holds(&self.source, this))
+        let (source, this) = (Arc::clone(&self.source), this.to_buf());
+        memory.run_script(self.globals.as_ref(), move |engine| engine.holds(&source, this.view()))
     }
 
     /// The pairs `{k, v}` that it emits for `this`, as an array.
@@ -66,11 +72,8 @@ impl Script {
         memory: &RequestMemory,
         this: Document<'_>,
     ) -> Result<ValueBuf, QueryError> {
-        memory.run_script(self.globals(), |engine| engine.emits(&self.source, this))
-    }
-
-    fn globals(&self) -> Option<Document<'_>> {
-        self.globals.as_ref().map(DocumentBuf::view)
+        let (source, this) = (Arc::clone(&self.source), this.to_buf());
+        memory.run_script(self.globals.as_ref(), move |engine| engine.emits(&source, this.view()))
     }
 }
 
@@ -113,7 +116,7 @@ mod tests {
         let asked = std::sync::atomic::AtomicUsize::new(0);
         let go_on = move || {
             let count = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            if count < 100 { Ok(()) } else { stop() }
+            if count < 10 { Ok(()) } else { stop() }
         };
         let memory = RequestMemory::new(Reservation::new(1 << 20, None), Some(Arc::new(go_on)));
         run(&memory, "1").unwrap();

@@ -9,11 +9,13 @@
 //!    types and helpers that MongoDB gives scripts (`scripts/types.js`).
 //! 3. Its heap and its stack are bounded, and so is what it hands out. [`Engine::call`] asks the
 //!    request whether to go on each ten thousand steps; so do regular expressions.
-//! 4. Loops of the engine's own library that don't ask, over what may be long without taking
+//! 4. Calls run on threads that a request may leave behind ([`threads`]): a step may take long.
+//! 5. Loops of the engine's own library that don't ask, over what may be long without taking
 //!    memory (arrays of holes, what claims to be an array), are refused or written as scripts
 //!    (`scripts/guards.js`).
 //!
-//! Reading order: [`engine`] (calls), `read` (BSON to values of scripts), `write` (back).
+//! Reading order: [`engine`] (calls), `read` (BSON to values of scripts), `write` (back),
+//! [`threads`].
 //!
 //! *Surprises*: a number that a script makes is a double, unless it stands in a document that came
 //! in, where there was an integer of 32 bits before; 64-bit integers are objects (`NumberLong`).
@@ -26,6 +28,7 @@ mod engine;
 mod read;
 #[cfg(test)]
 mod tests;
+pub mod threads;
 mod write;
 
 pub use engine::{Engine, GoOn};

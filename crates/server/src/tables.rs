@@ -135,6 +135,7 @@ pub static TABLES: &[&Table] = &[
     &catalog::LIST_INDEXES,
     &servers::LOG_ROTATE,
     &sessions::LOGOUT,
+    &reads::MAP_REDUCE,
     &servers::PING,
     &servers::PLAN_CACHE_CLEAR,
     &servers::PLAN_CACHE_CLEAR_FILTERS,

@@ -92,10 +92,9 @@ pub struct Serve {
     #[arg(long, conflicts_with = "auth")]
     insecure_no_auth: bool,
 
-    /// Run clients' JavaScript ($where, $function, $accumulator): it is refused otherwise, since a
-    /// hostile script may outlast maxTimeMS and killOp for minutes
+    /// Refuse clients' JavaScript ($where, $function, $accumulator, mapReduce)
     #[arg(long)]
-    scripting: bool,
+    no_scripting: bool,
 
     /// Address by which clients reach the server, if it is another than where it listens: drivers
     /// connect to what the server says

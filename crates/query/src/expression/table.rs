@@ -199,6 +199,11 @@ static OPERATORS: &[Operator] = &[
     row("$zip", S(pairs::zip)),
 ];
 
+/// Whether there is an operator of this name, documented or not.
+pub(crate) fn is_operator(name: &str) -> bool {
+    find(name).is_some()
+}
+
 /// Every operator of expressions, for the list of what works.
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
     let documented = OPERATORS.iter().filter(|row| !row.name.starts_with("$_"));

@@ -83,7 +83,7 @@ impl ShapeParser<'_> {
             );
             return Err(self.invalid(40182, message));
         }
-        if !self.adds && count == 1 && expression::features().all(|known| known.name != name) {
+        if !self.adds && count == 1 && !expression::is_operator(name) {
             return Err(self.invalid(31325, format!("Unknown expression {name}")));
         }
         Ok(())

@@ -203,7 +203,7 @@ fn operator(
             }
             None => computed(parse, path, whole),
         },
-        _ if expression::features().all(|known| known.name != name) => {
+        _ if !expression::is_operator(name) => {
             Err(error(31325, format!("Unknown expression {name}")))
         }
         _ => computed(parse, path, whole),

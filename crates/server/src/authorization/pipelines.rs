@@ -84,6 +84,41 @@ pub fn aggregate(asked: &Asked<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// `mapReduce`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn map_reduce(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.here(&[Action::Find], asked.argument().as_str())?;
+    let mut fields = asked.fields()?;
+    if fields.boolean("bypassDocumentValidation")? {
+        asked.here(&[Action::BypassDocumentValidation], None)?;
+    }
+    let out = match fields.value("out") {
+        Some(Value::String(collection)) => {
+            return asked.here(&[Action::Insert, Action::Remove], Some(collection));
+        }
+        Some(Value::Document(out)) => out,
+        _ => return Ok(()),
+    };
+    let named = out.iter().filter(|(field, _)| *field == "db");
+    let mut databases: Vec<&str> = named.filter_map(|(_, name)| name.as_str()).collect();
+    if databases.is_empty() {
+        databases.push(asked.database);
+    }
+    for (how, collection) in out.iter() {
+        let actions = match how {
+            "replace" => [Action::Insert, Action::Remove],
+            "merge" | "reduce" => [Action::Insert, Action::Update],
+            _ => continue,
+        };
+        for database in &databases {
+            asked.on(&actions, database, At::Open, collection.as_str())?;
+        }
+    }
+    Ok(())
+}
+
 /// What makes a view, or changes what it reads: `viewOn` and `pipeline`.
 ///
 /// # Errors

@@ -34,6 +34,7 @@ mod insert;
 mod latencies;
 pub mod login;
 mod maintenance;
+mod map_reduce;
 mod merge;
 mod operation;
 mod parameters;
@@ -275,7 +276,7 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("lockInfo", Cluster(&[ServerStatus]), "readers and writers take no locks").on_admin(),
     Command::new("logRotate", Cluster(&[LogRotate]), diagnostics::log_rotate).on_admin(),
     Command::new("logout", Nothing, login::log_out),
-    Command::refused("mapReduce", Collection(&[Find]), "use aggregate").also(&["mapreduce"]),
+    Command::new("mapReduce", Found(pipelines::map_reduce), map_reduce::run).also(&["mapreduce"]),
     Command::new("ping", Nothing, handshake::ping),
     Command::new("planCacheClear", Collection(&[PlanCacheWrite]), plan_cache::clear),
     Command::new("planCacheClearFilters", Collection(&[PlanCacheIndexFilter]), plan_cache::clear),

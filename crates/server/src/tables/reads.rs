@@ -45,6 +45,33 @@ pub static AGGREGATE: Table = Table::of(
 .writing()
 .stable();
 
+/// A function.
+const CODE: Kind = Kind::Of(&[
+    frond_doc::ElementType::String,
+    frond_doc::ElementType::JavaScript,
+    frond_doc::ElementType::JavaScriptWithScope,
+]);
+
+pub static MAP_REDUCE: Table = Table::of(
+    "mapReduce",
+    &[
+        field("map", CODE).required(),
+        field("out", TEXT_OR_OBJECT).required(),
+        field("reduce", CODE).required(),
+        field("bypassDocumentValidation", FLAG),
+        field("collation", OBJECT),
+        field("finalize", CODE),
+        flag("jsMode"),
+        field("let", OBJECT),
+        field("limit", NUMERIC).at_least(0),
+        field("query", OBJECT),
+        field("scope", OBJECT),
+        field("sort", OBJECT),
+        field("verbose", FLAG),
+    ],
+)
+.writing();
+
 pub static COUNT: Table = Table::of(
     "count",
     &[

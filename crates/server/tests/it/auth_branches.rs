@@ -83,7 +83,7 @@ pub const ON_DATABASE: &[&str] = &[
     r#"{"insert": "things", "documents": [{"a": 1}]}"#,
     r#"{"listCollections": 1}"#,
     r#"{"listIndexes": "things"}"#,
-    r#"{"mapReduce": "things"}"#,
+    r#"{"mapReduce": "things", "map": "1", "reduce": "1", "out": {"inline": 1}}"#,
     r#"{"planCacheClear": "things"}"#,
     r#"{"planCacheClearFilters": "things"}"#,
     r#"{"planCacheListFilters": "things"}"#,

@@ -109,7 +109,6 @@ pub fn body(name: &str) -> String {
         | "create"
         | "find"
         | "listIndexes"
-        | "mapReduce"
         | "planCacheClear"
         | "planCacheClearFilters"
         | "planCacheListFilters"
@@ -117,6 +116,7 @@ pub fn body(name: &str) -> String {
         | "reIndex"
         | "setIndexCommitQuorum"
         | "validate" => r#""NAME": "things""#,
+        "mapReduce" => r#""NAME": "things", "map": "1", "reduce": "1", "out": {"inline": 1}"#,
         "dropRole" | "dropUser" => r#""NAME": "none""#,
         _ => r#""NAME": 1"#,
     };

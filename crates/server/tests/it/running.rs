@@ -75,9 +75,9 @@ impl Running {
         Running::opened(&disk.machine(), own, options)
     }
 
-    /// Starts a server that runs clients' scripts.
-    pub fn with_scripts() -> Running {
-        let own = FrondOptions { runs_scripts: true, ..FrondOptions::default() };
+    /// Starts a server that runs no scripts of clients.
+    pub fn without_scripts() -> Running {
+        let own = FrondOptions { refuses_scripts: true, ..FrondOptions::default() };
         Running::opened(&SimDisk::new(1).machine(), own, ServerOptions::default())
     }
 

@@ -1,5 +1,5 @@
 //! Clients' JavaScript over the wire: where it runs and where it is refused, that a deadline and
-//! `killOp` end it, and that nothing of it is left for another request.
+//! `killOp` end its request, and that nothing of it is left for another; `mapReduce`.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::running::Running;
 
 #[test]
 fn scripts_choose_documents() {
-    let server = Running::with_scripts();
+    let server = Running::start();
     let mut client = server.client();
     let mut check = |command: &str, expected: &str| client.check("test", command, expected);
     check(
@@ -56,7 +56,7 @@ fn scripts_choose_documents() {
 
 #[test]
 fn scripts_are_refused_where_mongodb_refuses_them() {
-    let server = Running::with_scripts();
+    let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     let function = r#"{"$function": {"body": "1", "args": [], "lang": "js"}}"#;
@@ -77,7 +77,7 @@ fn scripts_are_refused_where_mongodb_refuses_them() {
 
 #[test]
 fn scripts_end_and_leave_nothing() {
-    let server = Running::with_scripts();
+    let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     for script in [
@@ -85,6 +85,8 @@ fn scripts_end_and_leave_nothing() {
         "while (true) { try { while (true); } catch (e) { } }",
         "/^(a+)+$/.test('a'.repeat(50) + 'b')",
         "sleep(1e9)",
+        // Each of its calls takes milliseconds, and the engine asks after ten thousand.
+        "var a = []; while (a.length < 50000) a.push(a.length); while (true) JSON.stringify(a);",
     ] {
         let start = Instant::now();
         let find =
@@ -103,9 +105,85 @@ fn scripts_end_and_leave_nothing() {
     server.check();
 }
 
+/// What a `mapReduce` of documents `{_id, tags, n}` emits.
+const MAP_REDUCE: &str = r#""map": "function() { for (var tag of this.tags) emit(tag, this.n * factor); }",
+    "reduce": {"$code": "function(key, values) { return Array.sum(values); }"},
+    "scope": {"factor": 10}"#;
+
+#[test]
+fn map_reduce_answers_or_writes() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok(
+        "test",
+        r#"{"insert": "c", "documents": [{"_id": 1, "tags": ["a", "b"], "n": 1},
+            {"_id": 2, "tags": ["b"], "n": 2}, {"_id": 3, "tags": [], "n": 3},
+            {"_id": 4, "tags": ["c"], "n": 4}]}"#,
+    );
+    let mut run = |more: &str, expected: &str| {
+        let command = format!(r#"{{"mapReduce": "c", {MAP_REDUCE}, {more}}}"#);
+        client.check("test", &command, expected);
+    };
+    let finalize = r#""finalize": "function(key, value) { return key + value; }""#;
+    run(
+        &format!(r#""query": {{"n": {{"$lt": 4}}}}, {finalize}, "out": {{"inline": 1}}"#),
+        r#"{"results": [{"_id": "a", "value": "a10"}, {"_id": "b", "value": "b30"}], "ok": 1.0}"#,
+    );
+    run(
+        r#""sort": {"n": -1}, "limit": 1, "jsMode": true, "out": {"inline": 1}"#,
+        r#"{"results": [{"_id": "c", "value": 40.0}], "ok": 1.0}"#,
+    );
+    run(r#""out": "made""#, r#"{"result": "made", "ok": 1.0}"#);
+    run(r#""query": {"n": 1}, "out": {"merge": "made"}"#, r#"{"result": "made", "ok": 1.0}"#);
+    run(r#""query": {"n": 1}, "out": {"reduce": "made"}"#, r#"{"result": "made", "ok": 1.0}"#);
+    run(
+        r#""query": {"n": 2}, "out": {"replace": "far", "db": "other"}"#,
+        r#"{"result": {"db": "other", "collection": "far"}, "ok": 1.0}"#,
+    );
+    let mut find = |database: &str, name: &str, documents: &str| {
+        let expected = format!(
+            r#"{{"cursor": {{"firstBatch": [{documents}], "id": 0, "ns": "{database}.{name}"}}, "ok": 1.0}}"#
+        );
+        client.check(
+            database,
+            &format!(r#"{{"find": "{name}", "sort": {{"_id": 1}}}}"#),
+            &expected,
+        );
+    };
+    find(
+        "test",
+        "made",
+        r#"{"_id": "a", "value": 20.0}, {"_id": "b", "value": 20.0}, {"_id": "c", "value": 40.0}"#,
+    );
+    find("other", "far", r#"{"_id": "b", "value": 20.0}"#);
+}
+
+#[test]
+fn map_reduce_is_refused_where_it_cant_be() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "tags": ["a"], "n": 1}]}"#);
+    client.ok("test", r#"{"create": "view", "viewOn": "c", "pipeline": []}"#);
+    for (name, out, code) in [
+        ("view", r#"{"inline": 1}"#, 166),
+        ("c", "1", 14),
+        ("c", "{}", 2),
+        ("c", r#"{"inline": 2}"#, 2),
+        ("c", r#"{"inline": 1, "replace": "x"}"#, 2),
+        ("c", r#"{"other": "x"}"#, 2),
+    ] {
+        let command = format!(r#"{{"mapReduce": "{name}", {MAP_REDUCE}, "out": {out}}}"#);
+        assert_eq!(client.code("test", &command), code, "{command}");
+    }
+    let missing = r#"{"mapReduce": "c", "map": "1", "out": {"inline": 1}}"#;
+    assert_eq!(client.code("test", missing), 40414);
+    let thrown = r#"{"mapReduce": "c", "map": "throw 1", "reduce": "1", "out": {"inline": 1}}"#;
+    assert_eq!(client.code("test", thrown), 139);
+}
+
 #[test]
 fn a_server_may_refuse_all() {
-    let server = Running::start();
+    let server = Running::without_scripts();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     assert_eq!(client.code("test", r#"{"find": "c", "filter": {"$where": "1"}}"#), 2);

@@ -58,6 +58,11 @@ const RIGHT: &[(&str, &str, &str)] = &[
     ("killCursors", "test", r#"{"killCursors": "c", "cursors": []}"#),
     ("killOp", "admin", r#"{"killOp": 1, "op": 999}"#),
     ("killSessions", "test", r#"{"killSessions": []}"#),
+    (
+        "mapReduce",
+        "test",
+        r#"{"mapReduce": "c", "map": "emit(1, 1)", "reduce": "1", "out": {"inline": 1}}"#,
+    ),
     ("profile", "test", r#"{"profile": 0}"#),
     ("refreshSessions", "test", r#"{"refreshSessions": []}"#),
     ("renameCollection", "admin", r#"{"renameCollection": "test.nowhere", "to": "test.e"}"#),
