@@ -2,16 +2,17 @@
 //! a capped collection, so that it is in no version. What is told is [`crate::dispatch`]'s.
 //!
 //! A level is a database's, by the name under which clients use it, and is forgotten when the
-//! server ends.
+//! server ends. So is a filter: it says which operations are told of in the place of how slow they
+//! are, and is asked of what would be told.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use frond_db::{Database, Error};
-use frond_doc::{Value, document};
-use frond_query::Code;
+use frond_doc::{Document, DocumentBuf, Value, document};
+use frond_query::{Code, Filter};
 
 /// Where a database's operations are told of.
 pub const COLLECTION: &str = "system.profile";
@@ -53,13 +54,38 @@ impl Level {
     }
 }
 
+/// Which operations are told of, whether they are slow or not.
+pub struct ProfileFilter {
+    /// As it was given.
+    pub text: DocumentBuf,
+    filter: Filter,
+}
+
+impl ProfileFilter {
+    /// Parses a filter.
+    ///
+    /// # Errors
+    /// What no filter can be, by MongoDB's codes.
+    pub fn parse(text: Document<'_>) -> Result<ProfileFilter, Error> {
+        Ok(ProfileFilter { text: text.to_buf(), filter: Filter::parse(text)? })
+    }
+
+    /// Whether an operation is told of, by what would be told of it.
+    pub fn matches(&self, entry: Document<'_>) -> bool {
+        self.filter.try_matches(entry).unwrap_or(false)
+    }
+}
+
 /// The levels of a server's databases.
 ///
-/// *Thread safety*: any number of threads may ask; where no database has a level, without a lock.
+/// *Thread safety*: any number of threads may ask; where no database has a level or a filter,
+/// without a lock.
 #[derive(Default)]
 pub struct Profiler {
     is_on: AtomicBool,
     levels: Mutex<HashMap<String, Level>>,
+    has_filters: AtomicBool,
+    filters: Mutex<HashMap<String, Arc<ProfileFilter>>>,
     /// Until then nothing is told.
     silent_until: Mutex<Option<Instant>>,
 }
@@ -71,6 +97,28 @@ impl Profiler {
             true => self.levels().get(database).copied().unwrap_or_default(),
             false => Level::Off,
         }
+    }
+
+    /// The filter of a database.
+    pub fn filter(&self, database: &str) -> Option<Arc<ProfileFilter>> {
+        match self.has_filters.load(Ordering::Relaxed) {
+            true => self.filters().get(database).cloned(),
+            false => None,
+        }
+    }
+
+    /// Sets the filter of a database, or takes it away.
+    pub fn set_filter(&self, database: &str, filter: Option<ProfileFilter>) {
+        let mut filters = self.filters();
+        match filter {
+            Some(filter) => filters.insert(database.to_owned(), Arc::new(filter)),
+            None => filters.remove(database),
+        };
+        self.has_filters.store(!filters.is_empty(), Ordering::Relaxed);
+    }
+
+    fn filters(&self) -> MutexGuard<'_, HashMap<String, Arc<ProfileFilter>>> {
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that something could not be told: for a while no other operation waits for that.

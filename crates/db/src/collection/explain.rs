@@ -14,6 +14,7 @@
 //! counters are those of the very scan.
 
 mod express;
+mod hashes;
 mod pipeline;
 mod stage;
 mod text;
@@ -36,6 +37,7 @@ use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, Index};
+use hashes::Hashes;
 use stage::{Stage, number, parsed_query};
 
 /// Whether to run the query, or only to plan it.
@@ -105,10 +107,12 @@ impl Database {
         let began = self.frond().steady_millis();
         let namespace = self.namespace(collection);
         let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
+        let found = query.collection.as_ref().map(|(collection, _)| &**collection);
+        let asked = (filter, Hashes::of(request, found));
         let Some((collection, access)) = &query.collection else {
             let plan = purposed(Stage::leaf("EOF", DocumentBuf::empty(), 0), purpose);
             let nothing = Done::default();
-            return Ok(answer(&namespace, filter, (&plan, &[], 1), effort, nothing, 0));
+            return Ok(answer(&namespace, asked, (&plan, &[], 1), effort, nothing, 0));
         };
         let counts = purpose.counts() && access.is_exact;
         let distinct = match purpose {
@@ -173,7 +177,7 @@ impl Database {
             rejected.push(purposed(plan, purpose));
         }
         let parts = self.explained_parts(reader, query, request, (purpose, distinct.is_some()))?;
-        Ok(answer(&namespace, filter, (&plan, &rejected, parts), effort, total, millis))
+        Ok(answer(&namespace, asked, (&plan, &rejected, parts), effort, total, millis))
     }
 
     /// Into how many parts the search would be divided now: those of stages that can be, too.
@@ -489,7 +493,7 @@ fn uncached(plan: &DocumentBuf) -> DocumentBuf {
 /// Of the plans, the first runs, in so many parts at once, and the others were rejected.
 fn answer(
     namespace: &str,
-    filter: Document<'_>,
+    (filter, hashes): (Document<'_>, Hashes),
     (plan, rejected, parts): (&Stage, &[Stage], usize),
     effort: Effort,
     total: Done,
@@ -501,6 +505,7 @@ fn answer(
     builder.append("namespace", Value::String(namespace));
     builder.append("parsedQuery", Value::from(&parsed_query(filter)));
     builder.append("indexFilterSet", Value::Boolean(false));
+    hashes.append_to(&mut builder);
     builder.append("maxIndexedOrSolutionsReached", Value::Boolean(false));
     builder.append("maxIndexedAndSolutionsReached", Value::Boolean(false));
     builder.append("maxScansToExplodeReached", Value::Boolean(false));

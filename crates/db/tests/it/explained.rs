@@ -2,7 +2,7 @@
 //! table of pipelines, what they become, and how many documents and keys their search looks at.
 
 use frond_db::catalog::IndexSpec;
-use frond_db::{AggregateRequest, Database, Effort};
+use frond_db::{AggregateRequest, Database, Effort, FindRequest};
 use frond_doc::DocumentBuf;
 
 use crate::support::*;
@@ -99,4 +99,35 @@ fn a_leading_geo_near_is_told_as_a_search_for_the_nearest() {
             assert!(examined(&cursor, "totalDocsExamined") < 1000, "{cursor:?}");
         }
     }
+}
+
+#[test]
+fn queries_of_one_shape_have_one_hash() {
+    let shop = shop();
+    insert(&shop, "things", "[{'a': 1, 'b': 2}]");
+    let hashes = |filter: &str, sort: &str| {
+        let request = FindRequest { sort: Some(json(sort)), ..request(filter) };
+        let told = shop.explain_plan("things", &request).expect("right");
+        let planner = told.get("queryPlanner").and_then(|planner| planner.as_document());
+        ["queryHash", "planCacheShapeHash", "planCacheKey"].map(|name| {
+            let hash = planner.and_then(|planner| planner.get(name)?.as_str());
+            hash.expect("told").to_owned()
+        })
+    };
+    let one = hashes("{'a': {'$gt': 1}, '$or': [{'b': 1}, {'b': {'c': 2}}]}", "{'a': 1}");
+    assert!(one[0] == one[1] && one[0].len() == 8, "{one:?}");
+    let other = "{'a': {'$gt': 'x'}, '$or': [{'b': null}, {'b': [1]}]}";
+    assert_eq!(hashes(other, "{'a': 1}"), one);
+    for (filter, sort) in [
+        ("{'a': {'$lt': 1}, '$or': [{'b': 1}, {'b': {'c': 2}}]}", "{'a': 1}"),
+        ("{'a': {'$gt': 1}, '$or': [{'b': 1}]}", "{'a': 1}"),
+        ("{'a': {'$gt': 1}, '$or': [{'b': 1}, {'b': {'c': 2}}]}", "{'a': -1}"),
+        ("{}", "{}"),
+    ] {
+        assert_ne!(hashes(filter, sort)[0], one[0], "{filter} {sort}");
+    }
+    let spec = IndexSpec::parse(json("{'key': {'b': 1}}").view()).expect("an index");
+    shop.create_indexes("things", &[spec]).expect("made");
+    let indexed = hashes(other, "{'a': 1}");
+    assert!(indexed[0] == one[0] && indexed[2] != one[2], "{indexed:?}");
 }

@@ -6,7 +6,7 @@ use frond_query::Code;
 
 use crate::commands::reply;
 use crate::limits;
-use crate::profiler::{self, Level};
+use crate::profiler::{self, Level, ProfileFilter};
 use crate::request::{Answer, Request};
 use crate::scram::Mechanism;
 use crate::shared::Shared;
@@ -259,7 +259,7 @@ pub fn profile(request: &Request<'_>) -> Answer {
         let expected = "types '[long, int, decimal, double]'";
         return Err(fields.wrong_type("profile", request.argument(), expected));
     };
-    fields.refuse("filter")?;
+    let filter = profile_filter(fields.value("filter"))?;
     let mut number = |name| match fields.value(name) {
         Some(wanted) if !wanted.is_number() => {
             Err(fields.wrong_type(name, wanted, "types '[long, int, decimal, double]'"))
@@ -278,6 +278,7 @@ pub fn profile(request: &Request<'_>) -> Answer {
     fields.finish()?;
     let (log, profiler) = (&request.server.log, &request.server.profiler);
     let (before, rate) = (log.slow_millis(), log.sample_rate());
+    let filter_before = profiler.filter(request.database_name);
     // Any other number changes nothing, as -1.
     let was = match Level::of_number(level) {
         Some(level) => {
@@ -289,6 +290,9 @@ pub fn profile(request: &Request<'_>) -> Answer {
         }
         None => profiler.level(request.database_name),
     };
+    if let Some(filter) = filter {
+        profiler.set_filter(request.database_name, filter);
+    }
     if let Some(rate) = sample {
         log.set_sample_rate(rate);
     }
@@ -300,5 +304,28 @@ pub fn profile(request: &Request<'_>) -> Answer {
         .append("was", Value::Int32(was.number()))
         .append("slowms", Value::Int32(i32::try_from(before).unwrap_or(i32::MAX)))
         .append("sampleRate", Value::Double(rate));
+    if let Some(filter) = &filter_before {
+        answer.append("filter", Value::from(&filter.text));
+    }
+    if filter_before.is_some() || profiler.filter(request.database_name).is_some() {
+        answer.append("note", Value::String(FILTER_NOTE));
+    }
     Ok(answer)
+}
+
+/// What `profile` says where there is a filter.
+const FILTER_NOTE: &str = "When a filter expression is set, slowms and sampleRate are not used for profiling and \
+                           slow-query log lines.";
+
+/// The filter that is to be set; `Some(None)` if there is to be none.
+fn profile_filter(filter: Option<Value<'_>>) -> Result<Option<Option<ProfileFilter>>, Error> {
+    match filter {
+        None => Ok(None),
+        Some(Value::String("unset")) => Ok(Some(None)),
+        Some(Value::Document(filter)) => ProfileFilter::parse(filter).map(Some).map(Some),
+        Some(_) => {
+            let message = "Expected an object, or the string 'unset'.";
+            Err(Error::invalid(Code::BadValue, message))
+        }
+    }
 }

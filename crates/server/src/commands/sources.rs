@@ -173,7 +173,11 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
         let message = "$collStats must be run on a collection";
         return Err(Error::invalid(Code::InvalidNamespace, message));
     };
-    let options = document_of("$collStats", options)?;
+    let Value::Document(options) = options else {
+        let found = options.element_type().alias();
+        let message = format!("$collStats must take a nested object but found: {found}");
+        return Err(Error::invalid(Code::Location(5_447_000), message));
+    };
     let mut fields = Fields::of_part("$collStats", options)?;
     let storage = fields.document("storageStats")?;
     let counts = fields.document("count")?.is_some();

@@ -19,13 +19,11 @@ pub(super) fn tell_if_slow(
     done: &Answer,
 ) {
     let time = operation.worked();
-    let is_slow = server.log.tells_of(time);
-    let is_profiled = match server.profiler.level(&operation.database) {
-        profiler::Level::Off => false,
-        profiler::Level::Slow => is_slow && operation.is_profiled(),
-        profiler::Level::All => operation.is_profiled(),
-    };
-    if !is_slow && !is_profiled {
+    let (mut is_slow, level) =
+        (server.log.tells_of(time), server.profiler.level(&operation.database));
+    let filter = server.profiler.filter(&operation.database);
+    let is_told_whole = level == profiler::Level::All && operation.is_profiled();
+    if !is_slow && !is_told_whole && filter.is_none() {
         return;
     }
     let told = told(operation, sequences);
@@ -38,10 +36,14 @@ pub(super) fn tell_if_slow(
         time,
         error_code: done.as_ref().err().map(|error| error.code.number()),
     };
+    if let Some(filter) = filter {
+        is_slow = filter.matches(profile::entry(server, operation, &slow, done).view());
+    }
     if is_slow {
         server.log.write_slow(&slow);
     }
-    if is_profiled {
+    let is_told_slow = is_slow && level == profiler::Level::Slow && operation.is_profiled();
+    if is_told_whole || is_told_slow {
         tell(server, operation, &slow, done);
     }
 }
@@ -112,7 +114,8 @@ fn tell(server: &Shared, operation: &Operation, slow: &SlowOperation<'_>, done: 
     }
 }
 
-fn entry(
+/// What is told of an operation.
+pub(super) fn entry(
     server: &Shared,
     operation: &Operation,
     slow: &SlowOperation<'_>,

@@ -5,6 +5,7 @@
 //! missing.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use frond_db::Error;
 use frond_doc::{Array, Decimal128, Document, ElementType, Value, decimal};
@@ -207,7 +208,8 @@ fn check_range(field: &Field, value: Value<'_>) -> Result<(), Error> {
     }
 }
 
-/// A number of any type as an integer, fractions cut off, too large ones brought to the nearest.
+/// A number of any type as an integer, too large ones brought to the nearest: the fraction of a
+/// double is cut off, a decimal is rounded, ties to the even.
 pub fn integer(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(i64::from(number)),
@@ -220,18 +222,37 @@ pub fn integer(value: Value<'_>) -> Option<i64> {
 }
 
 fn integer_of_decimal(number: Decimal128) -> i64 {
-    // Not by way of a double, which would lose digits. A coefficient has at most 34 digits, so 40
-    // steps bring it to zero or past every integer.
-    let decimal::Parts::Finite { negative, coefficient, exponent } = decimal::parts(number) else {
-        return 0;
+    // Not by way of a double, which would lose digits.
+    let (negative, magnitude) = match decimal::parts(number) {
+        decimal::Parts::Finite { negative, coefficient, exponent } => {
+            (negative, magnitude_of(coefficient, exponent))
+        }
+        decimal::Parts::Infinity { negative } => (negative, u128::MAX),
+        decimal::Parts::NaN => return 0,
     };
-    let mut magnitude = coefficient;
-    for _ in 0..exponent.unsigned_abs().min(40) {
-        let next = if exponent < 0 { Some(magnitude / 10) } else { magnitude.checked_mul(10) };
-        magnitude = next.unwrap_or(u128::MAX);
+    match (negative, i64::try_from(magnitude)) {
+        (false, magnitude) => magnitude.unwrap_or(i64::MAX),
+        (true, magnitude) => magnitude.map_or(i64::MIN, |magnitude| -magnitude),
     }
-    let magnitude = i64::try_from(magnitude).unwrap_or(i64::MAX);
-    if negative { -magnitude } else { magnitude }
+}
+
+fn magnitude_of(coefficient: u128, exponent: i32) -> u128 {
+    let unit = 10_u128.checked_pow(exponent.unsigned_abs());
+    match unit {
+        Some(unit) if exponent < 0 => {
+            let (whole, rest) = (coefficient / unit, coefficient % unit);
+            let is_up = match (rest * 2).cmp(&unit) {
+                Ordering::Less => false,
+                Ordering::Equal => whole % 2 == 1,
+                Ordering::Greater => true,
+            };
+            whole + u128::from(is_up)
+        }
+        // A coefficient has at most 34 digits.
+        None if exponent < 0 || coefficient == 0 => 0,
+        Some(unit) => coefficient.saturating_mul(unit),
+        None => u128::MAX,
+    }
 }
 
 /// The error of a number that is too small or too large.
@@ -269,9 +290,14 @@ mod tests {
         for (negative, coefficient, exponent, expected) in [
             (false, 12, 0, 12),
             (true, 125, -1, -12),
+            (false, 15, -1, 2),
+            (false, 25, -1, 2),
+            (false, 251, -2, 3),
+            (false, 5, -1, 0),
+            (false, 9, -40, 0),
             (false, 3, 2, 300),
             (false, 1, 6000, i64::MAX),
-            (true, u128::from(u64::MAX), 0, -i64::MAX),
+            (true, u128::from(u64::MAX), 0, i64::MIN),
             (false, 0, 6000, 0),
         ] {
             let number = decimal::from_parts(negative, coefficient, exponent);

@@ -2,7 +2,7 @@
 
 use super::every;
 use super::field::Field;
-use super::kind::{FLAG, Kind, NUMERIC, OBJECT, TEXT};
+use super::kind::{FLAG, Kind, NUMERIC, OBJECT, TEXT, TEXT_OR_OBJECT};
 use super::table::Table;
 
 const fn field(name: &'static str, kind: Kind) -> Field {
@@ -106,7 +106,7 @@ pub static PLAN_CACHE_LIST_FILTERS: Table = bare("planCacheListFilters").lenient
 
 pub static PROFILE: Table = Table::of(
     "profile",
-    &[field("filter", Kind::Any).refused(), field("sampleRate", NUMERIC), field("slowms", NUMERIC)],
+    &[field("filter", TEXT_OR_OBJECT), field("sampleRate", NUMERIC), field("slowms", NUMERIC)],
 )
 .taking(NUMERIC)
 .lenient();

@@ -96,6 +96,27 @@ fn only_what_is_slow_is_told_at_level_one_and_of_that_a_share() {
 }
 
 #[test]
+fn a_filter_says_what_is_told_in_the_place_of_time() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
+    let set =
+        r#"{"profile": 1, "slowms": 1000000, "filter": {"op": "query", "nreturned": {"$gt": 1}}}"#;
+    let was = client.ok("test", set);
+    assert!(was.get("filter").is_none() && was.get("note").is_some(), "{was:?}");
+    client.ok("test", r#"{"find": "c"}"#);
+    client.ok("test", r#"{"find": "c", "limit": 1}"#);
+    client.ok("test", r#"{"count": "c"}"#);
+    assert_eq!(entries(&mut client, "{}").len(), 1);
+    let was = client.ok("test", r#"{"profile": 0, "filter": "unset"}"#);
+    let filter = json(r#"{"op": "query", "nreturned": {"$gt": 1}}"#);
+    assert_eq!(was.get("filter"), Some(Value::from(&filter)));
+    assert!(client.ok("test", r#"{"profile": 1}"#).get("note").is_none());
+    client.ok("test", r#"{"find": "c"}"#);
+    assert_eq!(entries(&mut client, "{}").len(), 1);
+}
+
+#[test]
 fn what_is_told_is_the_servers_to_write_and_the_users_to_drop() {
     let server = Running::start();
     let mut client = server.client();

@@ -153,7 +153,8 @@ fn count(keyword: &str, value: Value<'_>) -> Result<u64, QueryError> {
     let whole = crate::number::whole(value).and_then(|number| u64::try_from(number).ok());
     whole.ok_or_else(|| match value.is_number() {
         true => failed(format!("Expected a non-negative integer in: {keyword}")),
-        false => wrong_type(keyword, "a number"),
+        // As MongoDB, which reads these as it does other counts.
+        false => failed(format!("Expected a number in: {keyword}")),
     })
 }
 
