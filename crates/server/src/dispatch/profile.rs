@@ -37,7 +37,7 @@ pub(super) fn tell_if_slow(
         error_code: done.as_ref().err().map(|error| error.code.number()),
     };
     if let Some(filter) = filter {
-        is_slow = filter.matches(profile::entry(server, operation, &slow, done).view());
+        is_slow = filter.matches(entry(server, operation, &slow, done).view());
     }
     if is_slow {
         server.log.write_slow(&slow);
