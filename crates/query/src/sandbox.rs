@@ -19,8 +19,8 @@ use crate::error::{QueryError, failure};
 
 /// What an engine takes before it has run anything: measured.
 const ENGINE_BYTES: usize = 1 << 20;
-/// Measuring walks over all values of scripts, some thousands, and so is done for each so many
-/// calls.
+/// Measuring walks over all values of scripts, some thousands, and so is done ever more seldom, and
+/// then for each so many calls.
 const CALLS_MEASURED: usize = 256;
 
 /// Asks whether to go on.
@@ -111,7 +111,7 @@ impl Inside {
         self.has_globals |= globals.is_some();
         let result = set.and_then(|()| call(&self.engine));
         self.calls += 1;
-        if self.calls % CALLS_MEASURED == 1 {
+        if self.calls.is_power_of_two() || self.calls.is_multiple_of(CALLS_MEASURED) {
             self.standing_bytes = self.engine.heap_bytes().max(ENGINE_BYTES);
         }
         self.reservation.shrink(self.standing_bytes);
