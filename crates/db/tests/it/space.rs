@@ -147,8 +147,10 @@ fn what_grows_is_refused_and_reads_go_on() {
     let disk = SimDisk::new(1);
     disk.limit_to(Some(CAPACITY));
     let frond = open(&disk, RESERVE);
-    let count = fill(&frond, &mut random, 0);
     let shop = shop(&frond);
+    shop.insert("others", &[document! { "_id": 1_i32 }], true, Durability::Synced).expect("room");
+    shop.create_branch("side", None).expect("room");
+    let count = fill(&frond, &mut random, 0);
     let room = frond.engine().room().expect("told");
     assert!(room.is_short() && room.free > RESERVE / 3, "{room:?}");
     assert_eq!(shop.commit("all", "Ada").expect_err("it grows").code, Code::OutOfDiskSpace);
@@ -157,6 +159,7 @@ fn what_grows_is_refused_and_reads_go_on() {
     let refused = shop.create_indexes("things", &[spec]).expect_err("it grows");
     assert_eq!(refused.code, Code::OutOfDiskSpace);
     assert_eq!(count_of(&shop), count as u64);
+    shop.delete_branch("side", true).expect("it gives space back");
     assert_eq!(find(&shop, "things", "{'_id': -1}"), "[]");
     let expected = (0..count).filter(|id| id % 100 < 90).count() as u64;
     assert_eq!(delete(&shop, "things", "{'k': {'$lt': 90}}"), expected);

@@ -37,6 +37,21 @@ fn a_write_that_fails_leaves_nothing() {
 }
 
 #[test]
+fn a_file_that_another_client_replaced_stays_as_it_is() {
+    let machine = SimDisk::new(1).machine();
+    let place = DirectoryStorage::new(&machine);
+    let swap = |expected: Option<&FileVersion>, byte: u8| {
+        place.swap("refs", expected, vec![byte; 300].into()).expect("a good disk")
+    };
+    let load = || place.load("refs", usize::MAX).expect("a good disk").expect("it is there");
+    assert!(swap(None, 1));
+    let (_, first) = load();
+    assert!(swap(Some(&first), 2));
+    assert!(!swap(Some(&first), 3) && !swap(None, 4));
+    assert_eq!(load().0, vec![2; 300]);
+}
+
+#[test]
 fn what_a_crash_left_makes_room_for_the_next_file() {
     let mut found = 0;
     for operations in 0..6 {
