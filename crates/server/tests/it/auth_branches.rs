@@ -327,6 +327,7 @@ fn who_may_do_all_on_dev_can_do_nothing_on_main() {
             name @ ("configureFailPoint" | "getLog") => {
                 format!(r#"{{"{name}": "global", "mode": "off"}}"#)
             }
+            "setClusterParameter" => r#"{"setClusterParameter": {}}"#.to_owned(),
             name => format!(r#"{{"{name}": 1}}"#),
         };
         assert_eq!(dev.code("admin", &sent), 13, "{sent}");

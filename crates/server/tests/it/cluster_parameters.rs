@@ -32,6 +32,8 @@ fn change_stream_options_are_set_told_and_kept() {
     for names in [r#""changeStreamOptions""#, r#""*""#, r#"["changeStreamOptions"]"#] {
         assert_eq!(told(&mut client, names), (off.to_owned(), false), "{names}");
     }
+    // So that there is a time in the cluster.
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     client.ok("admin", &set(r#"{"preAndPostImages": {"expireAfterSeconds": 100.7}}"#));
     let hundred = ("{ expireAfterSeconds: 100 }".to_owned(), true);
     assert_eq!(told(&mut client, r#""*""#), hundred);
