@@ -206,7 +206,7 @@ impl<'a> Request<'a> {
 
     /// `database.collection`.
     pub fn namespace(&self, collection: &str) -> String {
-        format!("{}.{collection}", self.database_name)
+        [self.database_name, ".", collection].concat()
     }
 
     /// Takes the documents of a write: from the sequence beside the command, or else from its array
