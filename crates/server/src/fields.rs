@@ -13,8 +13,6 @@ use frond_query::{Code, Collation};
 use crate::limits::FIELDS_MAX;
 use crate::tables::{self, Table};
 
-/// More fields than this are rare: so many take one allocation, or none.
-const FIELDS_USUAL: usize = 12;
 const FIELD_UNKNOWN: Code = Code::Location(40415);
 const FIELD_DUPLICATE: Code = Code::Location(40413);
 
