@@ -92,9 +92,10 @@ pub struct Serve {
     #[arg(long, conflicts_with = "auth")]
     insecure_no_auth: bool,
 
-    /// Refuse clients' JavaScript ($where, $function, $accumulator, mapReduce)
+    /// Run clients' JavaScript ($where, $function, $accumulator, mapReduce): any client that may
+    /// find can then keep cores busy beyond its own time
     #[arg(long)]
-    no_scripting: bool,
+    scripting: bool,
 
     /// Address by which clients reach the server, if it is another than where it listens: drivers
     /// connect to what the server says
