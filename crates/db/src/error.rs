@@ -178,6 +178,7 @@ impl From<EngineError> for Error {
         match error {
             EngineError::Conflict { .. } | EngineError::Withdrawn => Error::write_conflict(),
             EngineError::NoTree(_) => Error::internal(message),
+            EngineError::HalfRestored => Error::invalid(Code::IllegalOperation, message),
             EngineError::SnapshotTooOld => Error::invalid(Code::SnapshotTooOld, message),
             EngineError::Closed(_) => Error::closed(message),
             EngineError::Unknown(_) => Error::unknown_outcome(message),

@@ -27,6 +27,9 @@ pub enum EngineError {
     /// and what it showed was replaced since: take another.
     #[error("the snapshot is too old: what it showed has been given back")]
     SnapshotTooOld,
+    /// The directory was to be restored, and that was cut short.
+    #[error("it holds a part of what is restored into it: restore again, which goes on there")]
+    HalfRestored,
     /// A sync failed earlier, or the engine was closed: nothing of this was written.
     #[error("closed for writing: {0}")]
     Closed(String),

@@ -11,7 +11,7 @@
 
 use bytes::Bytes;
 use frond_store::io::Disk;
-use frond_store::{Chunk, ChunkHash, ChunkStore, Session, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, Session, StoreError};
 use frond_tree::{Edit, Tree, TreeError};
 use std::sync::atomic::Ordering;
 
@@ -24,6 +24,9 @@ use crate::snapshot::Snapshot;
 use crate::state::Base;
 use crate::state::directory::{self, GetSome};
 use crate::state::format::{EngineState, base_key, base_value, encode_base};
+
+/// The root that a store has while it becomes a data directory.
+const BEGUN_NAME: &str = "begun";
 
 /// Everything at one moment. Its chunks are kept until it is dropped.
 pub struct Image {
@@ -64,6 +67,26 @@ impl Image {
         EngineState::decode(chunk).ok().map(|state| state.horizon.0)
     }
 
+    /// Says of a store that it is to be a data directory, and is none until
+    /// [`Image::install`]: no engine opens it, so that what was cut short isn't taken for one
+    /// without data.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub fn begin(store: &dyn ChunkStore) -> Result<(), StoreError> {
+        if store.root(BEGUN_NAME)?.is_some() {
+            return Ok(());
+        }
+        let mark = Chunk::new(ChunkKind::Blob, &[], BEGUN_NAME.as_bytes());
+        store.put_many_for(Lifetime::Lasting, std::slice::from_ref(&mark))?;
+        store.swap_root(BEGUN_NAME, None, Some(mark.hash()))
+    }
+
+    /// Whether a store was begun and never became a data directory.
+    pub(crate) fn is_begun(store: &dyn ChunkStore) -> Result<bool, StoreError> {
+        Ok(store.root(BEGUN_NAME)?.is_some() && store.root(ROOT_NAME)?.is_none())
+    }
+
     /// Makes an empty store the one of a data directory as it was in the image `root`, whose chunks
     /// it has.
     ///
@@ -74,7 +97,11 @@ impl Image {
     pub fn install(store: &dyn ChunkStore, root: ChunkHash) -> Result<(), StoreError> {
         EngineState::decode(&store.get(root)?)?;
         store.sync()?;
-        store.swap_root(ROOT_NAME, None, Some(root))
+        store.swap_root(ROOT_NAME, None, Some(root))?;
+        match store.root(BEGUN_NAME)? {
+            Some(mark) => store.swap_root(BEGUN_NAME, Some(mark), None),
+            None => Ok(()),
+        }
     }
 
     /// Makes a data directory the one of the image `root`, whose chunks its store has: what it held

@@ -20,6 +20,7 @@ use crate::error::EngineError;
 use crate::fault::FaultCell;
 use crate::horizon::{DurableEnd, Horizon};
 use crate::ids::{Sequence, TreeId};
+use crate::image::Image;
 use crate::log::decode::{Before, DecodeError, Decoded};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::kept::{KeptSegments, first_kept};
@@ -57,6 +58,7 @@ pub(crate) fn open(
 ) -> Result<Shared, EngineError> {
     let (root, published) = match store.root(ROOT_NAME)? {
         Some(root) => (root, EngineState::decode(&store.get(root)?)?),
+        None if Image::is_begun(&*store)? => return Err(EngineError::HalfRestored),
         None => create(machine, &*store)?,
     };
     let pending = StoreWithPending::new(store);

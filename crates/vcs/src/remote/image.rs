@@ -346,6 +346,7 @@ impl PlainRemote {
             let message = "the directory holds databases: restore into an empty one";
             return Err(Error::invalid(Code::NamespaceExists, message));
         }
+        Image::begin(&*store)?;
         let lane = FromPlain { plain: self, store: store.clone() };
         let mut transfer = Transfer::of_engine(&lane, progress).saving();
         transfer.tree(vec![backup.root], Vec::new())?;

@@ -457,3 +457,33 @@ fn no_damage_of_one_pack_takes_all_of_a_backup() {
         }
     }
 }
+
+/// A directory that a restore was cut short in isn't one without data, whatever opens it.
+#[test]
+fn a_cut_restore_is_no_data_directory() {
+    let (_, main, disk) = begin(3);
+    let before = all(&main);
+    let (mut refused, mut is_done) = (0, false);
+    for operations in (0..).step_by(3) {
+        let target = SimDisk::new(operations);
+        target.crash_after(operations);
+        let place = PlainRemote::open(&disk.machine()).expect("it opens");
+        let request = named("tuesday");
+        is_done = place.restore_on(&request, &target.machine(), &mut quiet()).is_ok();
+        let target = target.crash();
+        match crate::open::open_on(&target.machine(), FrondOptions::default()) {
+            Ok(_) => assert!(is_done || refused == 0),
+            Err(error) => {
+                assert!(error.message.contains("restore again"), "{error}");
+                refused += 1;
+                place.restore_on(&request, &target.machine(), &mut quiet()).expect("goes on");
+                let frond = open(&target);
+                assert_eq!(all(&shop(&frond)), before);
+            }
+        }
+        if is_done {
+            break;
+        }
+    }
+    assert!(is_done && refused > 0);
+}
