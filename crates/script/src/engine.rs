@@ -33,8 +33,8 @@ type Library = (
     intrinsic::Json,
     intrinsic::MapSet,
     intrinsic::TypedArrays,
-    // No script has it, but syntax leads there: without it an `async` function's end is an assertion
-    // of the engine, which ends the process.
+    // No script has it, but syntax leads there: without it an `async` function's end is an
+    // assertion of the engine, which ends the process.
     intrinsic::Promise,
 );
 

@@ -3,8 +3,8 @@
 //!
 //! 1. The process that has the directory listens on a socket of the Unix domain, in a directory of
 //!    its own that only this user may enter, whose name no other ever had.
-//! 2. The file [`SOCKET_FILE`] of the data directory names it, for as long as it is listened on, and
-//!    says of which directory it is: a copy of the data is told from the original.
+//! 2. The file [`SOCKET_FILE`] of the data directory names it, for as long as it is listened on,
+//!    and says of which directory it is: a copy of the data is told from the original.
 //! 3. What a killed process leaves of both is removed by the next that opens the directory.
 //!
 //! *Invariants*

@@ -36,8 +36,8 @@ pub struct DumpedCollection {
     pub database: String,
     /// Its name.
     pub name: String,
-    /// What its database was called where it was dumped, and what its documents are inserted as: its
-    /// name, or its buckets'.
+    /// What its database was called where it was dumped, and what its documents are inserted as:
+    /// its name, or its buckets'.
     pub dumped_as: Namespace,
     /// Its documents' file; a view has none, and neither has what lies in an archive.
     pub documents: Option<PathBuf>,

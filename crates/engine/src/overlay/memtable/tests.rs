@@ -1,3 +1,6 @@
+//! Goal: readers see the newest version of a key up to their Sequence, in order, while writers go on.
+//! Method: tables of writes and what is read; threads that read what one of them writes.
+
 use super::*;
 use crate::log::record::Record;
 
