@@ -89,6 +89,13 @@ fn json_gives_back(document: Document<'_>) {
     }
 }
 
+/// Whether bytes of the old subtype begin with the length of the rest, which JSON doesn't tell.
+fn has_its_length(bytes: &[u8]) -> bool {
+    bytes.split_first_chunk().is_some_and(|(length, rest)| {
+        usize::try_from(i32::from_le_bytes(*length)) == Ok(rest.len())
+    })
+}
+
 fn is_changed_by_json(document: Document<'_>) -> bool {
     document.iter().any(|(name, value)| {
         let is_changed = match value {
@@ -96,6 +103,7 @@ fn is_changed_by_json(document: Document<'_>) -> bool {
             Value::Array(inner) => is_changed_by_json(inner.as_document()),
             Value::JavaScriptWithScope { scope, .. } => is_changed_by_json(scope),
             Value::Regex(regex) => !regex.options.bytes().is_sorted(),
+            Value::Binary(binary) => binary.subtype == 2 && !has_its_length(binary.bytes),
             _ => false,
         };
         name.starts_with('$') || is_changed

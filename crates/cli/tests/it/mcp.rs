@@ -164,6 +164,7 @@ fn an_agent_works_on_its_branch_and_a_person_merges() {
 #[test]
 fn nothing_leads_off_the_branch() {
     let directory = shop();
+    frond_with(&directory, "import -d hr -c pay", "{\"_id\":\"boss\"}").ok();
     let mut session = Session::start(&directory, "shop@agent/x");
     for stage in
         [r#"{"$out": "items"}"#, r#"{"$merge": {"into": {"db": "shop", "coll": "items"}}}"#]
@@ -175,7 +176,6 @@ fn nothing_leads_off_the_branch() {
         );
         session.fails("aggregate", &nested);
     }
-    frond_with(&directory, "import -d hr -c pay", "{\"_id\":\"boss\"}").ok();
     for stage in [
         r#"{"$unionWith": {"db": "hr", "coll": "pay"}}"#,
         r#"{"$lookup": {"from": {"db": "hr", "coll": "pay"}, "pipeline": [], "as": "a"}}"#,
