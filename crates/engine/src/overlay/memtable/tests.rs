@@ -1,6 +1,6 @@
-//! Goal: readers see the newest version of a key up to their Sequence, in order, and what is removed
-//! or cleared leaves nothing.
-//! Method: a memtable of known writes, read within windows of Sequences and between bounds.
+//! Goal: readers see the newest version of a key up to their Sequence, in order, and what is
+//! removed or cleared leaves nothing. Method: a memtable of known writes, read within windows of
+//! Sequences and between bounds.
 
 use super::*;
 use crate::log::record::Record;
