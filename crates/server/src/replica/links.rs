@@ -4,7 +4,7 @@
 //! 1. Both sides first tell who they are. Until a directory knows who belongs to the set, that is
 //!    all that they do, again and again.
 //! 2. Then the caller sends frames. What can't be sent soon is dropped: it is sent again some time.
-//! 3. Once a second, and when that has changed, the caller says what it is ([`said`]).
+//! 3. Once a second, and when that has changed, the caller says what it is ([`Said`]).
 //!
 //! A stream on which an image is asked for goes on as [`image`] has it.
 
