@@ -637,9 +637,9 @@ def damage(set_):
     copies, votes = said(set_, "it goes on behind entry"), said(set_, "has a vote")
     # Damage of the last batch can't be told from one that a crash tore: several follow it.
     size = os.path.getsize(path)
-    while os.path.getsize(path) < size + (1 << 16):
-        time.sleep(0.1)
-    time.sleep(1)
+    with set_.client() as client:
+        while os.path.getsize(path) < size + (1 << 14):
+            client.bank.lists.update_one({"_id": "before damage"}, {"$push": {"texts": "x" * 1000}}, upsert=True)
     member.kill()
     # Without it no member leads then, and none has a copy for the damaged one.
     leader.process.send_signal(signal.SIGSTOP)
