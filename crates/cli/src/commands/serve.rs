@@ -10,7 +10,7 @@ use std::io;
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -334,9 +334,12 @@ const MEMBERS: std::ops::RangeInclusive<usize> = 3..=7;
 /// Begins the process anew, as it was started: nothing of what it had in memory stays, and all that
 /// it had open is closed.
 fn begin_anew() {
-    let error = match std::env::current_exe() {
-        Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).exec(),
-        Err(error) => error,
+    let again = |program: &Path| Command::new(program).args(std::env::args_os().skip(1)).exec();
+    let error = std::env::current_exe().map_or_else(|error| error, |program| again(&program));
+    // Another version took the place of its file, perhaps; the process still has its own.
+    let error = match error.kind() {
+        io::ErrorKind::NotFound => again(Path::new("/proc/self/exe")),
+        _ => error,
     };
     tell(format_args!("frond: can't begin anew: {error}"));
     std::process::exit(1);
