@@ -89,7 +89,8 @@ fn a_fold_that_fails_is_told_once_and_put_off_while_others_go_on() {
         put(&engine, &trees, &numbers, &mut random);
     }
     wait_until("failures", || 3 <= engine.counters().background_failures);
-    assert!(Duration::from_millis(300) <= begun.elapsed(), "the third try comes after two pauses");
+    // Finding out what a tree needs and doing it are put off apart: of three two are the same.
+    assert!(Duration::from_millis(100) <= begun.elapsed(), "what failed is tried after a pause");
     wait_until("a round of folding the other tree", || {
         let numbers: Vec<usize> = (0..60).map(|_| random.below(ENTRY_COUNT)).collect();
         put(&engine, &trees[1..], &numbers, &mut random);
