@@ -34,9 +34,10 @@ struct Known {
     by_front: HashMap<u64, [Option<Arc<Shape>>; 2]>,
     /// Hashes of signatures, by hash.
     met_once: Box<[u64]>,
-    /// Hashes of first names, by hash: such a document is too wide for a shape, and looking at all
-    /// of its names to see that costs a hundred times what a look-up in its outermost ones does.
-    refused: Box<[u64]>,
+    /// Hashes of first names, by hash, and how many bytes such a document has at least that is too
+    /// wide for a shape: to look at all of its names to see that costs a hundred times what a
+    /// look-up in its outermost ones does.
+    refused: Box<[(u64, usize)]>,
 }
 
 impl ShapeRegistry {
@@ -47,7 +48,7 @@ impl ShapeRegistry {
             by_signature: HashMap::new(),
             by_front: HashMap::new(),
             met_once: vec![0; MET_ONCE_SLOTS].into(),
-            refused: vec![0; REFUSED_SLOTS].into(),
+            refused: vec![(0, usize::MAX); REFUSED_SLOTS].into(),
         };
         ShapeRegistry { bytes_max, last: RwLock::default(), known: RwLock::new(known) }
     }
@@ -87,7 +88,8 @@ impl ShapeRegistry {
         let front = hash_of_front(document);
         let recent = {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-            if known.refused[front as usize % REFUSED_SLOTS] == front {
+            let (refused, bytes) = known.refused[front as usize % REFUSED_SLOTS];
+            if refused == front && bytes <= document.len() {
                 return None;
             }
             known.by_front.get(&front).cloned().unwrap_or_default()
@@ -100,17 +102,23 @@ impl ShapeRegistry {
         let walk = Walk::over(document);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let Some(walk) = walk else {
-            known.refuse(front);
+            known.refuse(front, document.len());
             return None;
         };
-        let shape = known.shape(&walk.signature, front, self.bytes_max)?;
+        let of_document = (front, document.len());
+        let shape = known.shape(&walk.signature, of_document, self.bytes_max)?;
         Some((shape, walk.offsets.into_iter().map(O::of).collect()))
     }
 }
 
 impl Known {
     /// The shape with a signature, if there is one or this is the second time.
-    fn shape(&mut self, signature: &[u8], front: u64, bytes_max: usize) -> Option<Arc<Shape>> {
+    fn shape(
+        &mut self,
+        signature: &[u8],
+        (front, document_bytes): (u64, usize),
+        bytes_max: usize,
+    ) -> Option<Arc<Shape>> {
         let shape = match self.by_signature.get(signature) {
             Some(shape) => shape.clone(),
             None => {
@@ -123,7 +131,7 @@ impl Known {
                     return None;
                 }
                 let Some(shape) = Shape::of(signature) else {
-                    self.refuse(front);
+                    self.refuse(front, document_bytes);
                     return None;
                 };
                 let bytes = shape.bytes() + signature.len();
@@ -141,11 +149,15 @@ impl Known {
         Some(shape)
     }
 
-    /// Notes that documents with these first names have no shape, if none of them has one.
-    fn refuse(&mut self, front: u64) {
-        if !self.by_front.contains_key(&front) {
-            self.refused[front as usize % REFUSED_SLOTS] = front;
+    /// Notes that documents with these first names and so many bytes have no shape, if none of
+    /// them has one.
+    fn refuse(&mut self, front: u64, bytes: usize) {
+        if self.by_front.contains_key(&front) {
+            return;
         }
+        let refused = &mut self.refused[front as usize % REFUSED_SLOTS];
+        let least = if refused.0 == front { refused.1.min(bytes) } else { bytes };
+        *refused = (front, least);
     }
 }
 
@@ -172,8 +184,9 @@ mod tests {
 
     fn is_refused(registry: &ShapeRegistry, document: &DocumentBuf) -> bool {
         let front = hash_of_front(document.as_bytes());
-        registry.known.read().expect("not poisoned").refused[front as usize % REFUSED_SLOTS]
-            == front
+        let (refused, bytes) =
+            registry.known.read().expect("not poisoned").refused[front as usize % REFUSED_SLOTS];
+        refused == front && bytes <= document.as_bytes().len()
     }
 
     #[test]
@@ -183,6 +196,10 @@ mod tests {
         assert!(!is_refused(&registry, &wide));
         assert!(registry.shape_of::<u32>(wide.as_bytes()).is_none());
         assert!(is_refused(&registry, &wide));
+        // Others that begin alike have a shape, though they are met later.
+        let narrow = of_width(20, "field");
+        registry.shape_of::<u32>(narrow.as_bytes());
+        assert!(registry.shape_of::<u32>(narrow.as_bytes()).is_some());
     }
 
     #[test]
