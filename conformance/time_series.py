@@ -194,7 +194,10 @@ def refusals(client, database, readings):
     refused("by a measurement", 72, lambda: readings.update_many({"temperature": 2}, {"$set": {"sensor": 2}}))
     refused("a change stream", 166, lambda: readings.watch().__enter__())
     refused("$merge", 166, lambda: list(readings.aggregate([{"$merge": "readings"}])))
-    refused("the buckets", 115, lambda: list(database["system.buckets.readings"].find()))
+    buckets = database["system.buckets.readings"]
+    points = sum(len(bucket["data"]["at"]) for bucket in buckets.find())
+    equal("points of all buckets", points, readings.count_documents({}))
+    refused("an update of buckets", 73, lambda: buckets.update_many({}, {"$set": {"meta": 1}}))
 
     def transaction():
         with client.start_session() as session, session.start_transaction():

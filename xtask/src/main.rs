@@ -63,6 +63,8 @@ static SEED: LazyLock<String> = LazyLock::new(|| {
     let fresh = || (RandomState::new().hash_one(()) >> 32).to_string();
     std::env::var("FROND_SEED_FROM").unwrap_or_else(|_| fresh())
 });
+/// Of a check that failed, so many lines are said once more at the end.
+const LINES_SAID: usize = 30;
 /// Where `conformance/run.py` has installed PyMongo.
 const PYTHON: &str = "target/conformance/venv/bin/python";
 
@@ -203,6 +205,9 @@ fn run(root: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
 }
 
 /// Runs programs at the same time; prints what each said once it has ended, one after the other.
+///
+/// # Errors
+/// Each program that failed, with the end of what it said.
 fn together(root: &Path, programs: &[(&str, &[&str])]) -> Result<(), String> {
     let run = |(program, arguments): &(&str, &[&str])| {
         let begun = Instant::now();
@@ -215,14 +220,24 @@ fn together(root: &Path, programs: &[(&str, &[&str])]) -> Result<(), String> {
             .and_then(|()| standard.write_all(&output.stderr))
             .and_then(|()| writeln!(standard, "   took {} s", begun.elapsed().as_secs()));
         told.map_err(|error| error.to_string())?;
-        succeeded(&line, output.status)
+        succeeded(&line, output.status).map_err(|failed| {
+            let said = [output.stdout, output.stderr].concat();
+            format!("{failed}\n{}", last_lines(&String::from_utf8_lossy(&said)))
+        })
     };
     thread::scope(|scope| {
         let running: Vec<_> =
             programs.iter().map(|program| scope.spawn(move || run(program))).collect();
         let ended = running.into_iter().map(|one| one.join().map_err(|_| "a step panicked")?);
-        ended.collect::<Vec<Result<(), String>>>().into_iter().collect()
+        let failed: Vec<String> = ended.filter_map(Result::err).collect();
+        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
     })
+}
+
+/// The last lines of what a program said.
+fn last_lines(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    lines[lines.len().saturating_sub(LINES_SAID)..].join("\n")
 }
 
 fn command(root: &Path, program: &str, arguments: &[&str]) -> Command {

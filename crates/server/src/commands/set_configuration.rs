@@ -71,7 +71,7 @@ pub fn config(request: &Request<'_>) -> Answer {
 /// Has the set have the members of a configuration.
 pub fn reconfigure(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    fields.refuse("force")?;
+    let forced = fields.optional_boolean("force")?.unwrap_or(false);
     fields.ignore(&["maxTimeMS"]);
     let asked = fields.required_document(request.sent_name)?;
     fields.finish()?;
@@ -86,6 +86,11 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
         let message = format!("the replica set {set} has one member, {host}, and can't be changed");
         return Err(Error::invalid(INCOMPATIBLE, message));
     };
+    if forced {
+        let message = "BSON field 'replSetReconfig.force' is not supported by Frond: a majority of \
+                       the members decides which there are";
+        return Err(Error::invalid(Code::CommandNotSupported, message));
+    }
     if !server.is_primary() {
         let state = replica.state().name();
         let message =
@@ -220,9 +225,6 @@ fn check(members: &Members) -> Result<(), Error> {
              no more than {VOTERS_MAX}"
         ));
     }
-    if count < MEMBERS_MIN {
-        return invalid(format!("a replica set keeps {MEMBERS_MIN} members at least"));
-    }
     Ok(())
 }
 
@@ -235,6 +237,10 @@ fn check_step(old: &Members, new: &Members, set: &str) -> Result<(), Error> {
              than {} for replica set {set}",
             new.version, old.version
         ));
+    }
+    if new.all.len() < MEMBERS_MIN {
+        let message = format!("a replica set keeps {MEMBERS_MIN} members at least");
+        return Err(Error::invalid(INVALID, message));
     }
     for host in &new.all {
         let before = old.all.iter().find(|it| it.address == host.address);
@@ -299,7 +305,6 @@ mod tests {
             assert_eq!(with(field), Err(115), "{field}");
         }
         assert_eq!(with("'other': 1"), Err(40415));
-        assert_eq!(of(a), Err(93));
         assert_eq!(of(&format!("{a}, {a}")), Err(93));
         assert_eq!(of(&format!("{a}, {{'_id': 1, 'host': 'a:1'}}")), Err(93));
         assert_eq!(of(&format!("{a}, {{'_id': 300, 'host': 'c:1'}}")), Err(2));
@@ -323,7 +328,7 @@ mod tests {
         assert_eq!(step(2, three), Ok(()));
         assert_eq!(step(7, &[three, &[host(3, "d:1")]].concat()), Ok(()));
         assert_eq!(step(2, &three[..2]), Ok(()));
-        assert_eq!(step(2, &three[..1]), Err(103));
+        assert_eq!(step(2, &three[..1]), Err(93));
         assert_eq!(step(2, &[three, &[host(3, "d:1"), host(4, "e:1")]].concat()), Err(103));
         assert_eq!(step(2, &[host(0, "a:1"), host(1, "b:1"), host(5, "c:1")]), Err(103));
         assert_eq!(step(2, &[host(0, "a:1"), host(1, "b:1"), host(2, "d:1")]), Err(103));

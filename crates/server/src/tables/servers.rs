@@ -118,8 +118,7 @@ pub static REPL_SET_GET_CONFIG: Table =
 pub static REPL_SET_GET_STATUS: Table =
     Table::of("replSetGetStatus", &[field("initialSync", Kind::Any).idle()]).lenient();
 pub static REPL_SET_INITIATE: Table = bare("replSetInitiate").lenient();
-pub static REPL_SET_RECONFIG: Table =
-    Table::of("replSetReconfig", &[field("force", Kind::Any).refused()]);
+pub static REPL_SET_RECONFIG: Table = Table::of("replSetReconfig", &[field("force", FLAG)]);
 pub static REPL_SET_STEP_DOWN: Table = Table::of(
     "replSetStepDown",
     &[field("force", FLAG).idle(), field("secondaryCatchUpPeriodSecs", NUMERIC).idle()],
