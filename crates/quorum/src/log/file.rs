@@ -127,7 +127,12 @@ impl FileLog {
             .and_then(|()| file.sync())
             .and_then(|()| disk.rename(NEW_FILE_NAME, FILE_NAME))
             .and_then(|()| disk.sync_directory())
-            .map_err(io)
+            .map_err(io)?;
+        // A damaged one was another member's, whose place this one takes: it would be damage again.
+        match Vote::read(machine, member, set) {
+            Ok(_) => Ok(()),
+            Err(_) => Vote::of(&ballot).write(machine, member, set),
+        }
     }
 
     /// Whether a directory has a log.

@@ -9,7 +9,7 @@ use crate::configuration::Change;
 use crate::entry::Content;
 use crate::ids::Term;
 use crate::log::format::record_bytes;
-use crate::log::{Ballot, GoingOn};
+use crate::log::{Ballot, GoingOn, VOTE_FILE_NAME};
 
 const ALL: u64 = u64::MAX;
 
@@ -311,4 +311,25 @@ fn a_log_that_is_replaced_goes_on_behind_what_another_has() {
     assert_eq!((term, vote, committed), (Term(3), Some(MemberId(2)), EntryIndex(5)));
     let next = Batch { ballot: None, entries: vec![entry(6, 2, vec![7; 9])] };
     own.append(&next).and_then(|()| own.sync()).expect("the next one");
+}
+
+/// Damage is told once: who takes the member's place isn't told of it again.
+#[test]
+fn a_damaged_vote_goes_with_its_member() {
+    let disk = SimDisk::new(1);
+    created(&disk);
+    let ballot = Ballot { term: Term(3), vote: Some(MemberId(1)), ..Ballot::default() };
+    let (mut log, _) = open(&disk);
+    log.append(&Batch { ballot: Some(ballot), ..Batch::default() }).expect("appended");
+    drop(log);
+    for bit in [3 * 8, 20 * 8 + 1, 46 * 8 + 7] {
+        disk.flip_bit(VOTE_FILE_NAME, bit);
+        assert!(FileLog::open(&disk.machine()).is_err());
+        let (before, term) = (EntryIndex(7), Term(3));
+        let configuration = Configuration::of([1, 3, 9].map(MemberId));
+        let beginning = Beginning { before, term, configuration };
+        FileLog::replace(&disk.machine(), MemberId(9), SetId(5), beginning, Ballot::default())
+            .expect("replaced");
+        open(&disk);
+    }
 }
