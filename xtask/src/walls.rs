@@ -124,7 +124,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "cli",
-        rooms: "notice failure allocator text_file output pager terminal output_file input directory backend arguments \
+        rooms: "notice failure allocator panics text_file output pager terminal output_file input directory backend arguments \
                 commands main",
         gate: None,
         upward: 0,

@@ -1,4 +1,5 @@
-//! Files to documents: JSON in three shapes, CSV, TSV and BSON, compressed or not, as a stream.
+//! Files to documents: JSON in three shapes, CSV, TSV and BSON, compressed or not, as a stream; and
+//! Parquet, which is read at places.
 //!
 //! A source yields one [`Record`] a document. What is wrong with one document is a record too, with
 //! the number of its line, and the source goes on behind it where it can; only a reader that fails
@@ -10,6 +11,7 @@ pub mod bson;
 pub mod compressed;
 pub mod csv;
 pub mod json;
+pub mod parquet;
 
 use std::io::{BufRead, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -102,6 +104,8 @@ pub enum Format {
     Tsv,
     /// Documents as mongodump writes them
     Bson,
+    /// Columns as data tools write them; rows become documents
+    Parquet,
     /// By the file's name, or else by its first character
     Auto,
 }
@@ -121,6 +125,10 @@ pub fn open(
     let mut reader = std::io::BufReader::with_capacity(READ_BYTES, reader);
     let name = name.map(str::to_ascii_lowercase).unwrap_or_default();
     let name = compressed::plain_name(&name);
+    if format == Format::Parquet {
+        let what = "Parquet is read from its end: name a file, not a pipe";
+        return Err(Failure::Usage(what.to_owned()));
+    }
     if format == Format::Bson || (format == Format::Auto && name.ends_with(".bson")) {
         return Ok(Box::new(bson::BsonSource::new(reader)));
     }
@@ -149,7 +157,7 @@ fn guess(name: &str, first: Option<u8>) -> Result<Format, Failure> {
         Some(b'{' | b'[') | None => Ok(Format::Json),
         Some(_) => Err(Failure::Usage(
             "the input begins neither as JSON nor is it called .csv: say what it is with \
-             --format json, csv, tsv or bson"
+             --format json, csv, tsv, bson or parquet"
                 .to_owned(),
         )),
     }

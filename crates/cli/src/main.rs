@@ -20,6 +20,7 @@ mod notice;
 mod output;
 mod output_file;
 mod pager;
+mod panics;
 mod terminal;
 mod text_file;
 

@@ -1,4 +1,6 @@
-//! `frond export`: a collection, at any version, as JSON lines, one JSON array, or CSV.
+//! `frond export`: a collection, at any version, as JSON lines, one JSON array, CSV, or Parquet.
+
+mod parquet;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,6 +11,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::arguments::Target;
 use crate::backend::Backend;
+use crate::commands::export::parquet::ParquetExport;
 use crate::failure::Failure;
 use crate::notice::tell;
 use crate::output::{counted, json};
@@ -20,10 +23,12 @@ Examples:
   frond export -d shop -c items > items.jsonl
   frond export -d shop@main~2 -c items --format array -o items.json
   frond export -d shop -c items --format csv --fields _id,name,address.city
+  frond export -d shop@main~2 -c items --format parquet -o items.parquet
   frond export -d shop -c items --query '{\"price\": {\"$gt\": 100}}'
 
 Relaxed JSON reads well, but an integer may come back with another width; --canonical keeps every type
-exactly.";
+exactly. In Parquet a field of several types is a column of JSON, but without --canonical numbers
+become one type where none of them changes.";
 
 /// The code of what can't be done with a view.
 const COMMAND_NOT_SUPPORTED_ON_VIEW: i64 = 166;
@@ -37,9 +42,11 @@ enum Format {
     Array,
     /// Comma-separated values; needs --fields
     Csv,
+    /// Columns, for data tools
+    Parquet,
 }
 
-/// Write a collection as JSON or CSV
+/// Write a collection as JSON, CSV or Parquet
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Export {
@@ -160,6 +167,7 @@ impl Export {
             Format::Json => self.write_json(backend, command, out, ["", "\n", "\n", ""]),
             Format::Array => self.write_json(backend, command, out, ["[", "\n", ",\n", "]\n"]),
             Format::Csv => self.write_csv(backend, command, out),
+            Format::Parquet => self.write_parquet(backend, command, out),
         }
     }
 
@@ -223,6 +231,19 @@ impl Export {
             Err(Failure::Refused { code: COMMAND_NOT_SUPPORTED_ON_VIEW, .. }) => Ok(false),
             Err(failure) => Err(failure),
         }
+    }
+
+    fn write_parquet(
+        &self,
+        backend: &mut dyn Backend,
+        command: &DocumentBuf,
+        out: &mut dyn Write,
+    ) -> Result<u64, Failure> {
+        let beside = self.out.as_deref().and_then(|path| path.parent());
+        let beside = beside.filter(|directory| directory.is_dir());
+        let mut export = ParquetExport::begin(beside, self.canonical)?;
+        backend.for_each_document(&self.database, command, &mut |document| export.add(document))?;
+        export.finish(out)
     }
 
     fn write_csv(

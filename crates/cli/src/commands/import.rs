@@ -28,6 +28,7 @@ use crate::commands::import::progress::Progress;
 use crate::commands::import::writer::{Mode, Report, Writer};
 use crate::failure::Failure;
 use crate::input::csv::Blanks;
+use crate::input::parquet::ParquetSource;
 use crate::input::{self, Format, Source};
 use crate::output::{counted, grouped};
 use crate::terminal::{Style, Terminal};
@@ -47,7 +48,7 @@ JSON is one object after another (mostly one a line) or one array, plain or exte
 CSV the first line names the fields, address.city makes nested documents, and a cell that reads
 as a number becomes one. The exit code is 1 if any document could not be imported.";
 
-/// Fill a collection from JSON, CSV, TSV or BSON, or databases from what mongodump wrote
+/// Fill a collection from JSON, CSV, TSV, BSON or Parquet, or databases from what mongodump wrote
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(
@@ -93,7 +94,7 @@ pub struct Import {
     #[arg(long)]
     stop_on_error: bool,
 
-    /// CSV: leave fields out whose cell is empty
+    /// CSV: leave fields out whose cell is empty; Parquet: those that are null
     #[arg(long)]
     ignore_blanks: bool,
 
@@ -147,6 +148,9 @@ impl Import {
     }
 
     fn open_source(&self) -> Result<(Source, Progress), Failure> {
+        if let Some(path) = self.path().filter(|path| self.is_parquet(path)) {
+            return self.open_parquet(path);
+        }
         let blanks = if self.ignore_blanks { Blanks::Ignored } else { Blanks::Kept };
         let (reader, progress) = match self.path() {
             None => {
@@ -158,6 +162,19 @@ impl Import {
         };
         let name = self.path().map(|path| path.to_string_lossy().into_owned());
         Ok((input::open(reader, name.as_deref(), self.format, blanks)?, progress))
+    }
+
+    /// Whether a file is one of Parquet, as far as its name or the option says.
+    fn is_parquet(&self, path: &Path) -> bool {
+        let by_name = || path.extension().is_some_and(|it| it.eq_ignore_ascii_case("parquet"));
+        self.format == Format::Parquet || (self.format == Format::Auto && by_name())
+    }
+
+    fn open_parquet(&self, path: &Path) -> Result<(Source, Progress), Failure> {
+        let (file, bytes) = open_plain(path)?;
+        let progress = Progress::begin(bytes);
+        let source = ParquetSource::open(file, progress.advancing(), self.ignore_blanks)?;
+        Ok((Box::new(source), progress))
     }
 
     fn path(&self) -> Option<&Path> {
@@ -288,6 +305,13 @@ struct Goal<'a> {
 
 /// Opens a file, to be counted as it is read.
 fn open_file(path: &Path) -> Result<(Box<dyn Read + Send>, Progress), Failure> {
+    let (file, bytes) = open_plain(path)?;
+    let progress = Progress::begin(bytes);
+    Ok((Box::new(progress.counting(file)), progress))
+}
+
+/// Opens what is no directory, and tells its size where it has one.
+fn open_plain(path: &Path) -> Result<(File, Option<u64>), Failure> {
     let told = |error| Failure::file(&path.display().to_string(), &error);
     let file = File::open(path).map_err(told)?;
     let metadata = file.metadata().map_err(told)?;
@@ -296,8 +320,7 @@ fn open_file(path: &Path) -> Result<(Box<dyn Read + Send>, Progress), Failure> {
         return Err(Failure::failed(what));
     }
     // A pipe has no size that could be known.
-    let progress = Progress::begin(metadata.is_file().then_some(metadata.len()));
-    Ok((Box::new(progress.counting(file)), progress))
+    Ok((file, metadata.is_file().then_some(metadata.len())))
 }
 
 /// Drops a collection, if it is there.

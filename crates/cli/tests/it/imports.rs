@@ -1,6 +1,8 @@
 //! Goal: what is imported comes out again as it went in, and what can't be is told by its line.
 //! Method: files in each format through `frond import` and `frond export` on a data directory.
 
+mod parquet;
+
 use crate::{Directory, frond, frond_with};
 
 const IMPORT: &str = "import -d shop -c items";

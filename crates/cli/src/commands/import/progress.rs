@@ -1,6 +1,7 @@
 //! A progress bar by bytes, on standard error, where that is a terminal.
 
 use std::io::Read;
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -34,6 +35,12 @@ impl Progress {
     /// Counts the bytes that are read from `reader`.
     pub fn counting<R: Read + Send>(&self, reader: R) -> impl Read + Send + use<R> {
         self.0.wrap_read(reader)
+    }
+
+    /// Counts bytes that are read elsewhere.
+    pub fn advancing(&self) -> Arc<dyn Fn(usize) + Send + Sync> {
+        let bar = self.0.clone();
+        Arc::new(move |bytes| bar.inc(bytes as u64))
     }
 
     /// Tells what is wrong with the document on `line`, which is the `count`th that failed.
