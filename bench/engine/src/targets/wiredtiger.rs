@@ -1,18 +1,23 @@
 //! WiredTiger, the system's library: one table a tree, by the functions of `native/wiredtiger.c`.
 //!
-//! A commit is synced by the log's own group commit (`transaction_sync`). Blocks are compressed
-//! with Snappy, as MongoDB does, if the library has it.
+//! The log is synced by one thread for all ([`journal`]) and blocks are compressed with Snappy if
+//! the library has it, both as MongoDB does.
 //!
 //! *Why the calls are sound*: handles come from WiredTiger and are given back once, in their
 //! owner's `Drop`; a session and its cursors stay on one thread; keys and values are passed with
 //! their own lengths and copied before a call returns; what a cursor shows is visited before it
 //! moves.
 
+mod journal;
+
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::slice;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
+use self::journal::Journal;
 use crate::target::{Entries, Failure, Put, Session, Settings, Target, VisitEntry, VisitValue};
 
 const SNAPPY: &str = "extensions=[libwiredtiger_snappy.so],";
@@ -83,6 +88,22 @@ pub struct WiredTiger {
     connection: Handle,
     uris: Vec<CString>,
     compressor: &'static str,
+    journal: Arc<Journal>,
+    /// Syncs the log until the connection is closed.
+    syncer: Option<JoinHandle<()>>,
+}
+
+/// The session of the thread that syncs.
+struct Syncer(Handle);
+
+// SAFETY: it goes to that thread once, and nothing else uses it.
+unsafe impl Send for Syncer {}
+
+impl Syncer {
+    fn sync(&self) -> Result<(), Failure> {
+        // SAFETY: see the module's head; the session lives until its connection is closed.
+        checked(unsafe { frond_wt_flush_log(self.0) })
+    }
 }
 
 // SAFETY: a connection may be used by any number of threads at once, says WiredTiger's manual.
@@ -97,7 +118,7 @@ impl WiredTiger {
         let config = format!(
             "create,cache_size={cache_bytes},session_max=1000,\
              eviction=(threads_min=1,threads_max=2),checkpoint=(wait=60,log_size=2GB),\
-             log=(enabled=true,compressor=),transaction_sync=(enabled=true,method=fsync)"
+             log=(enabled=true,compressor=)"
         );
         let mut connection = ptr::null_mut();
         let open = |extensions: &str, connection: &mut Handle| -> Result<(), Failure> {
@@ -114,7 +135,14 @@ impl WiredTiger {
         let uris: Result<Vec<CString>, _> = (0..settings.tree_count)
             .map(|tree| CString::new(format!("table:tree{tree}")))
             .collect();
-        let target = WiredTiger { connection, uris: uris?, compressor };
+        let mut target = WiredTiger {
+            connection,
+            uris: uris?,
+            compressor,
+            journal: Arc::default(),
+            syncer: None,
+        };
+        target.syncer = Some(target.start_syncer()?);
         let session = target.open_session()?;
         let config = CString::new(format!(
             "key_format=u,value_format=u,block_compressor={compressor},leaf_page_max=32KB"
@@ -127,10 +155,20 @@ impl WiredTiger {
         Ok(target)
     }
 
-    fn open_session(&self) -> Result<WiredTigerSession<'_>, Failure> {
+    fn start_syncer(&self) -> Result<JoinHandle<()>, Failure> {
+        let (syncer, journal) = (Syncer(self.new_session()?), Arc::clone(&self.journal));
+        Ok(thread::spawn(move || journal.run(|| syncer.sync())))
+    }
+
+    fn new_session(&self) -> Result<Handle, Failure> {
         let mut session = ptr::null_mut();
         // SAFETY: see the module's head.
         checked(unsafe { frond_wt_session(self.connection, &mut session) })?;
+        Ok(session)
+    }
+
+    fn open_session(&self) -> Result<WiredTigerSession<'_>, Failure> {
+        let session = self.new_session()?;
         let cursors = vec![ptr::null_mut(); self.uris.len()];
         Ok(WiredTigerSession { target: self, session, cursors })
     }
@@ -138,7 +176,9 @@ impl WiredTiger {
 
 impl Drop for WiredTiger {
     fn drop(&mut self) {
-        // SAFETY: opened once, closed once; no session outlives its borrow.
+        self.journal.stop();
+        self.syncer.take().map(JoinHandle::join);
+        // SAFETY: opened once, closed once; no session outlives its borrow, and the thread ended.
         unsafe { frond_wt_close(self.connection) };
     }
 }
@@ -148,7 +188,9 @@ impl Target for WiredTiger {
         // SAFETY: the library answers a string of its own that ends with zero.
         let version = unsafe { CStr::from_ptr(frond_wt_version()) }.to_string_lossy();
         let compressor = if self.compressor.is_empty() { "none" } else { self.compressor };
-        format!("{version}: a table for each tree, compression {compressor}, log synced by commits")
+        format!(
+            "{version}: a table for each tree, compression {compressor}, one thread syncs the log"
+        )
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>, Failure> {
@@ -236,9 +278,10 @@ impl Session for WiredTigerSession<'_> {
             let error = self.try_write(puts)?;
             // SAFETY: answers a constant.
             if error != unsafe { frond_wt_rollback_error() } {
-                return checked(error);
+                checked(error)?;
+                return self.target.journal.wait();
             }
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 

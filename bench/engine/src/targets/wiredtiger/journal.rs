@@ -1,0 +1,73 @@
+//! One thread that syncs the log for all who committed, as MongoDB's journal flusher does.
+//!
+//! Syncs are *rounds*, one after the other, as long as a committer waits. It waits for the first
+//! round that begins after its commit, with all others that committed during the one before.
+
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use crate::target::Failure;
+
+#[derive(Default)]
+pub struct Journal {
+    rounds: Mutex<Rounds>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Rounds {
+    asked: u64,
+    begun: u64,
+    ended: u64,
+    failure: Option<String>,
+    stops: bool,
+}
+
+impl Journal {
+    /// Returns once all that this thread committed is on the disk.
+    pub fn wait(&self) -> Result<(), Failure> {
+        let mut rounds = self.rounds();
+        let next = rounds.begun + 1;
+        rounds.asked = rounds.asked.max(next);
+        self.changed.notify_all();
+        while rounds.ended < next && rounds.failure.is_none() {
+            rounds = self.changed.wait(rounds).expect("no panic while the lock is held");
+        }
+        rounds.failure.as_ref().map_or(Ok(()), |failure| Err(failure.as_str().into()))
+    }
+
+    /// Does rounds until one fails, or [`Journal::stop`].
+    pub fn run(&self, mut sync: impl FnMut() -> Result<(), Failure>) {
+        while let Some(round) = self.begin() {
+            let synced = sync();
+            let mut rounds = self.rounds();
+            match synced {
+                Ok(()) => rounds.ended = round,
+                Err(failure) => rounds.failure = Some(failure.to_string()),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next round, once it was asked for.
+    fn begin(&self) -> Option<u64> {
+        let mut rounds = self.rounds();
+        while rounds.asked <= rounds.begun && !rounds.stops {
+            rounds = self.changed.wait(rounds).expect("no panic while the lock is held");
+        }
+        if rounds.stops || rounds.failure.is_some() {
+            return None;
+        }
+        rounds.begun += 1;
+        Some(rounds.begun)
+    }
+
+    /// Ends `run`.
+    pub fn stop(&self) {
+        self.rounds().stops = true;
+        self.changed.notify_all();
+    }
+
+    fn rounds(&self) -> MutexGuard<'_, Rounds> {
+        self.rounds.lock().expect("no panic while the lock is held")
+    }
+}
