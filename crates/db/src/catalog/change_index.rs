@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use frond_doc::{DocumentBuilder, Value, ValueBuf, key};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
@@ -94,20 +94,13 @@ impl Database {
                 return Err(of_id(change));
             }
             let mut live = adopt::adopt(transaction, self, branch, collection, &found)?;
-            let mut specs = live.indexes.iter().map(|index| &index.spec);
-            let position = specs.position(is_wanted);
-            if let Some(other) = specs.find(|spec| is_wanted(spec)) {
-                let one = position.map_or("", |position| &live.indexes[position].spec.name);
-                return Err(ambiguous(index.as_value(), [one, &other.name]));
-            }
-            let Some(position) = position else {
-                let message = format!(
-                    "cannot find index {:?} for ns {}",
-                    index.as_value(),
-                    self.namespace(collection)
-                );
-                return Err(Error::invalid(Code::IndexNotFound, message));
-            };
+            let specs = live.indexes.iter().map(|index| &index.spec);
+            let position = only_one(specs, is_wanted, index.as_value())?.ok_or_else(|| {
+                let namespace = self.namespace(collection);
+                let message =
+                    format!("cannot find index {:?} for ns {namespace}", index.as_value());
+                Error::invalid(Code::IndexNotFound, message)
+            })?;
             let before = live.indexes[position].spec.clone();
             let after = changed(&before, change)?;
             if let Some(series) = &found.series {
@@ -133,14 +126,9 @@ impl Database {
                 live.indexes[position].tree = built;
             }
             live.indexes[position].spec = after.clone();
-            let mut facts = DocumentBuilder::new();
-            facts
-                .begin_document("what")
-                .append("index", Value::Document(after.to_document().view()));
-            facts.end().begin_document("was");
-            facts.append("indexOptions", Value::Document(before.to_document().view())).end();
             let of = (branch, collection, Some(&live.uuid));
-            self.tell_collection(transaction, of, EventKind::Modify, facts.build().view());
+            let facts = facts_of(&before, &after);
+            self.tell_collection(transaction, of, EventKind::Modify, facts.view());
             adopt::put_entry(transaction, self, branch, collection, &WorkingEntry::Live(live))?;
             Ok(Outcome::Commit((before, after)))
         })
@@ -234,6 +222,28 @@ pub fn ambiguous(key: Value<'_>, names: [&str; 2]) -> Error {
         names.join(", ")
     );
     Error::invalid(Code::AmbiguousIndexKeyPattern, message)
+}
+
+/// The position of the index that is wanted, by a key that no other has.
+fn only_one<'a>(
+    mut specs: impl Iterator<Item = &'a IndexSpec> + Clone,
+    is_wanted: impl Fn(&IndexSpec) -> bool,
+    key: Value<'_>,
+) -> Result<Option<usize>, Error> {
+    let mut wanted = specs.clone().filter(|spec| is_wanted(spec));
+    if let (Some(one), Some(other)) = (wanted.next(), wanted.next()) {
+        return Err(ambiguous(key, [&one.name, &other.name]));
+    }
+    Ok(specs.position(is_wanted))
+}
+
+/// What change streams tell of an index that changed.
+fn facts_of(before: &IndexSpec, after: &IndexSpec) -> DocumentBuf {
+    let mut facts = DocumentBuilder::new();
+    facts.begin_document("what").append("index", Value::Document(after.to_document().view()));
+    facts.end().begin_document("was");
+    facts.append("indexOptions", Value::Document(before.to_document().view())).end();
+    facts.build()
 }
 
 fn changed(before: &IndexSpec, change: &IndexChange) -> Result<IndexSpec, Error> {

@@ -151,19 +151,7 @@ impl Database {
             };
             let changes = series::of_change(found.options.view(), changes)?;
             let changes = changes.view();
-            let mut options = DocumentBuilder::new();
-            for (option, value) in found.options.iter() {
-                if gone.contains(&option) {
-                    continue;
-                }
-                options.append(option, changes.get(option).unwrap_or(value));
-            }
-            for (option, value) in changes.iter() {
-                if found.options.get(option).is_none() {
-                    options.append(option, value);
-                }
-            }
-            let options = options.build();
+            let options = changed_options(found.options.view(), changes, gone);
             clustered::check(options.view())?;
             capped::check(options.view())?;
             images::check(options.view())?;
@@ -178,17 +166,9 @@ impl Database {
             }
             Validator::check_options(options.view())?;
             let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
-            let mut facts = DocumentBuilder::new();
-            facts.append("what", BsonValue::Document(changes));
-            facts.begin_document("was").begin_document("collectionOptions");
-            let uuid = Binary { subtype: 4, bytes: &live.uuid };
-            facts.append("uuid", BsonValue::Binary(uuid));
-            found.options.iter().for_each(|(option, value)| {
-                facts.append(option, value);
-            });
-            facts.end().end();
             let of = (branch, name, Some(&live.uuid));
-            self.tell_collection(transaction, of, EventKind::Modify, facts.build().view());
+            let facts = facts_of(changes, &live.uuid, found.options.view());
+            self.tell_collection(transaction, of, EventKind::Modify, facts.view());
             live.options = options;
             adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
             Ok(Outcome::Commit(()))
@@ -525,6 +505,31 @@ pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> 
         }
     }
     Ok(builder.build())
+}
+
+/// Options with others in their place, or beside them, and without those that are named.
+fn changed_options(options: Document<'_>, changes: Document<'_>, gone: &[&str]) -> DocumentBuf {
+    let mut changed = DocumentBuilder::new();
+    for (option, value) in options.iter().filter(|(option, _)| !gone.contains(option)) {
+        changed.append(option, changes.get(option).unwrap_or(value));
+    }
+    for (option, value) in changes.iter().filter(|(option, _)| options.get(option).is_none()) {
+        changed.append(option, value);
+    }
+    changed.build()
+}
+
+/// What change streams tell of a collection whose options changed.
+fn facts_of(changes: Document<'_>, uuid: &[u8; 16], before: Document<'_>) -> DocumentBuf {
+    let mut facts = DocumentBuilder::new();
+    facts.append("what", BsonValue::Document(changes));
+    facts.begin_document("was").begin_document("collectionOptions");
+    facts.append("uuid", BsonValue::Binary(Binary { subtype: 4, bytes: uuid }));
+    before.iter().for_each(|(option, value)| {
+        facts.append(option, value);
+    });
+    facts.end().end();
+    facts.build()
 }
 
 fn check_options(options: Document<'_>) -> Result<(), Error> {

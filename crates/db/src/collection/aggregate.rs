@@ -144,30 +144,8 @@ impl Database {
                 self.near_input(reader, (collection, found), search, &variables, &context)?
             }
             Some(collection) => {
-                let filter = pipeline.take_filter().with_variables(variables.clone());
-                let (order, limit) = pipeline.leading_order();
-                let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
-                let order = order.with_collation(variables.collation());
-                let search = Search {
-                    order: &order,
-                    limit: limit.and_then(|limit| u64::try_from(limit).ok()),
-                    needs: pipeline.needs(),
-                    ..Search::of(&filter, request.hint.as_ref())
-                };
-                let lazily = match pipeline.output() {
-                    None if pipeline.chooses_only() => None,
-                    _ => Some(Lazily::new(&context.large, !context.stores)),
-                };
-                let lazily = match (lazily, pipeline.needs()) {
-                    (Some(lazily), Some(paths)) => Some(lazily.only(&paths)),
-                    (lazily, _) => lazily,
-                };
-                let (input, gives_order) =
-                    self.stream(reader, collection, search, lazily, &context)?;
-                if gives_order {
-                    pipeline.drop_order();
-                }
-                input
+                let hint = request.hint.as_ref();
+                self.searched_input(reader, collection, &mut pipeline, hint, &variables, &context)?
             }
             None => {
                 let message = "{aggregate: 1} is not valid for a pipeline that reads a collection's documents";
@@ -175,6 +153,42 @@ impl Database {
             }
         };
         Ok(pipeline.run_over(input, variables, context)?)
+    }
+
+    /// The documents of a collection for a pipeline, whose leading filter and order the planner
+    /// takes over.
+    fn searched_input(
+        &self,
+        reader: &Reader<'static>,
+        collection: &str,
+        pipeline: &mut Pipeline,
+        hint: Option<&ValueBuf>,
+        variables: &Variables,
+        context: &Stages,
+    ) -> Result<Input<'static>, Error> {
+        let filter = pipeline.take_filter().with_variables(variables.clone());
+        let (order, limit) = pipeline.leading_order();
+        let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
+        let order = order.with_collation(variables.collation());
+        let search = Search {
+            order: &order,
+            limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+            needs: pipeline.needs(),
+            ..Search::of(&filter, hint)
+        };
+        let lazily = match pipeline.output() {
+            None if pipeline.chooses_only() => None,
+            _ => Some(Lazily::new(&context.large, !context.stores)),
+        };
+        let lazily = match (lazily, pipeline.needs()) {
+            (Some(lazily), Some(paths)) => Some(lazily.only(&paths)),
+            (lazily, _) => lazily,
+        };
+        let (input, gives_order) = self.stream(reader, collection, search, lazily, context)?;
+        if gives_order {
+            pipeline.drop_order();
+        }
+        Ok(input)
     }
 
     /// Refuses a pipeline that writes its output where it can't be written.

@@ -141,30 +141,9 @@ impl Database {
                 let mut memory = memory.transpose()?;
                 let mut writer =
                     CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
-                let mut done = Batch::default();
-                for (position, statement) in batch.iter().enumerate() {
-                    let is_full = BATCH_BYTES_MAX <= writer.bytes();
-                    if is_full && 0 < position && self.transaction().is_none() {
-                        break;
-                    }
-                    let position = begun + position;
-                    let report = &mut done.report;
-                    done.is_many = !self.run_statement(
-                        &mut writer,
-                        &mut memory,
-                        report,
-                        position,
-                        statement,
-                        &run,
-                    )?;
-                    if done.is_many {
-                        break;
-                    }
-                    done.count += 1;
-                    if options.ordered && !done.report.errors.is_empty() {
-                        break;
-                    }
-                }
+                let statements = (begun, &batch);
+                let done =
+                    self.run_batch(&mut writer, &mut memory, statements, options.ordered, &run)?;
                 let changed = writer.changed();
                 if let Some(memory) = &memory {
                     memory.store(transaction)?;
@@ -188,6 +167,37 @@ impl Database {
             }
         }
         Ok(report)
+    }
+
+    /// Runs statements, the first of which has this position, until the transaction is full, one
+    /// is to be run in parts, or, in order, one failed.
+    fn run_batch<S>(
+        &self,
+        writer: &mut CollectionWriter<'_>,
+        memory: &mut Option<Memory<'_>>,
+        (begun, statements): (usize, &VecDeque<Result<S, Error>>),
+        is_ordered: bool,
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
+    ) -> Result<Batch, Error> {
+        let mut done = Batch::default();
+        for (position, statement) in statements.iter().enumerate() {
+            let is_full = BATCH_BYTES_MAX <= writer.bytes();
+            if is_full && 0 < position && self.transaction().is_none() {
+                break;
+            }
+            let position = begun + position;
+            let report = &mut done.report;
+            done.is_many =
+                !self.run_statement(writer, memory, report, position, statement, &run)?;
+            if done.is_many {
+                break;
+            }
+            done.count += 1;
+            if is_ordered && !done.report.errors.is_empty() {
+                break;
+            }
+        }
+        Ok(done)
     }
 
     /// Tells whether it was run: `false` if it is to be run in parts.

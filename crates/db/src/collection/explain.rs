@@ -114,52 +114,14 @@ impl Database {
             let nothing = Done::default();
             return Ok(answer(&namespace, asked, (&plan, &[], 1), effort, nothing, 0));
         };
-        let counts = purpose.counts() && access.is_exact;
         let distinct = match purpose {
             Purpose::Distinct => distinct_part(collection, access, request),
             _ => None,
         };
-        let mut done = vec![Done::default(); access.paths.len()];
-        if effort == Effort::Run {
-            if let Some(place) = distinct {
-                let mut values = Values::new(self, query.filter.collation().clone());
-                let walks = scan_keys(
-                    reader,
-                    collection,
-                    access.clone(),
-                    place,
-                    &request.interrupt,
-                    &mut values,
-                )?;
-                done = walks.iter().map(of_walk).collect();
-            } else if let Some(nearest) = self.explained_nearest(reader, query, request)? {
-                let Nearest { keys, documents, found } = nearest;
-                done = vec![Done { keys, documents, returned: found.len() as u64 }];
-            } else {
-                let (filter, order) = (query.filter.clone(), &query.order);
-                let mut scan = Scan::new(reader.clone(), collection, access.clone(), filter, order)
-                    .interrupted_by(&request.interrupt);
-                if counts {
-                    scan = scan.counting();
-                }
-                let counted = if counts { scan.remaining(u64::MAX)? } else { None };
-                let enough = match order {
-                    Order::By(_) if !access.gives_order => None,
-                    Order::Near(_) => None,
-                    _ => request.limit.map(|limit| request.skip.saturating_add(limit)),
-                };
-                let mut returned = 0;
-                while counted.is_none() && enough.is_none_or(|enough| returned < enough) {
-                    let Some(found) = scan.next() else { break };
-                    found?;
-                    returned += 1;
-                }
-                done = scan.walks().iter().map(of_walk).collect();
-                if let (Some(counted), [done]) = (counted, &mut done[..]) {
-                    done.returned = counted;
-                }
-            }
-        }
+        let done = match effort {
+            Effort::Plan => vec![Done::default(); access.paths.len()],
+            Effort::Run => self.run_plan(reader, query, request, purpose, distinct)?,
+        };
         let millis = self.frond().steady_millis().saturating_sub(began);
         let plan = plan_stages(collection, access, query, request, purpose, &done);
         let plan = if distinct.is_some() { plan.renamed("IXSCAN", "DISTINCT_SCAN") } else { plan };
@@ -178,6 +140,52 @@ impl Database {
         }
         let parts = self.explained_parts(reader, query, request, (purpose, distinct.is_some()))?;
         Ok(answer(&namespace, asked, (&plan, &rejected, parts), effort, total, millis))
+    }
+
+    /// What each walk of a plan does; `distinct` is the part of an index's keys that is scanned.
+    fn run_plan(
+        &self,
+        reader: &Reader<'static>,
+        query: &Query,
+        request: &FindRequest,
+        purpose: Purpose,
+        distinct: Option<usize>,
+    ) -> Result<Vec<Done>, Error> {
+        let Some((collection, access)) = &query.collection else { return Ok(Vec::new()) };
+        let (access, interrupt) = (access.clone(), &request.interrupt);
+        if let Some(place) = distinct {
+            let mut values = Values::new(self, query.filter.collation().clone());
+            let walks = scan_keys(reader, collection, access, place, interrupt, &mut values)?;
+            return Ok(walks.iter().map(of_walk).collect());
+        }
+        if let Some(nearest) = self.explained_nearest(reader, query, request)? {
+            let Nearest { keys, documents, found } = nearest;
+            return Ok(vec![Done { keys, documents, returned: found.len() as u64 }]);
+        }
+        let counts = purpose.counts() && access.is_exact;
+        let enough = match &query.order {
+            Order::By(_) if !access.gives_order => None,
+            Order::Near(_) => None,
+            _ => request.limit.map(|limit| request.skip.saturating_add(limit)),
+        };
+        let filter = query.filter.clone();
+        let mut scan = Scan::new(reader.clone(), collection, access, filter, &query.order)
+            .interrupted_by(interrupt);
+        if counts {
+            scan = scan.counting();
+        }
+        let counted = if counts { scan.remaining(u64::MAX)? } else { None };
+        let mut returned = 0;
+        while counted.is_none() && enough.is_none_or(|enough| returned < enough) {
+            let Some(found) = scan.next() else { break };
+            found?;
+            returned += 1;
+        }
+        let mut done: Vec<Done> = scan.walks().iter().map(of_walk).collect();
+        if let (Some(counted), [done]) = (counted, &mut done[..]) {
+            done.returned = counted;
+        }
+        Ok(done)
     }
 
     /// Into how many parts the search would be divided now: those of stages that can be, too.

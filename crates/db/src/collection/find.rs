@@ -7,7 +7,7 @@ use frond_query::expression::Variables;
 use frond_query::large::Large;
 use frond_query::memory::RequestMemory;
 use frond_query::metadata::MetadataKind;
-use frond_query::pipeline::{Sorted, Sorter};
+use frond_query::pipeline::{Resources, Sorted, Sorter};
 use frond_query::{Code, Collation, Filter, Projection, SortPattern};
 use frond_tree::Direction;
 
@@ -162,17 +162,11 @@ impl Database {
         if is_sorted || request.limit.is_none() {
             scan = scan.scored_by_entries(self.frond().resources(true).reservation());
         }
-        let is_lazy = large.is_met()
-            && !(request.tells_key || request.gives_keys || matches!(order, Order::Near(_)));
-        if let Some(projection) = projection.as_ref().filter(|_| is_lazy) {
-            let mut lazily = Lazily::new(&large, true).asking(&projection.asked(&filter));
-            if let Order::By(pattern) = &order {
-                lazily = lazily.asking(&pattern.asked());
-            }
-            if let Some(paths) = projection.paths() {
-                lazily = lazily.only(&paths);
-            }
-            scan = scan.lazily(lazily);
+        let shows_all = request.tells_key || request.gives_keys;
+        if let Some(projection) = projection.as_ref().filter(|_| large.is_met() && !shows_all)
+            && !matches!(order, Order::Near(_))
+        {
+            scan = scan.lazily(asked_lazily(&large, projection, &filter, &order));
         }
         let limit =
             request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
@@ -182,39 +176,41 @@ impl Database {
             let found = nearest.found.into_iter().skip(skip).take(limit);
             return Ok(Cursor::new(found.map(move |found| project(found.document))));
         }
-        match order {
-            Order::By(_) | Order::Near(_) if is_sorted => {
-                let resources = self.frond().resources(request.in_memory_only);
-                let wanted = skip.saturating_add(limit);
-                let sorted_of = |scan: &mut Scan<'_>, part_count: usize| {
-                    let resources = match part_count {
-                        1 => resources.clone(),
-                        several => resources.of_part(several),
-                    };
-                    sorted(scan, &order, Sorter::new(SORT, &resources, wanted))
-                };
-                let parts = gathered(self.frond().cores(), &mut scan, sorted_of);
-                let sorted = match parts {
-                    Some(parts) => Sorted::interleaved(parts, wanted)?,
-                    None => {
-                        let sorted = sorted_of(&mut scan, 1);
-                        sorted.map_err(|error| put_aside.restore(error))?
-                    }
-                };
-                let sorted = behind(sorted, skip);
-                Ok(Cursor::new(
-                    sorted.map(move |entry| {
-                        project(entry?.1).map_err(|error| put_aside.restore(error))
-                    }),
-                ))
-            }
-            _ => {
-                let found = behind(scan, skip).take(limit);
-                Ok(Cursor::new(found.map(move |found| {
-                    let found = found.and_then(|found| project(found.into_asked()));
-                    found.map_err(|error| put_aside.restore(error))
-                })))
-            }
+        if is_sorted {
+            let resources = self.frond().resources(request.in_memory_only);
+            let wanted = skip.saturating_add(limit);
+            let sorted = self.sort_in_parts(&mut scan, &order, &resources, wanted);
+            let sorted = behind(sorted.map_err(|error| put_aside.restore(error))?, skip);
+            return Ok(Cursor::new(
+                sorted
+                    .map(move |entry| project(entry?.1).map_err(|error| put_aside.restore(error))),
+            ));
+        }
+        let found = behind(scan, skip).take(limit);
+        Ok(Cursor::new(found.map(move |found| {
+            let found = found.and_then(|found| project(found.into_asked()));
+            found.map_err(|error| put_aside.restore(error))
+        })))
+    }
+
+    /// Sorts what a scan finds, on the cores that are idle; at least the first `wanted`.
+    fn sort_in_parts(
+        &self,
+        scan: &mut Scan<'_>,
+        order: &Order,
+        resources: &Resources,
+        wanted: usize,
+    ) -> Result<Sorted, Error> {
+        let sorted_of = |scan: &mut Scan<'_>, part_count: usize| {
+            let resources = match part_count {
+                1 => resources.clone(),
+                several => resources.of_part(several),
+            };
+            sorted(scan, order, Sorter::new(SORT, &resources, wanted))
+        };
+        match gathered(self.frond().cores(), scan, sorted_of) {
+            Some(parts) => Ok(Sorted::interleaved(parts, wanted)?),
+            None => sorted_of(scan, 1),
         }
     }
 
@@ -425,6 +421,18 @@ impl Database {
 }
 
 /// What a scan finds, in its order.
+/// What a search reads of large documents: the filter, the order and the projection ask for it.
+fn asked_lazily(large: &Large, projection: &Projection, filter: &Filter, order: &Order) -> Lazily {
+    let mut lazily = Lazily::new(large, true).asking(&projection.asked(filter));
+    if let Order::By(pattern) = order {
+        lazily = lazily.asking(&pattern.asked());
+    }
+    match projection.paths() {
+        Some(paths) => lazily.only(&paths),
+        None => lazily,
+    }
+}
+
 fn sorted(scan: &mut Scan<'_>, order: &Order, mut sorter: Sorter<'_>) -> Result<Sorted, Error> {
     let interrupt = scan.interrupt().clone();
     let (mut count, mut key) = (0_usize, Vec::new());

@@ -16,7 +16,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::name;
 use crate::retry::{Record, Remembered};
-use crate::timeseries::UpdateKind;
+use crate::timeseries::{Series, UpdateKind};
 use crate::transact::Outcome;
 
 /// A request whose parts are parsed.
@@ -121,14 +121,7 @@ impl Database {
     ) -> Result<FindAndModifyReport, Error> {
         let (filter, order, hint) = (&parsed.filter, &parsed.order, parsed.hint.as_ref());
         if let Some(series) = writer.series() {
-            let kind = UpdateKind { is_multi: false, is_upsert: parsed.upsert };
-            if let Some(update) = &parsed.update {
-                series.check_update(kind, filter, update.source.as_value())?;
-            }
-            if !matches!(order, Order::Any) {
-                let message = "Cannot perform findAndModify with sort on a time-series collection.";
-                return Err(Error::invalid(Code::InvalidOptions, message));
-            }
+            parsed.check_points(series)?;
         }
         let mut found = match filter.metadata().is_empty() {
             true => {
@@ -157,33 +150,28 @@ impl Database {
             let value = Some(parsed.project(&found.document, &carried)?);
             return Ok(FindAndModifyReport { value, count: 1, ..FindAndModifyReport::default() });
         };
-        match found {
-            Some(found) => {
-                let after = update.apply(&parsed.filter, &found)?;
-                if let Some(after) = &after {
-                    writer.replace(&found, after, update.becoming())?;
-                }
-                let answer = match after {
-                    Some(after) if parsed.return_new => after,
-                    _ => found.document,
-                };
-                Ok(FindAndModifyReport {
-                    value: Some(parsed.project(&answer, &carried)?),
-                    updated_existing: true,
-                    count: 1,
-                    ..FindAndModifyReport::default()
-                })
+        let Some(found) = found else {
+            if !parsed.upsert {
+                return Ok(FindAndModifyReport::default());
             }
-            None if parsed.upsert => {
-                let document = self.upsert(writer, update, &parsed.filter)?;
-                let value =
-                    parsed.return_new.then(|| parsed.project(&document, &carried)).transpose()?;
-                let upserted = document.get("_id").map(|id| id.to_buf());
-                let report = FindAndModifyReport::default();
-                Ok(FindAndModifyReport { value, count: 1, upserted, ..report })
-            }
-            None => Ok(FindAndModifyReport::default()),
+            let document = self.upsert(writer, update, &parsed.filter)?;
+            let value =
+                parsed.return_new.then(|| parsed.project(&document, &carried)).transpose()?;
+            let upserted = document.get("_id").map(|id| id.to_buf());
+            let report = FindAndModifyReport::default();
+            return Ok(FindAndModifyReport { value, count: 1, upserted, ..report });
+        };
+        let after = update.apply(&parsed.filter, &found)?;
+        if let Some(after) = &after {
+            writer.replace(&found, after, update.becoming())?;
         }
+        let answer = match after {
+            Some(after) if parsed.return_new => after,
+            _ => found.document,
+        };
+        let value = Some(parsed.project(&answer, &carried)?);
+        let report = FindAndModifyReport::default();
+        Ok(FindAndModifyReport { value, updated_existing: true, count: 1, ..report })
     }
 }
 
@@ -231,6 +219,19 @@ impl Parsed {
             projection: parsed.projection.map(|by| by.with_collation(collation)),
             ..parsed
         })
+    }
+
+    /// Refuses what isn't done to a point of a time series.
+    fn check_points(&self, series: &Series) -> Result<(), Error> {
+        let kind = UpdateKind { is_multi: false, is_upsert: self.upsert };
+        if let Some(update) = &self.update {
+            series.check_update(kind, &self.filter, update.source.as_value())?;
+        }
+        if !matches!(self.order, Order::Any) {
+            let message = "Cannot perform findAndModify with sort on a time-series collection.";
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
+        Ok(())
     }
 
     /// What of a document is answered; `carried` is what the search knows of it.

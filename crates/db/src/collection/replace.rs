@@ -261,23 +261,9 @@ impl Database {
             }
             None => return Ok(false),
         };
-        let before = match old.first() {
-            None => Some(None),
-            Some(TreeRef::Committed(tree)) => Some(Some(*tree)),
-            Some(TreeRef::Live(_)) => None,
-        };
-        let scope = (self.repository_name(), branch, name);
-        match before {
-            Some(before) => {
-                let keeps_images = images::are_kept(options.view());
-                let after = Some(built.documents);
-                let rewriting = Rewriting { before, after, keeps_images };
-                tell_rewritten(engine, transaction, scope, rewriting)?;
-            }
-            None => {
-                self.tell_of(transaction, branch, name, EventKind::Rewritten, Document::empty());
-            }
-        }
+        let keeps_images = images::are_kept(options.view());
+        let rewritten = (old.first(), built.documents, keeps_images);
+        self.tell_swapped(transaction, branch, name, rewritten)?;
         for tree in old {
             if let TreeRef::Live(id) = tree {
                 transaction.drop_tree(id)?;
@@ -295,6 +281,28 @@ impl Database {
         let live = LiveCollection { uuid, options, documents, indexes, order: None };
         adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
         Ok(true)
+    }
+
+    /// Tells change streams that a collection has other documents: of committed ones the
+    /// difference can be had when it is asked for.
+    fn tell_swapped(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        name: &str,
+        (before, after, keeps_images): (Option<&TreeRef>, Tree, bool),
+    ) -> Result<(), Error> {
+        let before = match before {
+            None => None,
+            Some(TreeRef::Committed(tree)) => Some(*tree),
+            Some(TreeRef::Live(_)) => {
+                self.tell_of(transaction, branch, name, EventKind::Rewritten, Document::empty());
+                return Ok(());
+            }
+        };
+        let scope = (self.repository_name(), branch, name);
+        let rewriting = Rewriting { before, after: Some(after), keeps_images };
+        tell_rewritten(self.frond().engine(), transaction, scope, rewriting)
     }
 }
 

@@ -179,22 +179,7 @@ pub(crate) fn parsed_query(filter: Document<'_>) -> DocumentBuf {
                 told.append(name, value);
                 conditions.push(told.build());
             }
-            _ => {
-                let mut told = DocumentBuilder::new();
-                match value {
-                    Value::Regex(regex) => {
-                        told.begin_document(name).append("$regex", Value::String(regex.pattern));
-                        if !regex.options.is_empty() {
-                            told.append("$options", Value::String(regex.options));
-                        }
-                    }
-                    _ => {
-                        told.begin_document(name).append("$eq", value);
-                    }
-                }
-                told.end();
-                conditions.push(told.build());
-            }
+            _ => conditions.push(equality(name, value)),
         }
     }
     match &conditions[..] {
@@ -210,6 +195,25 @@ pub(crate) fn parsed_query(filter: Document<'_>) -> DocumentBuf {
             told.build()
         }
     }
+}
+
+/// The condition that a field has a value, or a text that a regular expression matches.
+fn equality(name: &str, value: Value<'_>) -> DocumentBuf {
+    let mut told = DocumentBuilder::new();
+    told.begin_document(name);
+    match value {
+        Value::Regex(regex) => {
+            told.append("$regex", Value::String(regex.pattern));
+            if !regex.options.is_empty() {
+                told.append("$options", Value::String(regex.options));
+            }
+        }
+        _ => {
+            told.append("$eq", value);
+        }
+    }
+    told.end();
+    told.build()
 }
 
 fn has_operators(document: Document<'_>) -> bool {
