@@ -1,6 +1,6 @@
 //! Why a value doesn't keep a schema, in the form of MongoDB's `errInfo.details`.
 
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::{Dependency, Rule, Schema, Test};
 use crate::filter::evaluate::Run;
@@ -66,7 +66,19 @@ impl Rule {
                 .end();
         }
         match (&self.test, value) {
-            (Test::Properties(properties), Value::Document(document)) => {
+            (Test::All(schemas) | Test::Any(schemas) | Test::One(schemas), _) => {
+                append_branches(out, schemas, matches!(self.test, Test::One(_)), value, run);
+            }
+            (_, Value::Document(document)) => self.append_document(out, document, run),
+            (_, Value::Array(array)) => self.append_array(out, array, run),
+            _ => self.append_reason(out, value),
+        }
+    }
+
+    /// Which of a document's fields fail.
+    fn append_document(&self, out: &mut DocumentBuilder, document: Document<'_>, run: &Run<'_>) {
+        match &self.test {
+            Test::Properties(properties) => {
                 out.begin_array("propertiesNotSatisfied");
                 for (name, schema) in properties {
                     let found = document.get(name).filter(|value| !schema.matches(*value, run));
@@ -76,7 +88,7 @@ impl Rule {
                 }
                 out.end();
             }
-            (Test::PatternProperties(patterns), Value::Document(document)) => {
+            Test::PatternProperties(patterns) => {
                 out.begin_array("details");
                 for (name, value) in document.iter() {
                     for (pattern, schema) in patterns {
@@ -87,23 +99,23 @@ impl Rule {
                 }
                 out.end();
             }
-            (Test::OtherProperties { .. }, Value::Document(document)) => {
+            Test::OtherProperties { .. } => {
                 out.begin_array("additionalProperties");
                 for (name, _) in document.iter().filter(|(name, _)| self.test.is_other(name, run)) {
                     out.push(Value::String(name));
                 }
                 out.end();
             }
-            (Test::Required(names), Value::Document(document)) => {
+            Test::Required(names) => {
                 append_missing(out, "missingProperties", names, document);
             }
-            (Test::PropertyCount(_), Value::Document(document)) => {
+            Test::PropertyCount(_) => {
                 let count = i32::try_from(document.iter().count()).unwrap_or(i32::MAX);
                 let reason = "specified number of properties was not satisfied";
                 out.append("reason", Value::String(reason));
                 out.append("numberOfProperties", Value::Int32(count));
             }
-            (Test::Dependencies(dependencies), Value::Document(document)) => {
+            Test::Dependencies(dependencies) => {
                 out.begin_array("failingDependencies");
                 for (name, dependency) in dependencies {
                     if document.get(name).is_none() || dependency.is_kept(document, run) {
@@ -116,26 +128,33 @@ impl Rule {
                             append_missing(out, "missingProperties", names, document);
                         }
                         Dependency::Schema(schema) => {
-                            schema.append_failures(out, "details", value, run)
+                            schema.append_failures(out, "details", Value::Document(document), run)
                         }
                     }
                     out.end();
                 }
                 out.end();
             }
-            (Test::Items(schema), Value::Array(array)) => {
+            _ => self.append_reason(out, Value::Document(document)),
+        }
+    }
+
+    /// Which of an array's items fail.
+    fn append_array(&self, out: &mut DocumentBuilder, array: Array<'_>, run: &Run<'_>) {
+        match &self.test {
+            Test::Items(schema) => {
                 let failing =
                     array.iter().enumerate().find(|(_, item)| !schema.matches(*item, run));
                 append_item(out, schema, failing, run);
             }
-            (Test::ItemsInOrder(schemas), Value::Array(array)) => {
+            Test::ItemsInOrder(schemas) => {
                 let mut pairs = array.iter().zip(schemas).enumerate();
                 let failing = pairs.find(|(_, (item, schema))| !schema.matches(*item, run));
                 if let Some((place, (item, schema))) = failing {
                     append_item(out, schema, Some((place, item)), run);
                 }
             }
-            (Test::OtherItems(after, _), Value::Array(array)) => {
+            Test::OtherItems(after, _) => {
                 out.append("reason", Value::String("found additional items"));
                 out.begin_array("additionalItems");
                 array.iter().skip(*after).for_each(|item| {
@@ -143,10 +162,7 @@ impl Rule {
                 });
                 out.end();
             }
-            (Test::All(schemas) | Test::Any(schemas) | Test::One(schemas), _) => {
-                append_branches(out, schemas, matches!(self.test, Test::One(_)), value, run);
-            }
-            _ => self.append_reason(out, value),
+            _ => self.append_reason(out, Value::Array(array)),
         }
     }
 
