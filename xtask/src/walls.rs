@@ -58,7 +58,7 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "engine",
         rooms: "ids reach entry told error space background options fingerprint log order horizon overlay \
-                fault state held_states queue snapshot slow write_memory statistics shared changes \
+                fault state held_states queue signals snapshot slow write_memory statistics shared changes \
                 moments transaction \
                 compaction gc commit follow check image recovery threads engine",
         gate: None,

@@ -6,3 +6,4 @@ pub(crate) mod compaction_scheduler;
 pub(crate) mod errors;
 pub(crate) mod throttle;
 pub(crate) mod throttled_store;
+pub(crate) mod workers;

@@ -120,7 +120,7 @@ impl Shared {
             if let Some(writer) = writer {
                 self.lead(writer, Durability::Relaxed, &mut watch);
             }
-            self.want_sync();
+            self.signals.want_sync();
         }
         self.delay(turn, &mut watch);
         self.slowest.note(&watch, bytes);
@@ -158,15 +158,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Has relaxed transactions synced when the interval is over.
-    fn want_sync(&self) {
-        let mut signals = self.signals();
-        if !std::mem::replace(&mut signals.sync_wanted, true) {
-            drop(signals);
-            self.signalled.notify_all();
-        }
-    }
-
     /// Gives a valid transaction its place in the log. It is visible then, unless it is returned as
     /// a member of the group that forms.
     fn line_up(
@@ -183,7 +174,7 @@ impl Shared {
         }
         queue.conflicts.note(record, conflict_set, sequence);
         if !record.bases.is_empty() {
-            self.begin_eras(record, sequence);
+            self.begin_generations(record, sequence);
         }
         let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
         let member = if durability == Durability::Relaxed && all_visible {
@@ -209,16 +200,13 @@ impl Shared {
         member
     }
 
-    pub(crate) fn begin_eras(&self, record: &Record, sequence: Sequence) {
+    pub(crate) fn begin_generations(&self, record: &Record, sequence: Sequence) {
         self.change_state(|state, visible| {
             for (tree, base) in &record.bases {
                 state.begin_generation(*tree, TreeGeneration::begun(sequence, *base), visible);
             }
         });
-        let roots = record.bases.iter().filter_map(|(_, base)| Some((sequence, (*base)?.root)));
-        self.logged_bases().extend(roots);
-        // After the State: a flush that takes the tree from the list finds the generation.
-        self.unpublished().extend(record.bases.iter().map(|(tree, _)| *tree));
+        self.unpublished.note_logged(sequence, &record.bases);
     }
 
     /// Closes the active memtable and its log segment, and has them flushed.
@@ -232,7 +220,7 @@ impl Shared {
             state.sealed.push(sealed);
             state.active = active;
         });
-        self.signal(|signals| signals.flush_wanted = true);
+        self.signals.want_flush();
     }
 
     /// Waits until a member's group is as durable as asked; leads it, if it brought the writer or

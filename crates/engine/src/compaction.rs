@@ -35,8 +35,7 @@ use bytes::Bytes;
 use frond_store::Lifetime;
 use frond_tree::{Bounds, Direction, Tree};
 
-use crate::background::compaction_scheduler::{CompactionScheduler, Kind};
-use crate::background::errors::Backoff;
+use crate::background::compaction_scheduler::Kind;
 use crate::background::throttled_store::ThrottledStore;
 use crate::compaction::publish::Outcome;
 use crate::error::EngineError;
@@ -55,14 +54,10 @@ const SELDOM_PERCENT: usize = 150;
 /// The same for a tree that isn't read: its next reader looks into so many, for a while. That is
 /// about what trees of 5 million documents with four indexes would have without any merge.
 const UNREAD_PERCENT: usize = 600;
-/// Within this time after the first such read the runs begin to be merged.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A step takes about this share of the memtable's limit of the tree, or of one of its runs.
 const STEP_SHARE: u64 = 2;
 /// No more runs are merged at once: what they have can be dropped only together.
 const MERGE_COUNT_MAX: usize = 4;
-/// What failed for a tree is tried again after so long at most.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// What a tree needs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -79,18 +74,6 @@ impl Need {
             Need::Step(_) => Kind::Fold,
             Need::Merge => Kind::Merge,
         }
-    }
-}
-
-/// Gives the tree back when the worker is done with it, whatever happened.
-struct InHand<'a> {
-    shared: &'a Shared,
-    tree: TreeId,
-}
-
-impl Drop for InHand<'_> {
-    fn drop(&mut self) {
-        self.shared.scheduler().busy.remove(&self.tree);
     }
 }
 
@@ -123,8 +106,8 @@ impl Shared {
         let trees: Vec<TreeId> =
             outcomes.iter().filter(is_run).map(|outcome| outcome.tree).collect();
         if !trees.is_empty() {
-            self.scheduler().with_runs.extend(trees);
-            self.signal(|signals| signals.work_generation += 1);
+            self.scheduler.note_runs(trees);
+            self.signals.note_work();
         }
     }
 
@@ -134,29 +117,21 @@ impl Shared {
         let has_runs = |tree: &TreeId| base_with_runs(&state, *tree).is_some();
         let trees: Vec<TreeId> =
             state.trees.iter().map(|(tree, _)| tree).filter(has_runs).collect();
-        self.scheduler().with_runs.extend(trees);
+        self.scheduler.note_runs(trees);
     }
 
     /// The trees that may have runs.
     pub fn trees_with_runs(&self) -> Vec<TreeId> {
         let (state, _) = self.current();
-        let mut work = self.scheduler();
-        work.with_runs.retain(|tree| {
-            state
-                .trees
-                .get(*tree)
-                .iter()
-                .flat_map(|generation| &generation.base)
-                .any(|base| !base.runs.is_empty())
-        });
-        let CompactionScheduler { with_runs, failed, .. } = &mut *work;
-        failed.retain(|(tree, _), _| with_runs.contains(tree));
-        with_runs.iter().copied().collect()
+        self.scheduler.trees_with_runs(|tree| {
+            let mut bases = state.trees.get(tree).iter().flat_map(|generation| &generation.base);
+            bases.any(|base| !base.runs.is_empty())
+        })
     }
 
     /// Whether steps have folded a part of the runs of `base` into it, or one is at it.
     pub fn is_folding(&self, tree: TreeId, base: &Base) -> bool {
-        base.progress.have_begun() || self.scheduler().busy.contains(&tree)
+        base.progress.have_begun() || self.scheduler.is_in_hand(tree)
     }
 
     /// Does the most urgent piece of work that no thread has in hand. Returns whether there was
@@ -171,10 +146,9 @@ impl Shared {
                 Ok(Some(most)) => most,
                 Err((tree, error)) => return Err(self.put_off(tree, Kind::Look, error)),
             };
-            if !self.scheduler().busy.insert(tree) {
+            let Some(in_hand) = self.scheduler.take(tree) else {
                 continue; // Another worker was faster; it will not be looked at again.
-            }
-            let in_hand = InHand { shared: self, tree };
+            };
             let _session = self.store.session();
             let begun = self.machine.clock.steady_micros();
             let kind = need.kind();
@@ -185,15 +159,13 @@ impl Shared {
             self.counters.work_micros.add(self.micros_since(begun));
             let done = match done {
                 Ok(()) => {
-                    let failed = &mut self.scheduler().failed;
-                    failed.remove(&(tree, Kind::Look));
-                    failed.remove(&(tree, kind));
+                    self.scheduler.succeeded(tree, kind);
                     Ok(())
                 }
                 Err(error) => Err(self.put_off(tree, kind, error)),
             };
             drop(in_hand);
-            self.signal(|signals| signals.work_generation += 1);
+            self.signals.note_work();
             return done.map(|()| true);
         }
     }
@@ -218,10 +190,7 @@ impl Shared {
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), EngineError> {
         for tree in self.trees_with_runs() {
-            if !self.scheduler().busy.insert(tree) {
-                continue;
-            }
-            let _in_hand = InHand { shared: self, tree };
+            let Some(_in_hand) = self.scheduler.take(tree) else { continue };
             while base_with_runs(&self.current().0, tree).is_some() {
                 if !goes_on() {
                     return Ok(());
@@ -238,10 +207,7 @@ impl Shared {
     /// error.
     fn put_off(&self, tree: TreeId, kind: Kind, error: EngineError) -> EngineError {
         if self.options.fold_threads > 0 {
-            let mut work = self.scheduler();
-            let before = work.failed.get(&(tree, kind)).copied();
-            work.failed.insert((tree, kind), Backoff::after(before, PAUSE_MAX));
-            drop(work);
+            self.scheduler.put_off(tree, kind);
             self.note_failure(kind.name(), &error);
         }
         error
@@ -250,12 +216,8 @@ impl Shared {
     /// In how long the first of what was put off is due, or it may be that a tree is read more than
     /// it was.
     pub fn next_try(&self) -> Option<Duration> {
-        let work = self.scheduler();
-        let next = work.failed.values().filter_map(Backoff::left).min();
-        let next = next.into_iter().chain(work.has_many.then_some(LOOK_EVERY)).min();
-        let nothing_fails = work.failed.is_empty();
-        drop(work);
-        if nothing_fails {
+        let next = self.scheduler.next_try();
+        if !self.scheduler.has_failures() {
             for kind in [Kind::Fold, Kind::Merge] {
                 self.background_errors.end(kind.name());
             }
@@ -269,7 +231,7 @@ impl Shared {
     /// [`EngineError::Tree`] if the size of a tree can't be read.
     pub fn is_at_rest(&self) -> Result<bool, EngineError> {
         let flushed = self.current().0.sealed.is_empty() && !self.free_flushed();
-        Ok(flushed && self.has_no_work()? && self.scheduler().failed.is_empty())
+        Ok(flushed && self.has_no_work()? && !self.scheduler.has_failures())
     }
 
     /// Whether nothing is in hand, and nothing is due but what has failed and is put off.
@@ -278,14 +240,14 @@ impl Shared {
     /// As `is_at_rest`.
     pub fn is_idle(&self) -> Result<bool, EngineError> {
         let flushed = self.current().0.sealed.is_empty() && !self.free_flushed();
-        let fails = self.signals().flush_failure.is_some();
+        let fails = self.signals.is_flush_failing();
         Ok((flushed || fails) && self.has_no_work()?)
     }
 
     /// Whether no worker has a tree in hand, and none is due but what is put off.
     fn has_no_work(&self) -> Result<bool, EngineError> {
         let most_urgent = self.most_urgent().map_err(|(_, error)| error)?;
-        Ok(most_urgent.is_none() && self.scheduler().busy.is_empty())
+        Ok(most_urgent.is_none() && !self.scheduler.is_at_work())
     }
 
     /// What is most urgent of what isn't put off, or the tree for which that can't be told.
@@ -297,22 +259,20 @@ impl Shared {
         let most_runs = self.options.run_count_max;
         for tree in self.trees_with_runs() {
             let Some((_, base)) = base_with_runs(&state, tree) else { continue };
-            if self.scheduler().is_put_off(tree, Kind::Look) {
+            if self.scheduler.is_put_off(tree, Kind::Look) {
                 continue;
             }
             has_many |= most_runs < base.runs.len() && base.read_count() < READS_COUNTED;
             let bytes = tree_bytes(self, &base.tree).map_err(|error| (tree, error))?;
             let unfolded = unfolded_bytes(base);
             let due = self.due_bytes(bytes);
-            let (is_busy, folds) = {
-                let work = self.scheduler();
-                (work.busy.contains(&tree), !work.is_put_off(tree, Kind::Fold))
-            };
-            if folds {
+            // Asked before: what is given back meanwhile is looked at the next time.
+            let is_in_hand = self.scheduler.is_in_hand(tree);
+            if !self.scheduler.is_put_off(tree, Kind::Fold) {
                 excess = excess.saturating_add(unfolded.saturating_sub(due));
                 share = share.saturating_add(self.allowed_bytes(bytes));
             }
-            if is_busy {
+            if is_in_hand {
                 continue;
             }
             let need = if is_mergeable(base, most_runs) {
@@ -321,13 +281,13 @@ impl Shared {
                 let hundredths = unfolded.saturating_mul(100) / due.max(1);
                 (due <= unfolded).then_some(Need::Step(hundredths))
             };
-            let need = need.filter(|need| !self.scheduler().is_put_off(tree, need.kind()));
+            let need = need.filter(|need| !self.scheduler.is_put_off(tree, need.kind()));
             most = most.max(need.map(|need| (need, tree)));
         }
         // What a flush has just brought is as it should be.
         let excess = excess.saturating_sub(self.options.memtable_bytes_max);
         self.backpressure.note_folding(excess, share);
-        self.scheduler().has_many = has_many;
+        self.scheduler.note_many(has_many);
         Ok(most)
     }
 

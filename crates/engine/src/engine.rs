@@ -240,7 +240,7 @@ impl Engine {
     /// Reserves an id for a new tree. It exists once a transaction that called
     /// [`Transaction::set_base`] for it has committed.
     pub fn reserve_tree_id(&self) -> TreeId {
-        self.shared.reserve_tree_id()
+        self.shared.tree_ids.reserve()
     }
 
     /// Folds `trees` as they are at `snapshot` and returns, for each, the resulting tree; its

@@ -19,7 +19,6 @@
 //! 1. While it follows, nothing is pending, and between two entries the queue's Sequences are all
 //!    the same. While one is applied the writer is absent: no thread takes it for a leader's.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -121,9 +120,9 @@ impl Shared {
         })?;
         let Decoded { record, for_memtable } = decoded;
         let new_chunks = NewChunks::of(&record, before.origins, &*self.store)?;
-        self.next_tree_id.fetch_max(record.next_tree_id, Ordering::Relaxed);
+        self.tree_ids.advance_to(record.next_tree_id);
         if !record.bases.is_empty() {
-            self.begin_eras(&record, sequence);
+            self.begin_generations(&record, sequence);
         }
         memtable.add_new_chunks(&new_chunks);
         memtable.insert(sequence, &for_memtable);

@@ -1,5 +1,7 @@
 //! Names of trees and of moments.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// A tree of this data directory. Local: never hashed, cloned or sent. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TreeId(pub u64);
@@ -7,6 +9,39 @@ pub struct TreeId(pub u64);
 impl TreeId {
     /// The one tree that exists in every engine from the start: local state of the layer above.
     pub const SYSTEM: TreeId = TreeId(1);
+}
+
+/// Gives out the ids of trees.
+pub(crate) struct TreeIds {
+    /// Every reserved id is less.
+    next: AtomicU64,
+}
+
+impl TreeIds {
+    /// Every id below `next` was reserved once.
+    pub fn from(next: u64) -> TreeIds {
+        TreeIds { next: AtomicU64::new(next) }
+    }
+
+    /// Reserves an id.
+    pub fn reserve(&self) -> TreeId {
+        TreeId(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether an id was reserved once.
+    pub fn is_reserved(&self, tree: TreeId) -> bool {
+        TreeId::SYSTEM <= tree && tree < self.next()
+    }
+
+    /// The id that is reserved next.
+    pub fn next(&self) -> TreeId {
+        TreeId(self.next.load(Ordering::Relaxed))
+    }
+
+    /// Takes over that every id below `next` was reserved elsewhere.
+    pub fn advance_to(&self, next: u64) {
+        self.next.fetch_max(next, Ordering::Relaxed);
+    }
 }
 
 /// A moment in the life of a data directory: a transaction's place in the one order of all.

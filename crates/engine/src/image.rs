@@ -13,7 +13,6 @@ use bytes::Bytes;
 use frond_store::io::Disk;
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, Session, StoreError};
 use frond_tree::{Edit, Tree, TreeError};
-use std::sync::atomic::Ordering;
 
 use crate::compaction::publish::ROOT_NAME;
 use crate::error::EngineError;
@@ -157,7 +156,7 @@ impl Shared {
             horizon: snapshot.sequence(),
             segment: SegmentNumber(1),
             has_segment: false,
-            next_tree_id: TreeId(self.next_tree_id.load(Ordering::Relaxed)),
+            next_tree_id: self.tree_ids.next(),
         };
         let chunk = state.encode();
         store.put_many(std::slice::from_ref(&chunk))?;

@@ -43,6 +43,7 @@ mod queue;
 mod reach;
 mod recovery;
 mod shared;
+mod signals;
 pub mod slow;
 pub mod snapshot;
 mod space;

@@ -4,8 +4,7 @@
 mod old_values;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex, RwLock};
+use std::sync::{Arc, Condvar, Mutex};
 
 use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
@@ -15,11 +14,12 @@ use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 use crate::background::backpressure::Backpressure;
 use crate::background::compaction_scheduler::CompactionScheduler;
 use crate::background::errors::BackgroundErrors;
+use crate::background::workers::Workers;
 use crate::compaction::publish::{ROOT_NAME, swap_root};
 use crate::error::EngineError;
 use crate::fault::FaultCell;
 use crate::horizon::{DurableEnd, Horizon};
-use crate::ids::{Sequence, TreeId};
+use crate::ids::{Sequence, TreeId, TreeIds};
 use crate::image::Image;
 use crate::log::decode::{Before, DecodeError, Decoded};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
@@ -33,7 +33,8 @@ use crate::overlay::pending::{NewChunks, StoreWithPending};
 use crate::overlay::recycled::Recycler;
 use crate::queue::Queue;
 use crate::queue::key_locks::KeyLocks;
-use crate::shared::{Counters, Publisher, Shared, Signals};
+use crate::shared::{Counters, Publisher, Shared};
+use crate::signals::Signals;
 use crate::slow::Slowest;
 use crate::snapshot::current::Current;
 use crate::snapshot::open_transactions::OpenTransactions;
@@ -41,6 +42,7 @@ use crate::space::Space;
 use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };
+use crate::state::unpublished::UnpublishedBases;
 use crate::state::{Base, State, TreeGeneration};
 use crate::write_memory::WriteMemory;
 use old_values::OldValues;
@@ -318,7 +320,7 @@ fn assemble(
         recycled,
         kept,
         horizon,
-        next_tree_id: AtomicU64::new(parts.next_tree_id),
+        tree_ids: TreeIds::from(parts.next_tree_id),
         order: None,
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),
@@ -328,14 +330,12 @@ fn assemble(
         recycler,
         flusher: Mutex::new(Vec::new()),
         publisher: Mutex::new(publisher),
-        work: Mutex::new(CompactionScheduler::default()),
-        unpublished: Mutex::new(parts.unpublished),
-        logged_bases: Mutex::new(parts.logged_bases),
-        signals: Mutex::new(Signals::default()),
-        signalled: Condvar::new(),
+        scheduler: CompactionScheduler::default(),
+        unpublished: UnpublishedBases::found(parts.unpublished, parts.logged_bases),
+        signals: Signals::default(),
         backpressure: Backpressure::default(),
         throttle: Arc::default(),
-        at_work: RwLock::default(),
+        workers: Workers::default(),
         counters: Counters::default(),
         background_errors: BackgroundErrors::default(),
         fault: FaultCell::default(),

@@ -1,20 +1,18 @@
 //! What all handles of an engine share: the current state, and who is looking at it.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`, `group` (its
-//! own), `transactions` (a stripe's), `key_locks` (two of its own), `current`, `unpublished`,
-//! `logged_bases`, `compaction`, `signals`, that of `background::errors`. None but the first two is
-//! held across a write or sync; these only keep two flushes, and two publications, apart, and no
-//! writer or reader waits for them.
+//! own), `transactions` (a stripe's), `key_locks` (two of its own), `current`, `unpublished` (two),
+//! `scheduler`, `signals`, that of `background::errors`. None but the first two is held across a
+//! write or sync; these only keep two flushes, and two publications, apart, and no writer or reader
+//! waits for them. Those after `queue` lie in their owners, which take them for moments.
 //!
 //! *Visibility*: [`crate::snapshot::current`] gives a snapshot the State and the visible Sequence
 //! of one moment. The visible Sequence only rises, and only under the queue's lock.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use frond_store::io::{Machine, steady_now};
+use frond_store::io::Machine;
 use frond_store::{ChunkHash, ChunkStore, StoreError};
 use frond_tree::{TreeError, TreeFormat};
 
@@ -22,11 +20,12 @@ use crate::background::backpressure::Backpressure;
 use crate::background::compaction_scheduler::CompactionScheduler;
 use crate::background::errors::BackgroundErrors;
 use crate::background::throttle::Throttle;
+use crate::background::workers::Workers;
 use crate::error::EngineError;
 use crate::fault::FaultCell;
 use crate::fingerprint;
 use crate::horizon::Horizon;
-use crate::ids::{Sequence, TreeId};
+use crate::ids::{Sequence, TreeId, TreeIds};
 use crate::log::format::SegmentNumber;
 use crate::log::kept::KeptSegments;
 use crate::log::recycled::RecycledSegments;
@@ -35,8 +34,9 @@ use crate::order::Order;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::StoreWithPending;
 use crate::overlay::recycled::Recycler;
+use crate::queue::Queue;
 use crate::queue::key_locks::KeyLocks;
-use crate::queue::{Queue, Refusal};
+use crate::signals::Signals;
 use crate::slow::Slowest;
 use crate::snapshot::Snapshot;
 use crate::snapshot::current::Current;
@@ -44,6 +44,7 @@ use crate::snapshot::open_transactions::OpenTransactions;
 use crate::space::Space;
 use crate::state::State;
 use crate::state::format::EngineState;
+use crate::state::unpublished::UnpublishedBases;
 use crate::statistics::Recorder;
 use crate::write_memory::WriteMemory;
 
@@ -64,8 +65,7 @@ pub(crate) struct Shared {
     /// Disk space that is held back.
     pub space: Space,
     pub local_format: TreeFormat,
-    /// Every reserved id is less.
-    pub next_tree_id: AtomicU64,
+    pub tree_ids: TreeIds,
     /// What is visible now.
     pub current: Current,
     /// The last Sequence that the opening found, and the last that it skipped.
@@ -89,23 +89,18 @@ pub(crate) struct Shared {
     pub flusher: Mutex<Vec<Arc<Memtable>>>,
     /// What is published; see `publish`.
     pub publisher: Mutex<Publisher>,
-    /// Trees that got another base, or were dropped, and whose published base is not that yet. A
-    /// tree that was only written to is found in the memtables.
-    pub unpublished: Mutex<BTreeSet<TreeId>>,
-    /// The bases that trees got by records of the log which a restart would read, whatever became
-    /// of these trees since: it may lay what differs over them.
-    pub logged_bases: Mutex<Vec<(Sequence, ChunkHash)>>,
+    /// Bases that trees got and that are not published yet.
+    pub unpublished: UnpublishedBases,
     /// Which trees have runs, and who works on them; see `compaction`.
-    pub work: Mutex<CompactionScheduler>,
-    pub signals: Mutex<Signals>,
-    /// Something in `signals` changed, or work was installed.
-    pub signalled: Condvar,
+    pub scheduler: CompactionScheduler,
+    /// What the background threads wait for, and who waits for them.
+    pub signals: Signals,
     /// How fast writers may go; see `backpressure`.
     pub backpressure: Backpressure,
     /// Whether background threads let others go first.
     pub throttle: Arc<Throttle>,
-    /// Read by background threads at work, which hold the State with which they began.
-    pub at_work: RwLock<()>,
+    /// Background threads at work, which hold the State with which they began.
+    pub workers: Workers,
     pub counters: Counters,
     /// What failed in the background.
     pub background_errors: BackgroundErrors,
@@ -122,23 +117,6 @@ pub(crate) struct Publisher {
     pub published: EngineState,
     /// Log segments below this one are gone. It trails `published.segment`.
     pub first_segment: SegmentNumber,
-}
-
-/// What the background threads are told, and what they tell.
-#[derive(Default)]
-pub(crate) struct Signals {
-    /// The threads are to end.
-    pub stop: bool,
-    /// A memtable was sealed.
-    pub flush_wanted: bool,
-    /// Rises whenever there may be something to fold or merge.
-    pub work_generation: u64,
-    /// A relaxed transaction waits to be synced.
-    pub sync_wanted: bool,
-    /// Why the last flush failed, until one succeeds.
-    pub flush_failure: Option<Refusal>,
-    /// How many flushes have failed.
-    pub flush_failure_count: u64,
 }
 
 /// Counts since the engine was opened.
@@ -216,30 +194,9 @@ impl Shared {
         u64::try_from(self.machine.clock.steady_micros().saturating_sub(begun)).unwrap_or(0)
     }
 
-    /// Reserves a tree's id.
-    pub fn reserve_tree_id(&self) -> TreeId {
-        TreeId(self.next_tree_id.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Whether an id was reserved once.
-    pub fn is_reserved(&self, tree: TreeId) -> bool {
-        tree >= TreeId::SYSTEM && tree.0 < self.next_tree_id.load(Ordering::Relaxed)
-    }
-
     /// Names a key among key locks and conflicts.
     pub fn fingerprint(&self, tree: TreeId, key: &[u8]) -> u64 {
         fingerprint::fingerprint(self.conflict_seed, tree, key)
-    }
-
-    /// Changes the signals and wakes the threads that wait for one.
-    pub fn signal(&self, change: impl FnOnce(&mut Signals)) {
-        change(&mut self.signals());
-        self.signalled.notify_all();
-    }
-
-    /// Locks the signals.
-    pub fn signals(&self) -> MutexGuard<'_, Signals> {
-        self.signals.lock().expect(NO_PANIC)
     }
 
     /// Locks the queue.
@@ -247,24 +204,9 @@ impl Shared {
         self.queue.lock().expect(NO_PANIC)
     }
 
-    /// Locks the set of trees that are to be published.
-    pub fn unpublished(&self) -> MutexGuard<'_, BTreeSet<TreeId>> {
-        self.unpublished.lock().expect(NO_PANIC)
-    }
-
-    /// Locks the list of bases that the log names.
-    pub fn logged_bases(&self) -> MutexGuard<'_, Vec<(Sequence, ChunkHash)>> {
-        self.logged_bases.lock().expect(NO_PANIC)
-    }
-
     /// Locks what is published.
     pub fn publisher(&self) -> MutexGuard<'_, Publisher> {
         self.publisher.lock().expect(NO_PANIC)
-    }
-
-    /// Locks the list of what is worked on.
-    pub fn scheduler(&self) -> MutexGuard<'_, CompactionScheduler> {
-        self.work.lock().expect(NO_PANIC)
     }
 
     /// Notes that `compaction` failed in the background. Where that left a store that takes no more
@@ -293,29 +235,5 @@ impl Shared {
             self.poison(&reason);
             EngineError::Closed(reason)
         })
-    }
-}
-
-/// Waits until `wanted` or for `at_most`; false if the threads are to end.
-pub(crate) fn wait(
-    shared: &Shared,
-    at_most: Option<Duration>,
-    wanted: impl Fn(&mut Signals) -> bool,
-) -> bool {
-    let end = at_most.map(|at_most| steady_now() + at_most);
-    let mut signals = shared.signals();
-    loop {
-        if signals.stop {
-            return false;
-        }
-        if wanted(&mut signals) {
-            return true;
-        }
-        let lock = "no panic while the lock is held";
-        signals = match end.map(|end| end.saturating_duration_since(steady_now())) {
-            None => shared.signalled.wait(signals).expect(lock),
-            Some(Duration::ZERO) => return true,
-            Some(left) => shared.signalled.wait_timeout(signals, left).expect(lock).0,
-        };
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod directory;
 mod expiry;
 pub(crate) mod format;
 pub(crate) mod table;
+pub(crate) mod unpublished;
 
 use std::sync::Arc;
 

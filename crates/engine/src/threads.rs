@@ -5,7 +5,7 @@
 //! and reclaiming let others go first where processors are short (`throttle`), as long as they
 //! don't fall behind. The syncing thread doesn't: commits wait for it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::gc::reclaim::reclaim_until_stopped;
 use crate::gc::scrub::scrub_until_stopped;
 use crate::ids::Sequence;
 use crate::queue::Refusal;
-use crate::shared::{Shared, wait};
+use crate::shared::Shared;
 
 /// A flush that failed is tried again so soon: writers wait for it, and are told after the second
 /// failure.
@@ -77,7 +77,7 @@ impl Threads {
         let made_durable = self.shared.make_durable(Sequence(u64::MAX));
         self.shared.mark_log();
         self.shared.end("the engine was closed");
-        self.shared.signal(|signals| signals.stop = true);
+        self.shared.signals.stop();
         let handles =
             std::mem::take(&mut *self.handles.lock().expect("no panic while the lock is held"));
         for handle in handles {
@@ -100,41 +100,18 @@ impl Drop for Threads {
     }
 }
 
-impl Shared {
-    fn at_work<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _at_work = self.at_work.read().unwrap_or_else(PoisonError::into_inner);
-        work()
-    }
-
-    /// Marks the end of the log as durable, if it is and no leader writes to it.
-    fn mark_log(&self) {
-        let mut queue = self.queue();
-        if queue.closed.is_none()
-            && queue.pending.is_empty()
-            && let Some(writer) = &mut queue.writer
-        {
-            writer.mark();
-        }
-    }
-
-    /// Waits until no background thread has a State that is older than this call.
-    pub fn wait_for_workers(&self) {
-        drop(self.at_work.write().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
 fn flush_until_stopped(shared: &Shared) {
     shared.throttle.begin();
     let _panics = PoisonOnPanic(shared);
     let mut free_every = None;
     let mut pause = None;
-    while wait(shared, free_every, |signals| std::mem::take(&mut signals.flush_wanted)) {
+    while shared.signals.wait_for_flush(free_every) {
         free_every = shared.free_flushed().then_some(FREE_EVERY);
-        let flushed = shared.at_work(|| shared.flush_sealed());
+        let flushed = shared.workers.run(|| shared.flush_sealed());
         match flushed {
             Ok(_) => {
                 pause = None;
-                shared.signals().flush_failure = None;
+                shared.signals.flush_succeeded();
                 shared.background_errors.end("flush");
             }
             Err(error) => {
@@ -143,13 +120,9 @@ fn flush_until_stopped(shared: &Shared) {
                     // A follower of the log is told that it is gone.
                     let _ = shared.trim_log_to(0);
                 }
-                shared.signal(|signals| {
-                    signals.flush_failure = Some(refusal(&error));
-                    signals.flush_failure_count += 1;
-                    signals.flush_wanted = true;
-                });
+                shared.signals.flush_failed(refusal(&error));
                 let length = pause.insert(Backoff::after(pause, FLUSH_PAUSE_MAX)).length();
-                if !wait(shared, Some(length), |_| false) {
+                if !shared.signals.pause(length) {
                     return;
                 }
             }
@@ -162,10 +135,10 @@ fn fold_until_stopped(shared: &Shared) {
     let _panics = PoisonOnPanic(shared);
     // What the generation was when there was nothing to do.
     let mut idle_since = None;
-    while wait(shared, shared.next_try(), |signals| idle_since != Some(signals.work_generation)) {
-        let generation = shared.signals().work_generation;
+    while shared.signals.wait_for_work(idle_since, shared.next_try()) {
+        let generation = shared.signals.work_generation();
         // A tree for which it failed is put off; there may be others.
-        let is_idle = matches!(shared.at_work(|| shared.work_once()), Ok(false));
+        let is_idle = matches!(shared.workers.run(|| shared.work_once()), Ok(false));
         idle_since = is_idle.then_some(generation);
     }
 }
@@ -174,10 +147,10 @@ fn sync_until_stopped(shared: &Shared) {
     let interval = Duration::from_millis(shared.options.relaxed_sync_millis);
     let mut durable = None;
     loop {
-        if !wait(shared, Some(MARK_AFTER), |signals| signals.sync_wanted) {
+        if !shared.signals.wait_for_sync(MARK_AFTER) {
             return;
         }
-        let is_wanted = std::mem::take(&mut shared.signals().sync_wanted);
+        let is_wanted = shared.signals.take_sync();
         if !is_wanted {
             // Only where nothing was written for as long: a busy log needs no marks.
             let now = shared.queue().durable;
@@ -189,7 +162,7 @@ fn sync_until_stopped(shared: &Shared) {
             }
             continue;
         }
-        if !wait(shared, Some(interval), |_| false) {
+        if !shared.signals.pause(interval) {
             return; // Closing has synced already.
         }
         match shared.make_durable(Sequence(u64::MAX)) {
@@ -197,7 +170,7 @@ fn sync_until_stopped(shared: &Shared) {
             // A full disk: try again after the interval. A closed engine: stopped soon.
             Err(error) => {
                 shared.note_failure("sync", &error);
-                shared.signal(|signals| signals.sync_wanted = true);
+                shared.signals.want_sync();
             }
         }
     }

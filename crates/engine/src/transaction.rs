@@ -269,7 +269,7 @@ impl Transaction {
     /// # Errors
     /// [`EngineError::NoTree`] if the id wasn't reserved.
     pub fn set_synced_base(&mut self, tree: TreeId, base: Tree) -> Result<(), EngineError> {
-        if !self.shared.is_reserved(tree) {
+        if !self.shared.tree_ids.is_reserved(tree) {
             return Err(EngineError::NoTree(tree));
         }
         self.own.set_synced_base(tree, Some(base));
@@ -283,7 +283,7 @@ impl Transaction {
     /// # Errors
     /// [`EngineError::NoTree`] if the id wasn't reserved.
     pub fn set_base(&mut self, tree: TreeId, base: Tree) -> Result<(), EngineError> {
-        if !self.shared.is_reserved(tree) {
+        if !self.shared.tree_ids.is_reserved(tree) {
             return Err(EngineError::NoTree(tree));
         }
         self.own.set_base(tree, Some(base));

@@ -32,7 +32,7 @@ impl Shared {
         }
         drop(queue);
         self.queue_changed.notify_all();
-        self.signalled.notify_all();
+        self.signals.wake();
         self.horizon.close();
     }
 }

@@ -7,6 +7,7 @@ use frond_store::StoreError;
 
 use super::closing::PoisonOnPanic;
 use crate::horizon::DurableEnd;
+use crate::ids::Sequence;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
 use crate::order::entries_of;
 use crate::queue::group::{Group, Insertion, Outcome};
@@ -86,27 +87,7 @@ impl Shared {
         queue.writer_counters = writer.counters();
         queue.segments_end = writer.next();
         queue.in_hand = None;
-        let mut outcome = Outcome::Look;
-        match (written, synced) {
-            (Err(WriteError::Unknown(error)), _) => {
-                self.fail(&mut queue, &format!("the log could not be written: {error}"));
-            }
-            (_, Err(WriteError::Refused { error, .. } | WriteError::Unknown(error))) => {
-                self.fail(&mut queue, &format!("the log could not be synced: {error}"));
-            }
-            // Another thread has closed it: what is told of this must not differ from what the next
-            // opening finds.
-            _ if queue.closed.is_some() => {}
-            (Ok(()), Ok(())) => {
-                queue.written = upto;
-                queue.disk_full = None;
-                outcome = Outcome::Durable;
-            }
-            (Err(WriteError::Refused { written, error }), Ok(())) => {
-                self.refuse(&mut queue, records, written, Refusal::new(&error));
-                self.pass_refused(&mut queue);
-            }
-        }
+        let mut outcome = self.judge(&mut queue, upto, records, (written, synced));
         if queue.closed.is_none() && is_synced {
             queue.durable = queue.written;
             queue.visible = queue.visible.max(queue.written);
@@ -118,6 +99,38 @@ impl Shared {
             outcome = Outcome::Look;
         }
         (queue, group, outcome)
+    }
+
+    /// What became of records of which the last has the sequence `upto`: their write and their sync
+    /// ended so.
+    fn judge(
+        &self,
+        queue: &mut Queue,
+        upto: Sequence,
+        records: Vec<PendingRecord>,
+        done: (Result<(), WriteError>, Result<(), WriteError>),
+    ) -> Outcome {
+        match done {
+            (Err(WriteError::Unknown(error)), _) => {
+                self.fail(queue, &format!("the log could not be written: {error}"));
+            }
+            (_, Err(WriteError::Refused { error, .. } | WriteError::Unknown(error))) => {
+                self.fail(queue, &format!("the log could not be synced: {error}"));
+            }
+            // Another thread has closed it: what is told of this must not differ from what the next
+            // opening finds.
+            _ if queue.closed.is_some() => {}
+            (Ok(()), Ok(())) => {
+                queue.written = upto;
+                queue.disk_full = None;
+                return Outcome::Durable;
+            }
+            (Err(WriteError::Refused { written, error }), Ok(())) => {
+                self.refuse(queue, records, written, Refusal::new(&error));
+                self.pass_refused(queue);
+            }
+        }
+        Outcome::Look
     }
 
     /// Writes records, once others agree where there are others.

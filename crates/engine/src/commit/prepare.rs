@@ -2,7 +2,6 @@
 //! memtable, and to those whose writes may conflict with it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash};
@@ -42,8 +41,7 @@ impl Shared {
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
         let validated_trees: Vec<TreeId> = own.validated_trees().collect();
         let has_unsynced_base = own.has_unsynced_base();
-        let next_tree_id = self.next_tree_id.load(Ordering::Relaxed);
-        let record = own.into_record(next_tree_id);
+        let record = own.into_record(self.tree_ids.next().0);
         let new_chunks = NewChunks::of(&record, record.origins(), &*self.store)?;
         if has_unsynced_base {
             self.store_synced(self.store.sync())?;

@@ -76,14 +76,10 @@ impl Shared {
 
     /// Waits until fewer memtables are sealed than may be.
     fn wait_for_flush(&self) -> Result<(), EngineError> {
-        let failures_before = self.signals().flush_failure_count;
+        let failures_before = self.signals.flush_failure_count();
         while SEALED_COUNT_MAX <= self.sealed_count() {
-            let signals = self.signals();
-            // One that failed before, or was under way then, may be out of date: there may be room
-            // by now.
-            let is_new = failures_before + 1 < signals.flush_failure_count;
-            let refusal = signals.flush_failure.clone().filter(|_| is_new);
-            drop(self.signalled.wait_timeout(signals, LOOK_EVERY));
+            // A flush that failed before may be out of date: there may be room by now.
+            let refusal = self.signals.await_flush(failures_before, LOOK_EVERY);
             self.queue().check_open()?;
             if let Some(refusal) = refusal
                 && SEALED_COUNT_MAX <= self.sealed_count()

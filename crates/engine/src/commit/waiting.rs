@@ -67,6 +67,17 @@ impl Shared {
         Ok(())
     }
 
+    /// Marks the end of the log as durable, if it is and no leader writes to it.
+    pub fn mark_log(&self) {
+        let mut queue = self.queue();
+        if queue.closed.is_none()
+            && queue.pending.is_empty()
+            && let Some(writer) = &mut queue.writer
+        {
+            writer.mark();
+        }
+    }
+
     /// Has segment `number` on the disk before any record needs it, all before which are written.
     /// Returns whether it is: a full disk has no room for it.
     ///

@@ -70,7 +70,7 @@ impl Shared {
         // What was refused for want of room is gone from the State after settling. The list of
         // unpublished trees is taken before the State, so that an generation is in the State if its
         // tree is in the list.
-        let mut trees = std::mem::take(&mut *self.unpublished());
+        let mut trees = self.unpublished.take();
         let (state, visible) = self.current();
         let horizon = last.min(visible);
         let begun = self.machine.clock.steady_micros();
@@ -88,7 +88,7 @@ impl Shared {
         let outcomes = match flushed {
             Ok(outcomes) => outcomes,
             Err(error) => {
-                self.unpublished().extend(advance.trees);
+                self.unpublished.note(advance.trees);
                 return Err(error);
             }
         };
@@ -98,7 +98,7 @@ impl Shared {
         Counters::count(&self.counters.flushes);
         flusher.extend(memtables);
         // The flushing thread frees them, whichever thread flushed.
-        self.signal(|signals| signals.flush_wanted = true);
+        self.signals.want_flush();
         self.note_runs(&outcomes);
         self.remove_segments()?;
         Ok(true)

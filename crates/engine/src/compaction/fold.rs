@@ -39,7 +39,7 @@ impl Shared {
                 state.improve(outcome.tree, outcome.from, &outcome.edit);
             }
         });
-        self.unpublished().extend(outcomes.iter().map(|outcome| outcome.tree));
+        self.unpublished.note(outcomes.iter().map(|outcome| outcome.tree));
         self.seal_folded();
         Ok(folded)
     }

@@ -17,7 +17,6 @@ use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Headroom, StoreError};
 use frond_tree::{Edit, TreeError};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::Ordering;
 
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
@@ -80,7 +79,7 @@ impl Shared {
             self.swap(&mut publisher, &bases, published.horizon, published.segment)?;
         }
         self.change_state(|state, _| install(state, outcomes));
-        self.signalled.notify_all();
+        self.signals.wake();
         Ok(())
     }
 
@@ -127,10 +126,10 @@ impl Shared {
                 state.forget_generations_below(*tree, horizon);
             }
         });
-        self.unpublished().extend(later);
-        self.logged_bases().retain(|(sequence, _)| horizon < *sequence);
+        self.unpublished.note(later);
+        self.unpublished.forget_logged(horizon);
         drop(publisher);
-        self.signalled.notify_all();
+        self.signals.wake();
         Ok(())
     }
 
@@ -166,7 +165,7 @@ impl Shared {
             horizon: horizon.max(publisher.published.horizon),
             segment,
             has_segment: self.begin_segment(segment)?,
-            next_tree_id: TreeId(self.next_tree_id.load(Ordering::Relaxed)),
+            next_tree_id: self.tree_ids.next(),
         };
         self.make_durable(newest)?;
         self.sync_own_log()?;

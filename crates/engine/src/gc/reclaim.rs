@@ -35,7 +35,6 @@ use crate::background::throttle::yield_now;
 use crate::error::EngineError;
 use crate::gc::quiet::Quiet;
 use crate::shared::Shared;
-use crate::shared::wait;
 use crate::state::{Base, State};
 
 /// How often the background looks whether a collection is due: a fast ingest makes 100 MB of
@@ -99,7 +98,7 @@ impl Shared {
             }
             // Nor is what a flush or fold reads that began before: it would keep all that was
             // deleted since.
-            self.wait_for_workers();
+            self.workers.await_present();
         }
         self.queue().check_open()?;
         self.reclaim_paced(options, GcThrottle::new(self, options.bytes_a_second))
@@ -176,8 +175,8 @@ impl Shared {
     /// # Errors
     /// As `PendingView::keep`: what is pending can't be packed.
     pub fn held_roots(&self) -> Result<Vec<ChunkHash>, StoreError> {
-        let logged = self.logged_bases().clone();
-        let mut roots: HashSet<ChunkHash> = logged.into_iter().map(|(_, root)| root).collect();
+        let logged = self.unpublished.logged_roots();
+        let mut roots: HashSet<ChunkHash> = logged.into_iter().collect();
         let mut pending = self.pending.view()?;
         let mut memtables = HashSet::new();
         for state in self.held_states() {
@@ -236,7 +235,7 @@ impl<'a> GcThrottle<'a> {
         };
         let early = due.saturating_sub(self.begun.elapsed());
         let pause = if early < PAUSE_MIN { Duration::ZERO } else { early };
-        if wait(self.shared, Some(pause), |_| false) {
+        if self.shared.signals.pause(pause) {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
@@ -256,7 +255,7 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
     let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
     let mut quiet = Quiet::new(shared);
     for look in 1u64.. {
-        if !wait(shared, Some(LOOK_EVERY.min(quiet.look_every())), |_| false) {
+        if !shared.signals.pause(LOOK_EVERY.min(quiet.look_every())) {
             return;
         }
         if let Some(age) = age {

@@ -15,7 +15,6 @@ use frond_store::io::steady_now;
 
 use crate::gc::reclaim::GcThrottle;
 use crate::shared::Shared;
-use crate::shared::wait;
 
 /// How often the log is told what was found.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -46,7 +45,7 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
         }
         while shared.options.scrub_bytes_a_second.is_none() || begun.elapsed() < PASS {
             shared.tell_findings();
-            if !wait(shared, Some(LOOK_EVERY), |_| false) {
+            if !shared.signals.pause(LOOK_EVERY) {
                 return;
             }
         }

@@ -36,7 +36,7 @@ fn with_trees(shared: Arc<Shared>) -> Arc<Shared> {
     let base = Tree::empty(&*shared.store, shared.local_format).unwrap();
     commit(&shared, Durability::Synced, |transaction| {
         for expected in [FIRST, SECOND] {
-            assert_eq!(shared.reserve_tree_id(), expected);
+            assert_eq!(shared.tree_ids.reserve(), expected);
             transaction.set_base(expected, base).unwrap();
         }
     });

@@ -55,7 +55,7 @@ fn open(disk: &SimDisk) -> Arc<Shared> {
 /// An engine with one tree, of which the key has the first of `values` in turn.
 fn with(disk: &SimDisk, values: &[Parts]) -> Arc<Shared> {
     let shared = open(disk);
-    assert_eq!(shared.reserve_tree_id(), TREE);
+    assert_eq!(shared.tree_ids.reserve(), TREE);
     let mut transaction = Transaction::begin(Arc::clone(&shared), LockMode::default());
     let base = Tree::empty(&*shared.store, shared.local_format).unwrap();
     transaction.set_base(TREE, base).unwrap();

@@ -1,0 +1,69 @@
+//! Bases that a restart doesn't find yet: what the next flush publishes, and what the log still
+//! names.
+//!
+//! *Invariants*:
+//! 1. A tree that got another base, or was dropped, is in the list until a flush has published that.
+//!    Its generation is in the State before the tree is in the list, so that a flush that takes the
+//!    list finds the generation.
+//! 2. The root of a base that a record of the log gives a tree is kept until the published horizon
+//!    reaches the record, whatever became of the tree since: a restart may lay what differs over it.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard};
+
+use frond_store::ChunkHash;
+use frond_tree::Tree;
+
+use crate::ids::{Sequence, TreeId};
+
+const NO_PANIC: &str = "no panic while the lock is held";
+
+/// The bases that are not published.
+pub(crate) struct UnpublishedBases {
+    /// A tree that was only written to isn't here: it is found in the memtables.
+    trees: Mutex<BTreeSet<TreeId>>,
+    /// The roots of the bases that the log names, each with its record's Sequence.
+    logged: Mutex<Vec<(Sequence, ChunkHash)>>,
+}
+
+impl UnpublishedBases {
+    /// Those that an opening found in the log.
+    pub fn found(trees: BTreeSet<TreeId>, logged: Vec<(Sequence, ChunkHash)>) -> UnpublishedBases {
+        UnpublishedBases { trees: Mutex::new(trees), logged: Mutex::new(logged) }
+    }
+
+    /// Notes the bases of a record. They are in the State already.
+    pub fn note_logged(&self, sequence: Sequence, bases: &[(TreeId, Option<Tree>)]) {
+        let roots = bases.iter().filter_map(|(_, base)| Some((sequence, (*base)?.root)));
+        self.logged().extend(roots);
+        self.note(bases.iter().map(|(tree, _)| *tree));
+    }
+
+    /// Notes that these trees' bases are to be published.
+    pub fn note(&self, trees: impl IntoIterator<Item = TreeId>) {
+        self.trees().extend(trees);
+    }
+
+    /// Takes the trees whose bases are to be published; who can't publish them notes them again.
+    pub fn take(&self) -> BTreeSet<TreeId> {
+        std::mem::take(&mut *self.trees())
+    }
+
+    /// Forgets what records up to `horizon` name: a restart reads them no more.
+    pub fn forget_logged(&self, horizon: Sequence) {
+        self.logged().retain(|(sequence, _)| horizon < *sequence);
+    }
+
+    /// The roots of bases that a restart may read from the log.
+    pub fn logged_roots(&self) -> Vec<ChunkHash> {
+        self.logged().iter().map(|(_, root)| *root).collect()
+    }
+
+    fn trees(&self) -> MutexGuard<'_, BTreeSet<TreeId>> {
+        self.trees.lock().expect(NO_PANIC)
+    }
+
+    fn logged(&self) -> MutexGuard<'_, Vec<(Sequence, ChunkHash)>> {
+        self.logged.lock().expect(NO_PANIC)
+    }
+}
