@@ -6,6 +6,7 @@
     python3 conformance/replica_set.py --frond ... --auth
     python3 conformance/replica_set.py --frond ... --lost-disks
     python3 conformance/replica_set.py --frond ... --change-members
+    python3 conformance/replica_set.py --frond ... --change-streams
     python3 conformance/replica_set.py --frond ... --node MODULES     with Node's driver, too
 
 Goal: an unmodified driver, that knows the set by its name, loses no acknowledged write and has none
@@ -30,7 +31,11 @@ Method:
    begin by themselves.
 7. With --change-members two members are added and two removed, of which one leads first. Those that
    are must be told by all, those that were must say so, and none may be disturbed.
-8. A byte in the middle of a member's log is changed while it is down: it must say so, be told by the
+8. With --change-streams clients follow all of it: one reads from the leader, one from secondaries, one
+   from any, and the last begins at a moment that is long over. The driver goes on behind the last
+   event where a member went away. All must be told the same, in the same order, each acknowledged
+   write once; and what is told must amount to what is there, so that nothing else was.
+9. A byte in the middle of a member's log is changed while it is down: it must say so, be told by the
    others to recover, be read by no client, and recover as soon as there is a leader.
 """
 
@@ -46,6 +51,7 @@ import tempfile
 import threading
 import time
 
+from bson import Timestamp
 from pymongo import MongoClient, ReadPreference
 from pymongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, PyMongoError
 from pymongo.read_concern import ReadConcern
@@ -67,6 +73,10 @@ LOG_MEGABYTES_MAX = 100
 AWAY_MEGABYTES = 300
 # What a member's log says.
 DOUBTS, HAS_END = "the end of its log may be lost", "it has the end of its log again"
+# What clients follow, and what they are told last.
+COLLECTIONS = ["documents", "lists", "accounts"]
+FOLLOWED = {"ns.coll": {"$in": COLLECTIONS}, "documentKey": {"$exists": True}}
+LAST = "the last one"
 USER, PASSWORD = "replica", "correct horse"
 # Waiting for longer than this is a failure: much more than a machine needs that does much else.
 SECONDS_MAX = 120
@@ -283,6 +293,135 @@ class Writer(threading.Thread):
         self.moved += 1
 
 
+class Follower(threading.Thread):
+    """One client that is told of all changes, until it is told of the last one."""
+
+    def __init__(self, set_, preference, **start):
+        super().__init__(daemon=True)
+        self.client = set_.client()
+        self.database = self.client.get_database("bank", read_preference=preference)
+        self.start_options = start
+        self.preference = preference
+        self.events = []
+        self.resumed = 0
+        self.fault = None
+
+    def run(self):
+        try:
+            while not self.follow():
+                self.resumed += 1
+        except Exception as error:  # noqa: BLE001: it is told with the seed
+            self.fault = error
+
+    def follow(self):
+        """Follows until the last one (true), or until the driver gives up."""
+        try:
+            with self.database.watch([{"$match": FOLLOWED}], **self.start_options) as stream:
+                while True:
+                    event = stream.try_next()
+                    self.start_options = {"resume_after": stream.resume_token}
+                    if event is None:
+                        continue
+                    self.events.append(event)
+                    if event["documentKey"]["_id"] == LAST:
+                        return True
+        except (ConnectionFailure, OperationFailure) as error:
+            if error.has_error_label("NonResumableChangeStreamError"):
+                raise
+            time.sleep(0.05)
+            return False
+
+
+def start_followers(set_):
+    """Three that begin behind what is there; and when that is."""
+    preferences = [ReadPreference.PRIMARY, ReadPreference.SECONDARY, ReadPreference.NEAREST]
+    with set_.client() as client:
+        begun = client.admin.command("ping")["operationTime"]
+    behind = Timestamp(begun.time, begun.inc + 1)
+    followers = [Follower(set_, it, start_at_operation_time=behind) for it in preferences]
+    for follower in followers:
+        follower.start()
+    return begun, followers
+
+
+def check_told(set_, followers, begun, before, writers):
+    """Checks what followers were told since `before` was there."""
+    acknowledged = {f"{writer.number}-{it}" for writer in writers for it in list(writer.inserted)}
+    behind = Timestamp(begun.time, begun.inc + 1)
+    late = Follower(set_, ReadPreference.SECONDARY_PREFERRED, start_at_operation_time=behind)
+    late.start()
+    with set_.client() as client:
+        client.bank.documents.insert_one({"_id": LAST})
+    for follower in [*followers, late]:
+        follower.join(SECONDS_MAX)
+        if follower.is_alive() or follower.fault:
+            raise Wrong(f"a follower of {follower.preference} hangs, or {follower.fault!r}")
+    tokens = [[it["_id"]["_data"] for it in each.events] for each in [*followers, late]]
+    if any(it != tokens[0] for it in tokens):
+        raise Wrong(f"followers were told {[len(it) for it in tokens]} events, and not the same")
+    if any(first >= second for first, second in zip(tokens[0], tokens[0][1:])):
+        raise Wrong("an event was told twice, or before an earlier one")
+    events = late.events
+    inserted = [it["documentKey"]["_id"] for it in events if it["operationType"] == "insert"]
+    if missing := acknowledged - set(inserted):
+        raise Wrong(f"acknowledged inserts weren't told: {sorted(missing)[:9]}")
+    with set_.client() as client:
+        expected = contents(client, events[-1]["clusterTime"])
+    if (told := replayed(before, events)) != expected:
+        wrong = [
+            (name, it, told[name].get(it), expected[name].get(it))
+            for name in expected
+            for it in told[name].keys() | expected[name].keys()
+            if told[name].get(it) != expected[name].get(it)
+        ]
+        raise Wrong(f"what was told doesn't amount to what is there: {wrong[:3]}")
+    resumed = sum(follower.resumed for follower in followers)
+    print(f"{len(events)} events told four times, each once and in order; {resumed} streams opened again")
+
+
+def contents(client, moment):
+    """What there is of that which clients follow, at a moment."""
+    found = {}
+    for name in COLLECTIONS:
+        concern = {"level": "snapshot", "atClusterTime": moment}
+        answer = client.bank.command("find", name, readConcern=concern, batchSize=1 << 20)
+        if answer["cursor"]["id"]:
+            raise Wrong(f"{name} is too large for one answer")
+        found[name] = {it["_id"]: it for it in answer["cursor"]["firstBatch"]}
+    return found
+
+
+def replayed(before, events):
+    """What there is after the events."""
+    found = {name: dict(documents) for name, documents in before.items()}
+    for event in events:
+        documents, key = found[event["ns"]["coll"]], event["documentKey"]["_id"]
+        kind = event["operationType"]
+        if kind == "delete":
+            del documents[key]
+        elif kind in ("insert", "replace"):
+            if (kind == "insert") == (key in documents):
+                raise Wrong(f"a second insert, or a replacement of nothing: {event}")
+            documents[key] = event["fullDocument"]
+        else:
+            documents[key] = updated(documents[key], event["updateDescription"])
+    return found
+
+
+def updated(document, description):
+    """A document after a change of its fields, or of the elements of its lists."""
+    document = {name: list(it) if isinstance(it, list) else it for name, it in document.items()}
+    for path, value in description["updatedFields"].items():
+        name, _, place = path.partition(".")
+        if not place:
+            document[name] = value
+        elif int(place) == len(document[name]):
+            document[name].append(value)
+        else:
+            raise Wrong(f"{path} isn't the next of {document[name]}")
+    return document
+
+
 def check(member, writers):
     """Checks what one member has; answers with all of it."""
     options = {"read_preference": ReadPreference.SECONDARY_PREFERRED}
@@ -290,7 +429,7 @@ def check(member, writers):
         bank = client.get_database("bank", **options)
         found = {
             name: {it["_id"]: it for it in bank[name].find()}
-            for name in ["documents", "lists", "accounts"]
+            for name in COLLECTIONS
         }
     for writer in writers:
         for number in writer.inserted:
@@ -394,6 +533,10 @@ def run(set_, options):
     client = set_.client()
     client.bank.accounts.insert_many([{"_id": it, "money": MONEY} for it in range(ACCOUNTS)])
     refuse_on_secondaries(set_)
+    followers = begun = before = None
+    if options.change_streams:
+        begun, followers = start_followers(set_)
+        before = contents(client, begun)
     stop = threading.Event()
     writers = [Writer(set_, number, options.seed, stop) for number in range(CLIENTS)]
     for writer in writers:
@@ -405,6 +548,8 @@ def run(set_, options):
         disturb(set_, chance, told, options.busy)
     if not any(writer.fault for writer in writers):
         lose_end(set_)
+        if followers:
+            check_told(set_, followers, begun, before, writers)
         if options.change_members:
             change_members(set_)
         if options.lost_disks:
@@ -741,6 +886,7 @@ def main():
     parser.add_argument("--small-disks", action="store_true", help="fill disks (Linux, as root)")
     parser.add_argument("--lost-disks", action="store_true", help="lose data directories, and stay away for long")
     parser.add_argument("--change-members", action="store_true", help="add members, and remove others")
+    parser.add_argument("--change-streams", action="store_true", help="follow what changes, too")
     parser.add_argument("--node", help="folder whose node_modules has Node's driver")
     arguments = parser.parse_args()
     if arguments.auth and arguments.node:

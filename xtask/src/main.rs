@@ -133,6 +133,7 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &[&["test", "--doc"], &all[..]].concat())?;
     let swaps = ["conformance/compare_and_swap.py", "--frond", CHECKED, "--seconds", "10"];
     let set = ["conformance/replica_set.py", "--frond", CHECKED, "--busy", "--lost-disks"];
+    let set = [&set[..], &["--change-streams"]].concat();
     let checks: &[(&str, &[&str])] = &[
         ("python3", &["conformance/run.py", "--frond", CHECKED]),
         ("python3", &["conformance/s3.py", "--frond", CHECKED]),

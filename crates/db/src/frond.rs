@@ -145,6 +145,8 @@ struct Inner {
     written: Written,
     /// What transactions told last.
     tail: Arc<Tail>,
+    /// What names the set, of a member of one.
+    set_id: OnceLock<u64>,
     /// The layer of versions: see [`crate::hook`].
     layer: Arc<dyn Any + Send + Sync>,
     spill: Arc<SpillSpace>,
@@ -203,6 +205,7 @@ impl Frond {
                 definitions_changed: AtomicU64::new(0),
                 written: Written::default(),
                 tail: Tail::new(documents_bytes.min(TAIL_BYTES)),
+                set_id: OnceLock::new(),
                 layer,
                 spill: Arc::new(spill),
                 notices: OnceLock::new(),
@@ -321,6 +324,11 @@ impl Frond {
     /// What transactions told last.
     pub(crate) fn tail(&self) -> &Arc<Tail> {
         &self.inner.tail
+    }
+
+    /// What names the set that this directory is a member's of, once that is known.
+    pub(crate) fn set_id(&self) -> &OnceLock<u64> {
+        &self.inner.set_id
     }
 
     pub(crate) fn clock(&self) -> &BelievedClock {

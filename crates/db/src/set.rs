@@ -71,6 +71,13 @@ impl Frond {
         Ok(frond)
     }
 
+    /// Says what names the set, for good: the tokens of change streams are the same on all of its
+    /// members.
+    pub fn name_set(&self, id: u64) {
+        let named = self.set_id().get_or_init(|| id);
+        debug_assert_eq!(*named, id, "a directory is of one set");
+    }
+
     /// Applies an entry of the set's log: all of it is visible then. Entries are applied one at a
     /// time, in their order; what was applied before changes nothing.
     ///

@@ -17,7 +17,7 @@ use crate::fault::Fault;
 use crate::gc::reclaim::ReclaimOptions;
 use crate::ids::{Sequence, TreeId};
 use crate::image::Image;
-use crate::options::EngineOptions;
+use crate::options::{ChangeRetention, EngineOptions, RetentionBegins};
 use crate::order::{Order, SetEntry};
 use crate::recovery;
 use crate::shared::Shared;
@@ -105,7 +105,8 @@ impl Engine {
     }
 
     /// Opens the data directory of a member of a set, where `order` is how transactions are agreed
-    /// on. It follows, and takes none: [`Engine::apply`], [`Engine::lead`].
+    /// on. It follows, and takes none: [`Engine::apply`], [`Engine::lead`]. What they change is kept
+    /// from the opening on: a client that follows one member's log may go on with another's.
     ///
     /// # Errors
     /// As [`Engine::open`].
@@ -114,6 +115,8 @@ impl Engine {
         options: EngineOptions,
         order: Arc<dyn Order>,
     ) -> Result<Engine, EngineError> {
+        let changes = ChangeRetention { begins: RetentionBegins::AtOnce, ..options.changes };
+        let options = EngineOptions { changes, ..options };
         let store = Engine::open_store(machine, options)?;
         let mut shared = recovery::open(machine, store, options)?;
         shared.order = Some(order);
@@ -430,9 +433,10 @@ impl Engine {
         self.shared.keep_changes()
     }
 
-    /// Whether transactions can tell what they change, and that is kept for a while.
+    /// Whether transactions can tell what they change, and that is kept for a while: in a set by
+    /// other members, if not here.
     pub fn tells(&self) -> bool {
-        self.shared.kept.is_on()
+        self.is_in_set() || self.shared.kept.is_on()
     }
 
     /// Whether what is written goes to other members of a set, with all that it refers to.
@@ -450,9 +454,10 @@ impl Engine {
         self.shared.horizon.end().sequence
     }
 
-    /// Whether a Sequence may have been that once, here or before the last opening.
+    /// Whether a Sequence may have been that once: here, before the last opening, or on another
+    /// member of the set, which may have come further.
     pub fn may_have_been_horizon(&self, sequence: Sequence) -> bool {
-        sequence <= self.horizon().max(self.shared.skipped.1)
+        self.is_in_set() || sequence <= self.horizon().max(self.shared.skipped.1)
     }
 
     /// Waits until that lies behind `after`, for so long at most; tells whether it does.

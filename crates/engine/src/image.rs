@@ -154,7 +154,7 @@ impl Shared {
         let state = EngineState {
             bases: bases.apply(store, &mut edits.into_iter())?,
             horizon: snapshot.sequence(),
-            segment: SegmentNumber(1),
+            segment: SegmentNumber::BEHIND_AN_IMAGE,
             has_segment: false,
             next_tree_id: self.tree_ids.next(),
         };

@@ -143,6 +143,7 @@ impl Replica {
                         FileLog::create(machine, identity.id, identity.set_id(), &beginning)?;
                     }
                     identity.write(machine)?;
+                    self.name_set(&server.frond, &identity);
                     *lock(&self.identity) = identity;
                     self.note_members(server);
                     return Ok(joins);

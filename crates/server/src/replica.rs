@@ -205,8 +205,16 @@ impl Replica {
                 identity.address, identity.set
             )));
         }
+        self.name_set(frond, &identity);
         *lock(&self.identity) = identity;
         Ok(())
+    }
+
+    /// Says of which set the directory is, once that is known.
+    pub(crate) fn name_set(&self, frond: &Frond, identity: &Identity) {
+        if !identity.members.is_empty() {
+            frond.name_set(identity.set_id().0);
+        }
     }
 
     /// Whether it takes writes.

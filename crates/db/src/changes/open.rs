@@ -57,7 +57,7 @@ impl Frond {
             }
             _ => None,
         };
-        let era = token::era(self.engine().local_format().salt);
+        let era = self.era()?;
         let (place, net) = self.start(&watched, &request.start, era)?;
         if place.fragment.is_some() && !splits {
             let message = "To resume from a split event, the $changeStream pipeline must include a \
@@ -83,6 +83,18 @@ impl Frond {
             net,
             current: None,
             is_over: false,
+        })
+    }
+
+    /// What tokens say of where they are from.
+    fn era(&self) -> Result<[u8; token::ERA_BYTES], Error> {
+        let named = match self.engine().is_in_set() {
+            true => self.set_id().get().copied(),
+            false => Some(self.engine().local_format().salt),
+        };
+        named.map(token::era).ok_or_else(|| {
+            let message = "the replica set hasn't begun";
+            Error::invalid(Code::NotYetInitialized, message)
         })
     }
 

@@ -2,11 +2,12 @@
 //!
 //! `_data` is upper-case hex, whose text sorts as the places do: 82, the Sequence (8 bytes, which
 //! is the event's `clusterTime`), the event's position in its transaction (4), the step (1), and
-//! the era (4), which tells data directories apart. Of a fragment of an event follows its number
-//! (4); of an event that is one of many which a change of versions made, its number among them (4),
-//! and that of its fragment, counted from 1, or 0 (4). Of what lies between a commit and a moment
-//! follow the number of the last event, counted from 1, or 0 (4), and of its fragment, as above
-//! (4), the commit (20), and the branch's last one if nothing was changed since, or zeros (20).
+//! the era (4), which tells data directories and sets apart. Of a fragment of an event follows its
+//! number (4); of an event that is one of many which a change of versions made, its number among
+//! them (4), and that of its fragment, counted from 1, or 0 (4). Of what lies between a commit and
+//! a moment follow the number of the last event, counted from 1, or 0 (4), and of its fragment, as
+//! above (4), the commit (20), and the branch's last one if nothing was changed since, or zeros
+//! (20).
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Sequence;
@@ -90,7 +91,8 @@ impl Place {
     }
 }
 
-/// What tells data directories apart, from what their trees are salted with.
+/// What tells data directories, and sets, apart: from what a directory's trees are salted with, or
+/// what names the set.
 pub fn era(salt: u64) -> [u8; ERA_BYTES] {
     let [a, b, c, d, ..] = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
     [a, b, c, d]

@@ -58,6 +58,10 @@ const _: () = assert!(SEGMENT_HEADER_BYTES.is_multiple_of(RECORD_ALIGNMENT));
 pub(crate) struct SegmentNumber(pub u64);
 
 impl SegmentNumber {
+    /// The first of a log that goes on behind an image. That of an empty directory is the one
+    /// before: what comes behind *that* is all that ever was ([`super::kept`]).
+    pub const BEHIND_AN_IMAGE: SegmentNumber = SegmentNumber(2);
+
     /// The segment after this one.
     pub fn next(self) -> SegmentNumber {
         SegmentNumber(self.0 + 1)

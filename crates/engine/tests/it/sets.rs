@@ -6,14 +6,17 @@
 //! dropped), apply entries on followers, flush, fold and collect on any of them, kill processes
 //! and cut the power, move the lead, and give a follower a copy of what the leader has. A follower
 //! must show exactly what some prefix of the entries makes, in whole transactions; at the end all
-//! have the same, and nothing acknowledged is missing.
+//! have the same, and nothing acknowledged is missing. Each transaction tells its number: each
+//! member has kept what was told since the first entry, or since its copy.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use frond_engine::TreeId;
 use frond_engine::order::{ENTRY_BYTES_MAX, Order, SetEntry, first_sequence};
-use frond_engine::{Durability, Engine, EngineError, EngineOptions, Image, Snapshot, TreeId};
+use frond_engine::{ChangeRetention, ChangesError, Durability, Engine, EngineError};
+use frond_engine::{EngineOptions, Image, RetentionBegins, Sequence, Snapshot, Told, ToldContent};
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{ChunkHash, StoreError};
 use frond_testkit::random::for_seeds;
@@ -24,6 +27,9 @@ use crate::large::{self, Parts, brought, chunks_of, value_of};
 use crate::rig::{changed, churning, collect, make_trees, new_bytes, put, quiet, small_nodes};
 
 const MEMBERS: usize = 3;
+/// Members keep it at once, whatever is said of that.
+const TELLING: ChangeRetention =
+    ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 3600, bytes: 1 << 30 };
 
 /// What a majority would keep.
 #[derive(Default)]
@@ -201,6 +207,12 @@ impl Set {
     fn write(&mut self, random: &mut Random, after: &mut World) -> Result<(), EngineError> {
         let engine = self.engine(self.leader).clone();
         let mut transaction = engine.begin();
+        assert!(engine.tells());
+        transaction.tell(Told {
+            scope: Bytes::new(),
+            head: format!("{}", self.agreed.entries.lock().unwrap().len()).into(),
+            content: ToldContent::None,
+        });
         let here: Vec<TreeId> =
             self.trees.iter().copied().filter(|tree| transaction.has_tree(*tree)).collect();
         let mut made = None;
@@ -272,6 +284,32 @@ impl Set {
         assert!(found == self.worlds[applied] || Some(&found) == next, "member {position}");
     }
 
+    /// A member has kept what the entries' transactions told, from where it says on.
+    fn check_told(&self, position: usize) {
+        let engine = self.engine(position);
+        let mut changes = engine.changes(Sequence(0));
+        let kept_after = match changes.check() {
+            Ok(()) => Sequence(0),
+            Err(ChangesError::Gone { kept_after }) => kept_after,
+            Err(error) => panic!("{error}"),
+        };
+        if Sequence(0) < kept_after {
+            changes = engine.changes(kept_after);
+        }
+        let mut told = Vec::new();
+        while let Some(record) = changes.next_record().unwrap() {
+            let heads = record.events.into_iter().map(|event| event.head);
+            told.extend(heads.map(|head| (record.sequence, head)));
+        }
+        let entries = self.agreed.entries.lock().unwrap();
+        let numbered = entries.iter().enumerate().map(|(number, entry)| {
+            (first_sequence(entry).unwrap(), Bytes::from(format!("{number}")))
+        });
+        let (from, to) = (kept_after, engine.visible());
+        let expected: Vec<_> = numbered.filter(|(it, _)| from < *it && *it <= to).collect();
+        assert_eq!(told, expected, "member {position} keeps what is behind {kept_after:?}");
+    }
+
     fn step(&mut self, random: &mut Random) {
         let position = random.below(MEMBERS);
         let is_follower = position != self.leader;
@@ -313,6 +351,9 @@ impl Set {
 fn whoever_leads_all_have_what_was_agreed_on() {
     for_seeds(60, |mut random| {
         let options = if random.one_in(2) { quiet() } else { churning(*random.choose(&[15, 90])) };
+        let is_kept = random.one_in(2);
+        let changes = if is_kept { TELLING } else { ChangeRetention::default() };
+        let options = EngineOptions { changes, ..options };
         let mut set = Set::new(&mut random, options);
         for _ in 0..120 {
             set.step(&mut random);
@@ -322,6 +363,9 @@ fn whoever_leads_all_have_what_was_agreed_on() {
                 set.apply(position, usize::MAX);
             }
             set.check(position);
+            if is_kept {
+                set.check_told(position);
+            }
         }
         let shown = |position: usize| {
             let engine = set.engine(position);

@@ -13,8 +13,6 @@ use crate::replica::said::{Said, State};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
 
-/// MongoDB's `AlreadyInitialized`.
-const ALREADY_INITIALIZED: Code = Code::Location(23);
 /// The one election that there was, of a server by itself.
 const TERM_ALONE: i64 = 1;
 
@@ -213,5 +211,5 @@ pub fn step_down(request: &Request<'_>) -> Answer {
 
 /// Refuses to make a replica set: this is one.
 pub fn initiate(_: &Request<'_>) -> Answer {
-    Err(Error::invalid(ALREADY_INITIALIZED, "already initialized"))
+    Err(Error::invalid(Code::AlreadyInitialized, "already initialized"))
 }

@@ -18,14 +18,6 @@ use crate::replica::members::{Host, Members};
 use crate::request::{Answer, Request};
 use crate::tables;
 
-/// MongoDB's `NodeNotFound`.
-const NODE_NOT_FOUND: Code = Code::Location(74);
-/// MongoDB's `InvalidReplicaSetConfig`.
-const INVALID: Code = Code::Location(93);
-/// MongoDB's `NewReplicaSetConfigurationIncompatible`.
-const INCOMPATIBLE: Code = Code::Location(103);
-/// MongoDB's `ConfigurationInProgress`.
-const IN_PROGRESS: Code = Code::Location(109);
 /// Fewer members can lose none.
 const MEMBERS_MIN: usize = 2;
 /// A member's `_id` is at most this, as in MongoDB.
@@ -84,7 +76,7 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
         }
         let (set, host) = (&server.member.set, &server.member.host);
         let message = format!("the replica set {set} has one member, {host}, and can't be changed");
-        return Err(Error::invalid(INCOMPATIBLE, message));
+        return Err(Error::invalid(Code::NewReplicaSetConfigurationIncompatible, message));
     };
     if forced {
         let message = "BSON field 'replSetReconfig.force' is not supported by Frond: a majority of \
@@ -103,7 +95,7 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
         Err(TryLockError::WouldBlock) => {
             let message = "Cannot run replSetReconfig because the node is currently updating its \
                            configuration";
-            return Err(Error::invalid(IN_PROGRESS, message));
+            return Err(Error::invalid(Code::ConfigurationInProgress, message));
         }
     };
     check_step(&replica.members(), &asked, &server.member.set)?;
@@ -114,7 +106,7 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
              replica set {} maps to this node: rs.stepDown() first",
             server.member.set
         );
-        return Err(Error::invalid(NODE_NOT_FOUND, message));
+        return Err(Error::invalid(Code::NodeNotFound, message));
     }
     asked.write(&server.frond)?;
     replica.note_members(server);
@@ -136,18 +128,18 @@ fn parse(config: Document<'_>, set: &str) -> Result<Members, Error> {
         let message = format!(
             "New and old configurations differ in replica set name; old was {set}, and new is {name}"
         );
-        return Err(Error::invalid(INCOMPATIBLE, message));
+        return Err(Error::invalid(Code::NewReplicaSetConfigurationIncompatible, message));
     }
     if protocol != 1 {
         let message = format!("protocolVersion of {protocol} is not supported, only 1");
-        return Err(Error::invalid(INVALID, message));
+        return Err(Error::invalid(Code::InvalidReplicaSetConfig, message));
     }
     if !journal {
         return Err(unsupported("writeConcernMajorityJournalDefault: false"));
     }
     let version = i32::try_from(version).ok().filter(|version| 0 < *version).ok_or_else(|| {
         let message = format!("version field value of {version} is out of range (0, {}]", i32::MAX);
-        Error::invalid(INVALID, message)
+        Error::invalid(Code::InvalidReplicaSetConfig, message)
     })?;
     let all = members.iter().map(parse_member).collect::<Result<Vec<Host>, Error>>()?;
     let members = Members { version, all };
@@ -202,7 +194,7 @@ fn unsupported(what: &str) -> Error {
 
 /// Checks what a configuration must be, whatever was before.
 fn check(members: &Members) -> Result<(), Error> {
-    let invalid = |message: String| Err(Error::invalid(INVALID, message));
+    let invalid = |message: String| Err(Error::invalid(Code::InvalidReplicaSetConfig, message));
     let (mut ids, mut addresses) = (BTreeSet::new(), BTreeSet::new());
     for (position, host) in members.all.iter().enumerate() {
         if !ids.insert(host.id) {
@@ -230,7 +222,9 @@ fn check(members: &Members) -> Result<(), Error> {
 
 /// Checks that a configuration may follow on another.
 fn check_step(old: &Members, new: &Members, set: &str) -> Result<(), Error> {
-    let incompatible = |message: String| Err(Error::invalid(INCOMPATIBLE, message));
+    let incompatible = |message: String| {
+        Err(Error::invalid(Code::NewReplicaSetConfigurationIncompatible, message))
+    };
     if new.version <= old.version {
         return incompatible(format!(
             "New replica set configuration version must be greater than old, but {} is not greater \

@@ -43,11 +43,6 @@ pub fn check(
         );
         return Err(Error::invalid(Code::CommandNotSupported, message));
     }
-    if command.name == "aggregate" && is_change_stream(body) {
-        let message = "change streams are not supported on a replica set yet: members keep no log \
-                       for them";
-        return Err(Error::invalid(Code::CommandNotSupported, message));
-    }
     if server.is_primary() {
         return Ok(());
     }
@@ -80,13 +75,6 @@ fn why_not_read(state: State) -> Option<&'static str> {
         State::Removed => Some("the replica set doesn't have this node; not primary or secondary"),
         _ => None,
     }
-}
-
-fn is_change_stream(body: Document<'_>) -> bool {
-    let stages = body.get("pipeline").and_then(|stages| stages.as_array());
-    let first = stages.and_then(|stages| stages.iter().next());
-    let first = first.and_then(|stage| stage.as_document()).and_then(|stage| stage.iter().next());
-    first.is_some_and(|(name, _)| name == "$changeStream")
 }
 
 /// Whether the client has said that it reads from secondaries too.
