@@ -3,19 +3,23 @@
 
 The server is versitygw, built once by `go install` into target/conformance. Without Go, or with no way
 to fetch it, the script says "not run" and ends well: nothing of ours is at fault then. The conditional put of the
-server is proven first, by `frond doctor --store`.
+server is proven first, by `frond doctor --store`; a store of our own that ignores conditions must be refused by it.
 
     conformance/s3.py [--frond PATH] [--rounds COUNT] [--seed NUMBER] [--server PATH]
 """
 
 import argparse
+import hashlib
+import http.server
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -132,6 +136,60 @@ class Frond:
         return told
 
 
+class Heedless(http.server.BaseHTTPRequestHandler):
+    """A store that ignores If-None-Match and If-Match, as some do: objects in memory, for `doctor` alone."""
+
+    protocol_version = "HTTP/1.1"
+    objects = {}
+
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_PUT(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.objects[self.path] = body
+        self.answer(200, ETag=f'"{hashlib.md5(body).hexdigest()}"')
+
+    def do_GET(self):
+        body = self.objects.get(self.path)
+        if body is None:
+            return self.answer(404)
+        self.answer(200, body, ETag=f'"{hashlib.md5(body).hexdigest()}"',
+                    Last_Modified="Thu, 01 Jan 2026 00:00:00 GMT")
+
+    do_HEAD = do_GET
+
+    def do_POST(self):
+        """Removes objects, by their keys in XML."""
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        keys = re.findall("<Key>([^<]*)</Key>", body)
+        for key in keys:
+            self.objects.pop(f"/bucket/{key}", None)
+        deleted = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+        self.answer(200, f"<DeleteResult>{deleted}</DeleteResult>".encode(), Content_Type="application/xml")
+
+    def log_message(self, *_):
+        pass
+
+
+def refuse_heedless(frond):
+    """A store that ignores conditions is refused, and by the reason."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Heedless) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_address[1]}"}
+        done = subprocess.run([frond.program, "doctor", "--store", "s3://bucket/probe"], text=True,
+                              env={**frond.environment, **endpoint}, capture_output=True, check=False)
+        server.shutdown()
+    if done.returncode != 1 or "ignores If-None-Match and If-Match" not in done.stderr:
+        raise SystemExit(f"s3: a store that ignores conditions: {done.stdout}{done.stderr}")
+
+
 def documents(chance, count, first):
     lines = []
     for number in range(count):
@@ -158,8 +216,10 @@ def cut(frond, store, chance, *arguments):
 
 def run(frond, store, chance, rounds):
     told = frond.run("doctor", "--store", "s3://bucket/probe")
-    if "one won each" not in told:
+    if "one won each" not in told or "lost replies" not in told:
         raise SystemExit(f"s3: {told}")
+    print(told, end="")
+    refuse_heedless(frond)
     frond.run("import", "-d", "shop", "-c", "items", "--commit", "first", text=documents(chance, 4000, 0))
     frond.run("remote", "shop", "add", "cloud", "s3://bucket/shop")
     for position in range(rounds):

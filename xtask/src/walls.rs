@@ -34,7 +34,7 @@ struct Walls {
 const CRATES: &[Walls] = &[
     Walls {
         name: "store",
-        rooms: "hash error io headroom lifetime location entry_name field lost damage stripe gc manifest \
+        rooms: "hash error io depot headroom lifetime location entry_name field lost damage stripe gc manifest \
                 interpolation chunk pack index read cache counters budget memory_queue copies chunk_store layer memory \
                 local",
         gate: None,
@@ -105,7 +105,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "remote",
-        rooms: "runtime remote_url bucket cas_probe http open",
+        rooms: "runtime remote_url bucket cas_probe depot store_probe http open",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -29,6 +29,17 @@ pub struct Bucket {
     prefix: String,
 }
 
+/// How to reach a bucket, by the usual variables.
+pub(crate) fn s3_builder(bucket: &str) -> AmazonS3Builder {
+    choose_cryptography();
+    let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+    let endpoint = endpoint.into_iter().find_map(|name| std::env::var(name).ok());
+    // An operator who names an endpoint without TLS wants none.
+    let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
+    let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+    if is_plain { builder.with_allow_http(true) } else { builder }
+}
+
 /// What an object store says went wrong.
 fn failed(name: &str, error: &StoreError) -> Error {
     let message = match error {
@@ -67,16 +78,7 @@ impl Bucket {
     /// # Errors
     /// `Unavailable` if these don't fit together.
     pub fn s3(bucket: &str, prefix: &str) -> Result<Bucket, Error> {
-        choose_cryptography();
-        let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
-        let endpoint = endpoint.into_iter().find_map(|name| std::env::var(name).ok());
-        // An operator who names an endpoint without TLS wants none.
-        let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
-        let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-        if is_plain {
-            builder = builder.with_allow_http(true);
-        }
-        let store = builder.build().map_err(|error| failed(bucket, &error))?;
+        let store = s3_builder(bucket).build().map_err(|error| failed(bucket, &error))?;
         Ok(Bucket::new(Arc::new(store), prefix))
     }
 

@@ -1,26 +1,33 @@
 //! Is a store's conditional put one? Writers race, and it is counted how many believe that they
 //! won.
 //!
-//! In each round all of them want to replace what the one before left, or to make what isn't there,
-//! at the same moment. One must win, no other, and what lies there afterwards must be what the
-//! winner put. A store where two win loses a client's push one day, so it is refused.
+//! 1. *The conditions are read*: to make what is there, or to replace what was replaced, is refused
+//!    also where no writer races. Some stores ignore the headers.
+//! 2. *One wins*: in each round all writers want to make what isn't there, or to replace what the
+//!    round before left, at the same moment. One must win, no other, and what lies there afterwards
+//!    must be what the winner put. Some stores compare first and then put; with large bodies, there
+//!    is more time between.
+//!
+//! A store where two win loses a client's push one day, or takes two servers for the leader, so it
+//! is refused.
 
 use std::sync::Barrier;
 
 use bytes::Bytes;
 use frond_db::Error;
+use frond_store::depot::{
+    Created, Depot, DepotError, ObjectVersion, Swapped, create_until_known, swap_until_known,
+};
 use frond_store::io::{Chance, SystemChance};
-use frond_vcs::remote::{FileVersion, PlainStorage};
-
-use crate::bucket::Bucket;
-use crate::remote_url::RemoteUrl;
 
 /// Writers that race.
-const WRITERS: usize = 8;
-/// Rounds of replacing, and of making.
+const WRITERS: usize = 32;
+/// Rounds of small objects: of making one, then of replacing it.
 const ROUNDS: usize = 24;
-/// Longer than what the writers put.
-const BYTES_MAX: usize = 1 << 10;
+/// The same, of large ones.
+const ROUNDS_LARGE: usize = 4;
+/// A large one: as HEAD is of a large store.
+pub(crate) const BYTES_LARGE: usize = 1 << 20;
 
 /// What the races showed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -33,57 +40,65 @@ pub struct CasReport {
     pub nobody_won: u64,
     /// Rounds after which something else lay there than the winner put.
     pub lost: u64,
+    /// Conditions that the store ignored, by their headers.
+    pub ignored: Vec<&'static str>,
 }
 
 impl CasReport {
-    /// Whether the store can hold a remote.
+    /// Whether the store can hold a remote, or a data directory's packs.
     pub fn is_safe(&self) -> bool {
-        self.two_won == 0 && self.lost == 0
+        self.two_won == 0 && self.lost == 0 && self.ignored.is_empty()
     }
 }
 
-/// Races writers on the bucket that `url` names.
-///
-/// # Errors
-/// `BadValue` if it is no bucket, or has no conditional put; `Unavailable` if it doesn't answer.
-pub fn probe(url: &str) -> Result<CasReport, Error> {
-    match RemoteUrl::parse(url)? {
-        RemoteUrl::Bucket { bucket, prefix } => race_on(&Bucket::s3(&bucket, &prefix)?),
-        _ => Err(Error::bad_value(format!("{url}: s3://BUCKET/PREFIX is expected"))),
+/// As an error of a command.
+pub(crate) fn told(error: DepotError) -> Error {
+    match error {
+        DepotError::Refused { .. } => Error::bad_value(error.to_string()),
+        DepotError::Unavailable { .. } => Error::unavailable(error.to_string()),
     }
 }
 
-/// Races writers on a place.
-///
-/// # Errors
-/// As [`probe`].
-pub fn race_on(bucket: &dyn PlainStorage) -> Result<CasReport, Error> {
+/// A name of an object that no other writer uses.
+pub(crate) fn own_name() -> String {
     let mut own = [0; 8];
     SystemChance.fill(&mut own);
-    let name = format!("probe-{:016x}", u64::from_le_bytes(own));
-    let raced = race_by_name(bucket, &name);
-    bucket.remove(&name)?;
+    format!("probe-{:016x}", u64::from_le_bytes(own))
+}
+
+/// Races writers on a store.
+///
+/// # Errors
+/// `BadValue` if it has no conditional put, or refuses access; `Unavailable` if it doesn't answer.
+pub fn race_on(depot: &dyn Depot) -> Result<CasReport, Error> {
+    let name = own_name();
+    let raced = race_by_name(depot, &name);
+    depot.remove(&name).map_err(told)?;
     raced
 }
 
-fn race_by_name(bucket: &dyn PlainStorage, name: &str) -> Result<CasReport, Error> {
-    let mut report = CasReport::default();
-    for round in 0..2 * ROUNDS {
+fn race_by_name(depot: &dyn Depot, name: &str) -> Result<CasReport, Error> {
+    let mut report = CasReport { ignored: ignored(depot, name)?, ..CasReport::default() };
+    // Races would show the same, more slowly.
+    if !report.ignored.is_empty() {
+        return Ok(report);
+    }
+    for round in 0..2 * (ROUNDS + ROUNDS_LARGE) {
         let is_making = round % 2 == 0;
         if is_making {
-            bucket.remove(name)?;
+            depot.remove(name).map_err(told)?;
         }
-        let before = bucket.load(name, BYTES_MAX)?;
+        let before = depot.load(name).map_err(told)?.map(|(_, version)| version);
         if is_making && before.is_some() {
             return Err(Error::unavailable("an object that was removed is still there"));
         }
-        let version = before.map(|(_, version)| version);
-        let winners = one_round(bucket, name, version.as_ref(), round)?;
+        let bytes = if round < 2 * ROUNDS { 0 } else { BYTES_LARGE };
+        let winners = one_round(depot, name, before.as_ref(), (round, bytes))?;
         report.rounds += 1;
         match winners.as_slice() {
             [] => report.nobody_won += 1,
             [winner] => {
-                let left = bucket.load(name, BYTES_MAX)?.map(|(bytes, _)| bytes);
+                let left = depot.load(name).map_err(told)?.map(|(bytes, _)| bytes);
                 report.lost += u64::from(left.as_ref() != Some(winner));
             }
             _ => report.two_won += 1,
@@ -92,31 +107,58 @@ fn race_by_name(bucket: &dyn PlainStorage, name: &str) -> Result<CasReport, Erro
     Ok(report)
 }
 
+/// The headers of conditions that the store ignores.
+fn ignored(depot: &dyn Depot, name: &str) -> Result<Vec<&'static str>, Error> {
+    let mut ignored = Vec::new();
+    let gone = || Error::unavailable("an object that was made is not there");
+    let first = create_until_known(depot, name, &Bytes::from_static(b"one")).map_err(told)?;
+    let first = first.ok_or_else(gone)?;
+    if let Created::Made(_) = depot.create(name, Bytes::from_static(b"two")).map_err(told)? {
+        ignored.push("If-None-Match");
+    }
+    let (_, now) = depot.load(name).map_err(told)?.ok_or_else(gone)?;
+    let third = Bytes::from_static(b"three");
+    swap_until_known(depot, name, &now, &third).map_err(told)?;
+    let stale = depot.swap(name, &first, Bytes::from_static(b"four")).map_err(told)?;
+    if let Swapped::Yes(_) = stale {
+        ignored.push("If-Match");
+    }
+    Ok(ignored)
+}
+
+/// What a writer of a round puts: words, and as many bytes behind them.
+fn body(round: usize, writer: usize, bytes: usize) -> Bytes {
+    let mut body = format!("round {round}, writer {writer}").into_bytes();
+    body.resize(body.len() + bytes, writer as u8);
+    Bytes::from(body)
+}
+
 /// Returns what those put who were told that they won.
 fn one_round(
-    bucket: &dyn PlainStorage,
+    depot: &dyn Depot,
     name: &str,
-    expected: Option<&FileVersion>,
-    round: usize,
+    expected: Option<&ObjectVersion>,
+    (round, bytes): (usize, usize),
 ) -> Result<Vec<Bytes>, Error> {
     let barrier = Barrier::new(WRITERS);
-    let outcomes: Vec<Result<Option<Bytes>, Error>> = std::thread::scope(|scope| {
+    let outcomes: Vec<Result<Option<Bytes>, DepotError>> = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 let barrier = &barrier;
                 scope.spawn(move || {
-                    let bytes = Bytes::from(format!("round {round}, writer {writer}"));
+                    let body = body(round, writer, bytes);
                     barrier.wait();
-                    let won = bucket.swap(name, expected, bytes.clone())?;
-                    Ok(won.then_some(bytes))
+                    let won = match expected {
+                        None => create_until_known(depot, name, &body),
+                        Some(version) => swap_until_known(depot, name, version, &body),
+                    };
+                    Ok(won?.map(|_| body))
                 })
             })
             .collect();
         let joined = writers.into_iter().map(|writer| writer.join());
-        joined
-            .map(|done| done.unwrap_or_else(|_| Err(Error::internal("a writer failed"))))
-            .collect()
+        joined.map(|done| done.expect("a writer doesn't panic")).collect()
     });
-    let outcomes: Result<Vec<Option<Bytes>>, Error> = outcomes.into_iter().collect();
-    Ok(outcomes?.into_iter().flatten().collect())
+    let outcomes: Result<Vec<Option<Bytes>>, DepotError> = outcomes.into_iter().collect();
+    Ok(outcomes.map_err(told)?.into_iter().flatten().collect())
 }

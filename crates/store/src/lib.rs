@@ -9,6 +9,7 @@
 
 pub mod budget;
 pub mod chunk;
+pub mod depot;
 pub mod error;
 pub mod field;
 pub mod io;

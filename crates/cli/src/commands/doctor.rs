@@ -5,6 +5,7 @@
 //! how it is. Damage is for `frond fsck`, which reads all.
 
 mod server;
+mod store;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,10 +19,9 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::arguments::{Target, server_of};
 use crate::backend::{Backend, Remote, USE_URI, is_in_use, open_failure};
-use crate::commands::transfer::failure;
 use crate::directory::check_there;
 use crate::failure::{Failure, describe};
-use crate::output::{bytes, count_value, counted, json};
+use crate::output::{bytes, counted, json};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -29,7 +29,7 @@ Examples:
   frond doctor
   frond doctor --data /var/lib/frond
   frond doctor --uri 127.0.0.1:27017          a server that runs: does it take writes?
-  frond doctor --store s3://bucket/prefix     can the store hold a remote? Writers race on it
+  frond doctor --store s3://bucket/prefix     can the store be relied on, and how fast is it?
   frond doctor --accept-clock                 the clock leapt, and it is right now: believe it
   frond doctor --accept-clock --uri 127.0.0.1:27017
 
@@ -64,8 +64,8 @@ pub struct Doctor {
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["data", "store"])]
     uri: Option<String>,
 
-    /// Bucket to look at instead (s3://BUCKET/PREFIX): writers race on a conditional put, and a
-    /// store where two win is refused
+    /// Bucket to look at instead (s3://BUCKET/PREFIX): 32 writers race on conditional puts, replies
+    /// are lost, requests are timed; a store where two win, or that ignores conditions, is refused
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     store: Option<String>,
 
@@ -86,7 +86,7 @@ impl Doctor {
     /// [`Failure::Failed`] if something is wrong, or it can't be looked at.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         if let Some(store) = &self.store {
-            return look_at_store(terminal, store, self.json);
+            return store::look_at(terminal, store, self.json);
         }
         if self.accept_clock {
             let target = Target { data: self.data.clone(), uri: self.uri.clone() };
@@ -127,38 +127,6 @@ fn accept_clock(terminal: &mut Terminal, target: &Target) -> Result<(), Failure>
     let message = answer.get("message").and_then(|message| message.as_str()).unwrap_or_default();
     writeln!(terminal, "clock: {message}")?;
     backend.close()
-}
-
-fn look_at_store(terminal: &mut Terminal, store: &str, as_json: bool) -> Result<(), Failure> {
-    let raced = frond_remote::cas_probe::probe(store).map_err(failure)?;
-    if as_json {
-        let mut told = DocumentBuilder::new();
-        told.append("safe", Value::Boolean(raced.is_safe()));
-        for (name, count) in [
-            ("rounds", raced.rounds),
-            ("nobodyWon", raced.nobody_won),
-            ("twoWon", raced.two_won),
-            ("lost", raced.lost),
-        ] {
-            told.append(name, count_value(count));
-        }
-        writeln!(terminal, "{}", json(Value::from(&told.build())))?;
-        return if raced.is_safe() { Ok(()) } else { Err(Failure::Told) };
-    }
-    let rounds = counted(raced.rounds, "round");
-    writeln!(terminal, "conditional put: {rounds} in which writers raced")?;
-    if raced.nobody_won > 0 {
-        writeln!(terminal, "{} of them had no winner: that is slow, but safe", raced.nobody_won)?;
-    }
-    if raced.is_safe() {
-        writeln!(terminal, "one won each, as it must: the store can hold a remote")?;
-        return Ok(());
-    }
-    terminal.finish()?;
-    Err(Failure::failed(format!(
-        "the store can't hold a remote, pushes would be lost: two won {} rounds, and {} were undone",
-        raced.two_won, raced.lost
-    )))
 }
 
 struct Report<'a> {

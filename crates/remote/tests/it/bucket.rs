@@ -9,6 +9,12 @@ use bytes::Bytes;
 use frond_db::Error;
 use frond_remote::bucket::Bucket;
 use frond_remote::cas_probe::race_on;
+use frond_remote::depot::BucketDepot;
+use frond_remote::store_probe::probe_depot;
+use frond_store::depot::{
+    Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped, create_until_known,
+    swap_until_known,
+};
 use frond_store::io::SystemChance;
 use frond_testkit::{Random, random};
 use frond_vcs::Repository;
@@ -247,45 +253,101 @@ fn a_collection_of_a_plain_remote_takes_what_nothing_needs() {
     assert_eq!(nothing.chunks_dead, 0);
 }
 
-/// A store that compares and then puts, as if no other writer could come between.
-struct Racy(Arc<Bucket>);
+/// A store that compares and then puts, as if no other writer could come between; or that doesn't
+/// even compare.
+struct Racy {
+    depot: BucketDepot,
+    compares: bool,
+}
 
-impl PlainStorage for Racy {
-    fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
-        self.0.list(prefix)
-    }
-    fn read_many(&self, parts: &[FilePart]) -> Result<Option<Vec<Bytes>>, Error> {
-        self.0.read_many(parts)
-    }
-    fn create(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
-        self.0.create(name, bytes)
-    }
-    fn remove(&self, name: &str) -> Result<(), Error> {
-        self.0.remove(name)
-    }
-    fn load(&self, name: &str, bytes_max: usize) -> Result<Option<(Bytes, FileVersion)>, Error> {
-        self.0.load(name, bytes_max)
-    }
-    fn swap(&self, name: &str, expected: Option<&FileVersion>, new: Bytes) -> Result<bool, Error> {
-        let now = self.load(name, 1 << 20)?.map(|(_, version)| version);
-        if now.as_ref() != expected {
-            return Ok(false);
+impl Racy {
+    fn put(&self, name: &str, was: Option<&ObjectVersion>, bytes: Bytes) -> Option<ObjectVersion> {
+        let now = self.depot.load(name).expect("it answers").map(|(_, version)| version);
+        if self.compares && now.as_ref() != was {
+            return None;
         }
         std::thread::yield_now();
-        self.create(name, new)?;
-        Ok(true)
+        self.depot.remove(name).expect("it answers");
+        match self.depot.create(name, bytes).expect("it answers") {
+            Created::Made(version) => Some(version),
+            _ => now,
+        }
     }
-    fn sweep(&self) -> Result<(), Error> {
-        Ok(())
+}
+
+impl Depot for Racy {
+    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, DepotError> {
+        Ok(self.put(name, None, bytes).map_or(Created::Exists, Created::Made))
     }
+    fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, DepotError> {
+        Ok(self.put(name, Some(was), bytes).map_or(Swapped::No, Swapped::Yes))
+    }
+    fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
+        self.depot.load(name)
+    }
+    fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {
+        self.depot.read_many(parts)
+    }
+    fn remove(&self, name: &str) -> Result<(), DepotError> {
+        self.depot.remove(name)
+    }
+    fn list(&self, prefix: &str) -> Result<Vec<String>, DepotError> {
+        self.depot.list(prefix)
+    }
+    fn wait(&self, _attempt: u32) {}
+}
+
+fn depot(prefix: &str) -> BucketDepot {
+    BucketDepot::new(Arc::new(InMemory::new()), prefix)
 }
 
 #[test]
 fn a_store_where_two_win_is_found_out() {
-    let good = race_on(&*bucket("x")).expect("it answers");
-    assert!(good.is_safe() && good.rounds > 20, "{good:?}");
-    assert_eq!(bucket("x").list("").expect("it answers"), []);
+    let good = probe_depot(&depot("x")).expect("it answers");
+    assert!(good.is_safe() && good.races.rounds > 20, "{good:?}");
+    assert_eq!(good.latencies.len(), 4);
     // By chance it may look good once; not again and again.
-    let found = (0..20).any(|_| !race_on(&Racy(bucket(""))).expect("it answers").is_safe());
+    let racy = || Racy { depot: depot(""), compares: true };
+    let found = (0..20).any(|_| !race_on(&racy()).expect("it answers").is_safe());
     assert!(found, "two won, and the probe never saw it");
+}
+
+#[test]
+fn a_store_that_ignores_conditions_is_found_out() {
+    let heedless = Racy { depot: depot(""), compares: false };
+    let raced = race_on(&heedless).expect("it answers");
+    assert!(!raced.is_safe());
+    assert_eq!(raced.ignored, ["If-None-Match", "If-Match"]);
+}
+
+#[test]
+fn a_bucket_is_a_depot() {
+    for prefix in ["", "a/prefix", "a prefix"] {
+        let depot = depot(prefix);
+        let put = |name: &str, text: &'static [u8]| {
+            create_until_known(&depot, name, &Bytes::from_static(text)).expect("it answers")
+        };
+        let first = put("packs/aa/one", b"the first").expect("it is new");
+        assert_eq!(put("packs/aa/one", b"another"), None);
+        assert_eq!(put("packs/aa/one", b"the first").as_ref(), Some(&first));
+        put("packs/bb/two", b"the second").expect("it is new");
+        put("lines/main/HEAD", b"the head").expect("it is new");
+        let mut names = depot.list("packs/").expect("it answers");
+        names.sort();
+        assert_eq!(names, ["packs/aa/one", "packs/bb/two"]);
+        let part = |name: &str, range| ObjectPart { name: name.to_owned(), range };
+        let parts = [part("packs/aa/one", 4..9), part("none", 0..1), part("packs/bb/two", 8..12)];
+        let read = depot.read_many(&parts).expect("it answers");
+        assert_eq!(read, [Some(Bytes::from_static(b"first")), None, None]);
+        let second = Bytes::from_static(b"replaced");
+        let swap =
+            |was| swap_until_known(&depot, "packs/aa/one", was, &second).expect("it answers");
+        let now = swap(&first).expect("it is what was read");
+        assert_eq!(depot.swap("packs/aa/one", &first, Bytes::new()), Ok(Swapped::No));
+        // The same bytes again: it was this caller's own put.
+        assert_eq!(swap(&first), Some(now));
+        depot.remove("packs/aa/one").expect("it answers");
+        depot.remove("packs/aa/one").expect("it is gone already");
+        assert_eq!(depot.load("packs/aa/one"), Ok(None));
+    }
 }

@@ -10,6 +10,7 @@ mod contract;
 mod copies;
 mod crash;
 mod damage;
+mod depot;
 mod faults;
 mod golden;
 mod heal;

@@ -1,0 +1,228 @@
+//! A bucket as a depot: conditional puts without retries, and their answers by what is known.
+//!
+//! `object_store` repeats a put that was answered by an error of the server, and then tells the
+//! second answer: "it exists", of what the first one made. So puts under a condition go through a
+//! client that never repeats them, and what isn't known is told as that
+//! ([`frond_store::depot`]). Reads are repeated: they change nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use frond_db::Error;
+use frond_store::depot::{Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use object_store::aws::AmazonS3ConfigKey;
+use object_store::path::Path;
+use object_store::{
+    ClientConfigKey, Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    PutPayload, RetryConfig, UpdateVersion,
+};
+
+use crate::bucket::s3_builder;
+use crate::runtime::block_on;
+
+/// Requests of one call that are on their way at once.
+const REQUESTS_MAX: usize = 16;
+/// A request that takes so long has failed: a pack of 64 MB has to fit.
+const REQUEST_TIMEOUT: &str = "120 seconds";
+/// Reads are repeated so often, and for so long.
+const READ_RETRIES_MAX: usize = 5;
+const READ_SECONDS_MAX: u64 = 30;
+
+/// A bucket, or a part of one below a prefix.
+pub struct BucketDepot {
+    /// Repeats what fails.
+    reads: Arc<dyn ObjectStore>,
+    /// Repeats nothing.
+    puts: Arc<dyn ObjectStore>,
+    prefix: String,
+}
+
+impl BucketDepot {
+    /// The objects of `store`, which repeats no put, below `prefix`.
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> BucketDepot {
+        BucketDepot { reads: Arc::clone(&store), puts: store, prefix: prefix.to_owned() }
+    }
+
+    /// A bucket of S3 or of what speaks its protocol, by the variables that
+    /// [`Bucket::s3`](crate::bucket::Bucket::s3) reads.
+    ///
+    /// # Errors
+    /// `Unavailable` if these don't fit together.
+    pub fn s3(bucket: &str, prefix: &str) -> Result<BucketDepot, Error> {
+        let client = |max_retries: usize| {
+            let retry_timeout = Duration::from_secs(READ_SECONDS_MAX);
+            let retry = RetryConfig { max_retries, retry_timeout, ..RetryConfig::default() };
+            let timeout = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
+            let builder = s3_builder(bucket).with_config(timeout, REQUEST_TIMEOUT);
+            builder
+                .with_retry(retry)
+                .build()
+                .map_err(|error| Error::unavailable(format!("{bucket}: {error}")))
+        };
+        let (reads, puts) = (Arc::new(client(READ_RETRIES_MAX)?), Arc::new(client(0)?));
+        Ok(BucketDepot { reads, puts, prefix: prefix.to_owned() })
+    }
+
+    fn path(&self, name: &str) -> Path {
+        match self.prefix.is_empty() {
+            true => Path::from(name),
+            false => Path::from(format!("{}/{name}", self.prefix)),
+        }
+    }
+
+    fn put(&self, name: &str, mode: PutMode, bytes: Bytes) -> Result<Answer, DepotError> {
+        block_on(self.put_once(name, mode, bytes))
+    }
+
+    /// As [`Depot::swap`] whose reply nothing waits for longer than `wait`: it is lost then, or not
+    /// even sent.
+    pub(crate) fn swap_impatiently(
+        &self,
+        name: &str,
+        was: &ObjectVersion,
+        bytes: Bytes,
+        wait: Duration,
+    ) -> Result<Swapped, DepotError> {
+        let put = self.put_once(name, PutMode::Update(update_version(was)), bytes);
+        match block_on(async { tokio::time::timeout(wait, put).await }) {
+            Ok(answer) => answer.map(Answer::swapped),
+            Err(_) => Ok(Swapped::Unknown),
+        }
+    }
+
+    async fn put_once(
+        &self,
+        name: &str,
+        mode: PutMode,
+        bytes: Bytes,
+    ) -> Result<Answer, DepotError> {
+        let options = PutOptions { mode, ..PutOptions::default() };
+        let put = self.puts.put_opts(&self.path(name), PutPayload::from(bytes), options).await;
+        match put {
+            Ok(done) => Ok(Answer::Yes(version_of(done.e_tag, done.version))),
+            Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
+                Ok(Answer::No)
+            }
+            Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {
+                let what = "the store has no conditional put".to_owned();
+                Err(DepotError::Refused { name: name.to_owned(), what })
+            }
+            Err(error) => match failed(name, &error) {
+                refused @ DepotError::Refused { .. } => Err(refused),
+                DepotError::Unavailable { .. } => Ok(Answer::Unknown),
+            },
+        }
+    }
+
+    async fn read(&self, part: &ObjectPart) -> Result<Option<Bytes>, DepotError> {
+        if part.range.is_empty() {
+            return Ok(Some(Bytes::new()));
+        }
+        match self.reads.get_range(&self.path(&part.name), part.range.clone()).await {
+            Ok(bytes) => {
+                Ok(Some(bytes).filter(|it| it.len() as u64 == part.range.end - part.range.start))
+            }
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(failed(&part.name, &error)),
+        }
+    }
+}
+
+/// What is known of a put.
+enum Answer {
+    Yes(ObjectVersion),
+    No,
+    Unknown,
+}
+
+impl Answer {
+    fn swapped(self) -> Swapped {
+        match self {
+            Answer::Yes(version) => Swapped::Yes(version),
+            Answer::No => Swapped::No,
+            Answer::Unknown => Swapped::Unknown,
+        }
+    }
+}
+
+/// The entity tag and version of an object, in one text.
+fn version_of(e_tag: Option<String>, version: Option<String>) -> ObjectVersion {
+    ObjectVersion(format!("{}\n{}", e_tag.unwrap_or_default(), version.unwrap_or_default()))
+}
+
+fn update_version(version: &ObjectVersion) -> UpdateVersion {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let (e_tag, version) = version.0.split_once('\n').unwrap_or((&version.0, ""));
+    UpdateVersion { e_tag: some(e_tag), version: some(version) }
+}
+
+fn failed(name: &str, error: &StoreError) -> DepotError {
+    let name = name.to_owned();
+    match error {
+        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
+            let what = format!(
+                "the store refuses access: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be \
+                 those of a user who has access ({error})"
+            );
+            DepotError::Refused { name, what }
+        }
+        // Of a put, this is what stands above the object.
+        StoreError::NotFound { .. } => {
+            DepotError::Refused { name, what: format!("no such bucket ({error})") }
+        }
+        _ => DepotError::Unavailable { name, what: error.to_string() },
+    }
+}
+
+impl Depot for BucketDepot {
+    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, DepotError> {
+        Ok(match self.put(name, PutMode::Create, bytes)? {
+            Answer::Yes(version) => Created::Made(version),
+            Answer::No => Created::Exists,
+            Answer::Unknown => Created::Unknown,
+        })
+    }
+
+    fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, DepotError> {
+        self.put(name, PutMode::Update(update_version(was)), bytes).map(Answer::swapped)
+    }
+
+    fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
+        block_on(async {
+            let found = match self.reads.get(&self.path(name)).await {
+                Ok(found) => found,
+                Err(StoreError::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(failed(name, &error)),
+            };
+            let version = version_of(found.meta.e_tag.clone(), found.meta.version.clone());
+            let bytes = found.bytes().await.map_err(|error| failed(name, &error))?;
+            Ok(Some((bytes, version)))
+        })
+    }
+
+    fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {
+        let reads = parts.iter().map(|part| self.read(part));
+        block_on(stream::iter(reads).buffered(REQUESTS_MAX).try_collect::<Vec<_>>())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DepotError> {
+        match block_on(self.reads.delete(&self.path(name))) {
+            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(failed(name, &error)),
+        }
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>, DepotError> {
+        let below = self.path(prefix);
+        let found = block_on(async { self.reads.list(Some(&below)).try_collect::<Vec<_>>().await })
+            .map_err(|error| failed(prefix, &error))?;
+        let start = match self.prefix.is_empty() {
+            true => 0,
+            false => Path::from(self.prefix.as_str()).as_ref().len() + "/".len(),
+        };
+        let names = found.iter().filter_map(|object| object.location.as_ref().get(start..));
+        Ok(names.map(str::to_owned).collect())
+    }
+}

@@ -1,0 +1,103 @@
+//! From three answers to two: puts are repeated, byte by byte the same, until what lies there tells
+//! whose it is.
+
+use bytes::Bytes;
+
+use super::{Created, Depot, DepotError, ObjectVersion, Swapped};
+
+/// Attempts before the question is left open: some ten seconds of a store that is away.
+const ATTEMPTS_MAX: u32 = 9;
+
+/// Makes the object `name`, and finds out whether that worked: its version if it is this caller's,
+/// `None` if it is another's.
+///
+/// No other writer puts the same bytes under this name.
+///
+/// # Errors
+/// [`DepotError::Refused`]; [`DepotError::Unavailable`]: whether it was made, or will be, is
+/// unknown.
+pub fn create_until_known(
+    depot: &dyn Depot,
+    name: &str,
+    bytes: &Bytes,
+) -> Result<Option<ObjectVersion>, DepotError> {
+    until_known(
+        depot,
+        name,
+        || match depot.create(name, bytes.clone())? {
+            Created::Made(version) => Ok(Some(version)),
+            Created::Exists | Created::Unknown => Ok(None),
+        },
+        |found| match found {
+            Some((there, version)) if there == *bytes => Seen::Mine(version),
+            Some(_) => Seen::Other,
+            None => Seen::Open,
+        },
+    )
+}
+
+/// Replaces the object `name`, which was `was`, and finds out whether that worked: its version if
+/// it is this caller's, `None` if another writer was first, or came since.
+///
+/// No other writer puts the same bytes under this name, ever.
+///
+/// # Errors
+/// As [`create_until_known`].
+pub fn swap_until_known(
+    depot: &dyn Depot,
+    name: &str,
+    was: &ObjectVersion,
+    bytes: &Bytes,
+) -> Result<Option<ObjectVersion>, DepotError> {
+    until_known(
+        depot,
+        name,
+        || match depot.swap(name, was, bytes.clone())? {
+            Swapped::Yes(version) => Ok(Some(version)),
+            Swapped::No | Swapped::Unknown => Ok(None),
+        },
+        |found| match found {
+            Some((there, version)) if there == *bytes => Seen::Mine(version),
+            Some((_, version)) if version == *was => Seen::Open,
+            _ => Seen::Other,
+        },
+    )
+}
+
+/// What lies there, as seen by who puts.
+enum Seen {
+    /// What was put.
+    Mine(ObjectVersion),
+    /// Another's.
+    Other,
+    /// Neither: it was not put, or not yet.
+    Open,
+}
+
+fn until_known(
+    depot: &dyn Depot,
+    name: &str,
+    put: impl Fn() -> Result<Option<ObjectVersion>, DepotError>,
+    see: impl Fn(Option<(Bytes, ObjectVersion)>) -> Seen,
+) -> Result<Option<ObjectVersion>, DepotError> {
+    let mut last = None;
+    for attempt in 0..ATTEMPTS_MAX {
+        if attempt > 0 {
+            depot.wait(attempt);
+        }
+        if let Some(version) = put()? {
+            return Ok(Some(version));
+        }
+        match depot.load(name) {
+            Ok(found) => match see(found) {
+                Seen::Mine(version) => return Ok(Some(version)),
+                Seen::Other => return Ok(None),
+                Seen::Open => {}
+            },
+            Err(error @ DepotError::Refused { .. }) => return Err(error),
+            Err(error) => last = Some(error),
+        }
+    }
+    let what = "whether it took what was put is unknown".to_owned();
+    Err(last.unwrap_or(DepotError::Unavailable { name: name.to_owned(), what }))
+}
