@@ -8,6 +8,8 @@ use flate2::read::MultiGzDecoder;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 /// What a frame of zstd begins with.
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// And a frame that is passed over, behind a byte from 0x50 to 0x5f: what lets others read it in parts.
+const ZSTD_PASSED_OVER: &[u8] = &[0x2a, 0x4d, 0x18];
 /// So many bytes tell them.
 const MARK_BYTES: usize = 4;
 
@@ -18,7 +20,11 @@ const MARK_BYTES: usize = 4;
 pub fn plain(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut begin = Vec::with_capacity(MARK_BYTES);
     reader.by_ref().take(MARK_BYTES as u64).read_to_end(&mut begin)?;
-    let (is_gzip, is_zstd) = (begin.starts_with(GZIP), begin.starts_with(ZSTD));
+    let is_gzip = begin.starts_with(GZIP);
+    let is_zstd = match begin[..] {
+        [first, ref rest @ ..] if first & 0xf0 == 0x50 => rest == ZSTD_PASSED_OVER,
+        _ => begin == ZSTD,
+    };
     let whole = Cursor::new(begin).chain(reader);
     Ok(match (is_gzip, is_zstd) {
         (true, _) => Box::new(MultiGzDecoder::new(whole)),
@@ -61,6 +67,8 @@ mod tests {
             ([gzip("a"), gzip("b")].concat(), "ab"),
             (zstd("a\nb"), "a\nb"),
             ([zstd("a"), zstd("b")].concat(), "ab"),
+            ([b"\x5e\x2a\x4d\x18\x02\0\0\0hi", &zstd("a")[..], &zstd("b")].concat(), "ab"),
+            (b"Po".to_vec(), "Po"),
         ] {
             assert_eq!(read(bytes).expect("it is whole"), expected);
         }

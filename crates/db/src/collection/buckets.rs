@@ -7,6 +7,7 @@ use frond_doc::{DocumentBuf, normalise};
 use frond_query::pipeline::Documents;
 use frond_query::{Code, Filter};
 
+use crate::catalog::duplicate;
 use crate::collection::WriteReport;
 use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
 use crate::collection::write::CollectionWriter;
@@ -20,6 +21,12 @@ use crate::timeseries::{self, Buckets, Series};
 
 /// A transaction holds at most so many bytes of points, or one bucket.
 const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// A bucket and its points.
+struct TakenApart {
+    bucket: DocumentBuf,
+    points: Vec<DocumentBuf>,
+}
 
 impl Database {
     /// The time series whose buckets have this name, if there is one.
@@ -50,7 +57,8 @@ impl Database {
         }
     }
 
-    /// Inserts what these buckets of the time series `name` hold; each is one statement.
+    /// Inserts what these buckets of the time series `name` hold; each is one statement. A bucket
+    /// whose points are all there is refused as one that is there: so a restore may be repeated.
     pub(crate) fn insert_buckets(
         &self,
         name: &str,
@@ -63,7 +71,12 @@ impl Database {
             return Err(Error::invalid(Code::InvalidNamespace, message));
         };
         let prepare = |begun: usize| self.points_of(&series, &buckets[begun..]);
-        let insert = |writer: &mut CollectionWriter<'_>, points: &Vec<DocumentBuf>| {
+        let insert = |writer: &mut CollectionWriter<'_>, taken_apart: &TakenApart| {
+            let TakenApart { bucket, points } = taken_apart;
+            if writer.has_points(points)? {
+                let namespace = self.namespace(&format!("system.buckets.{name}"));
+                return Err(duplicate::of_id(&namespace, bucket.view()));
+            }
             let savepoint = writer.savepoint();
             if let Err(error) = points.iter().try_for_each(|point| writer.insert(point)) {
                 writer.undo(savepoint);
@@ -81,7 +94,7 @@ impl Database {
         &self,
         series: &Series,
         buckets: &[DocumentBuf],
-    ) -> Vec<Result<Vec<DocumentBuf>, Error>> {
+    ) -> Vec<Result<TakenApart, Error>> {
         let (mut prepared, mut count, mut bytes) = (Vec::new(), 0, 0);
         for bucket in buckets {
             let points = timeseries::points(series, bucket.view());
@@ -90,7 +103,7 @@ impl Database {
             for point in points.iter().flatten() {
                 (count, bytes) = (count + 1, bytes + point.as_bytes().len());
             }
-            prepared.push(points);
+            prepared.push(points.map(|points| TakenApart { bucket: bucket.clone(), points }));
             if BATCH_COUNT_MAX <= count || BATCH_BYTES_MAX <= bytes {
                 break;
             }

@@ -316,6 +316,12 @@ fn buckets_are_read_and_inserted() {
     let [before, after] = ["points", "again"].map(|name| all(&shop, name, &by_id));
     assert_eq!(before.len(), 402);
     assert_eq!(before, after);
+    // As after a restore that is repeated.
+    let again = shop.insert("system.buckets.again", &buckets, false, Durability::Synced);
+    let again = again.expect("each is refused");
+    assert_eq!((again.count, again.errors.len()), (0, buckets.len()));
+    assert!(again.errors.iter().all(|error| error.error.code.number() == 11000));
+    assert_eq!(all(&shop, "again", &by_id), before);
     // Buckets are searched by what they are.
     let of_a = request("{'meta': 'a'}");
     let found = all(&shop, "system.buckets.points", &of_a);

@@ -66,6 +66,23 @@ impl CollectionWriter<'_> {
         }
     }
 
+    /// Whether the time series has points of the same sources, times and `_id`s as all of these,
+    /// which are some.
+    ///
+    /// # Errors
+    /// As the transaction's `get`.
+    pub fn has_points(&mut self, points: &[DocumentBuf]) -> Result<bool, Error> {
+        self.ensure()?;
+        let Some(series) = self.series.clone() else { return Ok(false) };
+        let documents = self.live()?.documents;
+        for point in points {
+            if self.transaction.get(documents, &series.place(point.view(), 0))?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(!points.is_empty())
+    }
+
     /// What the collection is if it is a time series.
     pub fn series(&self) -> Option<&Arc<Series>> {
         self.series.as_ref()
