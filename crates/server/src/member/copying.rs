@@ -62,11 +62,16 @@ pub fn offer(replica: &Replica, server: &Shared) -> Result<Offer, String> {
     Ok(Offer { image: Box::new(image), incoming })
 }
 
-/// Asks the others for a copy until this member has one; then its process begins anew.
-pub fn copy_until_stopped(replica: &Replica, server: &Shared, goes_on: GoesOn) {
+/// Asks the others for a copy until this member has one; then its process begins anew. The leader
+/// may be one of whom it hears now: where its directory was lost, it knows those with which the set
+/// began.
+pub fn copy_until_stopped(replica: &Arc<Replica>, server: &Shared, goes_on: GoesOn) {
     replica.show_nothing(server);
     let mut told: Option<String> = None;
     while !replica.is_stopped() {
+        if let Err(error) = replica.call_others() {
+            replica.tell(&format!("not all members are called: {error}"));
+        }
         for address in replica.called() {
             match copy_from(replica, server, &address, goes_on) {
                 Ok(()) => return,
