@@ -234,7 +234,7 @@ fn check_step(old: &Members, new: &Members, set: &str) -> Result<(), Error> {
     }
     if new.all.len() < MEMBERS_MIN {
         let message = format!("a replica set keeps {MEMBERS_MIN} members at least");
-        return Err(Error::invalid(INVALID, message));
+        return Err(Error::invalid(Code::InvalidReplicaSetConfig, message));
     }
     for host in &new.all {
         let before = old.all.iter().find(|it| it.address == host.address);
