@@ -11,8 +11,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use frond_doc::extended_json;
 use frond_doc::DocumentBuilder;
+use frond_doc::extended_json;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, Length};
 use parquet::file::serialized_reader::SerializedFileReader;
@@ -65,7 +65,13 @@ impl ParquetSource {
         let columns = columns(head.schema_descr().root_schema(), types.as_ref());
         let columns = columns.map_err(|what| Failure::failed(format!("Parquet: {what}")))?;
         let rows = RowIter::from_file_into(Box::new(reader));
-        Ok(ParquetSource { rows, columns, maker: Maker { without_nulls }, number: 0, is_over: false })
+        Ok(ParquetSource {
+            rows,
+            columns,
+            maker: Maker { without_nulls },
+            number: 0,
+            is_over: false,
+        })
     }
 
     fn next_record(&mut self) -> Option<Result<Record, Failure>> {

@@ -49,7 +49,8 @@ impl ParquetExport {
     /// [`Failure::Failed`] if there can be no temporary file.
     pub fn begin(beside: Option<&Path>, canonical: bool) -> Result<ParquetExport, Failure> {
         let made = beside.map_or_else(tempfile::tempfile, tempfile::tempfile_in);
-        let documents = BufWriter::new(made.map_err(|error| Failure::file("a temporary file", &error))?);
+        let documents =
+            BufWriter::new(made.map_err(|error| Failure::file("a temporary file", &error))?);
         let form = if canonical { Form::Canonical } else { Form::Relaxed };
         Ok(ParquetExport { documents, root: Kind::Nothing, typing: Typing { form }, count: 0 })
     }

@@ -86,12 +86,14 @@ impl Maker {
         entries: &[(Field, Field)],
         shape: &Shape,
     ) -> Result<(), String> {
-        let plain = (&Shape::Plain, &Shape::Plain);
-        let (of_key, of_value) = if let Shape::Map(key, value) = shape { (&**key, &**value) } else { plain };
-        if entries.iter().all(|(key, _)| matches!(key, Field::Str(_))) {
+        let (by_text, of_key, of_value) = match shape {
+            Shape::Map { by_text, key, value } => (*by_text, &**key, &**value),
+            _ => (false, &Shape::Plain, &Shape::Plain),
+        };
+        if by_text {
             document.begin_document(name);
             for (key, value) in entries {
-                let Field::Str(key) = key else { continue };
+                let Field::Str(key) = key else { return Err("a key is none".to_owned()) };
                 self.append(document, key, value, of_value)?;
             }
         } else {
@@ -190,8 +192,10 @@ fn only(document: &DocumentBuf) -> Result<Value<'_>, String> {
 
 /// `13:05:09.250000`, of microseconds since midnight.
 fn time_of_day(microseconds: i64) -> String {
-    let (seconds, rest) =
-        (microseconds.div_euclid(MICROSECONDS_A_SECOND), microseconds.rem_euclid(MICROSECONDS_A_SECOND));
+    let (seconds, rest) = (
+        microseconds.div_euclid(MICROSECONDS_A_SECOND),
+        microseconds.rem_euclid(MICROSECONDS_A_SECOND),
+    );
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     format!("{hours:02}:{:02}:{:02}.{rest:06}", minutes % 60, seconds % 60)
 }
@@ -207,7 +211,9 @@ fn decimal_of(number: &Decimal) -> Result<frond_doc::Decimal128, String> {
     wide.get_mut(16_usize.wrapping_sub(kept.len())..).ok_or_else(too_long)?.copy_from_slice(kept);
     let whole = i128::from_be_bytes(wide);
     let is_kept = (whole < 0) == (sign != 0) && whole.unsigned_abs() < 10_u128.pow(DIGITS_MAX);
-    is_kept.then(|| decimal::from_parts(whole < 0, whole.unsigned_abs(), -number.scale())).ok_or_else(too_long)
+    is_kept
+        .then(|| decimal::from_parts(whole < 0, whole.unsigned_abs(), -number.scale()))
+        .ok_or_else(too_long)
 }
 
 #[cfg(test)]
@@ -223,7 +229,10 @@ mod tests {
         assert_eq!(of(&[0x30, 0x39], 2).as_deref(), Ok("123.45"));
         assert_eq!(of(&[0xcf, 0xc7], 2).as_deref(), Ok("-123.45"));
         assert_eq!(of(&[0; 40], 0).as_deref(), Ok("0"));
-        assert_eq!(of(&[[0xff; 30].as_slice(), &[0xcf, 0xc7]].concat(), 0).as_deref(), Ok("-12345"));
+        assert_eq!(
+            of(&[[0xff; 30].as_slice(), &[0xcf, 0xc7]].concat(), 0).as_deref(),
+            Ok("-12345")
+        );
         assert_eq!(of(&[0x80, 0], 0).as_deref(), Ok("-32768"));
         assert!(of(&[1; 16], 0).is_err());
         assert!(of(&[1; 17], 0).is_err());

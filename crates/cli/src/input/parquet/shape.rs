@@ -17,8 +17,8 @@ pub enum Shape {
     Group(Vec<Shape>),
     /// An array of one.
     List(Box<Shape>),
-    /// A key and a value, each several times.
-    Map(Box<Shape>, Box<Shape>),
+    /// A document, where keys are texts; otherwise an array of keys and values.
+    Map { by_text: bool, key: Box<Shape>, value: Box<Shape> },
     /// A value as it comes.
     Plain,
     /// Nanoseconds since 1970.
@@ -82,8 +82,10 @@ fn shape(field: &Type, noted: &Noted<'_>, path: &mut Vec<String>) -> Result<Shap
             match entry.is_group().then(|| entry.get_fields()) {
                 Some([key]) => Ok(Shape::List(Box::new(repeated(key, noted, path)?))),
                 Some([key, value]) => {
+                    let of_key = key.get_basic_info().converted_type();
+                    let by_text = matches!(of_key, ConvertedType::UTF8 | ConvertedType::ENUM);
                     let (key, value) = (repeated(key, noted, path)?, repeated(value, noted, path)?);
-                    Ok(Shape::Map(Box::new(key), Box::new(value)))
+                    Ok(Shape::Map { by_text, key: Box::new(key), value: Box::new(value) })
                 }
                 _ => Err(format!("column {}: this is no map", path.join("."))),
             }
@@ -119,9 +121,7 @@ fn leaf(field: &Type, noted: &Noted<'_>, path: &[String]) -> Result<Shape, Strin
         }
         (ConvertedType::UTF8, _) => Ok(noted.of(path)),
         (converted, _) if is_read(physical, converted) => Ok(Shape::Plain),
-        (converted, _) => {
-            Err(format!("column {}: no document holds {converted}", path.join(".")))
-        }
+        (converted, _) => Err(format!("column {}: no document holds {converted}", path.join("."))),
     }
 }
 
@@ -134,7 +134,15 @@ fn is_read(physical: Physical, converted: ConvertedType) -> bool {
     match physical {
         Physical::INT32 => matches!(
             converted,
-            NONE | INT_8 | INT_16 | INT_32 | UINT_8 | UINT_16 | UINT_32 | DATE | TIME_MILLIS | DECIMAL
+            NONE | INT_8
+                | INT_16
+                | INT_32
+                | UINT_8
+                | UINT_16
+                | UINT_32
+                | DATE
+                | TIME_MILLIS
+                | DECIMAL
         ),
         Physical::INT64 => matches!(
             converted,

@@ -143,8 +143,7 @@ impl Column {
         let built = match self {
             Column::Fields(fields) => group().with_fields(fields.types()?).build()?,
             Column::List(inner) => {
-                let list =
-                    Type::group_type_builder("list").with_repetition(Repetition::REPEATED);
+                let list = Type::group_type_builder("list").with_repetition(Repetition::REPEATED);
                 let list = list.with_fields(vec![inner.type_of("element")?]).build()?;
                 let group = group().with_logical_type(Some(LogicalType::List));
                 group.with_fields(vec![Arc::new(list)]).build()?

@@ -113,7 +113,9 @@ impl Typing {
                 Double
             }
             (Kind::Document(_) | Kind::Array(_), _) => Json,
-            (left, right) if std::mem::discriminant(&left) == std::mem::discriminant(&right) => left,
+            (left, right) if std::mem::discriminant(&left) == std::mem::discriminant(&right) => {
+                left
+            }
             _ => Json,
         }
     }

@@ -128,7 +128,9 @@ impl Leaf {
             (Values::Bytes(all), Value::String(it)) => all.push(it.into()),
             (Values::Bytes(all), Value::Binary(it)) => all.push(it.bytes.to_vec().into()),
             (Values::Bytes(all), Value::ObjectId(it)) => all.push(it.to_string().as_str().into()),
-            (Values::Bytes(all), Value::Decimal128(it)) => all.push(decimal::to_string(it).as_str().into()),
+            (Values::Bytes(all), Value::Decimal128(it)) => {
+                all.push(decimal::to_string(it).as_str().into())
+            }
             (Values::Uuid(all), Value::Binary(it)) => {
                 all.push(ByteArray::from(it.bytes.to_vec()).into());
             }
