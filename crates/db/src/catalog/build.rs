@@ -13,14 +13,16 @@ use bytes::Bytes;
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value as BsonValue};
 use frond_query::QueryError;
 use frond_query::pipeline::Sorter;
-use frond_tree::{Entry, Tree, TreeFormat, Value};
+use frond_tree::{Bounds, Direction, Entry, Tree, TreeFormat, Value};
 
 use crate::catalog::duplicate;
 use crate::catalog::index_entry::{entries, id_key_of};
+use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
-use crate::schema::{Index, Progress};
+use crate::large::read_document;
+use crate::schema::{Index, Progress, TreeRef};
 
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: u64 = 256;
@@ -74,6 +76,24 @@ impl Builder<'_> {
         }
         let sorted = sorter.finish()?;
         self.tree_of(index, sorted, find)
+    }
+
+    /// Builds the tree of an index over the documents in a tree.
+    ///
+    /// # Errors
+    /// As [`Builder::index_tree`].
+    pub fn index_over(&self, documents: Tree, spec: &IndexSpec) -> Result<Tree, Error> {
+        let store = self.frond.engine().store();
+        let index = Index::new(spec.clone(), TreeRef::Committed(documents));
+        let mut read = documents.range(store, Bounds::all(), Direction::Ascending).map(|entry| {
+            let entry = entry?;
+            Ok((entry.key, read_document(&**store, &entry.value)?))
+        });
+        let find = |id_key: &[u8]| {
+            let value = documents.get(&**store, id_key)?;
+            Ok(value.map(|value| read_document(&**store, &value)).transpose()?)
+        };
+        self.index_tree(&index, &mut read, &find)
     }
 
     fn tree_of(

@@ -13,6 +13,7 @@ use frond_query::Code;
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::adopt;
+use crate::catalog::build::Builder;
 use crate::catalog::index_entry;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -204,7 +205,14 @@ impl Database {
         let folded = engine.fold(&snapshot, &[documents])?;
         let folded =
             folded.first().ok_or_else(|| Error::internal("a fold of one tree gave none"))?;
-        let tree = self.build_index(collection, *folded, spec, &Interrupt::default(), None)?;
+        let builder = Builder {
+            frond: self.frond(),
+            format: folded.format,
+            namespace: &self.namespace(collection),
+            interrupt: &Interrupt::default(),
+            progress: None,
+        };
+        let tree = builder.index_over(*folded, spec)?;
         let id = engine.reserve_tree_id();
         transaction.set_base(id, tree)?;
         // A transaction that writes a document meanwhile doesn't know the new tree: that must

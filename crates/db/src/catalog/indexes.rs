@@ -122,7 +122,8 @@ impl Database {
         let mut prepared = None;
         loop {
             interrupt.check()?;
-            prepared = self.prepare(collection, specs, prepared, &mut throttle, interrupt)?;
+            let of = (self, collection);
+            prepared = Prepared::caught_up(of, specs, prepared, &mut throttle, interrupt)?;
             if prepared.is_some() && contention.has_open_writers(scope) && !writer_wait.is_over() {
                 // Not with the latch closed, and writers waiting at it each time.
                 writer_wait.wait();
@@ -153,7 +154,7 @@ impl Database {
         branch: &str,
         name: &str,
         specs: &[IndexSpec],
-        prepared: &mut Option<Prepared>,
+        prepared: &mut Option<Prepared<'_>>,
     ) -> Result<Outcome<Published>, Error> {
         let Some(found) = adopt::find(transaction, self, branch, name)? else {
             let answer = self.create_with(transaction, branch, name, specs)?;
@@ -170,7 +171,7 @@ impl Database {
         else {
             return Ok(Outcome::Discard(Published::Behind));
         };
-        if !self.last_round(name, prepared, &snapshot, found.documents)? {
+        if !prepared.last_round(&snapshot, found.documents)? {
             return Ok(Outcome::Discard(Published::Behind));
         }
         assert!(prepared.is_durable(), "an index is durable before a transaction names it");

@@ -24,7 +24,7 @@
 
 use bytes::Bytes;
 use frond_engine::{Snapshot, TreeId};
-use frond_tree::{Bounds, Change, Direction, Tree, Value};
+use frond_tree::{Change, Tree, Value};
 
 use crate::catalog::CatalogView;
 use crate::catalog::build::Builder;
@@ -34,11 +34,10 @@ use crate::contention::Throttle;
 use crate::database::Database;
 use crate::definition::{IndexSpec, view};
 use crate::error::Error;
-use crate::frond::Notice;
+use crate::frond::{Frond, Notice};
 use crate::interrupt::Interrupt;
-use crate::large::read_document;
 use crate::reader::Reader;
-use crate::schema::{Collection, Index, Progress, TreeRef};
+use crate::schema::{Collection, TreeRef};
 
 /// When a round had no more documents to look at than this, the next is the last.
 const WRITES_LEFT: u64 = 256;
@@ -53,10 +52,14 @@ const ENTRIES_BESIDE_MAX: usize = 1_024;
 const PART_COUNT_MAX: usize = 4_096;
 const PART_BYTES_MAX: u64 = 8 << 20;
 
-/// Indexes that are being built.
-pub(crate) struct Prepared {
+/// Indexes of a collection that are being built.
+pub(crate) struct Prepared<'a> {
+    database: &'a Database,
+    /// The collection's name.
+    name: &'a str,
+    interrupt: &'a Interrupt,
     /// The collection's.
-    pub uuid: [u8; 16],
+    uuid: [u8; 16],
     documents: Documents,
     indexes: Vec<Growing>,
     /// Whether the trees are durable.
@@ -79,7 +82,7 @@ pub(crate) struct Growing {
     pub over: Edited,
 }
 
-impl Prepared {
+impl<'a> Prepared<'a> {
     /// The index that `spec` defines.
     pub fn index(&self, spec: &IndexSpec) -> Option<&Growing> {
         self.indexes.iter().find(|growing| growing.spec == *spec)
@@ -94,39 +97,37 @@ impl Prepared {
     pub fn is_of(&self, collection: &Collection, wanted: &[IndexSpec]) -> bool {
         self.uuid == collection.uuid && wanted.iter().all(|spec| self.index(spec).is_some())
     }
-}
 
-impl Database {
     /// Builds those of `specs` that are missing, unless `prepared` has them, and catches up with
     /// writers. `None` if there is no collection, or nothing to build.
-    pub(super) fn prepare(
-        &self,
-        name: &str,
+    pub fn caught_up(
+        (database, name): (&'a Database, &'a str),
         specs: &[IndexSpec],
-        prepared: Option<Prepared>,
+        mut prepared: Option<Prepared<'a>>,
         throttle: &mut Throttle<'_>,
-        interrupt: &Interrupt,
-    ) -> Result<Option<Prepared>, Error> {
-        let mut prepared = prepared;
+        interrupt: &'a Interrupt,
+    ) -> Result<Option<Prepared<'a>>, Error> {
+        let engine = database.frond().engine();
         let mut last = None;
         loop {
             interrupt.check()?;
-            let snapshot = self.frond().engine().snapshot();
-            let reader = Reader::at(self.frond().engine(), snapshot.clone());
-            let Some(found) = CatalogView::open(&reader, self)?.collection(name)? else {
+            let snapshot = engine.snapshot();
+            let reader = Reader::at(engine, snapshot.clone());
+            let Some(found) = CatalogView::open(&reader, database)?.collection(name)? else {
                 return Ok(None);
             };
             drop(reader);
-            view::refuse(found.options.view(), &self.namespace(name))?;
+            view::refuse(found.options.view(), &database.namespace(name))?;
             let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
             if wanted.is_empty() {
                 return Ok(None);
             }
             let Some(built) = prepared.as_mut().filter(|built| built.is_of(&found, &wanted)) else {
-                prepared = Some(self.build(name, &found, wanted, snapshot, interrupt)?);
+                let of = (database, name);
+                prepared = Some(Prepared::build(of, &found, wanted, snapshot, interrupt)?);
                 continue;
             };
-            let count = self.round(name, built, &snapshot, found.documents, interrupt)?;
+            let count = built.round(&snapshot, found.documents)?;
             if count <= WRITES_LEFT && built.is_synced {
                 return Ok(prepared);
             }
@@ -134,77 +135,59 @@ impl Database {
                 throttle.tighten();
             }
             last = Some(count);
-            self.lower(built)?;
+            built.lower()?;
         }
     }
 
     /// Builds indexes of the documents as they are in `snapshot`.
     fn build(
-        &self,
-        name: &str,
+        (database, name): (&'a Database, &'a str),
         collection: &Collection,
         specs: Vec<IndexSpec>,
         snapshot: Snapshot,
-        interrupt: &Interrupt,
-    ) -> Result<Prepared, Error> {
-        let documents = self.whole(&snapshot, collection.documents)?;
+        interrupt: &'a Interrupt,
+    ) -> Result<Prepared<'a>, Error> {
+        let frond = database.frond();
+        let documents = whole(frond, &snapshot, collection.documents)?;
         drop(snapshot);
-        let count = documents.count(&**self.frond().engine().store())?;
+        let count = documents.count(&**frond.engine().store())?;
         let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
         let described = names.join(", ");
         let total = count.saturating_mul(specs.len() as u64);
-        let namespace = self.namespace(name);
-        self.frond().notice(
-            Notice::IndexBuild,
-            &format!("index build of {namespace}: {described}: {count} documents"),
-        );
-        let running = self.frond().builds().begin(namespace.clone(), names, total);
+        let namespace = &database.namespace(name);
+        let notice = |what: &str| {
+            let line = format!("index build of {namespace}: {described}: {what}");
+            frond.notice(Notice::IndexBuild, &line);
+        };
+        notice(&format!("{count} documents"));
+        let running = frond.builds().begin(namespace.clone(), names, total);
+        let (format, progress) = (documents.format, Some(&*running.progress));
+        let builder = Builder { frond, format, namespace, interrupt, progress };
         let mut indexes = Vec::new();
         for spec in specs {
-            let progress = Some(&*running.progress);
-            let tree = self.build_index(name, documents, &spec, interrupt, progress)?;
+            let tree = builder.index_over(documents, &spec)?;
             indexes.push(Growing { spec, tree, over: Edited::new() });
         }
-        self.frond()
-            .notice(Notice::IndexBuild, &format!("index build of {namespace}: {described}: built"));
-        let documents = Documents::Whole(documents);
-        Ok(Prepared { uuid: collection.uuid, documents, indexes, is_synced: false })
-    }
-
-    /// The documents in `snapshot`, as a tree.
-    fn whole(&self, snapshot: &Snapshot, documents: TreeRef) -> Result<Tree, Error> {
-        match documents {
-            TreeRef::Committed(tree) => Ok(tree),
-            TreeRef::Live(id) => {
-                let folded = self.frond().engine().fold(snapshot, &[id])?;
-                Ok(*folded.first().expect("one tree was asked for"))
-            }
-        }
+        notice("built");
+        let (uuid, documents) = (collection.uuid, Documents::Whole(documents));
+        Ok(Prepared { database, name, interrupt, uuid, documents, indexes, is_synced: false })
     }
 
     /// Brings indexes to what `snapshot` shows; tells how many documents had to be looked at.
-    fn round(
-        &self,
-        name: &str,
-        prepared: &mut Prepared,
-        snapshot: &Snapshot,
-        documents: TreeRef,
-        interrupt: &Interrupt,
-    ) -> Result<u64, Error> {
-        if let Some(count) =
-            self.round_by_key(name, prepared, snapshot, documents, WRITES_BY_KEY_MAX, interrupt)?
-        {
+    fn round(&mut self, snapshot: &Snapshot, documents: TreeRef) -> Result<u64, Error> {
+        if let Some(count) = self.round_by_key(snapshot, documents, WRITES_BY_KEY_MAX)? {
             return Ok(count);
         }
-        let before = match &prepared.documents {
+        let frond = self.database.frond();
+        let before = match &self.documents {
             Documents::Whole(tree) => *tree,
-            Documents::At(before, id) => self.whole(before, TreeRef::Live(*id))?,
+            Documents::At(before, id) => whole(frond, before, TreeRef::Live(*id))?,
         };
-        let after = self.whole(snapshot, documents)?;
-        let store = self.frond().engine().store();
+        let after = whole(frond, snapshot, documents)?;
+        let store = frond.engine().store();
         let changes = || before.diff(store, &after).map(|change| Ok(change?));
-        let count = self.file_all(name, prepared, changes, interrupt)?;
-        prepared.documents = match documents {
+        let count = self.file_all(changes)?;
+        self.documents = match documents {
             TreeRef::Committed(tree) => Documents::Whole(tree),
             TreeRef::Live(id) => Documents::At(snapshot.clone(), id),
         };
@@ -213,15 +196,12 @@ impl Database {
 
     /// As `round`, if memtables tell what was written and that isn't more than `count_max`.
     fn round_by_key(
-        &self,
-        name: &str,
-        prepared: &mut Prepared,
+        &mut self,
         snapshot: &Snapshot,
         documents: TreeRef,
         count_max: usize,
-        interrupt: &Interrupt,
     ) -> Result<Option<u64>, Error> {
-        let (before, id) = match (&prepared.documents, documents) {
+        let (before, id) = match (&self.documents, documents) {
             (Documents::At(before, id), TreeRef::Live(now)) if *id == now => (before.clone(), now),
             (Documents::Whole(before), TreeRef::Committed(now)) if *before == now => {
                 return Ok(Some(0));
@@ -235,24 +215,21 @@ impl Database {
             let (from, to) = (before.get(id, key)?, snapshot.get(id, key)?);
             Ok(Change { key: key.clone(), from, to })
         };
-        let count = self.file_all(name, prepared, || keys.iter().map(change), interrupt)?;
-        prepared.documents = Documents::At(snapshot.clone(), id);
+        let count = self.file_all(|| keys.iter().map(change))?;
+        self.documents = Documents::At(snapshot.clone(), id);
         Ok(Some(count))
     }
 
     /// Files what changed, in parts where that is much; tells how many documents that were.
     fn file_all<I: Iterator<Item = Result<Change, Error>>>(
-        &self,
-        name: &str,
-        prepared: &mut Prepared,
+        &mut self,
         changes: impl Fn() -> I,
-        interrupt: &Interrupt,
     ) -> Result<u64, Error> {
         let mut first = changes();
         let part = next_part(&mut first)?;
         let Some(next) = first.next().transpose()? else {
             let count = part.len() as u64;
-            self.file(name, prepared, part, Step::Whole)?;
+            self.file(part, Step::Whole)?;
             return Ok(count);
         };
         drop((part, next, first));
@@ -266,110 +243,82 @@ impl Database {
                     break;
                 }
                 count += part.len() as u64;
-                self.file(name, prepared, part, step)?;
-                self.sink(prepared)?;
-                interrupt.check()?;
+                self.file(part, step)?;
+                self.sink()?;
+                self.interrupt.check()?;
             }
         }
         Ok(count)
     }
 
     /// Files what changed, beside the trees.
-    fn file(
-        &self,
-        name: &str,
-        prepared: &mut Prepared,
-        changes: Vec<Change>,
-        step: Step,
-    ) -> Result<(), Error> {
-        let indexes: Vec<Filed<'_>> = prepared
+    fn file(&mut self, changes: Vec<Change>, step: Step) -> Result<(), Error> {
+        let indexes: Vec<Filed<'_>> = self
             .indexes
             .iter()
             .map(|growing| Filed { spec: &growing.spec, tree: growing.tree, over: &growing.over })
             .collect();
-        let store = self.frond().engine().store();
+        let store = self.database.frond().engine().store();
         let changes = changes.into_iter().map(Ok::<Change, Error>);
+        let namespace = self.database.namespace(self.name);
         let (edited, duplicates) =
-            changed_entries::edits(store, &indexes, changes, step, &self.namespace(name))?;
+            changed_entries::edits(store, &indexes, changes, step, &namespace)?;
         if let Some(duplicate) = duplicates.into_iter().next() {
             return Err(duplicate.error);
         }
-        assert_eq!(edited.len(), prepared.indexes.len(), "each index has its edits");
-        for (growing, edited) in prepared.indexes.iter_mut().zip(edited) {
+        assert_eq!(edited.len(), self.indexes.len(), "each index has its edits");
+        for (growing, edited) in self.indexes.iter_mut().zip(edited) {
             growing.over.extend(edited);
         }
         Ok(())
     }
 
     /// Puts what lies beside the trees into them, if that is much.
-    fn sink(&self, prepared: &mut Prepared) -> Result<(), Error> {
-        let beside: usize = prepared.indexes.iter().map(|growing| growing.over.len()).sum();
+    fn sink(&mut self) -> Result<(), Error> {
+        let beside: usize = self.indexes.iter().map(|growing| growing.over.len()).sum();
         if beside <= ENTRIES_BESIDE_MAX {
             return Ok(());
         }
-        let changed = prepared.indexes.iter_mut().map(|growing| {
+        let changed = self.indexes.iter_mut().map(|growing| {
             let over = std::mem::take(&mut growing.over);
             (growing.tree, changed_entries::as_edits(over))
         });
-        let trees = Tree::apply_many(&**self.frond().engine().store(), changed.collect())?;
-        assert_eq!(trees.len(), prepared.indexes.len(), "each index has its tree");
-        for (growing, tree) in prepared.indexes.iter_mut().zip(trees) {
+        let trees = Tree::apply_many(&**self.database.frond().engine().store(), changed.collect())?;
+        assert_eq!(trees.len(), self.indexes.len(), "each index has its tree");
+        for (growing, tree) in self.indexes.iter_mut().zip(trees) {
             growing.tree = tree;
         }
-        prepared.is_synced = false;
+        self.is_synced = false;
         Ok(())
     }
 
     /// Puts what lies beside the trees into them, if that is much, and makes them durable: neither
     /// is left to the transaction that publishes them.
-    fn lower(&self, prepared: &mut Prepared) -> Result<(), Error> {
-        self.sink(prepared)?;
-        if !prepared.is_synced {
-            self.frond().engine().store().sync()?;
-            prepared.is_synced = true;
+    fn lower(&mut self) -> Result<(), Error> {
+        self.sink()?;
+        if !self.is_synced {
+            self.database.frond().engine().store().sync()?;
+            self.is_synced = true;
         }
         Ok(())
     }
 
     /// The last round, at the snapshot of the transaction that publishes. False: there is more to
     /// do than writers should wait for.
-    pub(super) fn last_round(
-        &self,
-        name: &str,
-        prepared: &mut Prepared,
-        snapshot: &Snapshot,
-        documents: TreeRef,
-    ) -> Result<bool, Error> {
-        let interrupt = Interrupt::default();
-        let count_max = WRITES_LAST_MAX;
-        let done = self.round_by_key(name, prepared, snapshot, documents, count_max, &interrupt)?;
-        Ok(done.is_some() && prepared.is_synced)
+    pub fn last_round(&mut self, snapshot: &Snapshot, documents: TreeRef) -> Result<bool, Error> {
+        let done = self.round_by_key(snapshot, documents, WRITES_LAST_MAX)?;
+        Ok(done.is_some() && self.is_synced)
     }
+}
 
-    /// Builds the tree of an index over `documents`.
-    pub(super) fn build_index(
-        &self,
-        name: &str,
-        documents: Tree,
-        spec: &IndexSpec,
-        interrupt: &Interrupt,
-        progress: Option<&Progress>,
-    ) -> Result<Tree, Error> {
-        let store = self.frond().engine().store();
-        let index = Index::new(spec.clone(), TreeRef::Committed(documents));
-        let mut documents_read =
-            documents.range(store, Bounds::all(), Direction::Ascending).map(|entry| {
-                let entry = entry?;
-                Ok((entry.key, read_document(&**store, &entry.value)?))
-            });
-        let find = |id_key: &[u8]| {
-            let value = documents.get(&**store, id_key)?;
-            Ok(value.map(|value| read_document(&**store, &value)).transpose()?)
-        };
-        let namespace = &self.namespace(name);
-        let (frond, format) = (self.frond(), documents.format);
-        let builder = Builder { frond, format, namespace, interrupt, progress };
-        builder.index_tree(&index, &mut documents_read, &find)
+/// The documents in `snapshot`, as a tree.
+fn whole(frond: &Frond, snapshot: &Snapshot, documents: TreeRef) -> Result<Tree, Error> {
+    match documents {
+        TreeRef::Committed(tree) => Ok(tree),
+        TreeRef::Live(id) => {
+            let folded = frond.engine().fold(snapshot, &[id])?;
+            Ok(*folded.first().expect("one tree was asked for"))
+        }
     }
 }
 

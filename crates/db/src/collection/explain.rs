@@ -16,21 +16,17 @@
 mod express;
 mod hashes;
 mod pipeline;
+mod planned;
 mod stage;
 mod text;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
-use frond_query::cores::Workers;
 use frond_query::index::{FLAG_UNTOLD, FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
 use crate::collection::covered::Cover;
-use crate::collection::distinct::{Values, scan_keys, scanned_part};
 use crate::collection::find::{Detail, Query};
-use crate::collection::nearest::Nearest;
 use crate::collection::plan::{Access, AccessPath, Order, Source};
-use crate::collection::scan::Scan;
-use crate::collection::walk::Walk;
 use crate::collection::{FindRequest, Purpose};
 use crate::database::Database;
 use crate::definition::IndexSpec;
@@ -38,6 +34,7 @@ use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, Index};
 use hashes::Hashes;
+use planned::Planned;
 use stage::{Stage, number, parsed_query};
 
 /// Whether to run the query, or only to plan it.
@@ -91,7 +88,7 @@ impl Database {
     ) -> Result<DocumentBuf, Error> {
         let reader = self.reader();
         let query = self.query_for(&reader, collection, request, purpose, Detail::Considered)?;
-        self.explain_query(&reader, collection, request, &query, purpose, effort)
+        self.explain_query(&reader, collection, (request, &query), purpose, effort)
     }
 
     /// How a query goes whose plan was chosen; `request` is what is told of it.
@@ -99,12 +96,10 @@ impl Database {
         &self,
         reader: &Reader<'static>,
         collection: &str,
-        request: &FindRequest,
-        query: &Query,
+        (request, query): (&FindRequest, &Query),
         purpose: Purpose,
         effort: Effort,
     ) -> Result<DocumentBuf, Error> {
-        let began = self.frond().steady_millis();
         let namespace = self.namespace(collection);
         let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
         let found = query.collection.as_ref().map(|(collection, _)| &**collection);
@@ -114,131 +109,10 @@ impl Database {
             let nothing = Done::default();
             return Ok(answer(&namespace, asked, (&plan, &[], 1), effort, nothing, 0));
         };
-        let distinct = match purpose {
-            Purpose::Distinct => distinct_part(collection, access, request),
-            _ => None,
-        };
-        let done = match effort {
-            Effort::Plan => vec![Done::default(); access.paths.len()],
-            Effort::Run => self.run_plan(reader, query, request, purpose, distinct)?,
-        };
-        let millis = self.frond().steady_millis().saturating_sub(began);
-        let plan = plan_stages(collection, access, query, request, purpose, &done);
-        let plan = if distinct.is_some() { plan.renamed("IXSCAN", "DISTINCT_SCAN") } else { plan };
-        let plan = purposed(plan, purpose);
-        let each = access.paths.iter().zip(&done);
-        let total = each.fold(Done::default(), |total, (path, done)| Done {
-            keys: total.keys + keys_of(path, *done),
-            documents: total.documents + done.documents,
-            returned: 0,
-        });
-        let mut rejected = Vec::with_capacity(query.rejected.len());
-        for access in &query.rejected {
-            let nothing_done = vec![Done::default(); access.paths.len()];
-            let plan = plan_stages(collection, access, query, request, purpose, &nothing_done);
-            rejected.push(purposed(plan, purpose));
-        }
-        let parts = self.explained_parts(reader, query, request, (purpose, distinct.is_some()))?;
-        Ok(answer(&namespace, asked, (&plan, &rejected, parts), effort, total, millis))
+        let database = self;
+        let planned = Planned { database, reader, request, query, collection, access, purpose };
+        planned.told(&namespace, asked, effort)
     }
-
-    /// What each walk of a plan does; `distinct` is the part of an index's keys that is scanned.
-    fn run_plan(
-        &self,
-        reader: &Reader<'static>,
-        query: &Query,
-        request: &FindRequest,
-        purpose: Purpose,
-        distinct: Option<usize>,
-    ) -> Result<Vec<Done>, Error> {
-        let Some((collection, access)) = &query.collection else { return Ok(Vec::new()) };
-        let (access, interrupt) = (access.clone(), &request.interrupt);
-        if let Some(place) = distinct {
-            let mut values = Values::new(self, query.filter.collation().clone());
-            let walks = scan_keys(reader, collection, access, place, interrupt, &mut values)?;
-            return Ok(walks.iter().map(of_walk).collect());
-        }
-        if let Some(nearest) = self.explained_nearest(reader, query, request)? {
-            let Nearest { keys, documents, found } = nearest;
-            return Ok(vec![Done { keys, documents, returned: found.len() as u64 }]);
-        }
-        let counts = purpose.counts() && access.is_exact;
-        let enough = match &query.order {
-            Order::By(_) if !access.gives_order => None,
-            Order::Near(_) => None,
-            _ => request.limit.map(|limit| request.skip.saturating_add(limit)),
-        };
-        let filter = query.filter.clone();
-        let mut scan = Scan::new(reader.clone(), collection, access, filter, &query.order)
-            .interrupted_by(interrupt);
-        if counts {
-            scan = scan.counting();
-        }
-        let counted = if counts { scan.remaining(u64::MAX)? } else { None };
-        let mut returned = 0;
-        while counted.is_none() && enough.is_none_or(|enough| returned < enough) {
-            let Some(found) = scan.next() else { break };
-            found?;
-            returned += 1;
-        }
-        let mut done: Vec<Done> = scan.walks().iter().map(of_walk).collect();
-        if let (Some(counted), [done]) = (counted, &mut done[..]) {
-            done.returned = counted;
-        }
-        Ok(done)
-    }
-
-    /// Into how many parts the search would be divided now: those of stages that can be, too.
-    fn explained_parts(
-        &self,
-        reader: &Reader<'static>,
-        query: &Query,
-        request: &FindRequest,
-        (purpose, reads_keys): (Purpose, bool),
-    ) -> Result<usize, Error> {
-        let Some((collection, access)) = &query.collection else { return Ok(1) };
-        let is_divided = match purpose {
-            Purpose::Find => matches!(query.order, Order::By(_)) && !access.gives_order,
-            Purpose::Count => !access.is_exact && request.limit.is_none(),
-            Purpose::Distinct => !reads_keys,
-            Purpose::DividedStages => true,
-            Purpose::CountedStages => !access.is_exact && request.limit.is_none(),
-            Purpose::Stages | Purpose::Update | Purpose::Delete => false,
-        };
-        let workers = Workers::find(self.frond().cores()).filter(|_| is_divided);
-        let Some(workers) = workers else { return Ok(1) };
-        let (filter, order) = (query.filter.clone(), &query.order);
-        let scan = Scan::new(reader.clone(), collection, access.clone(), filter, order);
-        Ok(scan.parts(&workers)?.map_or(1, |parts| parts.len()))
-    }
-}
-
-impl Database {
-    /// What is found outward from a `$near`, if it is.
-    fn explained_nearest(
-        &self,
-        reader: &Reader<'static>,
-        query: &Query,
-        request: &FindRequest,
-    ) -> Result<Option<Nearest>, Error> {
-        let (Order::Near(_), Some((collection, access))) = (&query.order, &query.collection) else {
-            return Ok(None);
-        };
-        let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
-        let by = (&query.filter, request.hint.as_ref());
-        self.nearest(reader, (collection, access), by, wanted, &request.interrupt)
-    }
-}
-
-/// The part of an index's keys that a `distinct` scans: it asks for one field.
-fn distinct_part(collection: &Collection, access: &Access, request: &FindRequest) -> Option<usize> {
-    let projection = request.projection.as_ref()?;
-    let (path, _) = projection.iter().find(|(name, _)| *name != "_id")?;
-    scanned_part(collection, access, path)
-}
-
-fn of_walk(walk: &Walk) -> Done {
-    Done { keys: walk.keys_examined, documents: walk.documents_examined, returned: walk.returned }
 }
 
 /// The keys that a walk is told to have examined: one for each document by its `_id`.

@@ -15,6 +15,7 @@ use frond_query::Code;
 use frond_tree::{Direction, Tree, TreeFormat};
 
 use crate::catalog::{adopt, collections};
+use crate::collection::replace::StagedDocuments;
 use crate::collection::replace::content::Content;
 use crate::collection::scan::all_documents;
 use crate::collection::write::CollectionWriter;
@@ -90,7 +91,8 @@ impl Database {
     ) -> Result<(), Error> {
         let format = adopt::ensure_repository(transaction, target, branch)?.format();
         let documents = self.copied(transaction, found, format, &target.namespace(to))?;
-        let indexes = target.build_indexes(to, documents, &found.indexes)?;
+        let staged = StagedDocuments::of(target, to, documents);
+        let indexes = staged.build_indexes(&found.indexes)?;
         let engine = self.frond().engine();
         let scope = (target.repository_name(), branch, to);
         let rewriting = Rewriting { before: None, after: Some(documents), keeps_images: false };

@@ -40,13 +40,19 @@ use crate::timeseries::options::{OPTION, check, kept};
 use crate::timeseries::{Series, lie_alike};
 use crate::transact::Outcome;
 
-/// Trees that hold a collection's new content, for a collection with these options, if there is
-/// one.
+/// Documents in a tree that no reader sees, which are to be a collection's.
+pub(in crate::collection) struct StagedDocuments<'a> {
+    database: &'a Database,
+    /// The collection's name.
+    name: &'a str,
+    documents: Tree,
+}
+
+/// What was made for staged documents, for a collection with these options, if there is one.
 struct Built {
     options: Option<DocumentBuf>,
     /// The options of one that is made.
     made: Option<DocumentBuf>,
-    documents: Tree,
     indexes: Vec<(IndexSpec, Tree)>,
 }
 
@@ -119,6 +125,7 @@ impl Database {
         let format = self.begin_to_exist(branch, durability)?;
         let store = &**self.frond().engine().store();
         let documents = content.load(store, format, &self.namespace(collection))?;
+        let staged = StagedDocuments::of(self, collection, documents);
         loop {
             let reader = self.reader();
             let found = CatalogView::open(&reader, self)?.collection(collection)?;
@@ -135,13 +142,13 @@ impl Database {
                 return Err(Error::invalid(Code::OperationFailed, message));
             }
             if let Some(options) = &options {
-                self.check_content(options, documents)?;
+                staged.check(options)?;
             }
-            let indexes = self.build_indexes(collection, documents, &indexes)?;
-            let built = Built { options, made: made.clone(), documents, indexes };
+            let indexes = staged.build_indexes(&indexes)?;
+            let built = Built { options, made: made.clone(), indexes };
             let scope = Scope::collection(self.repository_name(), branch, collection);
             let swapped = self.transact(scope, LatchMode::Replacer, durability, |transaction| {
-                let done = self.swap(transaction, branch, collection, &built)?;
+                let done = staged.swap_in(transaction, branch, &built)?;
                 Ok(Outcome::commit_if(done, done))
             })?;
             if swapped {
@@ -162,13 +169,20 @@ impl Database {
             Ok(Outcome::Commit(repository.format()))
         })
     }
+}
+
+impl<'a> StagedDocuments<'a> {
+    pub fn of(database: &'a Database, name: &'a str, documents: Tree) -> StagedDocuments<'a> {
+        StagedDocuments { database, name, documents }
+    }
 
     /// Checks all by the validator that the options name.
-    fn check_content(&self, options: &DocumentBuf, documents: Tree) -> Result<(), Error> {
-        let variables = || self.parse_variables(None, self.interrupt());
+    fn check(&self, options: &DocumentBuf) -> Result<(), Error> {
+        let database = self.database;
+        let variables = || database.parse_variables(None, database.interrupt());
         let validator = Validator::of_options(options.view(), variables)?;
-        let Some(validator) = validator.filter(|_| self.validates()) else { return Ok(()) };
-        for document in self.read_content(documents, validator.outermost_names()) {
+        let Some(validator) = validator.filter(|_| database.validates()) else { return Ok(()) };
+        for document in self.read(validator.outermost_names()) {
             validator.check(None, document?.1.view())?;
         }
         Ok(())
@@ -176,16 +190,15 @@ impl Database {
 
     /// The documents by the keys of their `_id`s, large ones with the outermost fields of these
     /// names at least, and `_id`; `None`: all.
-    fn read_content<'a>(
-        &'a self,
-        documents: Tree,
-        mut names: Option<Vec<&'a [u8]>>,
-    ) -> impl Iterator<Item = Result<(Bytes, DocumentBuf), Error>> + 'a {
+    fn read<'b>(
+        &'b self,
+        mut names: Option<Vec<&'b [u8]>>,
+    ) -> impl Iterator<Item = Result<(Bytes, DocumentBuf), Error>> + 'b {
         if let Some(names) = names.as_mut().filter(|names| !names.contains(&&b"_id"[..])) {
             names.push(b"_id");
         }
-        let store = self.frond().engine().store();
-        documents.range(store, Bounds::all(), Direction::Ascending).map(move |entry| {
+        let store = self.database.frond().engine().store();
+        self.documents.range(store, Bounds::all(), Direction::Ascending).map(move |entry| {
             let entry = entry?;
             let document = match (large::head(&entry.value), &names) {
                 (Some(large), Some(names)) => large.project(&**store, names)?,
@@ -196,28 +209,23 @@ impl Database {
     }
 
     /// The trees of the indexes.
-    pub(in crate::collection) fn build_indexes(
-        &self,
-        collection: &str,
-        documents: Tree,
-        indexes: &[Index],
-    ) -> Result<Vec<(IndexSpec, Tree)>, Error> {
-        let store = &**self.frond().engine().store();
-        let namespace = self.namespace(collection);
+    pub fn build_indexes(&self, indexes: &[Index]) -> Result<Vec<(IndexSpec, Tree)>, Error> {
+        let (database, documents) = (self.database, self.documents);
+        let store = &**database.frond().engine().store();
+        let builder = Builder {
+            frond: database.frond(),
+            format: documents.format,
+            namespace: &database.namespace(self.name),
+            interrupt: database.interrupt(),
+            progress: None,
+        };
         let mut built = Vec::new();
         for index in indexes {
-            let builder = Builder {
-                frond: self.frond(),
-                format: documents.format,
-                namespace: &namespace,
-                interrupt: self.interrupt(),
-                progress: None,
-            };
             let find = |id_key: &[u8]| {
                 let value = documents.get(store, id_key)?;
                 Ok(value.map(|value| large::read_document(store, &value)).transpose()?)
             };
-            let mut read = self.read_content(documents, index.outermost_names());
+            let mut read = self.read(index.outermost_names());
             let tree = builder.index_tree(index, &mut read, &find)?;
             built.push((index.spec.clone(), tree));
         }
@@ -226,23 +234,23 @@ impl Database {
 
     /// Swaps the new trees in; `false` if options or indexes are others than those that they were
     /// built for.
-    fn swap(
+    fn swap_in(
         &self,
         transaction: &mut Transaction,
         branch: &str,
-        name: &str,
         built: &Built,
     ) -> Result<bool, Error> {
-        let engine = self.frond().engine();
-        adopt::ensure_repository(transaction, self, branch)?;
-        let found = adopt::find(transaction, self, branch, name)?;
+        let (database, name) = (self.database, self.name);
+        let engine = database.frond().engine();
+        adopt::ensure_repository(transaction, database, branch)?;
+        let found = adopt::find(transaction, database, branch, name)?;
         let (uuid, options, old) = match found {
             Some(found) => {
-                view::refuse(found.options.view(), &self.namespace(name))?;
+                view::refuse(found.options.view(), &database.namespace(name))?;
                 if found.order.is_some() {
                     let message = format!(
                         "namespace '{}' is capped so it can't be used for $out",
-                        self.namespace(name)
+                        database.namespace(name)
                     );
                     return Err(Error::invalid(Code::Location(17152), message));
                 }
@@ -257,13 +265,12 @@ impl Database {
             }
             None if built.indexes.is_empty() => {
                 let options = built.made.clone().unwrap_or_else(DocumentBuf::empty);
-                (self.frond().new_uuid(), options, Vec::new())
+                (database.frond().new_uuid(), options, Vec::new())
             }
             None => return Ok(false),
         };
         let keeps_images = images::are_kept(options.view());
-        let rewritten = (old.first(), built.documents, keeps_images);
-        self.tell_swapped(transaction, branch, name, rewritten)?;
+        self.tell_swapped(transaction, branch, old.first(), keeps_images)?;
         for tree in old {
             if let TreeRef::Live(id) = tree {
                 transaction.drop_tree(id)?;
@@ -273,13 +280,13 @@ impl Database {
             let id = engine.reserve_tree_id();
             transaction.set_base(id, tree).map(|()| id)
         };
-        let documents = place(built.documents)?;
+        let documents = place(self.documents)?;
         let mut indexes = Vec::new();
         for (spec, tree) in &built.indexes {
             indexes.push(LiveIndex { spec: spec.clone(), tree: place(*tree)? });
         }
         let live = LiveCollection { uuid, options, documents, indexes, order: None };
-        adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
+        adopt::put_entry(transaction, database, branch, name, &WorkingEntry::Live(live))?;
         Ok(true)
     }
 
@@ -289,20 +296,22 @@ impl Database {
         &self,
         transaction: &mut Transaction,
         branch: &str,
-        name: &str,
-        (before, after, keeps_images): (Option<&TreeRef>, Tree, bool),
+        before: Option<&TreeRef>,
+        keeps_images: bool,
     ) -> Result<(), Error> {
+        let (database, name) = (self.database, self.name);
         let before = match before {
             None => None,
             Some(TreeRef::Committed(tree)) => Some(*tree),
             Some(TreeRef::Live(_)) => {
-                self.tell_of(transaction, branch, name, EventKind::Rewritten, Document::empty());
+                let nothing = Document::empty();
+                database.tell_of(transaction, branch, name, EventKind::Rewritten, nothing);
                 return Ok(());
             }
         };
-        let scope = (self.repository_name(), branch, name);
-        let rewriting = Rewriting { before, after: Some(after), keeps_images };
-        tell_rewritten(self.frond().engine(), transaction, scope, rewriting)
+        let scope = (database.repository_name(), branch, name);
+        let rewriting = Rewriting { before, after: Some(self.documents), keeps_images };
+        tell_rewritten(database.frond().engine(), transaction, scope, rewriting)
     }
 }
 

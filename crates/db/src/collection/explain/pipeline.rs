@@ -74,7 +74,7 @@ impl Database {
             (false, true) => Purpose::DividedStages,
             (false, false) => Purpose::Stages,
         };
-        let told = self.explain_query(&reader, collection, &asked, &query, purpose, effort)?;
+        let told = self.explain_query(&reader, collection, (&asked, &query), purpose, effort)?;
         Ok((told, rest))
     }
 }

@@ -1,0 +1,156 @@
+//! A query whose plan was chosen: what is told of it, and what it does when it is run.
+
+use std::sync::Arc;
+
+use frond_doc::{Document, DocumentBuf};
+use frond_query::cores::Workers;
+
+use super::hashes::Hashes;
+use super::stage::Stage;
+use super::{Done, Effort, answer, keys_of, plan_stages, purposed};
+use crate::collection::distinct::{Values, scan_keys, scanned_part};
+use crate::collection::find::Query;
+use crate::collection::nearest::Nearest;
+use crate::collection::plan::{Access, Order};
+use crate::collection::scan::Scan;
+use crate::collection::walk::Walk;
+use crate::collection::{FindRequest, Purpose};
+use crate::database::Database;
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::schema::Collection;
+
+/// A query of a collection that is there, and the plan that was chosen for it.
+#[derive(Clone, Copy)]
+pub(super) struct Planned<'a> {
+    pub database: &'a Database,
+    pub reader: &'a Reader<'static>,
+    pub request: &'a FindRequest,
+    pub query: &'a Query,
+    pub collection: &'a Arc<Collection>,
+    pub access: &'a Access,
+    pub purpose: Purpose,
+}
+
+impl Planned<'_> {
+    /// How the query goes, run if that is asked for.
+    pub fn told(
+        self,
+        namespace: &str,
+        asked: (Document<'_>, Hashes),
+        effort: Effort,
+    ) -> Result<DocumentBuf, Error> {
+        let Planned { access, purpose, .. } = self;
+        let began = self.database.frond().steady_millis();
+        let distinct = self.distinct_part();
+        let done = match effort {
+            Effort::Plan => vec![Done::default(); access.paths.len()],
+            Effort::Run => self.run(distinct)?,
+        };
+        let millis = self.database.frond().steady_millis().saturating_sub(began);
+        let plan = self.stages(access, &done);
+        let plan = if distinct.is_some() { plan.renamed("IXSCAN", "DISTINCT_SCAN") } else { plan };
+        let plan = purposed(plan, purpose);
+        let each = access.paths.iter().zip(&done);
+        let total = each.fold(Done::default(), |total, (path, done)| Done {
+            keys: total.keys + keys_of(path, *done),
+            documents: total.documents + done.documents,
+            returned: 0,
+        });
+        let mut rejected = Vec::with_capacity(self.query.rejected.len());
+        for access in &self.query.rejected {
+            let nothing_done = vec![Done::default(); access.paths.len()];
+            rejected.push(purposed(self.stages(access, &nothing_done), purpose));
+        }
+        let parts = self.part_count(distinct.is_some())?;
+        Ok(answer(namespace, asked, (&plan, &rejected, parts), effort, total, millis))
+    }
+
+    /// The part of an index's keys that a `distinct` scans: it asks for one field.
+    fn distinct_part(self) -> Option<usize> {
+        if self.purpose != Purpose::Distinct {
+            return None;
+        }
+        let projection = self.request.projection.as_ref()?;
+        let (path, _) = projection.iter().find(|(name, _)| *name != "_id")?;
+        scanned_part(self.collection, self.access, path)
+    }
+
+    fn stages(self, access: &Access, done: &[Done]) -> Stage {
+        plan_stages(self.collection, access, self.query, self.request, self.purpose, done)
+    }
+
+    /// What each walk of the plan does; `distinct` is the part of an index's keys that is scanned.
+    fn run(self, distinct: Option<usize>) -> Result<Vec<Done>, Error> {
+        let Planned { database, reader, request, query, collection, access, .. } = self;
+        let interrupt = &request.interrupt;
+        if let Some(place) = distinct {
+            let mut values = Values::new(database, query.filter.collation().clone());
+            let access = access.clone();
+            let walks = scan_keys(reader, collection, access, place, interrupt, &mut values)?;
+            return Ok(walks.iter().map(of_walk).collect());
+        }
+        if let Some(nearest) = self.nearest()? {
+            let Nearest { keys, documents, found } = nearest;
+            return Ok(vec![Done { keys, documents, returned: found.len() as u64 }]);
+        }
+        let counts = self.purpose.counts() && access.is_exact;
+        let enough = match &query.order {
+            Order::By(_) if !access.gives_order => None,
+            Order::Near(_) => None,
+            _ => request.limit.map(|limit| request.skip.saturating_add(limit)),
+        };
+        let mut scan = self.scan().interrupted_by(interrupt);
+        if counts {
+            scan = scan.counting();
+        }
+        let counted = if counts { scan.remaining(u64::MAX)? } else { None };
+        let mut returned = 0;
+        while counted.is_none() && enough.is_none_or(|enough| returned < enough) {
+            let Some(found) = scan.next() else { break };
+            found?;
+            returned += 1;
+        }
+        let mut done: Vec<Done> = scan.walks().iter().map(of_walk).collect();
+        if let (Some(counted), [done]) = (counted, &mut done[..]) {
+            done.returned = counted;
+        }
+        Ok(done)
+    }
+
+    fn scan(self) -> Scan<'static> {
+        let (filter, order) = (self.query.filter.clone(), &self.query.order);
+        Scan::new(self.reader.clone(), self.collection, self.access.clone(), filter, order)
+    }
+
+    /// What is found outward from a `$near`, if it is.
+    fn nearest(self) -> Result<Option<Nearest>, Error> {
+        let Planned { request, query, collection, access, .. } = self;
+        let Order::Near(_) = &query.order else { return Ok(None) };
+        let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
+        let by = (&query.filter, request.hint.as_ref());
+        let interrupt = &request.interrupt;
+        self.database.nearest(self.reader, (collection, access), by, wanted, interrupt)
+    }
+
+    /// Into how many parts the search would be divided now: those of stages that can be, too.
+    fn part_count(self, reads_keys: bool) -> Result<usize, Error> {
+        let Planned { request, query, access, .. } = self;
+        let is_divided = match self.purpose {
+            Purpose::Find => matches!(query.order, Order::By(_)) && !access.gives_order,
+            Purpose::Count => !access.is_exact && request.limit.is_none(),
+            Purpose::Distinct => !reads_keys,
+            Purpose::DividedStages => true,
+            Purpose::CountedStages => !access.is_exact && request.limit.is_none(),
+            Purpose::Stages | Purpose::Update | Purpose::Delete => false,
+        };
+        let cores = self.database.frond().cores();
+        let workers = Workers::find(cores).filter(|_| is_divided);
+        let Some(workers) = workers else { return Ok(1) };
+        Ok(self.scan().parts(&workers)?.map_or(1, |parts| parts.len()))
+    }
+}
+
+fn of_walk(walk: &Walk) -> Done {
+    Done { keys: walk.keys_examined, documents: walk.documents_examined, returned: walk.returned }
+}
