@@ -7,6 +7,7 @@
 mod aggregate;
 pub(crate) mod batch;
 mod buckets;
+mod by_id;
 pub(crate) mod capped;
 mod check;
 mod convert;

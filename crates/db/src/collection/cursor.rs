@@ -8,6 +8,8 @@ use crate::error::Error;
 /// can be kept between batches and moved between threads. Ends after an error.
 pub struct Cursor {
     documents: Option<Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>>,
+    /// Given before them.
+    first: Option<DocumentBuf>,
 }
 
 impl Cursor {
@@ -15,12 +17,17 @@ impl Cursor {
     pub(crate) fn new(
         documents: impl Iterator<Item = Result<DocumentBuf, Error>> + Send + 'static,
     ) -> Cursor {
-        Cursor { documents: Some(Box::new(documents)) }
+        Cursor { documents: Some(Box::new(documents)), first: None }
+    }
+
+    /// A cursor over one document.
+    pub(crate) fn one(document: DocumentBuf) -> Cursor {
+        Cursor { documents: None, first: Some(document) }
     }
 
     /// A cursor over nothing.
     pub(crate) fn empty() -> Cursor {
-        Cursor { documents: None }
+        Cursor { documents: None, first: None }
     }
 }
 
@@ -28,6 +35,9 @@ impl Iterator for Cursor {
     type Item = Result<DocumentBuf, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(first));
+        }
         let next = self.documents.as_mut()?.next();
         // What is at its end lets go of its snapshot at once.
         if !matches!(next, Some(Ok(_))) {

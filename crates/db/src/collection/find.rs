@@ -120,6 +120,9 @@ impl Database {
     /// the cursor reads them; a sort has read them all before this returns.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
         let reader = self.reader();
+        if let Some(found) = self.find_by_id(&reader, collection, request)? {
+            return Ok(found);
+        }
         if self.is_made(&reader, collection)? {
             return self.find_in_view(collection, request);
         }

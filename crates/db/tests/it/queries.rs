@@ -376,3 +376,63 @@ impl Hinted for FindRequest {
         FindRequest { hint: Some(value(hint)), ..self }
     }
 }
+
+#[test]
+fn a_find_by_id_alone_finds_what_the_usual_way_finds() {
+    let shop = shop();
+    let all = "[{'_id': 1, 'n': 1}, {'_id': 'x', 'n': 2}, {'_id': true, 'n': 3}, {'_id': null, 'n': 4},
+        {'_id': {'$oid': '0123456789abcdef01234567'}, 'n': 5}, {'_id': {'a': 1}, 'n': 6},
+        {'_id': {'$numberDouble': '2.5'}, 'n': 7}, {'_id': {'$date': '2026-11-29T00:00:00Z'}, 'n': 8},
+        {'_id': {'$binary': {'base64': 'AAEC', 'subType': '00'}}, 'n': 9},
+        {'_id': {'$numberLong': '9007199254740993'}, 'n': 10}]";
+    insert(&shop, "things", all);
+    let long = format!("'{}'", "y".repeat(20_000));
+    insert(&shop, "things", &format!("[{{'_id': {long}, 'n': 11}}]"));
+    shop.create_collection("cased", json("{'collation': {'locale': 'en', 'strength': 2}}").view())
+        .expect("is made");
+    insert(&shop, "cased", "[{'_id': 'x', 'n': 12}]");
+    shop.create_collection(
+        "seen",
+        json("{'viewOn': 'things', 'pipeline': [{'$set': {'v': 1}}]}").view(),
+    )
+    .expect("is made");
+    shop.create_collection("points", json("{'timeseries': {'timeField': 't'}}").view())
+        .expect("is made");
+    insert(&shop, "points", "[{'_id': 1, 't': {'$date': '2026-11-29T00:00:00Z'}}]");
+    let asked = [
+        "1",
+        "{'$numberLong': '1'}",
+        "{'$numberDouble': '1.0'}",
+        "2",
+        "'x'",
+        "'X'",
+        "true",
+        "false",
+        "null",
+        "{'$oid': '0123456789abcdef01234567'}",
+        "{'$oid': '0123456789abcdef01234568'}",
+        "{'a': 1}",
+        "{'$numberDouble': '2.5'}",
+        "{'$date': '2026-11-29T00:00:00Z'}",
+        "{'$binary': {'base64': 'AAEC', 'subType': '00'}}",
+        "{'$binary': {'base64': 'AAEC', 'subType': '05'}}",
+        "{'$numberLong': '9007199254740993'}",
+        "{'$numberLong': '9007199254740992'}",
+        &long,
+    ];
+    for collection in ["things", "cased", "seen", "points", "nothing"] {
+        let mut count = 0;
+        for id in asked {
+            let found = find(&shop, collection, &format!("{{'_id': {id}}}"));
+            let usual = find(&shop, collection, &format!("{{'_id': {{'$eq': {id}}}}}"));
+            assert_eq!(found, usual, "{id} in {collection}");
+            count += usize::from(found != "[]");
+        }
+        let least = match collection {
+            "things" | "seen" => 11,
+            "nothing" => 0,
+            _ => 1,
+        };
+        assert!(least <= count, "{count} found in {collection}");
+    }
+}
