@@ -244,51 +244,11 @@ fn stage_within(
     let document = options.as_document();
     let fields = || document.iter().flat_map(|document| document.iter()).collect::<Vec<_>>();
     match name {
-        "$lookup" => {
-            let froms = fields().into_iter().filter(|(field, _)| *field == "from");
-            let mut starts: Vec<Start<'_>> =
-                froms.filter_map(|(_, from)| namespace(from, asked.database)).collect();
-            if starts.is_empty() {
-                starts.push(Start { database: asked.database, collection: None });
-            }
-            let pipelines = pipelines(&fields());
-            for start in starts {
-                // With a pipeline that has a source of its own the collection isn't read, but it is
-                // named.
-                if let Some(collection) = start.collection {
-                    asked.on(&[Action::Find], start.database, At::Open, Some(collection))?;
-                }
-                pipelines.iter().try_for_each(|stages| check(asked, start, *stages))?;
-            }
-            Ok(())
-        }
-        "$unionWith" => {
-            if let Some(collection) = options.as_str() {
-                return asked.here(&[Action::Find], Some(collection));
-            }
-            let all =
-                |name: &'static str| fields().into_iter().filter(move |(field, _)| *field == name);
-            let mut databases: Vec<&str> = all("db").filter_map(|(_, db)| db.as_str()).collect();
-            if databases.is_empty() {
-                databases.push(asked.database);
-            }
-            let mut collections: Vec<Option<&str>> =
-                all("coll").map(|(_, collection)| collection.as_str()).collect();
-            if collections.is_empty() {
-                collections.push(None);
-            }
-            let pipelines = pipelines(&fields());
-            for database in databases {
-                for collection in &collections {
-                    if collection.is_some() {
-                        asked.on(&[Action::Find], database, At::Open, *collection)?;
-                    }
-                    let start = Start { database, collection: *collection };
-                    pipelines.iter().try_for_each(|stages| check(asked, start, *stages))?;
-                }
-            }
-            Ok(())
-        }
+        "$lookup" => lookup(asked, &fields()),
+        "$unionWith" => match options.as_str() {
+            Some(collection) => asked.here(&[Action::Find], Some(collection)),
+            None => union_with(asked, &fields()),
+        },
         "$graphLookup" => {
             for (_, from) in fields().into_iter().filter(|(field, _)| *field == "from") {
                 if let Some(start) = namespace(from, asked.database) {
@@ -328,6 +288,49 @@ fn is_known(name: &str) -> bool {
 }
 
 /// The pipelines that a stage's options hold.
+fn lookup(asked: &Asked<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> {
+    let froms = fields.iter().filter(|(field, _)| *field == "from");
+    let mut starts: Vec<Start<'_>> =
+        froms.filter_map(|(_, from)| namespace(*from, asked.database)).collect();
+    if starts.is_empty() {
+        starts.push(Start { database: asked.database, collection: None });
+    }
+    starts.into_iter().try_for_each(|start| named_source(asked, start, fields))
+}
+
+/// If a name stands twice, each of them counts.
+fn union_with(asked: &Asked<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> {
+    let all = |name: &'static str| fields.iter().filter(move |(field, _)| *field == name);
+    let mut databases: Vec<&str> = all("db").filter_map(|(_, db)| db.as_str()).collect();
+    if databases.is_empty() {
+        databases.push(asked.database);
+    }
+    let mut collections: Vec<Option<&str>> =
+        all("coll").map(|(_, collection)| collection.as_str()).collect();
+    if collections.is_empty() {
+        collections.push(None);
+    }
+    for database in databases {
+        for collection in &collections {
+            named_source(asked, Start { database, collection: *collection }, fields)?;
+        }
+    }
+    Ok(())
+}
+
+/// A collection that a stage names, and the stage's pipelines over it. With a pipeline that has a
+/// source of its own the collection isn't read, but it is named.
+fn named_source(
+    asked: &Asked<'_>,
+    start: Start<'_>,
+    fields: &[(&str, Value<'_>)],
+) -> Result<(), Error> {
+    if let Some(collection) = start.collection {
+        asked.on(&[Action::Find], start.database, At::Open, Some(collection))?;
+    }
+    pipelines(fields).into_iter().try_for_each(|stages| check(asked, start, stages))
+}
+
 fn pipelines<'a>(fields: &[(&str, Value<'a>)]) -> Vec<Array<'a>> {
     let named = fields.iter().filter(|(field, _)| *field == "pipeline");
     named.filter_map(|(_, stages)| stages.as_array()).collect()

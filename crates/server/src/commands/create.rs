@@ -1,6 +1,6 @@
 //! `create` and `collMod`.
 
-use frond_db::catalog::{IndexChange, expire_after};
+use frond_db::catalog::{IndexChange, IndexSpec, expire_after};
 use frond_db::{Error, name};
 use frond_doc::{Document, DocumentBuilder, Value, ValueBuf, document, order};
 use frond_query::Code;
@@ -138,35 +138,44 @@ pub fn modify(request: &Request<'_>) -> Answer {
     }
     if let Some((index, change)) = index {
         let (before, after) = database.change_index(collection, &index, &change)?;
-        if change.hidden.is_some() && before.hidden != after.hidden {
-            answer.append("hidden_old", Value::Boolean(before.hidden));
-            answer.append("hidden_new", Value::Boolean(after.hidden));
-        }
-        if let Some(seconds) = change.expire_after_seconds
-            && before.expire_after_seconds != Some(seconds)
-        {
-            if let Some(before) = before.expire_after_seconds {
-                answer.append("expireAfterSeconds_old", Value::Int64(before));
-            }
-            answer.append("expireAfterSeconds_new", Value::Int64(seconds));
-        }
-        if change.prepare_unique.is_some() && before.prepare_unique != after.prepare_unique {
-            answer.append("prepareUnique_old", Value::Boolean(before.prepare_unique));
-            answer.append("prepareUnique_new", Value::Boolean(after.prepare_unique));
-        }
-        if before.unique != after.unique {
-            answer.append("unique_new", Value::Boolean(true));
-        }
-        if before.name != after.name {
-            answer.append("name_old", Value::String(&before.name));
-            answer.append("name_new", Value::String(&after.name));
-        }
+        append_index_change(&mut answer, &change, (&before, &after));
     }
     // What is told to change streams is told once.
     if is_about_options {
         database.change_collection(collection, options.view())?;
     }
     Ok(answer)
+}
+
+/// What was asked to change of an index, as it was and as it is.
+fn append_index_change(
+    answer: &mut DocumentBuilder,
+    change: &IndexChange,
+    (before, after): (&IndexSpec, &IndexSpec),
+) {
+    if change.hidden.is_some() && before.hidden != after.hidden {
+        answer.append("hidden_old", Value::Boolean(before.hidden));
+        answer.append("hidden_new", Value::Boolean(after.hidden));
+    }
+    if let Some(seconds) = change.expire_after_seconds
+        && before.expire_after_seconds != Some(seconds)
+    {
+        if let Some(before) = before.expire_after_seconds {
+            answer.append("expireAfterSeconds_old", Value::Int64(before));
+        }
+        answer.append("expireAfterSeconds_new", Value::Int64(seconds));
+    }
+    if change.prepare_unique.is_some() && before.prepare_unique != after.prepare_unique {
+        answer.append("prepareUnique_old", Value::Boolean(before.prepare_unique));
+        answer.append("prepareUnique_new", Value::Boolean(after.prepare_unique));
+    }
+    if before.unique != after.unique {
+        answer.append("unique_new", Value::Boolean(true));
+    }
+    if before.name != after.name {
+        answer.append("name_old", Value::String(&before.name));
+        answer.append("name_new", Value::String(&after.name));
+    }
 }
 
 /// When the documents of a clustered collection expire: after so many seconds, or never (`"off"`).

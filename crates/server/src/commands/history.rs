@@ -188,8 +188,6 @@ pub fn branch(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let name = fields.string("branch")?;
     let start = fields.string("start")?;
-    // `delete: true, branch: "x"` or, shorter, `delete: "x"`.
-    let delete = fields.value("delete");
     let forces = fields.boolean("forceDelete")?;
     let protects = fields.optional_boolean("protected")?;
     let closes = fields.optional_boolean("closed")?;
@@ -201,14 +199,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
     }
     let removes_expired = fields.boolean("removeExpired")?;
     let tells_details = fields.boolean("details")?;
-    let (name, deletes) = match delete {
-        Some(Value::String(deleted)) if name.is_none() => (Some(deleted), true),
-        Some(value @ Value::String(_)) => {
-            return Err(fields.wrong_type("delete", value, "type 'bool' beside 'branch'"));
-        }
-        Some(value) => (name, value.is_truthy() || forces),
-        None => (name, forces),
-    };
+    let (name, deletes) = read_deleted(&mut fields, name, forces)?;
     let name_missing = fields.missing("branch");
     fields.finish()?;
     let database = request.existing_database()?;
@@ -257,9 +248,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
                 policy.protected = protects.unwrap_or(policy.protected);
                 policy.closed = closes.unwrap_or(policy.closed);
                 if let Some(seconds) = lives {
-                    let millis = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
-                    let expires = database.frond().time_millis().saturating_add(millis);
-                    policy.expires_millis = (seconds > 0).then_some(expires);
+                    policy.expires_millis = expiry_in(seconds, database.frond().time_millis());
                 }
                 database.set_branch_policy(name, policy)?;
                 append_policy(&mut answer, &policy);
@@ -267,6 +256,29 @@ pub fn branch(request: &Request<'_>) -> Answer {
         }
     }
     Ok(answer)
+}
+
+/// When a branch expires that lives for so long from now; `None`: never.
+fn expiry_in(seconds: u64, now_millis: i64) -> Option<i64> {
+    let millis = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
+    (seconds > 0).then_some(now_millis.saturating_add(millis))
+}
+
+/// What of a branch is to be deleted, and whether any is: `delete: true, branch: "x"` or, shorter,
+/// `delete: "x"`.
+fn read_deleted<'a>(
+    fields: &mut Fields<'a>,
+    name: Option<&'a str>,
+    forces: bool,
+) -> Result<(Option<&'a str>, bool), Error> {
+    match fields.value("delete") {
+        Some(Value::String(deleted)) if name.is_none() => Ok((Some(deleted), true)),
+        Some(value @ Value::String(_)) => {
+            Err(fields.wrong_type("delete", value, "type 'bool' beside 'branch'"))
+        }
+        Some(value) => Ok((name, value.is_truthy() || forces)),
+        None => Ok((name, forces)),
+    }
 }
 
 fn append_policy(answer: &mut DocumentBuilder, policy: &BranchPolicy) {
