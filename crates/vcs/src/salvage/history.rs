@@ -91,21 +91,22 @@ pub(super) fn unnamed<'a>(
     Ok(unnamed)
 }
 
-/// Saves the history of a database, with those of the commits `unnamed` that are of its repository.
-/// Returns its branches.
-pub(super) fn save(
+/// The commits of a database that can be read with all that they name.
+struct WholeCommits {
+    /// Their chunks, parents first.
+    chunks: Vec<Chunk>,
+    /// Their parents.
+    saved: HashMap<ChunkHash, Vec<ChunkHash>>,
+    newest: Option<ChunkHash>,
+}
+
+fn whole_commits(
     source: &Source,
-    target: &Frond,
-    (name, repository): (&str, &RepositoryRecord),
-    unnamed: &[(u64, ChunkHash)],
+    name: &str,
+    unnamed: &HashSet<ChunkHash>,
     report: &mut SalvageReport,
-) -> Result<Vec<Branch>, Error> {
+) -> Result<WholeCommits, Error> {
     let store = source.store();
-    let unnamed: HashSet<ChunkHash> = unnamed
-        .iter()
-        .filter(|(salt, _)| *salt == repository.salt)
-        .map(|(_, hash)| *hash)
-        .collect();
     let commits = read_commits(source, name)?.into_iter().chain(unnamed.iter().copied());
     let (mut whole, mut saved) = (Whole::default(), HashMap::new());
     let mut chunks: Vec<(u64, Chunk)> = Vec::new();
@@ -124,7 +125,48 @@ pub(super) fn save(
     }
     chunks.sort_by_key(|(generation, chunk)| (*generation, chunk.hash()));
     let newest = chunks.last().map(|(_, chunk)| chunk.hash());
-    let chunks: Vec<Chunk> = chunks.into_iter().map(|(_, chunk)| chunk).collect();
+    let chunks = chunks.into_iter().map(|(_, chunk)| chunk).collect();
+    Ok(WholeCommits { chunks, saved, newest })
+}
+
+/// Tags for the commits that neither a branch nor another commit names.
+fn tags_of_tips(
+    source: &Source,
+    name: &str,
+    unnamed: &HashSet<ChunkHash>,
+    saved: &HashMap<ChunkHash, Vec<ChunkHash>>,
+    branches: &[Branch],
+    report: &mut SalvageReport,
+) -> Vec<TagInfo> {
+    let is_parent: HashSet<&ChunkHash> = saved.values().flatten().collect();
+    let is_head = |hash: &ChunkHash| branches.iter().any(|branch| branch.saved == Some(*hash));
+    let tips = unnamed.iter().filter(|hash| saved.contains_key(*hash) && !is_parent.contains(hash));
+    let mut tags = Vec::new();
+    for tip in tips.filter(|hash| !is_head(hash)) {
+        let tag = new_tag(source, *tip);
+        let what = "is in no branch that can be read; it is kept by the tag";
+        report.notes.push(format!("{name}: the commit {} {what} {}", tag.commit, tag.name));
+        tags.push(tag);
+    }
+    tags
+}
+
+/// Saves the history of a database, with those of the commits `unnamed` that are of its repository.
+/// Returns its branches.
+pub(super) fn save(
+    source: &Source,
+    target: &Frond,
+    (name, repository): (&str, &RepositoryRecord),
+    unnamed: &[(u64, ChunkHash)],
+    report: &mut SalvageReport,
+) -> Result<Vec<Branch>, Error> {
+    let store = source.store();
+    let unnamed: HashSet<ChunkHash> = unnamed
+        .iter()
+        .filter(|(salt, _)| *salt == repository.salt)
+        .map(|(_, hash)| *hash)
+        .collect();
+    let WholeCommits { chunks, saved, newest } = whole_commits(source, name, &unnamed, report)?;
     let is_absent = |parent: &&ChunkHash| !saved.contains_key(*parent);
     let absent: HashSet<ChunkHash> = saved.values().flatten().filter(is_absent).copied().collect();
     let new = target.engine().store().clone();
@@ -145,15 +187,7 @@ pub(super) fn save(
         write(&database, repository, |transaction| register(&database, transaction, &hashes))?;
     }
     let mut tags = tags_of(source, name, &saved, &absent, &branches, report)?;
-    let is_parent: HashSet<&ChunkHash> = saved.values().flatten().collect();
-    let is_head = |hash: &ChunkHash| branches.iter().any(|branch| branch.saved == Some(*hash));
-    let tips = unnamed.iter().filter(|hash| saved.contains_key(*hash) && !is_parent.contains(hash));
-    for tip in tips.filter(|hash| !is_head(hash)) {
-        let tag = new_tag(source, *tip);
-        let what = "is in no branch that can be read; it is kept by the tag";
-        report.notes.push(format!("{name}: the commit {} {what} {}", tag.commit, tag.name));
-        tags.push(tag);
-    }
+    tags.extend(tags_of_tips(source, name, &unnamed, &saved, &branches, report));
     write(&database, repository, |transaction| {
         for branch in &branches {
             let record = BranchRef { commit: branch.saved.map(format::id_of) };

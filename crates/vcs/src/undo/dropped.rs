@@ -68,54 +68,13 @@ pub(crate) fn remember(
     drop(reader);
     record.begin_array("branches");
     for branch in database.list_branches()? {
-        let (state, policy) = {
-            let reader = Reader::within(engine, transaction);
-            let policy = policy::read(&reader, name, &branch.name)?;
-            (BranchState::read(&reader, name, &branch.name)?, policy)
-        };
-        let mut working = state.working_catalog(engine, transaction.snapshot())?;
-        if let Some(merge) = &state.merging {
-            working = database.without_merge(merge, working)?.catalog;
-        }
-        references.push(working.root);
-        references.extend(state.head_chunk());
-        let has_head = state.head_chunk().is_some();
-        record
-            .push_begin_document()
-            .append("name", Value::String(&branch.name))
-            .append("head", Value::Boolean(has_head));
-        if policy != BranchPolicy::default() {
-            let policy = DocumentBuf::from_validated(policy.encode());
-            record.append("policy", Value::from(&policy));
-        }
-        record.begin_array("unversioned");
-        for (collection, _) in state.live().filter(|(_, live)| !live.is_versioned()) {
-            let found = state.entry_now(engine, transaction.snapshot(), collection)?;
-            let (entry, order) = found.ok_or_else(damaged)?;
-            references.push(entry);
-            references.extend(order);
-            record
-                .push_begin_document()
-                .append("name", Value::String(collection))
-                .append("ordered", Value::Boolean(order.is_some()))
-                .end();
-        }
-        record.end().end();
+        append_branch(&mut record, &mut references, transaction, database, &branch.name)?;
     }
     record.end().begin_array("tags");
     let reader = Reader::within(engine, transaction);
-    let tags = tag::of_database(&reader, name)?;
-    for tag in &tags {
-        let chunk = refs::commit_chunk(&reader, name, &tag.commit)?.ok_or_else(damaged)?;
-        references.push(chunk);
-        let text = |text: &'_ Option<String>| text.clone();
-        record.push_begin_document().append("name", Value::String(&tag.name));
-        for (field, text) in [("message", text(&tag.message)), ("author", text(&tag.author))] {
-            if let Some(text) = text {
-                record.append(field, Value::String(&text));
-            }
-        }
-        record.append("time", Value::DateTime(tag.time_millis)).end();
+    for tag in tag::of_database(&reader, name)? {
+        references.push(refs::commit_chunk(&reader, name, &tag.commit)?.ok_or_else(damaged)?);
+        append_tag(&mut record, &tag);
     }
     record.end();
     drop(reader);
@@ -123,6 +82,59 @@ pub(crate) fn remember(
     let record = record.build();
     let value = system::referring_value(transaction, &references, record.as_bytes());
     Ok(transaction.put(TreeId::SYSTEM, key, value)?)
+}
+
+/// A branch, and the chunks that its record refers to: those of its working state, of HEAD, and of
+/// each collection that isn't versioned.
+fn append_branch(
+    record: &mut DocumentBuilder,
+    references: &mut Vec<ChunkHash>,
+    transaction: &Transaction,
+    database: &Repository,
+    branch: &str,
+) -> Result<(), Error> {
+    let (engine, name) = (database.frond().engine(), database.repository_name());
+    let reader = Reader::within(engine, transaction);
+    let policy = policy::read(&reader, name, branch)?;
+    let state = BranchState::read(&reader, name, branch)?;
+    let mut working = state.working_catalog(engine, transaction.snapshot())?;
+    if let Some(merge) = &state.merging {
+        working = database.without_merge(merge, working)?.catalog;
+    }
+    references.push(working.root);
+    references.extend(state.head_chunk());
+    record
+        .push_begin_document()
+        .append("name", Value::String(branch))
+        .append("head", Value::Boolean(state.head_chunk().is_some()));
+    if policy != BranchPolicy::default() {
+        let policy = DocumentBuf::from_validated(policy.encode());
+        record.append("policy", Value::from(&policy));
+    }
+    record.begin_array("unversioned");
+    for (collection, _) in state.live().filter(|(_, live)| !live.is_versioned()) {
+        let found = state.entry_now(engine, transaction.snapshot(), collection)?;
+        let (entry, order) = found.ok_or_else(damaged)?;
+        references.push(entry);
+        references.extend(order);
+        record
+            .push_begin_document()
+            .append("name", Value::String(collection))
+            .append("ordered", Value::Boolean(order.is_some()))
+            .end();
+    }
+    record.end().end();
+    Ok(())
+}
+
+fn append_tag(record: &mut DocumentBuilder, tag: &TagInfo) {
+    record.push_begin_document().append("name", Value::String(&tag.name));
+    for (field, text) in [("message", &tag.message), ("author", &tag.author)] {
+        if let Some(text) = text {
+            record.append(field, Value::String(text));
+        }
+    }
+    record.append("time", Value::DateTime(tag.time_millis)).end();
 }
 
 /// A branch of it.
