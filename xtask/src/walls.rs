@@ -96,7 +96,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "vcs",
-        rooms: "fields repository history refs conflict state diff document_history status rows \
+        rooms: "fields three_way repository history refs conflict state diff document_history status rows \
                 source collection_rules adopt commit policy restore merge reset undo layer open \
                 doctor erase remote salvage fsck repair branch reclaim",
         gate: None,
@@ -113,7 +113,7 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "server",
         rooms: "errors wire tls unix_socket announced supervisor limits outgoing tables fields stable_api \
-                common_fields default_concerns scram chance fail_points access peer sessions workers message_memory \
+                common_fields default_concerns scram chance cluster_time fail_points access peer sessions workers message_memory \
                 machine_memory process_counts usage operations waiting answer_memory remote_opener cursors \
                 log_file log replica audit_log drain snapshot_window profiler hooks shared audit authorization \
                 transactions sweep governor request commands reference concerns member dispatch \

@@ -21,6 +21,7 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
+use crate::three_way::ThreeWay;
 use crate::{Conflict, ConflictKind, history};
 use frond_db::inside::commit_id::{COMMIT_ID_BYTES, letters, prefix_range};
 use frond_db::inside::merge_rules::{MergeRules, MergeSide};
@@ -260,8 +261,9 @@ impl StoredConflict {
         collection: &str,
         kind: ConflictKind,
         name: &str,
-        [base, ours, theirs]: [Option<DocumentBuf>; 3],
+        sides: ThreeWay<Option<DocumentBuf>>,
     ) -> StoredConflict {
+        let ThreeWay { base, ours, theirs } = sides;
         let mut id_key = vec![SCHEMA_KEY, kind as u8];
         id_key.extend_from_slice(name.as_bytes());
         let (collection, id_key) = (collection.to_owned(), id_key.into());

@@ -21,6 +21,7 @@
 
 mod fields;
 mod repository;
+mod three_way;
 
 pub(crate) mod history;
 mod refs;

@@ -50,6 +50,7 @@ use crate::merge::catalogs::{CatalogMerge, MergedCatalog};
 use crate::merge::replay::Resume;
 use crate::refs::reflog::RefWhy;
 use crate::state::BranchState;
+use crate::three_way::ThreeWay;
 use crate::{MergeOutcome, MergeRequest, history};
 use frond_db::inside::merge_rules::MergeSide;
 use frond_db::inside::refs::{self, format};
@@ -308,7 +309,7 @@ impl Merge<'_> {
             by_rules: true,
         };
         let base = merge.base_catalog(store, &bases)?;
-        let catalogs = [&base, &head.catalog, &theirs.commit.catalog];
+        let catalogs = ThreeWay::new(&base, &head.catalog, &theirs.commit.catalog);
         let merged = merge.merge(catalogs)?;
         if !merged.schema.is_empty() {
             self.wait_for_decisions(transaction, clean, &merged.schema, theirs.chunk)

@@ -20,7 +20,7 @@ use crate::conflict::StoredConflict;
 use crate::diff::changed_collections;
 use crate::history::base;
 use crate::merge::collection::{CollectionMerge, MergeFault, MergedCollection};
-use crate::merge::fields::Prefer;
+use crate::three_way::{Side, ThreeWay};
 use crate::{history, state};
 use frond_db::inside::merge_rules::{MergeRules, MergeSide};
 use frond_db::inside::{Error, ErrorKind};
@@ -56,12 +56,12 @@ enum MergedBases {
 }
 
 impl CatalogMerge<'_> {
-    /// Merges three ways, as the rules say: base, ours, theirs. If a side is preferred, the
+    /// Merges three ways, as the rules say. If a side is preferred, the
     /// conflicts are what the other one lost.
-    pub fn merge(&self, catalogs: [&Tree; 3]) -> Result<MergedCatalog, Error> {
+    pub fn merge(&self, catalogs: ThreeWay<&Tree>) -> Result<MergedCatalog, Error> {
         let prefer = match self.rules.on_conflict {
-            Some(MergeSide::Theirs) => Prefer::Theirs,
-            _ => Prefer::Ours,
+            Some(MergeSide::Theirs) => Side::Theirs,
+            _ => Side::Ours,
         };
         self.merge_catalogs(self.database.frond().engine().store(), catalogs, prefer)
     }
@@ -70,11 +70,11 @@ impl CatalogMerge<'_> {
     /// none if that can't be.
     pub fn both_ways(
         &self,
-        catalogs: [&Tree; 3],
+        catalogs: ThreeWay<&Tree>,
         merged: &MergedCatalog,
     ) -> Result<Vec<ChunkHash>, Error> {
         let store = self.database.frond().engine().store();
-        match self.merge_catalogs(store, catalogs, Prefer::Theirs) {
+        match self.merge_catalogs(store, catalogs, Side::Theirs) {
             Ok(other) if other.schema.is_empty() => {
                 Ok(vec![merged.catalog.root, other.catalog.root])
             }
@@ -135,8 +135,9 @@ impl CatalogMerge<'_> {
         }
         let mut merged = load(*first)?.catalog;
         for (before, other) in befores {
-            let sides = [&before, &merged, &load(other)?.catalog];
-            merged = self.merge_catalogs(store, sides, Prefer::Base)?.catalog;
+            let theirs = load(other)?.catalog;
+            let sides = ThreeWay::new(&before, &merged, &theirs);
+            merged = self.merge_catalogs(store, sides, Side::Base)?.catalog;
         }
         Ok(MergedBases::Tree(merged))
     }
@@ -145,9 +146,10 @@ impl CatalogMerge<'_> {
     fn merge_catalogs(
         &self,
         store: &Arc<dyn ChunkStore>,
-        [base, ours, theirs]: [&Tree; 3],
-        prefer: Prefer,
+        catalogs: ThreeWay<&Tree>,
+        prefer: Side,
     ) -> Result<MergedCatalog, Error> {
+        let ThreeWay { base, ours, theirs } = catalogs;
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
         let mut chunks = Vec::new();
         let (mut conflicts, mut schema) = (Vec::new(), Vec::new());
@@ -158,7 +160,7 @@ impl CatalogMerge<'_> {
                 store,
                 // A base is only compared with: it is never stored as a client's document.
                 document_bytes_max: match prefer {
-                    Prefer::Base => u64::MAX,
+                    Side::Base => u64::MAX,
                     _ => self.database.frond().document_bytes_max(),
                 },
                 format: self.format,

@@ -21,8 +21,9 @@ use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value
 
 use crate::ConflictKind;
 use crate::conflict::StoredConflict;
-use crate::merge::fields::{Prefer, merge_by_rules};
+use crate::merge::fields::merge_by_rules;
 use crate::merge::noted::Noted;
+use crate::three_way::{Side, ThreeWay};
 use frond_db::inside::changed_entries::{self, Duplicate, Refused};
 use frond_db::inside::large::{read_document, value_of};
 use frond_db::inside::merge_rules::{DocumentRules, MergeRules, MergeSide};
@@ -33,11 +34,6 @@ use hold_back::Sides;
 mod hold_back;
 
 type Changes<'a> = Box<dyn Iterator<Item = Result<Change, TreeError>> + 'a>;
-
-/// Places of the sides where all three stand together.
-const BASE: usize = 0;
-const OURS: usize = 1;
-const THEIRS: usize = 2;
 
 /// A collection on the three sides; `None` where it doesn't exist.
 pub(crate) struct CollectionMerge<'a> {
@@ -52,7 +48,7 @@ pub(crate) struct CollectionMerge<'a> {
     pub ours: Option<&'a CatalogEntry>,
     pub theirs: Option<&'a CatalogEntry>,
     /// What a document has where both sides conflict.
-    pub prefer: Prefer,
+    pub prefer: Side,
     /// The call's.
     pub rules: &'a MergeRules,
     /// Conflicts of the schema that were decided before, by id.
@@ -131,17 +127,13 @@ impl CollectionMerge<'_> {
             lie_alike(ours.series().as_ref(), theirs.series().as_ref())
         });
         let Some((ours, theirs)) = alike else {
-            let entries = [self.base, self.ours, self.theirs];
+            let entries = ThreeWay::new(self.base, self.ours, self.theirs);
             let told = entries.map(|entry| entry.map(description));
-            let lost = StoredConflict::of_schema(
-                self.collection,
-                ConflictKind::Collection,
-                "",
-                told.clone(),
-            );
-            let chosen = self.decide(ConflictKind::Collection, "", told, &mut schema);
-            let mut merged = MergedCollection::whole(entries[chosen], schema);
-            if chosen == THEIRS && !self.by_rules {
+            let kind = ConflictKind::Collection;
+            let lost = StoredConflict::of_schema(self.collection, kind, "", told.clone());
+            let chosen = self.decide(kind, "", told, &mut schema);
+            let mut merged = MergedCollection::whole(entries.on(chosen), schema);
+            if chosen == Side::Theirs && !self.by_rules {
                 merged.conflicts.push(lost);
             }
             return Ok(merged);
@@ -196,8 +188,8 @@ impl CollectionMerge<'_> {
         let names: BTreeSet<&str> = duplicates.iter().map(|(spec, _)| &spec.name[..]).collect();
         for name in names {
             let position = specs.iter().position(|spec| spec.name == name)?;
-            let told = [None, None, Some(specs[position].to_document())];
-            if self.decide(ConflictKind::Index, name, told, schema) == THEIRS {
+            let told = ThreeWay::new(None, None, Some(specs[position].to_document()));
+            if self.decide(ConflictKind::Index, name, told, schema) == Side::Theirs {
                 let (_, duplicate) = duplicates.iter().find(|(spec, _)| spec.name == name)?;
                 return Some(format!(
                     "an index of theirs can't have our documents, change them first: {}",
@@ -209,23 +201,23 @@ impl CollectionMerge<'_> {
         None
     }
 
-    /// Which of base, ours and theirs counts where both sides changed a part of the schema.
+    /// Which side counts where both sides changed a part of the schema.
     fn decide(
         &self,
         kind: ConflictKind,
         name: &str,
-        sides: [Option<DocumentBuf>; 3],
+        sides: ThreeWay<Option<DocumentBuf>>,
         schema: &mut Vec<StoredConflict>,
-    ) -> usize {
+    ) -> Side {
         let conflict = StoredConflict::of_schema(self.collection, kind, name, sides);
         let decided = self.decisions.get(&conflict.id()).copied().or(self.rules.on_conflict);
         match decided {
-            _ if self.prefer == Prefer::Base => BASE,
-            Some(MergeSide::Ours) => OURS,
-            Some(MergeSide::Theirs) => THEIRS,
+            _ if self.prefer == Side::Base => Side::Base,
+            Some(MergeSide::Ours) => Side::Ours,
+            Some(MergeSide::Theirs) => Side::Theirs,
             None => {
                 schema.push(conflict);
-                OURS
+                Side::Ours
             }
         }
     }
@@ -236,15 +228,12 @@ impl CollectionMerge<'_> {
         theirs: &CatalogEntry,
         schema: &mut Vec<StoredConflict>,
     ) -> DocumentBuf {
-        let sides =
-            [self.base, Some(ours), Some(theirs)].map(|side| side.map(|side| &side.options));
-        let merged = match merge_values(sides[BASE], sides[OURS], sides[THEIRS]) {
-            Some(merged) => merged,
-            None => {
-                let told = sides.map(|side| side.cloned());
-                sides[self.decide(ConflictKind::Options, "", told, schema)]
-            }
-        };
+        let sides = ThreeWay::new(self.base, Some(ours), Some(theirs));
+        let sides = sides.map(|side| side.map(|side| &side.options));
+        let merged = sides.agreed().unwrap_or_else(|| {
+            let told = sides.map(|side| side.cloned());
+            sides.on(self.decide(ConflictKind::Options, "", told, schema))
+        });
         merged.unwrap_or(&ours.options).clone()
     }
 
@@ -259,19 +248,16 @@ impl CollectionMerge<'_> {
         let mut merged: Vec<IndexSpec> = Vec::new();
         let only_theirs = theirs.keys().filter(|name| !ours.contains_key(*name));
         for name in ours.keys().chain(only_theirs) {
-            let sides = [&base, &ours, &theirs].map(|side| side.get(name).copied());
-            let chosen = match merge_values(sides[BASE], sides[OURS], sides[THEIRS]) {
-                Some(chosen) => chosen,
-                None => {
-                    let told = sides.map(|side| side.map(IndexSpec::to_document));
-                    sides[self.decide(ConflictKind::Index, name, told, schema)]
-                }
-            };
+            let sides = ThreeWay::new(&base, &ours, &theirs).map(|side| side.get(name).copied());
+            let chosen = sides.agreed().unwrap_or_else(|| {
+                let told = sides.map(|side| side.map(IndexSpec::to_document));
+                sides.on(self.decide(ConflictKind::Index, name, told, schema))
+            });
             merged.extend(chosen.cloned());
         }
         self.merge_twins(&mut merged, &ours, schema);
         // The index of `_id` counts, too.
-        if merged.len() >= INDEXES_MAX && self.prefer != Prefer::Base {
+        if merged.len() >= INDEXES_MAX && self.prefer != Side::Base {
             return Err(format!(
                 "collection {} got more than {INDEXES_MAX} indexes",
                 self.namespace
@@ -300,11 +286,15 @@ impl CollectionMerge<'_> {
             let mut names = [&merged[our].name, &merged[their].name];
             names.sort();
             let name = format!("{} = {}", names[0], names[1]);
-            let told = [None, Some(merged[our].to_document()), Some(merged[their].to_document())];
+            let told = [our, their].map(|at| Some(merged[at].to_document()));
+            let [our_spec, their_spec] = told;
+            let told = ThreeWay::new(None, our_spec, their_spec);
             let goes = match self.decide(ConflictKind::Index, &name, told, schema) {
-                BASE => [position, twin].into_iter().max_by_key(|at| merged[*at].name.clone()),
-                OURS => Some(their),
-                _ => Some(our),
+                Side::Base => {
+                    [position, twin].into_iter().max_by_key(|at| merged[*at].name.clone())
+                }
+                Side::Ours => Some(their),
+                Side::Theirs => Some(our),
             };
             merged.remove(goes.unwrap_or(position));
             position = 0;
@@ -327,7 +317,7 @@ impl CollectionMerge<'_> {
         let mut conflicts = Vec::new();
         let mut summed = Vec::new();
         if rules.looks_at_equal_changes() {
-            let sides = [&base, &ours, &theirs];
+            let sides = ThreeWay::new(&base, &ours, &theirs);
             summed = self.merge_equal_changes(sides, rules, &mut conflicts)?;
         }
         let (mut too_large, mut both) = (None, BTreeSet::new());
@@ -364,10 +354,11 @@ impl CollectionMerge<'_> {
     /// they may conflict, or have fields that add up. Returns what differs from ours.
     fn merge_equal_changes(
         &self,
-        [base, ours, theirs]: [&Tree; 3],
+        sides: ThreeWay<&Tree>,
         rules: &DocumentRules,
         conflicts: &mut Vec<StoredConflict>,
     ) -> Result<Vec<(Bytes, Edit)>, Error> {
+        let ThreeWay { base, ours, theirs } = sides;
         let mut edits = Vec::new();
         let mut ours = base.diff(self.store, ours).peekable();
         for theirs in base.diff(self.store, theirs) {
@@ -410,7 +401,8 @@ impl CollectionMerge<'_> {
         let (base, ours) = (read(&conflict.base)?, read(&conflict.ours)?);
         let theirs = read(&conflict.theirs)?;
         let merged = {
-            let sides = [&base, &ours, &theirs].map(|side| side.as_ref().map(DocumentBuf::view));
+            let sides = ThreeWay::new(&base, &ours, &theirs);
+            let sides = sides.map(|side| side.as_ref().map(DocumentBuf::view));
             merge_by_rules(sides, self.prefer, rules)
         };
         let edit = (merged.document != ours).then_some(merged.document);
@@ -479,19 +471,4 @@ fn description(entry: &CatalogEntry) -> DocumentBuf {
 
 fn specs(entry: &CatalogEntry) -> BTreeMap<&str, &IndexSpec> {
     entry.indexes.iter().map(|(spec, _): &(_, ChunkHash)| (spec.name.as_str(), spec)).collect()
-}
-
-/// Merges what is compared as a whole; `None` if both sides changed it differently.
-fn merge_values<T: PartialEq>(
-    base: Option<T>,
-    ours: Option<T>,
-    theirs: Option<T>,
-) -> Option<Option<T>> {
-    if ours == theirs || theirs == base {
-        Some(ours)
-    } else if ours == base {
-        Some(theirs)
-    } else {
-        None
-    }
 }

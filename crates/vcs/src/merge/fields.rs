@@ -26,26 +26,8 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::fields::{self, Fields, Label};
 use crate::merge::field_rule;
+use crate::three_way::{Side, ThreeWay};
 use frond_db::inside::merge_rules::DocumentRules;
-
-/// Which side's value the result holds where both sides conflict.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Prefer {
-    Ours,
-    Theirs,
-    /// As if neither side had decided: how several bases are merged into one.
-    Base,
-}
-
-impl Prefer {
-    fn choose<T>(self, base: T, ours: T, theirs: T) -> T {
-        match self {
-            Prefer::Ours => ours,
-            Prefer::Theirs => theirs,
-            Prefer::Base => base,
-        }
-    }
-}
 
 /// What a merge of one document gives.
 #[derive(Clone, PartialEq, Debug)]
@@ -62,17 +44,18 @@ pub(crate) fn merge_documents(
     base: Option<Document<'_>>,
     ours: Option<Document<'_>>,
     theirs: Option<Document<'_>>,
-    prefer: Prefer,
+    prefer: Side,
 ) -> MergedDocument {
-    merge_by_rules([base, ours, theirs], prefer, &DocumentRules::default())
+    merge_by_rules(ThreeWay::new(base, ours, theirs), prefer, &DocumentRules::default())
 }
 
-/// Merges a document of which there is one on each side (base, ours, theirs), or none.
+/// Merges a document of which there is one on each side, or none.
 pub(crate) fn merge_by_rules(
-    [base, ours, theirs]: [Option<Document<'_>>; 3],
-    prefer: Prefer,
+    sides: ThreeWay<Option<Document<'_>>>,
+    prefer: Side,
     rules: &DocumentRules,
 ) -> MergedDocument {
+    let ThreeWay { base, ours, theirs } = sides;
     let whole = |document: Option<Document<'_>>, conflict| MergedDocument {
         document: document.map(|document| document.to_buf()),
         conflict,
@@ -86,11 +69,10 @@ pub(crate) fn merge_by_rules(
         return whole(theirs, None);
     }
     let (Some(ours), Some(theirs)) = (ours, theirs) else {
-        return whole(prefer.choose(base, ours, theirs), Some(Vec::new()));
+        return whole(sides.on(prefer), Some(Vec::new()));
     };
     if rules.whole {
-        let chosen = prefer.choose(base, Some(ours), Some(theirs));
-        return whole(chosen, Some(Vec::new()));
+        return whole(sides.on(prefer), Some(Vec::new()));
     }
     let mut merge = Merge { builder: DocumentBuilder::new(), conflicts: Vec::new(), prefer, rules };
     merge.document("", base.unwrap_or(Document::empty()), ours, theirs);
@@ -101,17 +83,12 @@ pub(crate) fn merge_by_rules(
 struct Merge<'r> {
     builder: DocumentBuilder,
     conflicts: Vec<String>,
-    prefer: Prefer,
+    prefer: Side,
     rules: &'r DocumentRules,
 }
 
 /// One field on the three sides.
-#[derive(Clone, Copy)]
-struct Sides<'a> {
-    base: Option<RawElement<'a>>,
-    ours: Option<RawElement<'a>>,
-    theirs: Option<RawElement<'a>>,
-}
+type Sides<'a> = ThreeWay<Option<RawElement<'a>>>;
 
 /// Whether ours gives the order of the result. Both directions of a merge agree on the side.
 fn is_ours_first(base: &Fields<'_>, ours: &Fields<'_>, theirs: &Fields<'_>) -> bool {
@@ -148,17 +125,13 @@ impl Merge<'_> {
         let only_second = second.iter().filter(|(label, _)| first.get(label).is_none());
         // A field that both sides removed is nowhere, as it should be.
         for (label, _) in first.iter().chain(only_second) {
-            let sides = Sides {
-                base: base.get(&label),
-                ours: ours.get(&label),
-                theirs: theirs.get(&label),
-            };
+            let sides = ThreeWay::new(&base, &ours, &theirs).map(|side| side.get(&label));
             self.field(path, &label, sides);
         }
     }
 
     fn field(&mut self, path: &str, label: &Label<'_>, sides: Sides<'_>) {
-        let Sides { base, ours, theirs } = sides;
+        let ThreeWay { base, ours, theirs } = sides;
         let is_agreed = same(ours, theirs) && !self.rules.touched;
         if same(theirs, base) || (is_agreed && !self.rules.sums()) {
             return self.append(ours);
@@ -173,8 +146,8 @@ impl Merge<'_> {
         let name = fields::name(&named);
         let path = fields::join(path, name);
         if let Some(rule) = self.rules.fields.get(&path) {
-            let [base, ours, theirs] =
-                [base, ours, theirs].map(|side| side.map(|side| fields::value(&side)));
+            let ThreeWay { base, ours, theirs } =
+                sides.map(|side| side.map(|side| fields::value(&side)));
             if let Some(merged) = field_rule::apply(*rule, base, ours, theirs) {
                 self.builder.append(name, Value::from(&merged));
                 return;
@@ -192,7 +165,7 @@ impl Merge<'_> {
             return self.append(ours);
         }
         self.conflicts.push(path);
-        self.append(self.prefer.choose(base, ours, theirs));
+        self.append(sides.on(self.prefer));
     }
 
     fn append(&mut self, element: Option<RawElement<'_>>) {

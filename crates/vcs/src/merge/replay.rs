@@ -30,10 +30,11 @@ use crate::merge::catalogs::CatalogMerge;
 use crate::merge::waiting;
 use crate::refs::reflog::{Lost, RefChange, RefWhy, RememberedMerge};
 use crate::state::BranchState;
+use crate::three_way::ThreeWay;
 use crate::{CommitInfo, MergeOutcome, history};
 use frond_db::inside::merge_rules::{MergeRules, MergeSide};
 use frond_db::inside::refs::{self, format};
-use frond_db::inside::{Commit, Error, Outcome, Reader};
+use frond_db::inside::{Commit, CommitId, Error, Outcome, Reader};
 
 /// A replay under way, within a transaction.
 pub(crate) struct Replay<'a> {
@@ -117,7 +118,7 @@ impl Replay<'_> {
             let (format, rules) = (self.state.repository.format(), self.rules);
             let merge =
                 CatalogMerge { database: self.database, format, rules, decisions, by_rules: true };
-            let catalogs = [base, &self.catalog, theirs];
+            let catalogs = ThreeWay::new(base, &self.catalog, theirs);
             let merged = merge.merge(catalogs)?;
             let rest = &steps[position + 1..];
             if !merged.schema.is_empty() {
@@ -307,21 +308,18 @@ impl Repository {
             let Some(merge) = state.merging.take().filter(|merge| merge.kind.is_replay()) else {
                 return Err(conflict::no_merge(branch));
             };
-            let find = |transaction: &Transaction, id: &frond_db::inside::CommitId| {
-                let reader = Reader::within(engine, transaction);
+            let reader = Reader::within(engine, transaction);
+            if resume == Resume::Continue {
+                conflict::refuse_left(&conflict::counts(&reader, name, branch)?)?;
+            }
+            let find = |id: &CommitId| {
                 let chunk = refs::commit_chunk(&reader, name, id)?;
                 chunk.ok_or_else(|| Error::damaged(format!("commit {id} is not known")))
             };
-            let counts = conflict::counts(&Reader::within(engine, transaction), name, branch)?;
-            if resume == Resume::Continue {
-                conflict::refuse_left(&counts)?;
-            }
-            let step_hash = find(transaction, &merge.theirs)?;
-            let tip = merge.tip.as_ref().map(|id| find(transaction, id)).transpose()?;
-            let mut steps = Vec::new();
-            for id in &merge.rest {
-                steps.push(find(transaction, id)?);
-            }
+            let step_hash = find(&merge.theirs)?;
+            let tip = merge.tip.as_ref().map(find).transpose()?;
+            let mut steps = merge.rest.iter().map(find).collect::<Result<Vec<_>, Error>>()?;
+            drop(reader);
             conflict::clear(engine, transaction, name, branch)?;
             let store = engine.store();
             let catalog = match tip {

@@ -22,7 +22,8 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Filter};
 
 use crate::conflict::{self, MergeState, StoredConflict};
-use crate::merge::fields::{Prefer, merge_by_rules};
+use crate::merge::fields::merge_by_rules;
+use crate::three_way::{Side, ThreeWay};
 use crate::{ConflictKind, Resolution, history};
 use frond_db::inside::merge_rules::{DocumentRules, MergeSide};
 use frond_db::inside::{
@@ -274,16 +275,17 @@ fn take_theirs(
     if rules.whole {
         return conflict.theirs.clone();
     }
-    let sides = [&conflict.base, &conflict.ours, &conflict.theirs]
-        .map(|side| side.as_ref().map(DocumentBuf::view));
+    let sides = ThreeWay::new(&conflict.base, &conflict.ours, &conflict.theirs);
+    let sides = sides.map(|side| side.as_ref().map(DocumentBuf::view));
     // What is held back is in the working state as ours has it, without what merged cleanly.
     let left = match conflict.kind {
-        ConflictKind::Document => merge_by_rules(sides, Prefer::Ours, rules).document,
+        ConflictKind::Document => merge_by_rules(sides, Side::Ours, rules).document,
         _ => conflict.ours.clone(),
     };
-    let wanted = merge_by_rules(sides, Prefer::Theirs, rules).document;
-    let sides = [left.as_ref(), now, wanted.as_ref()].map(|side| side.map(DocumentBuf::view));
-    merge_by_rules(sides, Prefer::Theirs, &DocumentRules::default()).document
+    let wanted = merge_by_rules(sides, Side::Theirs, rules).document;
+    let sides = ThreeWay::new(left.as_ref(), now, wanted.as_ref());
+    let sides = sides.map(|side| side.map(DocumentBuf::view));
+    merge_by_rules(sides, Side::Theirs, &DocumentRules::default()).document
 }
 
 #[cfg(test)]

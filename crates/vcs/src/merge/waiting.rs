@@ -27,6 +27,7 @@ use crate::diff::changed_collections;
 use crate::merge::catalogs::CatalogMerge;
 use crate::refs::reflog::RememberedMerge;
 use crate::state::{BranchState, catalog_entry, with_entry};
+use crate::three_way::ThreeWay;
 use frond_db::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
 use frond_db::inside::{CatalogEntry, Error, ErrorKind, Reader};
 
@@ -71,7 +72,7 @@ impl Repository {
         }
         let mut is_possible = !bases.is_empty();
         for base in bases {
-            match carry.merge([&base, &catalog, &onto]) {
+            match carry.merge(ThreeWay::new(&base, &catalog, &onto)) {
                 Ok(merged) => {
                     let conflicts = merged.conflicts.into_iter();
                     set_aside.extend(conflicts.map(|conflict| conflict.collection));

@@ -27,8 +27,8 @@ use frond_tree::{Edit, Tree, Value as TreeValue};
 use super::CollectionMerge;
 use crate::ConflictKind;
 use crate::conflict::StoredConflict;
-use crate::merge::fields::Prefer;
 use crate::merge::noted::Noted;
+use crate::three_way::Side;
 use frond_db::inside::changed_entries::Refused;
 use frond_db::inside::large::read_document;
 use frond_db::inside::{CatalogEntry, Error, IndexSpec, Validator};
@@ -52,11 +52,11 @@ const VALIDATING: &[&str] = &["validator", "validationLevel", "validationAction"
 
 impl Sides {
     /// The side whose documents stand where nothing else can.
-    fn preferred(&self, prefer: Prefer) -> &Tree {
+    fn preferred(&self, prefer: Side) -> &Tree {
         match prefer {
-            Prefer::Ours => &self.ours,
-            Prefer::Theirs => &self.theirs,
-            Prefer::Base => &self.base,
+            Side::Ours => &self.ours,
+            Side::Theirs => &self.theirs,
+            Side::Base => &self.base,
         }
     }
 }
@@ -73,7 +73,7 @@ impl CollectionMerge<'_> {
         conflicts: &mut Vec<StoredConflict>,
     ) -> Result<(), Error> {
         let validator = Validator::of_options(options.view(), || Ok(self.variables.clone()))?;
-        let Some(validator) = validator.filter(|_| self.prefer != Prefer::Base) else {
+        let Some(validator) = validator.filter(|_| self.prefer != Side::Base) else {
             return Ok(());
         };
         let mut asked = both;

@@ -3,25 +3,25 @@
 use super::*;
 use frond_doc::document;
 
-type Side<'a> = Option<&'a DocumentBuf>;
+type Given<'a> = Option<&'a DocumentBuf>;
 
 /// Merges with either preference: `expected` is what ours and theirs give.
-fn check(sides: [Side<'_>; 3], expected: [Side<'_>; 2], conflict: Option<&[&str]>) {
+fn check(sides: [Given<'_>; 3], expected: [Given<'_>; 2], conflict: Option<&[&str]>) {
     let [base, ours, theirs] = sides.map(|side| side.map(DocumentBuf::view));
-    for (prefer, expected) in [(Prefer::Ours, expected[0]), (Prefer::Theirs, expected[1])] {
+    for (prefer, expected) in [(Side::Ours, expected[0]), (Side::Theirs, expected[1])] {
         let merged = merge_documents(base, ours, theirs, prefer);
         assert_eq!(merged.document.as_ref(), expected, "preferring {prefer:?}");
         let found = merged.conflict.as_deref();
         let paths = conflict.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect());
         assert_eq!(found.map(<[String]>::to_vec), paths, "preferring {prefer:?}");
         // The other way round the same comes out, with the other preference.
-        let other = if prefer == Prefer::Ours { Prefer::Theirs } else { Prefer::Ours };
+        let other = if prefer == Side::Ours { Side::Theirs } else { Side::Ours };
         let turned = merge_documents(base, theirs, ours, other);
         assert_eq!(turned, merged, "turned round, preferring {prefer:?}");
     }
 }
 
-fn clean(sides: [Side<'_>; 3], expected: Side<'_>) {
+fn clean(sides: [Given<'_>; 3], expected: Given<'_>) {
     check(sides, [expected, expected], None);
 }
 
@@ -136,8 +136,8 @@ fn rules_of_documents_and_fields() {
     let ours = document! { "_id": 1_i32, "n": 5_i32, "a": 2_i32 };
     let theirs = document! { "_id": 1_i32, "n": 3_i32, "a": 2_i32 };
     let merge = |rules: &DocumentRules| {
-        let sides = [&base, &ours, &theirs].map(|side| Some(side.view()));
-        merge_by_rules(sides, Prefer::Ours, rules)
+        let sides = ThreeWay::new(&base, &ours, &theirs).map(|side| Some(side.view()));
+        merge_by_rules(sides, Side::Ours, rules)
     };
     let mut rules = DocumentRules::default();
     rules.fields.insert("n".to_owned(), frond_db::inside::merge_rules::FieldRule::Delta);
