@@ -16,7 +16,7 @@ use crate::retry::RetryableWrite;
 use crate::schema::{CatalogEpoch, KnownDatabase};
 use crate::system;
 use crate::transact::Outcome;
-use crate::transaction::{Transaction, not_in_transaction};
+use crate::transaction::{IsSame, Transaction, not_in_transaction};
 
 /// A database at a version: the working state of a branch (read and written) or a commit (read
 /// only). Cloning is cheap. Each call works on what is visible when it begins.
@@ -404,11 +404,13 @@ impl Database {
     }
 
     /// As [`Database::transact`], for the statement of a writer that is told the moment of the
-    /// catalog ([`Frond::transact_statement`]).
+    /// catalog ([`Frond::transact_statement`]). `is_same` says whether a client is told the same by
+    /// two answers, if they may be the same however often others were first.
     pub(crate) fn transact_noted<T>(
         &self,
         scope: Scope,
         durability: Durability,
+        is_same: Option<IsSame<T>>,
         mut body: impl FnMut(
             &mut frond_engine::Transaction,
             Option<CatalogEpoch>,
@@ -418,7 +420,7 @@ impl Database {
         let mut bytes = 0;
         let answer = match &self.context {
             Context::Within(within) => {
-                within.run(scope, LatchMode::Writer, &self.interrupt, |transaction| {
+                within.run_statement(scope, &self.interrupt, is_same, |transaction| {
                     let body =
                         &mut |own: &mut frond_engine::Transaction| body(own, within.moment());
                     self.directly(transaction, &mut bytes, body)

@@ -89,7 +89,7 @@ type Body<'a> =
 
 /// What an attempt that isn't the first sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sight {
+pub(crate) enum Sight {
     /// What is visible.
     Visible,
     /// What is in line, too: `frond_engine::Engine::begin_ahead`.

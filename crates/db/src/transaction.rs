@@ -20,6 +20,13 @@
 //!    ([`OpenWriter`]).
 //! 5. The commit passes the latches of all that was written (see [`crate::contention`]), so that a
 //!    removal of a database either sees what this transaction added or makes it conflict.
+//! 6. What was in the way of a statement may be a commit that has its place in the log and isn't
+//!    durable yet. The statement of a writer goes on at a snapshot that shows it
+//!    ([`frond_engine::Transaction::refresh_ahead`]), so that updates of one document share syncs.
+//!    Its answer leaves at once only if it rests on nothing that may vanish: if the statement, run
+//!    before at the durable snapshot that it has left, came to the same. Else it waits until what
+//!    it has seen is visible; so does whatever the transaction reads or writes next. The commit
+//!    lies behind what was seen; where a full disk refuses that, it is a conflict.
 //!
 //! Making a collection, and indexes of one that is empty, takes part; whatever else changes the
 //! catalog is refused. The commands of versions take no part: they are refused where they would
@@ -45,7 +52,7 @@ use crate::interrupt::Interrupt;
 use crate::schema::CatalogEpoch;
 use crate::session::{self, RetryKey};
 use crate::system;
-use crate::transact::{self, Outcome};
+use crate::transact::{self, Outcome, Sight};
 
 /// A statement runs again so often, because its snapshot moved each time, before it fails.
 const STATEMENT_ATTEMPTS_MAX: u32 = 100;
@@ -85,7 +92,29 @@ struct Noted {
 
 /// What a statement does.
 type StatementBody<'a> =
-    &'a mut dyn FnMut(&mut frond_engine::Transaction) -> Result<Outcome<()>, Error>;
+    &'a mut dyn FnMut(&mut frond_engine::Transaction, Aim) -> Result<Outcome<()>, Error>;
+
+/// What a statement is run for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    /// To be answered.
+    Answer,
+    /// To learn what it would be answered without what is in line.
+    Foresee,
+}
+
+/// Whether a client is told the same by two answers.
+pub(crate) type IsSame<T> = fn(&T, &T) -> bool;
+
+/// How a statement is run.
+struct Terms<'a> {
+    scope: Scope,
+    sight: Sight,
+    /// Whether its answer may be the same without what is in line.
+    foresees: bool,
+    /// Ends the wait for others.
+    interrupt: &'a Interrupt,
+}
 
 /// What came of an attempt to run a statement.
 enum Attempted {
@@ -189,7 +218,10 @@ impl Transaction {
         &self,
         read: impl FnOnce(&frond_engine::Transaction) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        read(self.own().as_ref().ok_or_else(ended)?)
+        let own = self.own();
+        let own = own.as_ref().ok_or_else(ended)?;
+        own.await_shown()?;
+        read(own)
     }
 
     /// Runs one statement: what it wrote is undone if it fails or changed nothing. `body` may run
@@ -201,41 +233,71 @@ impl Transaction {
         interrupt: &Interrupt,
         mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
+        if mode != LatchMode::Writer {
+            return Err(not_in_transaction("this operation changes whole collections, and"));
+        }
         let mut answer = None;
-        self.run_until_done(scope, mode, interrupt, &mut |own| {
-            Ok(body(own)?.map(|given| answer = Some(given)))
-        })?;
+        let terms = Terms { scope, sight: Sight::Visible, foresees: false, interrupt };
+        self.run_until_done(
+            &terms,
+            &mut |own, _| Ok(body(own)?.map(|given| answer = Some(given))),
+        )?;
+        Ok(answer.expect("the statement that was done has answered"))
+    }
+
+    /// As `run`, for the statement of a writer, which may see what is in line (6): what `body`
+    /// comes to must rest on the transaction alone. With `is_same` it is foreseen what the answer
+    /// would be without that.
+    pub(crate) fn run_statement<T>(
+        &self,
+        scope: Scope,
+        interrupt: &Interrupt,
+        is_same: Option<IsSame<T>>,
+        mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        let (mut answer, mut foreseen) = (None, None);
+        let foresees = is_same.is_some();
+        let terms = Terms { scope, sight: Sight::Ahead, foresees, interrupt };
+        let done = self.run_until_done(&terms, &mut |own, aim| {
+            let kept = match aim {
+                Aim::Answer => &mut answer,
+                Aim::Foresee => &mut foreseen,
+            };
+            Ok(body(own)?.map(|given| *kept = Some(given)))
+        });
+        let is_foreseen = match (is_same, &answer, &foreseen) {
+            (Some(is_same), Some(answer), Some(foreseen)) if done.is_ok() => {
+                is_same(answer, foreseen)
+            }
+            _ => false,
+        };
+        if !is_foreseen {
+            self.read(|_| Ok(()))?;
+        }
+        done?;
         Ok(answer.expect("the statement that was done has answered"))
     }
 
     /// Not generic: it would be compiled for each of its callers.
-    fn run_until_done(
-        &self,
-        scope: Scope,
-        mode: LatchMode,
-        interrupt: &Interrupt,
-        body: StatementBody<'_>,
-    ) -> Result<(), Error> {
-        if mode != LatchMode::Writer {
-            return Err(not_in_transaction("this operation changes whole collections, and"));
-        }
+    fn run_until_done(&self, terms: &Terms<'_>, body: StatementBody<'_>) -> Result<(), Error> {
         // Its commit would be refused; the client had better know now.
         self.inner.frond.check_writable()?;
         let _turn = self.inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.read(|_| Ok(()))?;
         let millis_max = self.inner.frond.write_wait_millis_max();
-        let is_first = self.enter(scope);
+        let is_first = self.enter(terms.scope);
         for _ in 0..STATEMENT_ATTEMPTS_MAX {
-            match self.attempt(scope, is_first, body)? {
+            match self.attempt(terms, is_first, body)? {
                 Attempted::Done => return Ok(()),
                 Attempted::Moved => {}
                 Attempted::Blocked(wait) => {
-                    let waited = transact::wait(&wait, millis_max, interrupt);
+                    let waited = transact::wait(&wait, millis_max, terms.interrupt);
                     // First: who gives up leaves the queue.
                     let has_its_turn = self.write(|own| Ok(own.unblock()))?;
                     if !(waited? && has_its_turn) {
                         return Err(Error::write_conflict());
                     }
-                    self.catch_up()?;
+                    self.catch_up(terms, body)?;
                 }
             }
         }
@@ -254,14 +316,14 @@ impl Transaction {
 
     fn attempt(
         &self,
-        scope: Scope,
+        terms: &Terms<'_>,
         is_first: bool,
         body: StatementBody<'_>,
     ) -> Result<Attempted, Error> {
         let mut own = self.inner.own.write().unwrap_or_else(PoisonError::into_inner);
         let own = own.as_mut().ok_or_else(ended)?;
         let statement = own.begin_statement();
-        let done = body(own).and_then(|outcome| {
+        let done = body(own, Aim::Answer).and_then(|outcome| {
             if is_first && matches!(outcome, Outcome::Commit(_)) {
                 own.check_validated(statement)?;
             }
@@ -271,7 +333,7 @@ impl Transaction {
             Ok(Outcome::Commit(())) => {
                 let changes_catalog = system::changes_catalog(own);
                 let mut noted = self.noted();
-                noted.scopes.insert(scope);
+                noted.scopes.insert(terms.scope);
                 noted.moment = noted.moment.filter(|_| !changes_catalog);
                 // The statement stays: what it replaced isn't needed any more.
                 own.forget_savepoints();
@@ -286,7 +348,8 @@ impl Transaction {
                 if let Some(wait) = own.blocked() {
                     return Ok(Attempted::Blocked(wait));
                 }
-                if self.move_if_stale(own)? { Ok(Attempted::Moved) } else { Err(error) }
+                let has_moved = self.move_if_stale(own, terms, body)?;
+                if has_moved { Ok(Attempted::Moved) } else { Err(error) }
             }
             Err(error) => {
                 own.rollback_to(statement.savepoint());
@@ -299,9 +362,9 @@ impl Transaction {
     ///
     /// # Errors
     /// `WriteConflict` if what it has read before has changed.
-    fn catch_up(&self) -> Result<(), Error> {
+    fn catch_up(&self, terms: &Terms<'_>, body: StatementBody<'_>) -> Result<(), Error> {
         self.write(|own| {
-            if own.is_stale() && !self.move_if_stale(own)? {
+            if own.is_stale() && !self.move_if_stale(own, terms, body)? {
                 return Err(Error::write_conflict());
             }
             Ok(())
@@ -309,13 +372,23 @@ impl Transaction {
     }
 
     /// Moves the snapshot of a transaction that met something newer; tells whether it did.
-    fn move_if_stale(&self, own: &mut frond_engine::Transaction) -> Result<bool, Error> {
+    fn move_if_stale(
+        &self,
+        own: &mut frond_engine::Transaction,
+        terms: &Terms<'_>,
+        body: StatementBody<'_>,
+    ) -> Result<bool, Error> {
         if !own.is_stale() {
             return Ok(false);
         }
+        let goes_ahead = terms.sight == Sight::Ahead && own.is_stale_in_line();
+        if goes_ahead && terms.foresees && !own.is_ahead() {
+            // What fails is not foreseen.
+            let _ = own.foresee(|own| body(own, Aim::Foresee));
+        }
         // Noted first: see the cache. What the transaction itself has changed stays so.
         let moment = self.inner.frond.catalog_cache().moment();
-        let has_moved = own.refresh_snapshot()?;
+        let has_moved = if goes_ahead { own.refresh_ahead() } else { own.refresh_snapshot() }?;
         if has_moved {
             let mut noted = self.noted();
             noted.moment = noted.moment.and(moment);

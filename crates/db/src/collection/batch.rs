@@ -73,6 +73,19 @@ struct Batch {
     is_many: bool,
 }
 
+impl Batch {
+    /// Whether a client is told the same by both; errors aren't compared.
+    fn is_same(&self, other: &Batch) -> bool {
+        let BatchReport { count, modified, upserted, errors, retried, each } = &self.report;
+        let others = &other.report;
+        errors.is_empty()
+            && others.errors.is_empty()
+            && (self.count, self.is_many) == (other.count, other.is_many)
+            && (*count, *modified) == (others.count, others.modified)
+            && (upserted, retried, each) == (&others.upserted, &others.retried, &others.each)
+    }
+}
+
 impl BatchReport {
     fn add(&mut self, position: usize, done: &StatementDone) {
         self.count += done.count;
@@ -150,7 +163,8 @@ impl Database {
                 }
                 Ok(Outcome::commit_if(changed, done))
             };
-            let done = self.transact_noted(scope, options.durability, body)?;
+            let done =
+                self.transact_noted(scope, options.durability, Some(Batch::is_same), body)?;
             assert!(0 < done.count || done.is_many, "a transaction does a statement");
             assert!(done.count <= batch.len(), "a transaction does no statement but its own");
             report.append(done.report);

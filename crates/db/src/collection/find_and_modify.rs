@@ -18,6 +18,7 @@ use crate::name;
 use crate::retry::{Record, Remembered};
 use crate::timeseries::{Series, UpdateKind};
 use crate::transact::Outcome;
+use crate::transaction::IsSame;
 
 /// A request whose parts are parsed.
 #[derive(Clone)]
@@ -50,7 +51,10 @@ impl Database {
         name::check_collection(self.repository_name(), collection)?;
         let parsed = self.parse_find_and_modify(request)?;
         let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact_noted(scope, durability, |transaction, moment| {
+        // All of a document that others have changed is another one.
+        let is_same: IsSame<FindAndModifyReport> = FindAndModifyReport::eq;
+        let is_same = parsed.projection.as_ref().map(|_| is_same);
+        self.transact_noted(scope, durability, is_same, |transaction, moment| {
             let record = self.retry().map(|write| write.remembered(self.frond(), transaction));
             let record = record.transpose()?;
             if let Some(Record { what: Remembered::Modified(report), .. }) = &record {

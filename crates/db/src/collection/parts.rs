@@ -132,7 +132,7 @@ impl Database {
             let answer = write(&mut writer)?;
             Ok(Outcome::commit_if(writer.changed(), answer))
         };
-        self.transact_noted(scope, durability, body)
+        self.transact_noted(scope, durability, None, body)
     }
 
     /// How strings compare in a collection where a statement doesn't say.

@@ -25,7 +25,7 @@ pub struct StatementDone {
 }
 
 /// What a `findAndModify` did.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FindAndModifyReport {
     /// The document before or after, projected.
     pub value: Option<DocumentBuf>,

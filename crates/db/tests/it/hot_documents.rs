@@ -1,7 +1,8 @@
 //! Goal: what writers of the same few documents are told (numbers handed out, counts of nothing
-//! matched, duplicate keys, answers to what is sent again) is there after a crash, whatever fails
-//! when; a transfer is there whole or not at all, to every reader. Method: threads on a disk that
-//! fills and is emptied again; then a write or a sync fails, or the power; by seeds.
+//! matched, duplicate keys, answers to what is sent again), in transactions too, before and after
+//! they commit, is there after a crash, whatever fails when; a transfer is there whole or not at
+//! all, to every reader. Method: threads on a disk that fills and is emptied again; then a write or
+//! a sync fails, or the power; by seeds.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
@@ -83,8 +84,8 @@ fn raise_below(shop: &Database, below: i64) -> Result<bool, Error> {
     Ok(report.matched == 1)
 }
 
-/// Inserts a user; the name is taken then, by this or by another.
-fn register(shop: &Database, name: usize) -> Result<(), Error> {
+/// Inserts a user; the name is taken then. Tells whether by this one.
+fn register(shop: &Database, name: usize) -> Result<bool, Error> {
     let user = json(&format!("{{'name': {name}}}"));
     let report = shop.insert("users", &[user], true, Durability::Synced)?;
     match &report.errors[..] {
@@ -92,7 +93,7 @@ fn register(shop: &Database, name: usize) -> Result<(), Error> {
         [error] => assert_eq!(error.error.code, Code::DuplicateKey),
         more => panic!("{more:?}"),
     }
-    Ok(())
+    Ok(report.errors.is_empty())
 }
 
 /// Raises a worker's own number, sent twice at once; both are told that it was raised.
@@ -128,7 +129,43 @@ fn transfer(frond: &Frond, random: &mut Random) -> Result<(), Error> {
             shop.update("accounts", &[statement(&filter, &update)], true, Durability::Synced)?;
         assert!(report.errors.is_empty(), "{:?}", report.errors);
     }
+    check_accounts(&shop)?;
     transaction.commit(Durability::Synced, None)
+}
+
+/// Raises the counter in a transaction, and notes what that tells of it: before the commit, too.
+fn hand_out_within(frond: &Frond, told: &Told) -> Result<(), Error> {
+    let transaction = frond.begin();
+    let n = hand_out(&transaction.database("shop")?)?;
+    told.counter.fetch_max(n - 1, Ordering::SeqCst);
+    transaction.commit(Durability::Synced, None)?;
+    told.counter.fetch_max(n, Ordering::SeqCst);
+    Ok(())
+}
+
+/// Raises the counter in a transaction if it is below a number, and notes what that tells of it.
+fn raise_within(frond: &Frond, below: i64, told: &Told) -> Result<(), Error> {
+    let transaction = frond.begin();
+    let shop = transaction.database("shop")?;
+    if raise_below(&shop, below)? {
+        told.counter.fetch_max(number(&shop, "counter")? - 1, Ordering::SeqCst);
+    } else {
+        told.counter.fetch_max(below, Ordering::SeqCst);
+    }
+    transaction.commit(Durability::Synced, None)
+}
+
+/// Inserts a user in a transaction; a name that is taken is known to be so before the end.
+fn register_within(frond: &Frond, name: usize, told: &Told) -> Result<(), Error> {
+    let transaction = frond.begin();
+    let is_new = register(&transaction.database("shop")?, name)?;
+    let note = || told.names[name].store(true, Ordering::SeqCst);
+    if !is_new {
+        note();
+    }
+    transaction.commit(Durability::Synced, None)?;
+    note();
+    Ok(())
 }
 
 /// Changes all accounts in one statement.
@@ -143,7 +180,7 @@ fn touch_all(shop: &Database) -> Result<(), Error> {
 fn work(frond: &Frond, worker: u64, told: &Told, mut random: Random) {
     let shop = frond.database("shop").expect("opens");
     for number in 1..=STATEMENTS as i64 {
-        let done = match random.below(6) {
+        let done = match random.below(9) {
             0 => hand_out(&shop).map(|n| {
                 told.counter.fetch_max(n, Ordering::SeqCst);
             }),
@@ -157,7 +194,7 @@ fn work(frond: &Frond, worker: u64, told: &Told, mut random: Random) {
             }
             2 => {
                 let name = random.below(NAMES);
-                register(&shop, name).map(|()| told.names[name].store(true, Ordering::SeqCst))
+                register(&shop, name).map(|_| told.names[name].store(true, Ordering::SeqCst))
             }
             3 => {
                 told.tried[worker as usize].fetch_add(1, Ordering::SeqCst);
@@ -166,6 +203,9 @@ fn work(frond: &Frond, worker: u64, told: &Told, mut random: Random) {
                 })
             }
             4 => transfer(frond, &mut random),
+            5 => hand_out_within(frond, told),
+            6 => raise_within(frond, told.counter.load(Ordering::SeqCst) + 3, told),
+            7 => register_within(frond, random.below(NAMES), told),
             _ => touch_all(&shop),
         };
         match done {
@@ -183,8 +223,8 @@ fn work(frond: &Frond, worker: u64, told: &Told, mut random: Random) {
 }
 
 /// The accounts at one moment: all were touched as often, and have as much as they had.
-fn check_accounts(shop: &Database) {
-    let found = run(shop, "accounts", &request("{}")).expect("readable");
+fn check_accounts(shop: &Database) -> Result<(), Error> {
+    let found = run(shop, "accounts", &request("{}"))?;
     let sum = |field: &str| {
         let number = |document: &frond_doc::DocumentBuf| {
             document.get(field).and_then(|number| number.as_integer()).unwrap_or(0)
@@ -193,11 +233,12 @@ fn check_accounts(shop: &Database) {
     };
     assert_eq!(sum("amount").iter().sum::<i64>(), TOTAL, "half of a transfer");
     assert!(sum("touched").windows(2).all(|two| two[0] == two[1]), "half of an update");
+    Ok(())
 }
 
-fn number(shop: &Database, id: &str) -> i64 {
-    let found = run(shop, "things", &request(&format!("{{'_id': '{id}'}}"))).expect("readable");
-    found[0].get("n").and_then(|n| n.as_integer()).expect("a number")
+fn number(shop: &Database, id: &str) -> Result<i64, Error> {
+    let found = run(shop, "things", &request(&format!("{{'_id': '{id}'}}")))?;
+    Ok(found[0].get("n").and_then(|n| n.as_integer()).expect("a number"))
 }
 
 fn set_up(frond: &Frond) {
@@ -232,7 +273,7 @@ fn nothing_that_was_told_is_lost_and_no_half_is_seen() {
             scope.spawn(move || {
                 let shop = frond.database("shop").expect("opens");
                 while !is_over.load(Ordering::SeqCst) {
-                    check_accounts(&shop);
+                    check_accounts(&shop).expect("readable");
                     thread::yield_now();
                 }
             });
@@ -261,8 +302,9 @@ fn nothing_that_was_told_is_lost_and_no_half_is_seen() {
         let frond = open_on(&disk).expect("opens again");
         frond.engine().check().expect("every invariant holds");
         let shop = frond.database("shop").expect("opens");
-        check_accounts(&shop);
-        let (counter, found) = (told.counter.into_inner(), number(&shop, "counter"));
+        check_accounts(&shop).expect("readable");
+        let (counter, found) =
+            (told.counter.into_inner(), number(&shop, "counter").expect("readable"));
         assert!(counter <= found, "{counter} was told, {found} survived");
         for (name, is_told) in told.names.iter().enumerate() {
             let count = run(&shop, "users", &request(&format!("{{'name': {name}}}")));
@@ -270,7 +312,7 @@ fn nothing_that_was_told_is_lost_and_no_half_is_seen() {
             assert!(count <= 1 && usize::from(is_told.load(Ordering::SeqCst)) <= count, "{name}");
         }
         for (worker, (raised, tried)) in told.raised.iter().zip(&told.tried).enumerate() {
-            let found = number(&shop, &format!("of {worker}"));
+            let found = number(&shop, &format!("of {worker}")).expect("readable");
             let (raised, tried) = (raised.load(Ordering::SeqCst), tried.load(Ordering::SeqCst));
             assert!(raised <= found, "{raised} of {worker} were told, {found} survived");
             assert!(found <= tried, "{tried} of {worker} were sent, {found} were done");

@@ -20,6 +20,7 @@ mod few_chunks;
 mod geo;
 mod hot_documents;
 mod images;
+mod in_line;
 mod index_builds;
 mod index_kinds;
 mod indexes;

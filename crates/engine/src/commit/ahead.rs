@@ -40,6 +40,10 @@ impl Shared {
     /// becomes visible in this process.
     pub fn await_shown(&self, snapshot: &Snapshot) -> Result<(), EngineError> {
         let Some(ahead) = snapshot.as_ahead() else { return Ok(()) };
+        // The mark after what is visible, which passes what was refused.
+        if ahead.sequence <= self.current.visible() && !ahead.is_refused() {
+            return Ok(());
+        }
         let mut queue = self.queue();
         loop {
             if ahead.is_refused() {

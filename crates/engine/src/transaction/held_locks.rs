@@ -145,6 +145,16 @@ impl HeldLocks {
         self.stale = None;
     }
 
+    /// Goes on in spite of what was written since the snapshot, until `regard` is given that.
+    pub fn disregard_stale(&mut self) -> Option<Sequence> {
+        self.stale.take()
+    }
+
+    /// Which transaction's writes a snapshot must show, beside what is known already.
+    pub fn regard(&mut self, stale: Option<Sequence>) {
+        self.stale = self.stale.max(stale);
+    }
+
     /// Waits no more for the key that another holds; tells whether this one holds it now.
     pub fn unblock(&mut self, shared: &Shared, since: Option<Sequence>) -> bool {
         let Some(waiter) = self.blocked.take() else { return !self.is_deadlocked };

@@ -82,7 +82,65 @@ impl Transaction {
             self.shared.await_visible(stale)?;
         }
         let newer = self.shared.transactions.begin(&self.shared.current);
-        let moves = self.may_move_to(&newer.snapshot);
+        self.move_to(newer)
+    }
+
+    /// As [`Transaction::refresh_snapshot`], with no wait: it sees what is in line too
+    /// ([`Engine::begin_ahead`](crate::Engine::begin_ahead)), until it moves again. What it finds
+    /// there may be told once [`Transaction::await_shown`] returns, or if the same would be told
+    /// without it ([`Transaction::foresee`]).
+    ///
+    /// # Errors
+    /// [`EngineError::Withdrawn`] if what it saw in line until now was refused.
+    pub fn refresh_ahead(&mut self) -> Result<bool, EngineError> {
+        let newer = self.shared.begin_ahead();
+        self.move_to(newer)
+    }
+
+    /// Whether a write was refused because of one that is in line: [`Transaction::is_stale`], and
+    /// what is visible doesn't show that.
+    pub fn is_stale_in_line(&self) -> bool {
+        let visible = self.shared.current.visible();
+        self.held_locks.stale().is_some_and(|stale| visible < stale)
+    }
+
+    /// Whether it may see what isn't visible.
+    pub fn is_ahead(&self) -> bool {
+        let visible = self.shared.current.visible();
+        self.open.snapshot.as_ahead().is_some_and(|ahead| visible < ahead.sequence)
+    }
+
+    /// Waits until all that it can see is visible.
+    ///
+    /// # Errors
+    /// [`EngineError::Withdrawn`] if some of it was refused; [`EngineError::Closed`] if it never
+    /// becomes visible in this process.
+    pub fn await_shown(&self) -> Result<(), EngineError> {
+        self.shared.await_shown(&self.open.snapshot)
+    }
+
+    /// Runs a statement as if nothing had been written since the snapshot, and undoes it: to learn
+    /// what it would have been answered. What it claims stays claimed.
+    pub fn foresee<T>(&mut self, run: impl FnOnce(&mut Transaction) -> T) -> T {
+        let stale = self.held_locks.disregard_stale();
+        let statement = self.begin_statement();
+        let found = run(self);
+        self.undo_statement(statement);
+        if self.blocked().is_some() {
+            // Not worth a wait.
+            self.unblock();
+        }
+        self.held_locks.regard(stale);
+        found
+    }
+
+    fn move_to(&mut self, newer: OpenTransaction) -> Result<bool, EngineError> {
+        // After the newer snapshot was taken, so that this one's own mark tells of every refusal
+        // that the newer one doesn't know of.
+        let moves = match self.open.snapshot.as_ahead() {
+            Some(ahead) if ahead.is_refused() => Err(EngineError::Withdrawn),
+            _ => self.may_move_to(&newer.snapshot),
+        };
         let ended = match moves {
             Ok(true) => std::mem::replace(&mut self.open, newer),
             _ => newer,

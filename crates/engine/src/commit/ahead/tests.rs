@@ -19,6 +19,7 @@ use crate::options::EngineOptions;
 use crate::overlay::pending::NewChunks;
 use crate::queue::conflicts::ConflictSet;
 use crate::slow::Stopwatch;
+use crate::transaction::held_locks::LockMode;
 use crate::transaction::{Durability, Transaction};
 
 const TREE: TreeId = TreeId::SYSTEM;
@@ -204,6 +205,88 @@ fn what_a_full_disk_refuses_is_passed_on_by_no_read_and_commits_nothing() {
         assert_eq!(has(&after, key).expect("readable"), is_there, "{key}");
     }
     engine.check().expect("every invariant holds");
+}
+
+/// A transaction of several statements waits for a key of another's, whose commit has its place in
+/// the log then; it is told of neither.
+fn held_up<'e>(
+    engine: &'e Engine,
+    scope: &'e thread::Scope<'e, '_>,
+    bytes: usize,
+) -> (Transaction, thread::ScopedJoinHandle<'e, Result<Sequence, EngineError>>) {
+    let mut one = engine.begin_as(LockMode::Interactive);
+    let mut two = engine.begin_as(LockMode::Interactive);
+    assert!(has(&two, "first").expect("readable"));
+    write(&mut one, "one", bytes).expect("no other has it");
+    let statement = two.begin_statement();
+    assert!(!has(&two, "one").expect("readable"));
+    assert!(matches!(write(&mut two, "one", 1), Err(EngineError::Conflict { .. })));
+    two.undo_statement(statement);
+    let wait = two.blocked().expect("the other has it");
+    let one = scope.spawn(move || one.commit(Durability::Synced));
+    while !wait.wait(Duration::from_secs(1)) {}
+    assert!(two.unblock() && two.is_stale_in_line() && !two.is_ahead());
+    (two, one)
+}
+
+#[test]
+fn a_statement_is_foreseen_where_it_was_and_runs_again_ahead() {
+    let (engine, writer) = open(&SimDisk::new(1));
+    let syncs = engine.counters().log_syncs;
+    thread::scope(|scope| {
+        let (mut two, one) = held_up(&engine, scope, 1);
+        let run = |two: &mut Transaction| {
+            let found = has(two, "one").expect("readable");
+            write(two, "one", 2).map(|()| found)
+        };
+        assert!(matches!(two.foresee(run), Ok(false)));
+        assert!(!two.has_written(TREE, b"one"), "it is undone");
+        let statement = two.begin_statement();
+        assert!(matches!(run(&mut two), Err(EngineError::Conflict { .. })), "it is stale again");
+        two.undo_statement(statement);
+        assert!(two.refresh_ahead().expect("what it has read is unchanged"));
+        assert!(two.is_ahead() && matches!(run(&mut two), Ok(true)));
+        let two = scope.spawn(move || {
+            two.await_shown().expect("it is durable by then");
+            assert!(!two.is_ahead());
+            two.commit(Durability::Synced)
+        });
+        while engine.shared().queue().watchers == 0 {
+            assert!(!two.is_finished(), "it was told of what isn't durable");
+            thread::yield_now();
+        }
+        lead(&engine, writer);
+        one.join().expect("no panic").expect("durable");
+        two.join().expect("no panic").expect("durable");
+    });
+    assert_eq!(engine.counters().log_syncs - syncs, 2);
+    engine.check().expect("every invariant holds");
+}
+
+#[test]
+fn a_transaction_that_saw_what_is_refused_neither_goes_on_nor_commits() {
+    for moves in [false, true] {
+        let disk = SimDisk::new(1);
+        let (engine, writer) = open(&disk);
+        thread::scope(|scope| {
+            let (mut two, one) = held_up(&engine, scope, LARGE);
+            assert!(two.refresh_ahead().expect("what it has read is unchanged"));
+            assert!(has(&two, "one").expect("it is in line"));
+            write(&mut two, "one", 2).expect("it has the key");
+            disk.fill_after(20_000);
+            lead(&engine, writer);
+            assert!(one.join().expect("no panic").is_err_and(|error| error.is_full()));
+            disk.make_room();
+            let withdrawn = |error: EngineError| matches!(error, EngineError::Withdrawn);
+            assert!(two.await_shown().is_err_and(withdrawn));
+            if moves {
+                // A newer snapshot doesn't know what the older one saw.
+                assert!(two.refresh_ahead().is_err_and(withdrawn));
+            }
+            assert!(two.commit(Durability::Synced).is_err_and(withdrawn));
+        });
+        assert!(!is_visible(&engine, "one"));
+    }
 }
 
 #[test]
