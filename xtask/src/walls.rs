@@ -36,7 +36,7 @@ const CRATES: &[Walls] = &[
         name: "store",
         rooms: "hash error io depot headroom lifetime location entry_name field lost damage stripe gc manifest \
                 interpolation chunk pack index read cache counters budget memory_queue copies chunk_store layer memory \
-                local",
+                home local",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -223,6 +223,13 @@ pub trait ChunkStore: Send + Sync {
         None
     }
 
+    /// Whether its packs live in a tier beyond the disk: then a root of the name of another and
+    /// [`WHOLE_SUFFIX`](crate::local::WHOLE_SUFFIX) names what a directory begins with that has the
+    /// tier alone, and swapping it sends all packs there.
+    fn is_tiered(&self) -> bool {
+        false
+    }
+
     /// How much of the store's cache readers may [pin](Chunk::pin), where it has one.
     fn pin_budget(&self) -> Option<&Arc<CacheBudget>> {
         None

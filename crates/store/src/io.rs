@@ -19,6 +19,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::error::StoreError;
+
 /// One flat directory of files.
 ///
 /// *Durability*: what is written is durable after [`DiskFile::sync`]; a created, renamed or removed
@@ -77,6 +79,40 @@ pub trait Disk: Send + Sync {
 
     /// Lets go of what `lock` took.
     fn unlock(&self);
+
+    /// Where packs go that don't stay here, if there is such a place.
+    fn tier(&self) -> Option<&dyn Tier> {
+        None
+    }
+}
+
+/// Whether packs are to go to a disk's tier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due {
+    /// There is room for more.
+    No,
+    /// One thread should send them, if none does.
+    Soon,
+    /// Before more is written.
+    Now,
+}
+
+/// A place beyond the disk where packs live once nothing is added to them.
+pub trait Tier: Send + Sync {
+    /// Whether so much was written that packs are to go there.
+    fn due(&self) -> Due;
+
+    /// Has `files` there, each of so many bytes: all packs that are sealed, which are durable on the
+    /// disk or went there before. They may leave the disk, and what isn't among them may leave the
+    /// tier. `manifest` lists them for a directory that begins with what is there; it is empty where
+    /// they are no state to begin with.
+    ///
+    /// # Errors
+    /// [`StoreError`]: what was there before is there, and the disk has what isn't.
+    fn take(&self, files: &[(String, u64)], manifest: &[u8]) -> Result<(), StoreError>;
+
+    /// Whether another directory has the place now: nothing may be written here any more.
+    fn is_deposed(&self) -> bool;
 }
 
 /// How much room a disk has.

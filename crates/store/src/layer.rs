@@ -185,6 +185,10 @@ impl<L: StoreLayer> ChunkStore for L {
         self.inner().collect(collection)
     }
 
+    fn is_tiered(&self) -> bool {
+        self.inner().is_tiered()
+    }
+
     fn pass_over(&self, lost: Lost) -> bool {
         self.note_lost(lost)
     }

@@ -12,6 +12,7 @@ pub mod chunk;
 pub mod depot;
 pub mod error;
 pub mod field;
+pub mod home;
 pub mod io;
 pub mod local;
 pub mod memory;

@@ -12,7 +12,7 @@
 //!    write until it is opened again; reads go on.
 //!
 //! *Locks*, in the order in which they may be taken: `collector` (one collection at a time), then
-//! `publisher` (one sync or swap at a time), then `writer` (the ends of the open packs), then
+//! `sender` (one that sends packs to the disk's tier), then `publisher` (one sync or swap at a time), then `writer` (the ends of the open packs), then
 //! `index` or `roots` (in memory only), then that of `sessions`. Readers take the last kinds alone,
 //! so they wait for no disk but their own reads; `writer` is held across a write but never across a
 //! sync; `publisher` is held across syncs, and only those who want one too wait for it (most find
@@ -31,7 +31,10 @@ mod repack;
 mod reported;
 mod reread;
 mod scrub;
+mod tier;
 mod verify;
+
+pub use self::tier::WHOLE_SUFFIX;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -120,6 +123,8 @@ pub struct LocalStore {
     reported: reported::Reported,
     /// Held by the one collection that runs.
     collector: Mutex<()>,
+    /// Held by the one thread that sends packs to the disk's tier.
+    sender: Mutex<()>,
     pack_bytes_target: u64,
     reserve_bytes: u64,
     clock: Arc<dyn Clock>,

@@ -135,6 +135,19 @@ pub(crate) fn is_half_made(name: &str) -> bool {
     COPIES.iter().any(|(_, new)| *new == name)
 }
 
+/// The bytes of a manifest.
+pub(crate) fn encode(manifest: &Manifest) -> Vec<u8> {
+    format::encode(manifest)
+}
+
+/// Reads the manifest that is `bytes`; `name` is where they lie.
+///
+/// # Errors
+/// [`StoreError::Version`]; [`StoreError::Damaged`].
+pub(crate) fn parse(bytes: &[u8], name: &str) -> Result<Manifest, StoreError> {
+    format::parse(bytes, name)
+}
+
 /// Reads the manifest, if there is one.
 ///
 /// # Errors

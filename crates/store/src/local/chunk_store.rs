@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{LocalStore, collect};
+use super::{LocalStore, WHOLE_SUFFIX, collect};
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::gc::session::Session;
@@ -116,7 +116,7 @@ impl ChunkStore for LocalStore {
                 self.cache.insert(chunk.clone());
             }
         }
-        Ok(())
+        self.send_when_due()
     }
 
     fn sync(&self) -> Result<(), StoreError> {
@@ -172,7 +172,12 @@ impl ChunkStore for LocalStore {
         };
         self.publish(&mut publisher, roots.clone())?;
         *self.roots.write().expect("no panic while the lock is held") = roots;
-        Ok(())
+        drop(publisher);
+        if name.ends_with(WHOLE_SUFFIX) { self.send_sealed() } else { Ok(()) }
+    }
+
+    fn is_tiered(&self) -> bool {
+        self.disk.tier().is_some()
     }
 
     fn session(&self) -> Session {

@@ -35,6 +35,7 @@ use crate::error::StoreError;
 use crate::field::prefix;
 use crate::gc::session::Sessions;
 use crate::hash::NameHasherBuilder;
+use crate::home;
 use crate::index::{Index, Known};
 use crate::io::{Disk, Machine};
 use crate::local::prefetch::WINDOW_BYTES_MAX;
@@ -74,6 +75,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let disk = Arc::clone(&machine.disk);
     disk.lock().map_err(StoreError::of_lock)?;
     let lock = DirectoryLock(Arc::clone(&disk));
+    home::check_at_home(&*disk)?;
     let Beginning { manifest, unlisted, damages, next_number } = read_manifest_and_clean(&*disk)?;
     let counters = Counters::default();
     let pages = PageCache::new(options.index_cache_bytes);
@@ -105,6 +107,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         sessions,
         reported: Default::default(),
         collector: Mutex::new(()),
+        sender: Mutex::new(()),
         pack_bytes_target: target,
         reserve_bytes: options.reserve_bytes,
         clock: Arc::clone(&machine.clock),

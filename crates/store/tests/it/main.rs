@@ -14,6 +14,7 @@ mod depot;
 mod faults;
 mod golden;
 mod heal;
+mod home;
 mod many;
 mod rot;
 mod scratch;

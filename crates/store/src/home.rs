@@ -1,0 +1,305 @@
+//! A disk whose sealed packs live in a depot: the disk itself keeps the log, the open packs, and a
+//! bounded part of what was read.
+//!
+//! 1. *The directory leads.* Its own manifest says what its store holds, as ever, and is published
+//!    first. HEAD, an object of the depot, follows: it lists the packs that lie there, and has a
+//!    manifest for who begins without this directory.
+//! 2. *Up, then down.* A sealed pack is put as an object that is never replaced; HEAD is swapped to
+//!    list it; its index is written to a file of its own and synced; only then its file goes. So
+//!    each pack of the manifest lies in the directory or is listed by HEAD, whatever is cut where.
+//! 3. *Down, then gone.* What a collection drops leaves the manifest first, then HEAD, and its
+//!    object goes [`DOOMED_MICROS`] later: readers that hold it read on.
+//! 4. *Fencing.* An opening takes the lead ([`lead`]): it swaps HEAD to a higher epoch. Who led
+//!    before finds its next swap refused, and stops writing. What it acknowledged since its last
+//!    one stays in its directory alone.
+//! 5. *Orphans*, objects of an earlier epoch that HEAD doesn't list, can't be named by any writer
+//!    any more: the next opening removes them.
+//!
+//! Reads go by extents through a bounded file ([`extents`]); a pack's index is always in the
+//! directory, so a search costs no request.
+
+mod extents;
+mod file;
+pub(crate) mod format;
+mod lead;
+mod uploads;
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use self::extents::Extents;
+use self::file::{HomeFile, Remote};
+use self::format::{Head, PackObject};
+use crate::depot::{Depot, ObjectVersion};
+use crate::error::StoreError;
+use crate::io::{Chance, Clock, Disk, DiskFile, DiskSpace, Due, Machine, Tier};
+use crate::location::PackNumber;
+
+/// The file that says which depot a directory's packs lie in.
+pub(crate) const DEPOT_NAME: &str = "DEPOT";
+const DEPOT_NEW_NAME: &str = "DEPOT.new";
+/// The file of extents that were read.
+const EXTENTS_NAME: &str = "EXTENTS";
+/// What the files end with that have the indexes of packs that lie in the depot.
+const INDEX_SUFFIX: &str = ".index";
+/// An object goes so long after HEAD was swapped not to list it: snapshots live for an hour.
+const DOOMED_MICROS: i64 = 75 * 60 * 1_000_000;
+
+/// How a directory uses its depot.
+#[derive(Clone, Debug)]
+pub struct HomeOptions {
+    /// What the depot is called; the directory remembers it.
+    pub place: String,
+    /// Bytes of the file of extents.
+    pub cache_bytes: u64,
+    /// So many bytes of new packs stay on the disk before they are put into the depot.
+    pub local_bytes_max: u64,
+    /// An empty directory may take the lead from another one: what that acknowledged and didn't
+    /// put into the depot is not in this one.
+    pub take_over: bool,
+}
+
+/// See the module.
+///
+/// *Thread safety*: every method may be called from any number of threads at once. `line` is held
+/// across requests that put; `packs` and `files` never are, and are taken in this order.
+pub struct HomeDisk {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    chance: Arc<dyn Chance>,
+    depot: Arc<dyn Depot>,
+    options: HomeOptions,
+    extents: Arc<Extents>,
+    line: Mutex<Line>,
+    /// What lies in the depot and wasn't dropped.
+    packs: Mutex<BTreeMap<PackNumber, PackObject>>,
+    files: Mutex<BTreeMap<PackNumber, Weak<HomeFile>>>,
+    /// Bytes written to packs since they were last put there.
+    written: Arc<AtomicU64>,
+    is_locked: AtomicBool,
+}
+
+/// What this directory last made of HEAD.
+struct Line {
+    head: Head,
+    version: ObjectVersion,
+    /// Another directory leads.
+    is_deposed: bool,
+    /// Packs that were put, and that HEAD doesn't list yet.
+    put: BTreeMap<PackNumber, PackObject>,
+    /// Objects that HEAD doesn't list any more, and since when.
+    doomed: Vec<(i64, PackObject)>,
+}
+
+impl HomeDisk {
+    /// Takes the lead of the depot's line for the directory that is `machine`'s disk, which stays
+    /// locked as long as this lives.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`]; [`StoreError::Io`] if disk or depot don't answer, or if this
+    /// directory can't have the line; [`StoreError::Damaged`] or [`StoreError::Version`] of HEAD or
+    /// of the directory's file.
+    pub fn open(
+        machine: &Machine,
+        depot: Arc<dyn Depot>,
+        options: HomeOptions,
+    ) -> Result<HomeDisk, StoreError> {
+        machine.disk.lock().map_err(StoreError::of_lock)?;
+        let taken = lead::take(machine, &*depot, &options);
+        let taken = taken.inspect_err(|_| machine.disk.unlock())?;
+        let extents = Extents::open(&*machine.disk, options.cache_bytes)
+            .inspect_err(|_| machine.disk.unlock());
+        let packs = taken.head.packs.clone();
+        let line = Line {
+            head: taken.head,
+            version: taken.version,
+            is_deposed: false,
+            put: BTreeMap::new(),
+            doomed: Vec::new(),
+        };
+        Ok(HomeDisk {
+            disk: Arc::clone(&machine.disk),
+            clock: Arc::clone(&machine.clock),
+            chance: Arc::clone(&machine.chance),
+            depot,
+            options,
+            extents: Arc::new(extents.map_err(|error| StoreError::io(EXTENTS_NAME, error))?),
+            line: Mutex::new(line),
+            packs: Mutex::new(packs),
+            files: Mutex::default(),
+            written: Arc::default(),
+            is_locked: AtomicBool::new(false),
+        })
+    }
+
+    /// The epoch in which this directory leads.
+    pub fn epoch(&self) -> u64 {
+        self.line().head.epoch
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().expect("no panic while the lock is held")
+    }
+
+    fn packs(&self) -> MutexGuard<'_, BTreeMap<PackNumber, PackObject>> {
+        self.packs.lock().expect("no panic while the lock is held")
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<PackNumber, Weak<HomeFile>>> {
+        self.files.lock().expect("no panic while the lock is held")
+    }
+
+    /// The pack's file, which all share that have it open.
+    fn register(&self, number: PackNumber, file: HomeFile) -> Arc<HomeFile> {
+        let file = Arc::new(file);
+        self.files().insert(number, Arc::downgrade(&file));
+        file
+    }
+
+    fn open_pack(&self, number: PackNumber, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        if let Some(file) = self.files().get(&number).and_then(Weak::upgrade) {
+            return Ok(file);
+        }
+        match self.disk.open(name) {
+            Ok(file) => Ok(self.register(number, HomeFile::local(file, &self.written))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let pack = self.packs().get(&number).copied();
+                let remote = self.remote(number, pack.ok_or(error)?)?;
+                Ok(self.register(number, HomeFile::remote(remote, &self.written)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A pack in the depot, with its index on the disk.
+    fn remote(&self, number: PackNumber, pack: PackObject) -> io::Result<Remote> {
+        let index = match file::open_index(&*self.disk, number, &pack)? {
+            Some(index) => index,
+            None => {
+                file::fetch_index(&*self.disk, &*self.depot, number, &pack)?;
+                let lost = || io::Error::other(format!("{number}: its index can't be kept"));
+                file::open_index(&*self.disk, number, &pack)?.ok_or_else(lost)?
+            }
+        };
+        let (depot, extents) = (Arc::clone(&self.depot), Arc::clone(&self.extents));
+        Ok(Remote { number, pack, index, depot, extents })
+    }
+}
+
+impl Drop for HomeDisk {
+    fn drop(&mut self) {
+        self.disk.unlock();
+    }
+}
+
+/// Refuses a directory whose packs lie in a depot, but for a disk that reaches them.
+///
+/// # Errors
+/// [`StoreError::Io`] that says so.
+pub(crate) fn check_at_home(disk: &dyn Disk) -> Result<(), StoreError> {
+    if disk.tier().is_some() || disk.open(DEPOT_NAME).is_err() {
+        return Ok(());
+    }
+    let what = "the packs of this directory lie in a store: frond serve --store opens it, and commands \
+                reach it by that server's address";
+    Err(StoreError::io(DEPOT_NAME, io::Error::other(what)))
+}
+
+/// Whether a file is one of those that this module keeps beside others.
+fn is_own(name: &str) -> bool {
+    name == DEPOT_NAME
+        || name == DEPOT_NEW_NAME
+        || name == EXTENTS_NAME
+        || name.ends_with(INDEX_SUFFIX)
+}
+
+impl Disk for HomeDisk {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.disk.create(name)?;
+        match PackNumber::from_file_name(name) {
+            Some(number) => Ok(self.register(number, HomeFile::local(file, &self.written))),
+            None => Ok(file),
+        }
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        match PackNumber::from_file_name(name) {
+            Some(number) => self.open_pack(number, name),
+            None => self.disk.open(name),
+        }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = self.disk.list()?;
+        names.retain(|name| !is_own(name));
+        names.extend(self.packs().keys().map(PackNumber::to_string));
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let Some(number) = PackNumber::from_file_name(name) else {
+            return self.disk.remove(name);
+        };
+        self.files().remove(&number);
+        let was_there = self.packs().remove(&number).is_some();
+        if was_there {
+            self.extents.forget(number);
+            // Its file stays readable for who holds it.
+            let _ = self.disk.remove(&file::index_name(number));
+        }
+        match self.disk.remove(name) {
+            Err(error) if was_there && error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn space(&self) -> io::Result<Option<DiskSpace>> {
+        self.disk.space()
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.disk.sync_directory()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        match self.is_locked.swap(true, Ordering::SeqCst) {
+            true => Err(ErrorKind::WouldBlock.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn unlock(&self) {
+        self.is_locked.store(false, Ordering::SeqCst);
+    }
+
+    fn tier(&self) -> Option<&dyn Tier> {
+        Some(self)
+    }
+}
+
+impl Tier for HomeDisk {
+    fn due(&self) -> Due {
+        let (written, most) = (self.written.load(Ordering::Relaxed), self.options.local_bytes_max);
+        match written {
+            _ if written < most => Due::No,
+            _ if written < most.saturating_mul(2) => Due::Soon,
+            _ => Due::Now,
+        }
+    }
+
+    fn take(&self, files: &[(String, u64)], manifest: &[u8]) -> Result<(), StoreError> {
+        self.put_all(files, manifest)
+    }
+
+    fn is_deposed(&self) -> bool {
+        self.line().is_deposed
+    }
+}

@@ -1,0 +1,269 @@
+//! A pack's file, wherever its bytes are: on the disk, or in the depot with its index on the disk.
+//!
+//! The index file is `prefix index checksum`: all of the pack from where its index begins. One that
+//! is damaged or missing is fetched again.
+
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::INDEX_SUFFIX;
+use super::extents::{EXTENT_BYTES, Extents};
+use super::format::PackObject;
+use crate::depot::{Depot, ObjectPart};
+use crate::field::{Magic, PREFIX_BYTES, check_prefix, prefix, u64_at};
+use crate::io::{Disk, DiskFile};
+use crate::location::PackNumber;
+use crate::pack::format::PACK_MAGIC;
+
+const INDEX_FILE_MAGIC: Magic = *b"FRNDPX\x1A\n";
+const CHECKSUM_BYTES: usize = size_of::<u64>();
+
+/// The name of the file that has a pack's index.
+pub(super) fn index_name(number: PackNumber) -> String {
+    format!("{:08x}{INDEX_SUFFIX}", number.0)
+}
+
+/// Writes a pack's index to a file of its own, and syncs it.
+///
+/// # Errors
+/// What the disk says.
+pub(super) fn write_index(disk: &dyn Disk, number: PackNumber, index: &[u8]) -> io::Result<()> {
+    let name = index_name(number);
+    let file = match disk.create(&name) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            disk.remove(&name)?;
+            disk.create(&name)
+        }
+        created => created,
+    }?;
+    let mut bytes = prefix(INDEX_FILE_MAGIC).to_vec();
+    bytes.extend_from_slice(index);
+    bytes.extend_from_slice(&xxh3_64(index).to_le_bytes());
+    file.write_all_at(0, &bytes)?;
+    file.sync()
+}
+
+/// The file of a pack's index, if it is there whole.
+///
+/// # Errors
+/// What the disk says.
+pub(super) fn open_index(
+    disk: &dyn Disk,
+    number: PackNumber,
+    pack: &PackObject,
+) -> io::Result<Option<Arc<dyn DiskFile>>> {
+    let name = index_name(number);
+    let file = match disk.open(&name) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let index_bytes = (pack.bytes - u64::from(pack.index)) as usize;
+    let mut bytes = vec![0; PREFIX_BYTES + index_bytes + CHECKSUM_BYTES];
+    if file.bytes()? != bytes.len() as u64 || file.read_exact_at(0, &mut bytes).is_err() {
+        return Ok(None);
+    }
+    let end = PREFIX_BYTES + index_bytes;
+    let is_whole = check_prefix(&bytes, INDEX_FILE_MAGIC, &name).is_ok()
+        && u64_at(&bytes, end) == Some(xxh3_64(&bytes[PREFIX_BYTES..end]));
+    Ok(is_whole.then_some(file))
+}
+
+/// Fetches a pack's index from the depot and writes its file.
+///
+/// # Errors
+/// What disk or depot say.
+pub(super) fn fetch_index(
+    disk: &dyn Disk,
+    depot: &dyn Depot,
+    number: PackNumber,
+    pack: &PackObject,
+) -> io::Result<()> {
+    let part = ObjectPart { name: pack.name(), range: u64::from(pack.index)..pack.bytes };
+    let index = read_parts(depot, &[part])?.remove(0);
+    write_index(disk, number, &index)
+}
+
+/// Parts of objects that are there; one that isn't ends too early, as a file that is cut.
+fn read_parts(depot: &dyn Depot, parts: &[ObjectPart]) -> io::Result<Vec<Bytes>> {
+    let read = depot.read_many(parts).map_err(io::Error::other)?;
+    let there = |part: Option<Bytes>| part.ok_or_else(|| ErrorKind::UnexpectedEof.into());
+    read.into_iter().map(there).collect()
+}
+
+/// A pack that lies in the depot.
+pub(super) struct Remote {
+    pub(super) number: PackNumber,
+    pub(super) pack: PackObject,
+    pub(super) index: Arc<dyn DiskFile>,
+    pub(super) depot: Arc<dyn Depot>,
+    pub(super) extents: Arc<Extents>,
+}
+
+impl Remote {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let end = offset.checked_add(buffer.len() as u64).filter(|end| *end <= self.pack.bytes);
+        let end = end.ok_or(ErrorKind::UnexpectedEof)?;
+        let index = u64::from(self.pack.index);
+        let header = prefix(PACK_MAGIC);
+        let (in_header, rest) = split(buffer, offset, PREFIX_BYTES as u64);
+        if let Some(part) = header.get(offset as usize..offset as usize + in_header.len()) {
+            in_header.copy_from_slice(part);
+        }
+        let offset = end - rest.len() as u64;
+        let (in_frames, in_index) = split(rest, offset, index);
+        self.read_frames(offset, in_frames)?;
+        if in_index.is_empty() {
+            return Ok(());
+        }
+        let offset = end - in_index.len() as u64 - index;
+        self.index.read_exact_at(PREFIX_BYTES as u64 + offset, in_index)
+    }
+
+    fn read_frames(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        let end = offset + buffer.len() as u64;
+        let numbers = (offset / EXTENT_BYTES) as u32..end.div_ceil(EXTENT_BYTES) as u32;
+        let mut absent: Vec<u32> = Vec::new();
+        for number in numbers {
+            match self.extents.get((self.number, number)) {
+                Some(bytes) => copy_part(offset, buffer, u64::from(number) * EXTENT_BYTES, &bytes),
+                None => absent.push(number),
+            }
+        }
+        if absent.is_empty() {
+            return Ok(());
+        }
+        let runs: Vec<Range<u64>> = absent
+            .chunk_by(|left, right| left + 1 == *right)
+            .map(|run| self.range(run[0]).start..self.range(run[run.len() - 1]).end)
+            .collect();
+        let part = |range: &Range<u64>| ObjectPart { name: self.pack.name(), range: range.clone() };
+        let parts: Vec<ObjectPart> = runs.iter().map(part).collect();
+        for (range, bytes) in runs.iter().zip(read_parts(&*self.depot, &parts)?) {
+            copy_part(offset, buffer, range.start, &bytes);
+            let first = (range.start / EXTENT_BYTES) as u32;
+            for (number, extent) in (first..).zip(bytes.chunks(EXTENT_BYTES as usize)) {
+                self.extents.put((self.number, number), extent);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an extent lies in the pack: the last one ends where the index begins.
+    fn range(&self, number: u32) -> Range<u64> {
+        let start = u64::from(number) * EXTENT_BYTES;
+        start..(start + EXTENT_BYTES).min(u64::from(self.pack.index))
+    }
+}
+
+/// Cuts what is read from `offset` on in two, where the pack's byte `at` goes.
+fn split(buffer: &mut [u8], offset: u64, at: u64) -> (&mut [u8], &mut [u8]) {
+    let position = at.saturating_sub(offset).min(buffer.len() as u64) as usize;
+    buffer.split_at_mut(position)
+}
+
+/// Copies what of `bytes`, which lie at `start`, belongs into `buffer`, which is read from `offset`.
+fn copy_part(offset: u64, buffer: &mut [u8], start: u64, bytes: &[u8]) {
+    let end = offset + buffer.len() as u64;
+    let (first, last) = (start.max(offset), (start + bytes.len() as u64).min(end));
+    if first < last {
+        let from = &bytes[(first - start) as usize..(last - start) as usize];
+        buffer[(first - offset) as usize..(last - offset) as usize].copy_from_slice(from);
+    }
+}
+
+#[derive(Clone)]
+enum Place {
+    Here(Arc<dyn DiskFile>),
+    There(Arc<Remote>),
+}
+
+/// See the module.
+pub(super) struct HomeFile {
+    place: RwLock<Place>,
+    written: Arc<AtomicU64>,
+}
+
+impl HomeFile {
+    /// A pack on the disk; `written` counts what is written to it.
+    pub(super) fn local(file: Arc<dyn DiskFile>, written: &Arc<AtomicU64>) -> HomeFile {
+        HomeFile { place: RwLock::new(Place::Here(file)), written: Arc::clone(written) }
+    }
+
+    /// A pack in the depot.
+    pub(super) fn remote(remote: Remote, written: &Arc<AtomicU64>) -> HomeFile {
+        let place = RwLock::new(Place::There(Arc::new(remote)));
+        HomeFile { place, written: Arc::clone(written) }
+    }
+
+    /// From now on its bytes are those in the depot, which are the same.
+    pub(super) fn move_to(&self, remote: Remote) {
+        let mut place = self.place.write().expect("no panic while the lock is held");
+        *place = Place::There(Arc::new(remote));
+    }
+
+    fn place(&self) -> Place {
+        self.place.read().expect("no panic while the lock is held").clone()
+    }
+}
+
+/// What is said to who would change a pack that lies in the depot.
+fn immutable() -> io::Error {
+    io::Error::new(ErrorKind::Unsupported, "a pack in the depot is never changed")
+}
+
+impl DiskFile for HomeFile {
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        match self.place() {
+            Place::Here(file) => file.read_exact_at(offset, buffer),
+            Place::There(remote) => remote.read(offset, buffer),
+        }
+    }
+
+    fn read_past_cache(
+        &self,
+        offset: u64,
+        bytes: usize,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Range<usize>> {
+        match self.place() {
+            Place::Here(file) => file.read_past_cache(offset, bytes, buffer),
+            Place::There(_) => self.read_into(offset, bytes, buffer),
+        }
+    }
+
+    fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let Place::Here(file) = self.place() else { return Err(immutable()) };
+        file.write_all_at(offset, bytes)?;
+        self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.place() {
+            Place::Here(file) => file.sync(),
+            Place::There(_) => Ok(()),
+        }
+    }
+
+    fn set_bytes(&self, bytes: u64) -> io::Result<()> {
+        match self.place() {
+            Place::Here(file) => file.set_bytes(bytes),
+            Place::There(_) => Err(immutable()),
+        }
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        match self.place() {
+            Place::Here(file) => file.bytes(),
+            Place::There(remote) => Ok(remote.pack.bytes),
+        }
+    }
+}

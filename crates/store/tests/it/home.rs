@@ -1,0 +1,351 @@
+//! Goal: a directory whose packs live in a depot reads what it wrote, keeps little of it, loses
+//! nothing at any cut, and is fenced when another takes the lead. Method: a simulated disk and a
+//! simulated bucket; the power fails at each operation of the disk, and the process is cut off at
+//! each call to the bucket.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use frond_store::depot::Depot;
+use frond_store::home::{HomeDisk, HomeOptions};
+use frond_store::io::{Disk, Machine};
+use frond_store::local::LocalStore;
+use frond_store::{
+    Chunk, ChunkHash, ChunkKind, ChunkStore, GarbageCollection, GcOptions, StoreError,
+};
+use frond_testkit::random::for_seeds;
+use frond_testkit::{DepotFaults, Random, SimClock, SimDepot, SimDisk};
+
+use crate::{SMALL, assert_stored, random_chunks};
+
+const ROOT: &str = "engine";
+const WHOLE: &str = "engine.whole";
+/// New packs of so many bytes may stay on the disk.
+const LOCAL_BYTES_MAX: u64 = 16 << 10;
+/// What stays in any case: manifests, indexes, the file of extents.
+const EXTENTS_BYTES: u64 = 1 << 20;
+
+/// A directory and its way to the bucket.
+struct Node {
+    disk: SimDisk,
+    depot: Arc<SimDepot>,
+    clock: SimClock,
+    take_over: bool,
+}
+
+impl Node {
+    fn new(seed: u64, depot: &SimDepot) -> Node {
+        let (disk, depot) = (SimDisk::new(seed), Arc::new(depot.other_client()));
+        Node { disk, depot, clock: SimClock::new(), take_over: false }
+    }
+
+    /// The same directory after its process ended, which `disk` is what is left of.
+    fn again(&self, disk: SimDisk, depot: &SimDepot) -> Node {
+        let depot = Arc::new(depot.other_client());
+        Node { disk, depot, clock: self.clock.clone(), take_over: false }
+    }
+
+    fn open(&self) -> Result<Arc<LocalStore>, StoreError> {
+        // Chance is another at each opening: ids and nonces are drawn.
+        let machine = Machine { clock: Arc::new(self.clock.clone()), ..self.disk.machine() };
+        let options = HomeOptions {
+            place: "sim://depot".to_owned(),
+            cache_bytes: EXTENTS_BYTES,
+            local_bytes_max: LOCAL_BYTES_MAX,
+            take_over: self.take_over,
+        };
+        let home = HomeDisk::open(&machine, self.depot.clone(), options)?;
+        LocalStore::open(&Machine { disk: Arc::new(home), ..machine }, SMALL)
+    }
+
+    /// Bytes of packs on the disk.
+    fn pack_bytes(&self) -> usize {
+        let names = self.disk.list().unwrap();
+        let packs = names.iter().filter(|name| name.ends_with(".pack"));
+        packs.map(|name| self.disk.contents(name).unwrap().len()).sum()
+    }
+}
+
+/// Points both roots at `new`, as an engine does that has flushed everything.
+fn swap(store: &LocalStore, new: ChunkHash) -> Result<(), StoreError> {
+    store.swap_root(ROOT, store.root(ROOT)?, Some(new))?;
+    store.swap_root(WHOLE, store.root(WHOLE)?, Some(new))
+}
+
+/// A chunk that refers to all of `chunks`.
+fn above(chunks: &[Chunk]) -> Chunk {
+    let names: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
+    Chunk::new(ChunkKind::MapNode, &names, b"a root")
+}
+
+#[test]
+fn a_directory_keeps_little_of_what_it_holds() {
+    for_seeds(4, |mut random| {
+        let depot = SimDepot::new(random.next());
+        let mut node = Node::new(random.next(), &depot);
+        let store = node.open().unwrap();
+        let mut chunks = Vec::new();
+        for _ in 0..300 {
+            let some = random_chunks(&mut random, 8);
+            store.put_many(&some).unwrap();
+            chunks.extend(some);
+            assert!(node.pack_bytes() as u64 <= 4 * LOCAL_BYTES_MAX, "{}", node.pack_bytes());
+        }
+        assert_stored(&*store, &chunks);
+        store.sync().unwrap();
+        drop(store);
+        node = node.again(node.disk.kill(), &depot);
+        let before = depot.bytes_read();
+        let store = node.open().unwrap();
+        assert_eq!(depot.bytes_read(), before, "the indexes are on the disk");
+        assert_stored(&*store, &chunks);
+        assert!(before < depot.bytes_read());
+        // From the extents from now on.
+        assert_stored(&*store, &chunks[..4]);
+        let read = depot.bytes_read();
+        assert_stored(&*store, &chunks[..4]);
+        assert_eq!(depot.bytes_read(), read);
+    });
+}
+
+#[test]
+fn what_the_disk_made_of_an_extent_is_fetched_again() {
+    let mut random = Random::fresh();
+    let depot = SimDepot::new(1);
+    let node = Node::new(2, &depot);
+    let store = node.open().unwrap();
+    let chunks = random_chunks(&mut random, 200);
+    store.put_many(&chunks).unwrap();
+    let root = above(&chunks);
+    store.put_many(std::slice::from_ref(&root)).unwrap();
+    swap(&store, root.hash()).unwrap();
+    assert_eq!(node.pack_bytes(), 0);
+    assert_stored(&*store, &chunks);
+    let read = depot.bytes_read();
+    let extents = node.disk.contents("EXTENTS").unwrap().len() as u64;
+    for bit in (0..8 * extents).step_by(4001) {
+        node.disk.flip_bit("EXTENTS", bit);
+    }
+    assert_stored(&*store, &chunks);
+    assert!(read < depot.bytes_read() && store.damages().is_empty());
+}
+
+#[test]
+fn who_takes_over_fences_the_one_before() {
+    let mut random = Random::fresh();
+    let depot = SimDepot::new(3);
+    let (first, mut second) = (Node::new(4, &depot), Node::new(5, &depot));
+    let store = first.open().unwrap();
+    let chunks = random_chunks(&mut random, 50);
+    store.put_many(&chunks).unwrap();
+    let root = above(&chunks);
+    store.put_many(std::slice::from_ref(&root)).unwrap();
+    swap(&store, root.hash()).unwrap();
+    // What is acknowledged here from now on lies in this directory alone.
+    let late = random_chunks(&mut random, 5);
+    store.put_many(&late).unwrap();
+    store.sync().unwrap();
+
+    let error = second.open().err().expect("its operator didn't say so").to_string();
+    assert!(error.contains("another directory leads"), "{error}");
+    second.take_over = true;
+    let taken = second.open().unwrap();
+    assert_eq!(taken.root(ROOT).unwrap(), Some(root.hash()));
+    assert_stored(&*taken, &chunks);
+
+    let error = swap(&store, late[0].hash()).expect_err("it is deposed").to_string();
+    assert!(error.contains("another directory took the lead"), "{error}");
+    assert!(matches!(store.put_many(&random_chunks(&mut random, 3)), Err(StoreError::Poisoned)));
+    assert_stored(&*store, &chunks);
+    drop(store);
+    let error = first.again(first.disk.kill(), &depot).open().err().expect("it lost the line");
+    assert!(error.to_string().contains("has data of its own"), "{error}");
+    // The one that leads goes on.
+    taken.put_many(&late).unwrap();
+    swap(&taken, late[0].hash()).unwrap();
+}
+
+#[test]
+fn without_its_depot_a_directory_stays_closed() {
+    let depot = SimDepot::new(6);
+    let node = Node::new(7, &depot);
+    drop(node.open().unwrap());
+    let error = crate::open(&node.disk).err().expect("its packs are elsewhere").to_string();
+    assert!(error.contains("frond serve --store"), "{error}");
+}
+
+/// What a run has acknowledged.
+#[derive(Default)]
+struct Acknowledged {
+    durable: Vec<Chunk>,
+    root: Option<ChunkHash>,
+    /// All that a root may name, with what each refers to.
+    roots: BTreeMap<ChunkHash, Vec<Chunk>>,
+}
+
+/// Puts, syncs, collects and swaps, until the end or the first error.
+fn script(node: &Node, mut random: Random, seen: &mut Acknowledged) -> Result<(), StoreError> {
+    let store = node.open()?;
+    for _ in 0..8 {
+        let chunks = random_chunks(&mut random, 6);
+        let root = above(&chunks);
+        store.put_many(&chunks)?;
+        store.put_many(std::slice::from_ref(&root))?;
+        seen.roots.insert(root.hash(), chunks.clone());
+        match random.below(4) {
+            0 => {
+                store.sync()?;
+                seen.durable = chunks;
+            }
+            1 => {
+                let options =
+                    GcOptions { live_percent_min: 50, dry_run: false, pack_history: true };
+                let keep: Vec<ChunkHash> = seen.durable.iter().map(Chunk::hash).collect();
+                store.collect(&mut GarbageCollection {
+                    roots: &mut || Ok(keep.clone()),
+                    pace: &mut |_| std::ops::ControlFlow::Continue(()),
+                    options,
+                })?;
+                node.clock.step(80 * 60 * 1_000_000);
+            }
+            _ => {
+                swap(&store, root.hash())?;
+                seen.root = Some(root.hash());
+                seen.durable = chunks;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a restart finds, and what a directory that takes over does.
+fn check(node: &Node, depot: &SimDepot, seen: &Acknowledged) {
+    depot.settle();
+    let store = node.open().expect("a cut needs no repair");
+    if let Some(root) = store.root(WHOLE).unwrap() {
+        assert_stored(&*store, &seen.roots[&root]);
+    }
+    assert!(seen.root.is_none() || store.root(WHOLE).unwrap().is_some());
+    assert_stored(&*store, &seen.durable);
+    store.put_many(&random_chunks(&mut Random::new(1), 20)).expect("it is written to again");
+    drop(store);
+    let mut other = Node::new(9, depot);
+    other.take_over = true;
+    match other.open() {
+        Ok(store) => {
+            let root = store.root(ROOT).unwrap().expect("it began with what was whole");
+            assert_stored(&*store, &seen.roots[&root]);
+        }
+        Err(error) => assert!(seen.root.is_none(), "{error}"),
+    }
+}
+
+#[test]
+fn cut_off_at_each_call_to_the_depot_nothing_is_lost() {
+    for_seeds(3, |mut random| {
+        let seed = random.next();
+        let run = |cut: Option<u64>| {
+            let depot = SimDepot::new(seed);
+            let node = Node::new(seed, &depot);
+            if let Some(calls) = cut {
+                node.depot.cut_after(calls);
+            }
+            let mut seen = Acknowledged::default();
+            let ended = script(&node, Random::new(seed), &mut seen);
+            assert!(ended.is_ok() || node.depot.is_cut(), "{ended:?}");
+            let calls = node.depot.calls();
+            check(&node.again(node.disk.kill(), &depot), &depot, &seen);
+            calls
+        };
+        let calls = run(None);
+        for cut in 0..calls {
+            run(Some(cut));
+        }
+    });
+}
+
+#[test]
+fn when_the_power_fails_at_each_operation_nothing_is_lost() {
+    for_seeds(1, |mut random| {
+        let seed = random.next();
+        let run = |cut: Option<u64>| {
+            let depot = SimDepot::new(seed);
+            let node = Node::new(seed, &depot);
+            if let Some(operations) = cut {
+                node.disk.crash_after(operations);
+            }
+            let mut seen = Acknowledged::default();
+            let ended = script(&node, Random::new(seed), &mut seen);
+            assert!(ended.is_ok() || node.disk.is_dead(), "{ended:?}");
+            let operations = node.disk.operations();
+            check(&node.again(node.disk.crash(), &depot), &depot, &seen);
+            operations
+        };
+        let operations = run(None);
+        for cut in 0..operations {
+            run(Some(cut));
+        }
+    });
+}
+
+#[test]
+fn a_bucket_that_answers_badly_loses_nothing() {
+    for_seeds(40, |mut random| {
+        let depot = SimDepot::new(random.next());
+        let mut node = Node::new(random.next(), &depot);
+        depot.set_faults(DepotFaults::MANY);
+        let mut seen = Acknowledged::default();
+        for _ in 0..4 {
+            let seed = Random::new(random.next());
+            let mut now = Acknowledged::default();
+            // It may fail, and the next run goes on from what is there.
+            let _ = script(&node, seed, &mut now);
+            seen.roots.extend(now.roots);
+            if now.root.is_some() {
+                (seen.root, seen.durable) = (now.root, Vec::new());
+            }
+            node = node.again(node.disk.kill(), &depot);
+        }
+        depot.set_faults(DepotFaults::default());
+        check(&node, &depot, &seen);
+    });
+}
+
+#[test]
+fn objects_that_nothing_needs_go() {
+    let mut random = Random::fresh();
+    let depot = SimDepot::new(8);
+    let node = Node::new(10, &depot);
+    let store = node.open().unwrap();
+    let packs = || depot.objects().keys().filter(|name| name.starts_with("packs/")).count();
+    let put = |random: &mut Random| {
+        let chunks = random_chunks(random, 30);
+        store.put_many(&chunks).unwrap();
+        swap(&store, chunks[29].hash()).unwrap();
+        chunks
+    };
+    put(&mut random);
+    let before = packs();
+    put(&mut random);
+    let options = GcOptions { live_percent_min: 50, dry_run: false, pack_history: true };
+    store
+        .collect(&mut GarbageCollection {
+            roots: &mut || Ok(Vec::new()),
+            pace: &mut |_| std::ops::ControlFlow::Continue(()),
+            options,
+        })
+        .unwrap();
+    put(&mut random);
+    let doomed = packs();
+    node.clock.step(80 * 60 * 1_000_000);
+    let last = put(&mut random);
+    assert!(before > 0 && packs() < doomed, "{} of {doomed} packs are left", packs());
+    assert_stored(&*store, &last[29..]);
+    // One of an epoch that is over, which HEAD doesn't list.
+    let orphan = format!("packs/ab/main-1-{}", "ab".repeat(16));
+    depot.create(&orphan, b"an orphan"[..].into()).unwrap();
+    drop(store);
+    let store = node.again(node.disk.kill(), &depot).open().unwrap();
+    assert!(!depot.objects().contains_key(&orphan));
+    assert_stored(&*store, &last[29..]);
+}
