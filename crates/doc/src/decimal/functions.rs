@@ -24,6 +24,8 @@ use crate::document::value::Decimal128;
 const BITS: u64 = 448;
 /// Digits that are right of each result.
 const DIGITS: i64 = 80;
+/// Zeros at the end of these are an exact result's.
+const DIGITS_BEHIND: u32 = 40;
 /// Below 10^-40, x^3 changes no digit of x.
 const TINY: i64 = -40;
 /// From 10^40 on, 1 changes no digit of x^2.
@@ -87,15 +89,18 @@ fn decimal(number: &BigInt, bits: i64) -> Decimal128 {
         below <<= bits.unsigned_abs()
     }
     let nearest = ((above << 1_u32) + &below) / (below << 1_u32);
-    stripped(rounded(sign == Sign::Minus, nearest, -places, false))
+    let is_exact = &nearest % BigUint::from(10_u8).pow(DIGITS_BEHIND) == BigUint::from(0_u8);
+    let number = rounded(sign == Sign::Minus, nearest, -places, false);
+    if is_exact { stripped(number, 0) } else { number }
 }
 
-/// Without the zeros behind the last digit, up to the point.
-fn stripped(number: Decimal128) -> Decimal128 {
+/// What is exact, with the exponent that is nearest to the preferred one. What was rounded has all
+/// 34 digits, zeros too.
+fn stripped(number: Decimal128, preferred: i32) -> Decimal128 {
     let Parts::Finite { negative, mut coefficient, mut exponent } = parts(number) else {
         return number;
     };
-    while exponent < 0 && coefficient != 0 && coefficient % 10 == 0 {
+    while exponent < preferred && coefficient != 0 && coefficient % 10 == 0 {
         (coefficient, exponent) = (coefficient / 10, exponent + 1);
     }
     from_parts(negative, coefficient, exponent)
@@ -221,7 +226,8 @@ pub fn sqrt(x: Decimal128) -> Decimal128 {
             let root = scaled.sqrt();
             let is_exact = &root * &root == scaled;
             let half = (i64::from(exponent) - i64::from(more)) / 2;
-            stripped(rounded(false, root, half, !is_exact))
+            let number = rounded(false, root, half, !is_exact);
+            if is_exact { stripped(number, exponent.div_euclid(2)) } else { number }
         },
     )
 }
@@ -277,7 +283,8 @@ fn exact_power(base: Finite, is_inverse: bool, times: u32, negative: bool) -> De
     let one = BigUint::from(10_u8).pow(places as u32);
     let quotient = &one / &coefficient;
     let is_exact = &quotient * &coefficient == one;
-    stripped(rounded(negative, quotient, -places - exponent, !is_exact))
+    let number = rounded(negative, quotient, -places - exponent, !is_exact);
+    if is_exact { stripped(number, 0) } else { number }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

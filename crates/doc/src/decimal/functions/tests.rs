@@ -240,3 +240,20 @@ fn great_angles_are_turned_by_all_digits_of_pi() {
         assert!(rest.abs() < 1e-32, "{}", to_string(sum));
     }
 }
+
+#[test]
+fn what_was_rounded_has_all_digits_and_what_is_exact_the_preferred_exponent() {
+    let rows: [(One, &str, &str); 8] = [
+        (log10, "2", "0.3010299956639811952137388947244930"),
+        (log10, "1000", "3"),
+        (sin, "1", "0.8414709848078965066525023216302990"),
+        (tan, "1", "1.557407724654902230506974807458360"),
+        (sqrt, "2", "1.414213562373095048801688724209698"),
+        (sqrt, "4.00", "2.0"),
+        (sqrt, "6.25", "2.5"),
+        (sqrt, "4E+2", "2E+1"),
+    ];
+    for (function, argument, expected) in rows {
+        assert_eq!(to_string(function(number(argument))), expected, "{argument}");
+    }
+}
