@@ -91,6 +91,21 @@ impl Target {
         }
     }
 
+    /// Reaches it again whose server was lost, by a server: one that is started again must find the
+    /// data directory free.
+    ///
+    /// # Errors
+    /// [`Failure::Lost`] until a server has it.
+    pub fn open_by_server(&self) -> Result<Box<dyn Backend>, Failure> {
+        match self.connected()? {
+            Some(server) => Ok(Box::new(server)),
+            None => Err(Failure::Lost(format!(
+                "the server that had {} is gone, and another is waited for",
+                self.data.display()
+            ))),
+        }
+    }
+
     /// The server to talk to: the one that was named, or the one that has the data directory; one
     /// that ends just now has it no more.
     fn connected(&self) -> Result<Option<backend::Remote>, Failure> {

@@ -95,17 +95,19 @@ impl Follow {
         let mut source = Some(Source::connect(&server)?);
         let mut told = Told::new(terminal, self.as_json, self.place(&server));
         let mut copy: Option<Box<dyn Backend>> = None;
+        let mut is_remote = false;
         let mut pause = PAUSE_MIN;
         loop {
             let backend = match copy.take() {
                 Some(backend) => Ok(backend),
+                None if is_remote => self.target.open_by_server(),
                 None => self.target.open_or_make(),
             };
             let done = backend.and_then(|backend| {
                 let backend = copy.insert(backend);
                 let done =
                     self.follow(&mut **backend, source.take(), &server, &mut told, &mut pause);
-                let is_remote = copy.as_ref().is_some_and(|copy| copy.embedded().is_none());
+                is_remote = copy.as_ref().is_some_and(|copy| copy.embedded().is_none());
                 if matches!(done, Err(Failure::Lost(_))) && is_remote {
                     copy = None;
                 }

@@ -115,7 +115,7 @@ impl Mcp {
             // The next call finds the server again; what was lost may have been done.
             if talk.is_lost
                 && backend.embedded().is_none()
-                && let Ok(anew) = self.target.open()
+                && let Ok(anew) = self.target.open_by_server()
             {
                 backend = anew;
             }

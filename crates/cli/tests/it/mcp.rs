@@ -242,6 +242,23 @@ fn an_agent_works_on_a_running_server() {
     server.stop();
 }
 
+/// A session that reached the data through a server leaves them to the next one.
+#[test]
+fn a_server_that_is_started_again_finds_its_data_free() {
+    let directory = shop();
+    let server = Server::start(&directory);
+    let mut session = Session::start(&directory, "shop@agent/x");
+    assert_eq!(session.ok("count", r#"{"collection": "items"}"#), "2");
+    server.stop();
+    session.fails("count", r#"{"collection": "items"}"#);
+    session.fails("count", r#"{"collection": "items"}"#);
+    let server = Server::start(&directory);
+    session.fails("count", r#"{"collection": "items"}"#);
+    assert_eq!(session.ok("count", r#"{"collection": "items"}"#), "2");
+    session.end();
+    server.stop();
+}
+
 #[test]
 fn a_branchs_name_is_read_as_a_databases_is() {
     let directory = shop();
