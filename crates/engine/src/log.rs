@@ -12,6 +12,7 @@ pub(crate) mod recovery;
 pub(crate) mod recycled;
 pub(crate) mod repeat;
 mod segment;
+mod turned_bit;
 pub(crate) mod writer;
 
 /// The most that a transaction may hold; what is larger replaces a tree's base.

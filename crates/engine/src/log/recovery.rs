@@ -10,7 +10,8 @@
 //! 4. A segment ends at the first record that isn't its next one; behind it lies nothing, zeros, or
 //!    what an older segment left in its file. Of an earlier segment the next one's header tells
 //!    where that was: to end before is damage. The last one may end in a torn write, and is cut; a
-//!    broken record that a later one's header, or the mark behind the last, calls synced is damage.
+//!    broken record that a later one's header, or the mark behind the last, calls synced is damage,
+//!    and one that a single bit makes whole wasn't torn ([`super::turned_bit`]).
 //! 5. What is not known to be durable is written once more and synced: the process may have ended
 //!    without the machine, and after a failed sync a page can be clean in memory and old on disk.
 
@@ -92,6 +93,9 @@ pub(crate) fn replay(
         }
         read_records(&mut segment, &mut last_sequence, replay)?;
         if position + 1 == numbers.len() {
+            while segment.turn_bit_back()? {
+                read_records(&mut segment, &mut last_sequence, replay)?;
+            }
             let next = number.next();
             if segment.is_followed()? && !replay.pass_over(next) {
                 return Err(missing(next).into());

@@ -11,6 +11,7 @@ use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
     SegmentHeader, SegmentNumber, VERSION, damaged, encode_mark, is_last_mark, payload_checksum,
 };
+use super::turned_bit::{TRIED_BYTES_MAX, turned_byte};
 use crate::ids::Sequence;
 use crate::log::writer::SegmentEnd;
 
@@ -162,9 +163,41 @@ impl Segment {
             return Ok(None);
         };
         let payload = body.slice(..header.payload_bytes as usize);
-        let gap_is_zero = body[payload.len()..].iter().all(|byte| *byte == 0);
-        let right = checksum_holds(header.payload_checksum, payload_checksum(&payload));
-        Ok((gap_is_zero && right).then_some((header, chain, payload)))
+        Ok(is_body_of(&header, &body).then_some((header, chain, payload)))
+    }
+
+    /// Turns back the bit that turned over in the record at `end`, if it is one: the record may be
+    /// the newest, and then nothing else tells it from a torn one.
+    ///
+    /// # Errors
+    /// If it can't be read or written; as [`Segment::check_torn`].
+    pub fn turn_bit_back(&mut self) -> Result<bool, StoreError> {
+        let Some(mut bytes) = self.read_array::<RECORD_HEADER_BYTES>(self.end)? else {
+            return Ok(false);
+        };
+        let (nonce, chain) = (self.nonce, self.chain);
+        let is_next = |bytes: &[u8; RECORD_HEADER_BYTES]| {
+            let decoded = RecordHeader::decode(bytes, nonce);
+            decoded.map(|(header, _)| header).filter(|header| header.previous == chain)
+        };
+        let body_offset = self.end + RECORD_HEADER_BYTES as u64;
+        let (offset, turned) = match is_next(&bytes) {
+            None => (self.end, turned_byte(&mut bytes, |bytes| is_next(bytes).is_some())),
+            Some(header) => {
+                let body_bytes = header.record_bytes() - RECORD_HEADER_BYTES as u64;
+                let body = match body_bytes <= TRIED_BYTES_MAX {
+                    true => self.read(body_offset, body_bytes)?,
+                    false => None,
+                };
+                let Some(mut body) = body.map(Vec::from) else { return Ok(false) };
+                (body_offset, turned_byte(&mut body[..], |body| is_body_of(&header, body)))
+            }
+        };
+        let Some((position, byte)) = turned else { return Ok(false) };
+        self.check_torn()?;
+        io(self.number, self.file.write_all_at(offset + position as u64, &[byte]))?;
+        self.forget_window();
+        Ok(true)
     }
 
     /// Whether another segment followed this one, of which all was read.
@@ -246,6 +279,13 @@ impl Segment {
         let count = usize::try_from(bytes).expect("within the window");
         Ok(Some(self.window.slice(start..start + count)))
     }
+}
+
+/// Whether what stands behind a record's header is what that says.
+fn is_body_of(header: &RecordHeader, body: &[u8]) -> bool {
+    let (payload, gap) = body.split_at(header.payload_bytes as usize);
+    gap.iter().all(|byte| *byte == 0)
+        && checksum_holds(header.payload_checksum, payload_checksum(payload))
 }
 
 pub(super) fn io<T>(number: SegmentNumber, result: std::io::Result<T>) -> Result<T, StoreError> {

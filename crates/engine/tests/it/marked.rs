@@ -2,7 +2,8 @@
 //!
 //! *Method*: transactions, and an ending: the engine is closed, or waits until it marks the end and
 //! is killed, or loses its power and is opened and killed once more. Then any bit of the last
-//! record turns over: no opening may go on without the transaction.
+//! record turns over: no opening may go on without the transaction. Where nothing marks the end, the
+//! bit is turned back.
 
 use std::time::{Duration, Instant};
 
@@ -104,5 +105,29 @@ fn a_log_that_rests_is_marked_and_one_that_was_recovered() {
         let recovered = copy(&disk);
         drop(engine);
         assert_no_bit_is_passed_over(&recovered, &mut random);
+    });
+}
+
+#[test]
+fn a_bit_of_a_last_record_without_a_mark_is_turned_back() {
+    for_seeds(10, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let engine = open(&disk, quiet()).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        write(&engine, tree, &mut random);
+        let disk = disk.crash();
+        drop(engine);
+        let (name, at) = place_of_last(&disk);
+        let range = at - BYTES_BEFORE..at + LAST.len();
+        for _ in 0..40 {
+            let rotten = copy(&disk);
+            let bit = (range.start + random.below(range.len())) * 8 + random.below(8);
+            rotten.flip_bit(&name, bit as u64);
+            let engine = open(&rotten, quiet()).unwrap();
+            assert!(get(&engine.snapshot(), tree, "last").is_some(), "bit {bit} of {name}");
+            drop(engine);
+            let engine = open(&rotten.crash(), quiet()).unwrap();
+            assert!(get(&engine.snapshot(), tree, "last").is_some(), "bit {bit}, opened again");
+        }
     });
 }
