@@ -92,15 +92,16 @@ impl Image {
     /// # Errors
     /// [`StoreError::RootChanged`] if the store belongs to a data directory already;
     /// [`StoreError::Damaged`] if the chunk is no engine's state; [`StoreError::Missing`] if it
-    /// isn't there.
+    /// isn't there. If the store takes nothing more then, it may be installed all the same.
     pub fn install(store: &dyn ChunkStore, root: ChunkHash) -> Result<(), StoreError> {
         EngineState::decode(&store.get(root)?)?;
         store.sync()?;
         store.swap_root(ROOT_NAME, None, Some(root))?;
-        match store.root(BEGUN_NAME)? {
-            Some(mark) => store.swap_root(BEGUN_NAME, Some(mark), None),
-            None => Ok(()),
+        // The directory is there now: a mark that stays says nothing any more.
+        if let Ok(Some(mark)) = store.root(BEGUN_NAME) {
+            let _ = store.swap_root(BEGUN_NAME, Some(mark), None);
         }
+        Ok(())
     }
 
     /// Makes a data directory the one of the image `root`, whose chunks its store has: what it held

@@ -5,7 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use frond_engine::{Engine, EngineOptions, TreeId};
+use frond_engine::{Engine, EngineError, EngineOptions, Image, TreeId};
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{ChunkStore, StoreError};
 use frond_testkit::{Random, SimDisk};
 use frond_tree::Value;
 
@@ -106,4 +108,31 @@ fn a_fold_that_fails_is_told_once_and_put_off_while_others_go_on() {
     wait_until("rest", || engine.is_at_rest().unwrap());
     wait_until("the end is told", || lines.lock().unwrap().len() == 2);
     engine.check().unwrap();
+}
+
+/// Whichever step of it fails: what is said is what the directory is, or the store takes nothing
+/// more, since it is unknown what its manifest says.
+#[test]
+fn an_image_is_installed_or_says_that_it_is_not() {
+    let engine = open(&SimDisk::new(1), quiet()).unwrap();
+    make_trees(&engine, 2).unwrap();
+    let image = engine.image().unwrap();
+    let mut get = |hashes: &[_]| -> Result<_, EngineError> {
+        Ok(engine.store().get_many(hashes)?.into_iter().map(Some).collect())
+    };
+    let chunks = Image::directory_chunks(image.root(), &mut get).unwrap();
+    for changes in 0..20 {
+        let disk = SimDisk::new(changes);
+        let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
+        Image::begin(&*store).unwrap();
+        store.put_many(&chunks).unwrap();
+        disk.fail_name_change_after(changes);
+        let said = Image::install(&*store, image.root());
+        let is_unknown = said.is_err() && matches!(store.sync(), Err(StoreError::Poisoned));
+        drop(store);
+        disk.fail_name_change_after(u64::MAX);
+        let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
+        let is_in = Engine::is_in(&*store).unwrap();
+        assert!(is_unknown || is_in == said.is_ok(), "{changes}: {is_in}, {said:?}");
+    }
 }
