@@ -84,6 +84,7 @@ codes! {
     InvalidOptions = 72,
     InvalidNamespace = 73,
     NodeNotFound = 74,
+    NoProgressMade = 82,
     IndexOptionsConflict = 85,
     IndexKeySpecsConflict = 86,
     NetworkTimeout = 89,

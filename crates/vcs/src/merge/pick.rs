@@ -50,9 +50,10 @@ impl Repository {
     /// committed.
     ///
     /// # Errors
-    /// `BadValue` if the revision names no commit, or a merge and no parent was named, or the
-    /// commit would change nothing; `UserWritesBlocked` if this is a commit; `IllegalOperation` if
-    /// it has changes, or a merge waits; `OperationFailed` if the result can't be.
+    /// `BadValue` if the revision names no commit, or a merge and no parent was named;
+    /// `NoProgressMade` if the commit would change nothing; `UserWritesBlocked` if this is a
+    /// commit; `IllegalOperation` if it has changes, or a merge waits; `OperationFailed` if the
+    /// result can't be.
     pub fn pick(&self, request: &PickRequest) -> Result<MergeOutcome, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();

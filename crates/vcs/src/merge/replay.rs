@@ -143,7 +143,7 @@ impl Replay<'_> {
             } else if self.kind != MergeKind::Rebase {
                 let branch = &self.state.branch;
                 let message = format!("nothing to {}: {branch} has it already", self.kind.verb());
-                return Err(Error::invalid(Code::BadValue, message));
+                return Err(Error::invalid(Code::NoProgressMade, message));
             }
             decisions = &none;
             (self.message, self.author) = (None, None);

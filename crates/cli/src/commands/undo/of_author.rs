@@ -21,10 +21,9 @@ use crate::terminal::Terminal;
 
 use super::Undo;
 
-const BAD_VALUE: i64 = 2;
+/// A revert that would change nothing.
+const NO_PROGRESS_MADE: i64 = 82;
 const OPERATION_FAILED: i64 = 96;
-/// How the answer to a revert begins that would change nothing.
-const WITHOUT_EFFECT: &str = "nothing to revert";
 
 /// A commit that is to be taken back.
 struct Found {
@@ -66,9 +65,7 @@ impl Undo {
                     backend.close()?;
                     return Err(Failure::Told);
                 }
-                Err(Failure::Refused { code: BAD_VALUE, message: why, .. })
-                    if why.starts_with(WITHOUT_EFFECT) =>
-                {
+                Err(Failure::Refused { code: NO_PROGRESS_MADE, message: why, .. }) => {
                     if !self.as_json.is_set() {
                         writeln!(terminal, "{id}: {why}: {}", plain(message))?;
                     }
