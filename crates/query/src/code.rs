@@ -115,6 +115,7 @@ codes! {
     QueryExceededMemoryLimitNoDiskUseAllowed = 292,
     NoSuchTransaction = 251,
     ConflictingOperationInProgress = 117,
+    TimeProofMismatch = 204,
     QueryFeatureNotAllowed = 224,
     TransactionTooOld = 225,
     TransactionCommitted = 256,

@@ -20,6 +20,7 @@ pub mod audit_log;
 pub mod authorization;
 pub mod chance;
 pub mod client;
+mod cluster_time;
 pub mod commands;
 pub mod common_fields;
 pub mod concerns;

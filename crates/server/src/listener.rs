@@ -11,12 +11,13 @@ mod options;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use frond_db::Frond;
 use frond_db::memory_queue::MemoryQueue;
-use frond_doc::Value;
+use frond_doc::{DocumentBuf, Value};
 use frond_query::Filter;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Runtime;
@@ -28,6 +29,7 @@ pub use self::error::ServerError;
 pub use self::options::ServerOptions;
 use crate::access::Accounts;
 use crate::audit_log::AuditLog;
+use crate::cluster_time::ClusterTimeKey;
 use crate::commands::FAULT_ADVICE;
 use crate::connection;
 use crate::connection::socket::IdleSocket;
@@ -129,16 +131,15 @@ impl Server {
         shared.replica = options.replica;
         shared.parsed = options.parsed;
         shared.accounts = accounts;
+        if options.auth {
+            shared.cluster_time_key = Some(ClusterTimeKey::new().map_err(ServerError::Users)?);
+        }
         shared.places = options.places;
         shared.hooks = options.hooks;
         let failed = |source| ServerError::Log { output: options.log.clone(), source };
         shared.log.write_to(&options.log).map_err(failed)?;
         if let Some(path) = options.audit_path {
-            let failed =
-                |source| ServerError::Log { output: LogOutput::File(path.clone()), source };
-            let filter = options.audit_filter.as_ref().map(|filter| Filter::parse(filter.view()));
-            let filter = filter.transpose().map_err(|error| ServerError::AuditFilter(error.into()));
-            shared.audit_log = AuditLog::to_file(&path, filter?).map_err(failed)?;
+            shared.audit_log = open_audit_log(path, options.audit_filter.as_ref())?;
         }
         shared.compressors = options.compressors;
         shared.tls = tls;
@@ -252,6 +253,13 @@ impl Server {
             closed => closed.map_err(ServerError::Close),
         }
     }
+}
+
+fn open_audit_log(path: PathBuf, filter: Option<&DocumentBuf>) -> Result<AuditLog, ServerError> {
+    let filter = filter.map(|filter| Filter::parse(filter.view())).transpose();
+    let filter = filter.map_err(|error| ServerError::AuditFilter(error.into()))?;
+    let failed = |source| ServerError::Log { output: LogOutput::File(path.clone()), source };
+    AuditLog::to_file(&path, filter).map_err(failed)
 }
 
 /// Has the log told of what happens in the data directory, and clients that wait for news that the

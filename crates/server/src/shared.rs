@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::access::Accounts;
 use crate::audit_log::AuditLog;
+use crate::cluster_time::ClusterTimeKey;
 use crate::cursors::Cursors;
 use crate::default_concerns::Defaults;
 use crate::drain::Drain;
@@ -98,6 +99,8 @@ pub struct Shared {
     pub accounts: Accounts,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
+    /// Signs the cluster's time, where there are users.
+    pub cluster_time_key: Option<ClusterTimeKey>,
     /// What runs before and after commits, merges and pushes.
     pub hooks: Hooks,
     /// Whether it stops.
@@ -194,6 +197,7 @@ impl Shared {
             audit_log: AuditLog::default(),
             accounts: Accounts::default(),
             places: RemoteOpener::default(),
+            cluster_time_key: None,
             hooks: Hooks::default(),
             drain: Drain::default(),
             compressors: Compressor::ALL.to_vec(),

@@ -3,9 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use frond_db::{Error, ErrorKind};
-use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Code;
 
+use crate::cluster_time;
 use crate::commands::{Command, handshake};
 use crate::common_fields::Part;
 use crate::errors::error_builder;
@@ -74,7 +75,8 @@ pub(super) fn guarded(
         }
         answer
     });
-    append_time(&mut answer, server);
+    let key = server.cluster_time_key.as_ref();
+    cluster_time::append(&mut answer, server.operation_time(), key);
     answer.build()
 }
 
@@ -97,21 +99,6 @@ pub(super) fn append_labels(answer: &mut DocumentBuilder, labels: &[String]) {
         answer.push(Value::String(label));
     }
     answer.end();
-}
-
-/// Appends what time it is in the cluster: drivers pass it on, and ask for nothing older. There is
-/// no other member whose clock a signature could protect.
-fn append_time(answer: &mut DocumentBuilder, server: &Shared) {
-    let now = Value::Timestamp(server.operation_time());
-    answer
-        .begin_document("$clusterTime")
-        .append("clusterTime", now)
-        .begin_document("signature")
-        .append("hash", Value::Binary(Binary { subtype: 0, bytes: &[0; 20] }))
-        .append("keyId", Value::Int64(0))
-        .end()
-        .end()
-        .append("operationTime", now);
 }
 
 /// What an answer says of a write concern that can't be had.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use frond_db::{DatabaseName, Error};
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::{Document, DocumentBuf, Value};
 
 use super::checks::{
     check_allowed, check_sequences, check_size, command_not_found, command_of, database_of,
@@ -99,6 +99,11 @@ impl<'a> Sent<'a> {
         tables::check(table, body, sequences)?;
         let mut common = Common::read(body)?;
         common.own(peer.digest())?;
+        if let Some(key) = &server.cluster_time_key
+            && let Some(Value::Document(time)) = body.get("$clusterTime")
+        {
+            key.check(time)?;
+        }
         DatabaseName::check_sent(database)?;
         check_allowed(command, database)?;
         common.api.check(command.name, body, server.require_api_version.get())?;

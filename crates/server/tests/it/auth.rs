@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use frond_doc::DocumentBuf;
-use frond_server::ServerOptions;
+use frond_doc::{Binary, DocumentBuf, Timestamp, Value, document};
 use frond_server::scram::Mechanism;
+use frond_server::{ClientError, ServerOptions};
 use frond_testkit::SimDisk;
 
 use crate::running::{Running, TestClient, text};
@@ -465,4 +465,42 @@ fn who_loses_a_role_reads_no_cursor_on() {
     let id = cursor_id(&ann.ok("shop", FIND));
     root.ok("shop", r#"{"dropUser": "ann"}"#);
     assert_eq!(ann.code("shop", &more(id, "things")), 13);
+}
+
+#[test]
+fn the_clusters_time_is_signed_and_a_forged_one_is_refused() {
+    let (server, mut root) = start();
+    let told = root.ok("admin", r#"{"ping": 1}"#);
+    let time = told.get("$clusterTime").and_then(|time| time.as_document()).expect("it is told");
+    let signature = time.get("signature").and_then(|it| it.as_document()).expect("it is signed");
+    let hash = match signature.get("hash") {
+        Some(Value::Binary(hash)) => hash.bytes.to_vec(),
+        other => panic!("no hash: {other:?}"),
+    };
+    assert!(hash.len() == 20 && hash != [0; 20], "{hash:?}");
+    let key = signature.get("keyId").and_then(|id| id.as_integer()).expect("of a key");
+    let Some(Value::Timestamp(now)) = time.get("clusterTime") else { panic!("no time: {told:?}") };
+    let mut sent = |time: Timestamp, hash: &[u8], key: i64| {
+        let hash = Value::Binary(Binary { subtype: 0, bytes: hash });
+        let signature = document! { "hash": hash, "keyId": key };
+        let time = document! { "clusterTime": Value::Timestamp(time), "signature": &signature };
+        let ping = document! { "ping": 1_i32, "$clusterTime": &time };
+        match root.0.command("admin", ping.view()) {
+            Ok(_) => 0,
+            Err(ClientError::Command { code, .. }) => code,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(sent(now, &hash, key), 0);
+    assert_eq!(sent(Timestamp(now.0 + 1), &hash, key), 204);
+    assert_eq!(sent(now, &[1; 20], key), 204);
+    assert_eq!(sent(now, &hash[..19], key), 204);
+    // Of another member, or none: it can't be checked, and moves nothing.
+    assert_eq!(sent(Timestamp(now.0 + 1), &[1; 20], key + 1), 0);
+    assert_eq!(sent(now, &[0; 20], 0), 0);
+    // Each process has a key of its own, and without users there is none.
+    let open = Running::start();
+    let told = text(&open.client().ok("admin", r#"{"ping": 1}"#));
+    assert!(told.contains(r#""keyId":0"#), "{told}");
+    drop(server);
 }
