@@ -94,6 +94,19 @@ impl Filter {
         Filter::of_root(root)
     }
 
+    /// As [`Filter::parse`], for one that only tests documents: nothing is ordered by it.
+    ///
+    /// # Errors
+    /// As [`Filter::parse`]; `BadValue` for `$near` and `$nearSphere`.
+    pub fn parse_test(filter: Document<'_>) -> Result<Filter, QueryError> {
+        let filter = Filter::parse(filter)?;
+        if filter.near().is_some() {
+            let what = "$geoNear, $near, and $nearSphere are not allowed in this context";
+            return Err(operand::bad_value(what));
+        }
+        Ok(filter)
+    }
+
     /// As [`Filter::parse`], for one by which documents of a collection are looked for: it may have
     /// a `$text`. Who looks for them gives it what it needs, see [`Filter::with_text`].
     ///

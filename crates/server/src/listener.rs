@@ -256,7 +256,7 @@ impl Server {
 }
 
 fn open_audit_log(path: PathBuf, filter: Option<&DocumentBuf>) -> Result<AuditLog, ServerError> {
-    let filter = filter.map(|filter| Filter::parse(filter.view())).transpose();
+    let filter = filter.map(|filter| Filter::parse_test(filter.view())).transpose();
     let filter = filter.map_err(|error| ServerError::AuditFilter(error.into()))?;
     let failed = |source| ServerError::Log { output: LogOutput::File(path.clone()), source };
     AuditLog::to_file(&path, filter).map_err(failed)

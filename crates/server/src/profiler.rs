@@ -67,7 +67,7 @@ impl ProfileFilter {
     /// # Errors
     /// What no filter can be, by MongoDB's codes.
     pub fn parse(text: Document<'_>) -> Result<ProfileFilter, Error> {
-        Ok(ProfileFilter { text: text.to_buf(), filter: Filter::parse(text)? })
+        Ok(ProfileFilter { text: text.to_buf(), filter: Filter::parse_test(text)? })
     }
 
     /// Whether an operation is told of, by what would be told of it.

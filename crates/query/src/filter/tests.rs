@@ -318,6 +318,16 @@ fn refused() {
     }
 }
 
+#[test]
+fn what_only_tests_documents_orders_none() {
+    for near in [r#"{"a": {"$near": [0, 0]}}"#, r#"{"$and": [{"a": {"$nearSphere": [0, 0]}}]}"#] {
+        let near = json(near);
+        assert!(Filter::parse(near.view()).is_ok());
+        let refused = Filter::parse_test(near.view()).err().expect("refused");
+        assert_eq!(refused.code.number(), 2);
+    }
+}
+
 /// `core` inside `depth` arrays or documents of one field `name`.
 fn nested(name: &str, is_array: bool, depth: usize, core: &DocumentBuf) -> DocumentBuf {
     let mut builder = DocumentBuilder::new();
