@@ -3,7 +3,7 @@
 
 The server is versitygw, built once by `go install` into target/conformance. Without Go, or with no way
 to fetch it, the script says "not run" and ends well: nothing of ours is at fault then. The conditional put of the
-server is proven first, by `frond doctor --store`; a store of our own that ignores conditions must be refused by it.
+server is proven first, by `frond doctor --store`; a store of our own that ignores conditions must be refused by it. Then a server with its packs in the bucket is killed, and taken over by another directory.
 
     conformance/s3.py [--frond PATH] [--rounds COUNT] [--seed NUMBER] [--server PATH]
 """
@@ -220,6 +220,7 @@ def run(frond, store, chance, rounds):
         raise SystemExit(f"s3: {told}")
     print(told, end="")
     refuse_heedless(frond)
+    live(frond, store, chance)
     frond.run("import", "-d", "shop", "-c", "items", "--commit", "first", text=documents(chance, 4000, 0))
     frond.run("remote", "shop", "add", "cloud", "s3://bucket/shop")
     for position in range(rounds):
@@ -249,6 +250,88 @@ def run(frond, store, chance, rounds):
         if position % 2 == 1:
             frond.run("gc", "--place", "s3://bucket/shop")
             frond.run("gc", "--place", "s3://bucket/backups")
+
+
+class Live:
+    """A server on a directory whose packs live in the bucket."""
+
+    def __init__(self, frond, directory, *options):
+        self.frond = frond
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.process = frond.start("serve", "--data", directory, "--listen", self.address, "--store",
+                                   "s3://bucket/live", "--store-cache", "1MB", *options)
+        self.await_ready()
+
+    def await_ready(self):
+        host, port = self.address.split(":")
+        end = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < end and self.process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex((host, int(port))) == 0:
+                    return
+            time.sleep(0.05)
+        self.process.kill()
+        raise SystemExit(f"s3: it doesn't serve: {self.process.communicate()[0]}")
+
+    def add(self, text, label):
+        return self.frond.try_run("import", "--uri", self.address, "-d", "shop", "-c", "items", "--commit", label,
+                                  text=text)
+
+    def documents(self):
+        return self.frond.run("export", "--uri", self.address, "-d", "shop", "-c", "items")
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def live(frond, store, chance):
+    """A server whose packs live in the bucket: killed, and taken over by another directory."""
+    first = Live(frond, "live")
+    for number in range(4):
+        code, told = first.add(documents(chance, 8000, 10_000 * number), f"part {number}")
+        if code != 0:
+            raise SystemExit(f"s3: {told}")
+        if number == 1:
+            expected = first.documents()
+            first.kill()
+            first = Live(frond, "live")
+            if first.documents() != expected:
+                raise SystemExit("s3: a server that was killed has other documents")
+    expected = first.documents()
+    here = sum(file.stat().st_size for file in (frond.directory / "live").glob("*.pack"))
+    there = sum(file.stat().st_size for file in (store.directory / "bucket" / "live" / "packs").rglob("*-*"))
+    print(f"live: {here >> 10} KB of packs on the disk, {there >> 10} KB in the bucket")
+    if there < 4 << 20 or there < here:
+        raise SystemExit("s3: the packs are not in the bucket")
+    code, told = frond.try_run("export", "--data", "live", "-d", "shop", "-c", "items")
+    if code == 0 and told != expected:
+        raise SystemExit("s3: a command beside the server has other documents")
+    code, told = frond.try_run("serve", "--data", "other", "--listen", "127.0.0.1:0", "--store", "s3://bucket/live")
+    if code != 1 or "another directory leads" not in told:
+        raise SystemExit(f"s3: a second directory: {told}")
+    second = Live(frond, "taken", "--store-take-over")
+    found = second.documents().splitlines()
+    if not found or not set(found) <= set(expected.splitlines()):
+        raise SystemExit("s3: the directory that took over has other documents")
+    print(f"live: {len(found)} of {len(expected.splitlines())} documents taken over")
+    # The first one finds out when it sends packs, and writes no more.
+    for number in range(10, 40):
+        code, told = first.add(documents(chance, 8000, 10_000 * number), "too late")
+        if code != 0:
+            break
+    else:
+        raise SystemExit("s3: the deposed server goes on writing")
+    first.kill()
+    code, told = second.add(documents(chance, 100, 1_000_000), "more")
+    if code != 0:
+        raise SystemExit(f"s3: the server that took over: {told}")
+    second.kill()
+    code, told = frond.try_run("serve", "--data", "live", "--listen", "127.0.0.1:0", "--store", "s3://bucket/live")
+    if code != 1 or "has data of its own" not in told:
+        raise SystemExit(f"s3: the deposed directory: {told}")
 
 
 def same(frond, left, right):

@@ -105,7 +105,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "remote",
-        rooms: "runtime remote_url bucket cas_probe depot store_probe http open",
+        rooms: "runtime remote_url bucket cas_probe depot store_probe home http open",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -65,6 +65,9 @@ fn is_foreign(name: &str) -> bool {
         || name == "RESERVE"
         || name.starts_with("MANIFEST")
         || name.starts_with("COPIES")
+        || name.starts_with("DEPOT")
+        || name == "EXTENTS"
+        || name.ends_with(".index")
         || name.ends_with(".pack")
         || name.starts_with("log-")
         || name.starts_with("spare-log-");

@@ -26,6 +26,7 @@
 mod flush;
 mod fold;
 pub(crate) mod publish;
+mod whole;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

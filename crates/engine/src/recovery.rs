@@ -3,7 +3,7 @@
 
 mod old_values;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex};
 
 use bytes::Bytes;
@@ -71,11 +71,12 @@ pub(crate) fn open(
     let (first, has_first) = (published.segment, published.has_segment);
     let kept = first_kept(&*machine.disk, options.changes, first)?;
     let end = replay(machine, &ExpectedSegments { kept, first, has_first }, &mut replayed)?;
-    let parts = replayed.parts;
+    let mut parts = replayed.parts;
     let segments = (kept, first, end.next);
     let now = u64::try_from(machine.clock.now_micros() / 1_000_000).unwrap_or(0);
     let kept = KeptSegments::open(&machine.disk, options.changes, segments, parts.last, now);
-    let publisher = Publisher { root, published, first_segment: first };
+    let beyond = std::mem::take(&mut parts.beyond);
+    let publisher = Publisher { root, published, first_segment: first, beyond };
     Ok(assemble(machine, (pending, recycler, Arc::new(kept)), options, publisher, parts, &end))
 }
 
@@ -132,6 +133,7 @@ struct Replayed<'a> {
 struct ReplayedParts {
     state: State,
     unpublished: BTreeSet<TreeId>,
+    beyond: BTreeMap<TreeId, Sequence>,
     logged_bases: Vec<(Sequence, ChunkHash)>,
     next_tree_id: u64,
     last: Sequence,
@@ -146,12 +148,16 @@ impl<'a> Replayed<'a> {
         let mut parts = ReplayedParts {
             state: State { active, ..State::default() },
             unpublished: BTreeSet::new(),
+            beyond: BTreeMap::new(),
             logged_bases: Vec::new(),
             next_tree_id: published.next_tree_id.0,
             last: published.horizon,
         };
         for (tree, base) in read_bases(store, &published.bases)? {
             parts.last = parts.last.max(base.folded_to);
+            if published.horizon < base.folded_to {
+                parts.beyond.insert(tree, base.folded_to);
+            }
             let generation = TreeGeneration { from: Sequence::ZERO, base: Some(base) };
             parts.state.trees.modify(tree, |generations| generations.push(generation));
         }

@@ -9,6 +9,7 @@
 //! *Visibility*: [`crate::snapshot::current`] gives a snapshot the State and the visible Sequence
 //! of one moment. The visible Sequence only rises, and only under the queue's lock.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -117,6 +118,9 @@ pub(crate) struct Publisher {
     pub published: EngineState,
     /// Log segments below this one are gone. It trails `published.segment`.
     pub first_segment: SegmentNumber,
+    /// Trees whose published base reaches beyond the published horizon, and how far: while there
+    /// are any, what is published is no moment without the log.
+    pub beyond: BTreeMap<TreeId, Sequence>,
 }
 
 /// Counts since the engine was opened.

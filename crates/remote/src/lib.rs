@@ -3,8 +3,8 @@
 //! Reading order: [`RemoteUrl`] (what a remote's place may look like), [`open`] (what is there),
 //! [`PlaceTokens`] (what a server says to whom), `runtime` (how blocking callers reach asynchronous
 //! code), [`http`] (a server's side and a client's), [`bucket`] (the files of a plain remote as
-//! objects), [`depot`] (a bucket that a data directory's packs lie in), [`cas_probe`] and
-//! [`store_probe`] (is a bucket's conditional put one, and how fast is it?).
+//! objects), [`depot`] and [`home`] (a bucket that a data directory's packs lie in), [`cas_probe`]
+//! and [`store_probe`] (is a bucket's conditional put one, and how fast is it?).
 //!
 //! All that is asynchronous lies here, behind `frond_db`'s blocking traits: [`Remote`] and
 //! [`PlainStorage`].
@@ -20,6 +20,7 @@ mod runtime;
 pub mod bucket;
 pub mod cas_probe;
 pub mod depot;
+pub mod home;
 pub mod http;
 pub mod store_probe;
 

@@ -102,10 +102,10 @@ pub trait Tier: Send + Sync {
     /// Whether so much was written that packs are to go there.
     fn due(&self) -> Due;
 
-    /// Has `files` there, each of so many bytes: all packs that are sealed, which are durable on the
-    /// disk or went there before. They may leave the disk, and what isn't among them may leave the
-    /// tier. `manifest` lists them for a directory that begins with what is there; it is empty where
-    /// they are no state to begin with.
+    /// Has `files` there, each of so many bytes: all packs that are sealed, which are durable on
+    /// the disk or went there before. They may leave the disk, and what isn't among them may leave
+    /// the tier. `manifest` lists them for a directory that begins with what is there; it is empty
+    /// where they are no state to begin with.
     ///
     /// # Errors
     /// [`StoreError`]: what was there before is there, and the disk has what isn't.

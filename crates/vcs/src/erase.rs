@@ -91,6 +91,7 @@ impl Repository {
     /// their fields.
     pub fn erase(&self, request: &EraseRequest) -> Result<Erased, Error> {
         check(request)?;
+        self.check_erasable(request)?;
         let name = self.repository_name();
         let scope = Scope::branch(name, "");
         let erased =
@@ -149,6 +150,16 @@ impl Repository {
     /// `Damaged` if a record isn't one; `Unavailable` if the disk doesn't answer.
     pub fn erased_commits(&self) -> Result<Vec<Replaced>, Error> {
         replaced(&self.reader(), self.repository_name())
+    }
+
+    /// Refuses where what is erased would stay in a store beyond the disk.
+    fn check_erasable(&self, request: &EraseRequest) -> Result<(), Error> {
+        if request.dry_run || !self.frond().engine().store().is_tiered() {
+            return Ok(());
+        }
+        let message = "nothing is erased: the packs lie in a store (--store), and what is removed \
+                       there stays readable for a while";
+        Err(Error::invalid(Code::IllegalOperation, message))
     }
 
     fn rewrite<'a>(

@@ -5,6 +5,7 @@ pub mod configuration;
 pub mod mongod;
 mod network;
 mod options;
+mod store;
 
 use std::io;
 use std::io::Write;
@@ -44,6 +45,8 @@ Examples:
                                                    frond clone http://127.0.0.1:4224/shop shop
   frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \
       --remote-tls-cert cert.pem --remote-tls-key key.pem
+  frond serve --store s3://bucket/prefix           packs live in the bucket, the disk keeps the log
+                                                   and 10 GB of what is read
   frond mongod --port 27017 --dbpath data          by mongod's options: for what starts a mongod
 
 Each option may also be given by the environment (FROND_LISTEN for --listen) or by the file that
@@ -134,6 +137,9 @@ pub struct Serve {
         requires = "members"
     )]
     set_log_max: u64,
+
+    #[command(flatten)]
+    store: store::StoreArguments,
 
     /// Largest document that clients may store, in bytes, from 16 MiB (MongoDB's, which all drivers
     /// know) to what a message holds
@@ -370,7 +376,7 @@ impl Serve {
         let open = || match replica.clone() {
             Some(replica) => Replica::open(&self.data, options, replica)
                 .map(|(frond, replica)| (frond, Some(replica))),
-            None => frond_vcs::open(&self.data, options).map(|frond| (frond, None)),
+            None => self.store.open(&self.data, options).map(|frond| (frond, None)),
         };
         let is_served = socket_of(&self.data).is_some();
         let wait = if is_served { Duration::ZERO } else { SERVER_WAIT };
@@ -384,6 +390,7 @@ impl Serve {
             ..self.server_options(budget, replica)?
         };
         let remote = self.serve_remotes(&frond)?;
+        let sending = self.store.send_now_and_then(&frond);
         let server = Server::bind(frond, options).map_err(|error| {
             announced.iter().for_each(Announced::remove);
             Failure::failed(error.to_string())
@@ -401,7 +408,7 @@ impl Serve {
             ServerError::Close(cause) => Failure::failed(format!("{error}{}", when_full(cause))),
             _ => Failure::failed(error.to_string()),
         })?;
-        drop(remote);
+        drop((remote, sending));
         announced.iter().for_each(Announced::remove);
         if !self.as_mongod {
             let _ = writeln!(terminal, "stopped: all that was acknowledged is on the disk");

@@ -5,6 +5,8 @@
 //!    that a restart begins with on the disk.
 //! 2. Swap the root `engine`, which syncs everything first. Then give what all else is found by
 //!    second copies.
+//!    Where the store's packs live beyond this disk, a flush has a state that is whole without the
+//!    log sent there ([`crate::compaction::whole`]).
 //! 3. Lay the results over the State (again: a version commit may have come between) and, for a
 //!    flush, take the flushed memtables out. Their log segments go last: that can fail, and be
 //!    tried again.
@@ -128,8 +130,12 @@ impl Shared {
         });
         self.unpublished.note(later);
         self.unpublished.forget_logged(horizon);
+        let whole = publisher.beyond.is_empty().then_some(publisher.published);
         drop(publisher);
         self.signals.wake();
+        if let Some(whole) = whole {
+            self.send_whole(&whole);
+        }
         Ok(())
     }
 
@@ -145,10 +151,13 @@ impl Shared {
         let mut chunks: Vec<Chunk> = Vec::new();
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
         let mut newest = horizon;
+        let mut beyond = publisher.beyond.clone();
         for (tree, base) in bases {
+            beyond.remove(tree);
             let edit = match base {
                 Some(base) => {
                     newest = newest.max(base.folded_to);
+                    beyond.insert(*tree, base.folded_to);
                     let chunk = encode_base(base);
                     let value = base_value(&chunk);
                     chunks.push(chunk);
@@ -169,7 +178,10 @@ impl Shared {
         };
         self.make_durable(newest)?;
         self.sync_own_log()?;
-        self.publish_state(publisher, published)
+        self.publish_state(publisher, published)?;
+        beyond.retain(|_, folded_to| published.horizon < *folded_to);
+        publisher.beyond = beyond;
+        Ok(())
     }
 
     /// Has the published state say that the log has its first segment, and has it, if there is

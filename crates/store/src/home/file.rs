@@ -169,7 +169,7 @@ fn split(buffer: &mut [u8], offset: u64, at: u64) -> (&mut [u8], &mut [u8]) {
     buffer.split_at_mut(position)
 }
 
-/// Copies what of `bytes`, which lie at `start`, belongs into `buffer`, which is read from `offset`.
+/// Copies what of `bytes`, which lie at `start`, belongs into `buffer`, read from `offset`.
 fn copy_part(offset: u64, buffer: &mut [u8], start: u64, bytes: &[u8]) {
     let end = offset + buffer.len() as u64;
     let (first, last) = (start.max(offset), (start + bytes.len() as u64).min(end));

@@ -1,8 +1,8 @@
 //! Taking the lead of a line.
 //!
 //! 1. The directory says who it is, in a file of its own; HEAD says who leads. A directory that
-//!    leads goes on. One that holds data, while another leads, has lost the line, and is refused. An
-//!    empty one may take over if its operator says so.
+//!    leads goes on. One that holds data, while another leads, has lost the line, and is refused.
+//!    An empty one may take over if its operator says so.
 //! 2. HEAD is swapped to this directory and an epoch that is higher by one. From then on no other
 //!    swaps it: its condition is broken.
 //! 3. A directory without a manifest gets HEAD's.
@@ -24,7 +24,7 @@ use crate::io::{Chance, Disk, Machine};
 use crate::manifest::{self, MANIFEST_NAMES, PublishError};
 
 /// A line that is led.
-pub(super) struct Taken {
+pub(super) struct Lead {
     pub(super) head: Head,
     pub(super) version: ObjectVersion,
 }
@@ -54,7 +54,7 @@ pub(super) fn take(
     machine: &Machine,
     depot: &dyn Depot,
     options: &HomeOptions,
-) -> Result<Taken, StoreError> {
+) -> Result<Lead, StoreError> {
     let disk = &*machine.disk;
     let member = read_membership(disk)?;
     if let Some(member) = member.as_ref().filter(|member| member.place != options.place) {
@@ -129,7 +129,7 @@ fn swap(
     depot: &dyn Depot,
     found: Option<(Head, ObjectVersion)>,
     id: Nonce,
-) -> Result<Taken, StoreError> {
+) -> Result<Lead, StoreError> {
     let (head, was) = match found {
         Some((head, was)) => (head, Some(was)),
         None => (Head::default(), None),
@@ -148,7 +148,7 @@ fn swap(
     };
     let lost = || refused("another directory took the lead just now".to_owned());
     let version = swapped.map_err(told)?.ok_or_else(lost)?;
-    Ok(Taken { head, version })
+    Ok(Lead { head, version })
 }
 
 fn has_manifest(disk: &dyn Disk) -> Result<bool, StoreError> {

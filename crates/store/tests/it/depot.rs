@@ -1,6 +1,6 @@
-//! Goal: what a depot's puts came to is found out, whatever became of their replies. Method: writers
-//! race for one object in a simulated bucket that refuses, loses, delays and doubles; each success
-//! names the one before it, so one that was lost or doubled breaks the chain.
+//! Goal: what a depot's puts came to is found out, whatever became of their replies. Method:
+//! writers race for one object in a simulated bucket that refuses, loses, delays and doubles; each
+//! success names the one before it, so one that was lost or doubled breaks the chain.
 
 use std::collections::BTreeMap;
 

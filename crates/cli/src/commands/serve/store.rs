@@ -1,0 +1,86 @@
+//! `--store`: a data directory whose packs live in a bucket.
+
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use frond_db::{Error, Frond, FrondOptions};
+use frond_remote::home::{self, StoreOptions};
+
+use super::parse_size;
+
+/// What was written goes there at the latest after so long.
+const SEND_EVERY: Duration = Duration::from_secs(60);
+
+/// Where packs live, beside the disk.
+#[derive(clap::Args)]
+pub struct StoreArguments {
+    /// Bucket in which packs live (s3://BUCKET/PREFIX); the data directory keeps the log, new packs
+    /// and what was read of late. Always the same one, once a directory has begun with it
+    #[arg(long, value_name = "URL", conflicts_with = "members")]
+    store: Option<String>,
+
+    /// Disk for what was read of the store's packs: bytes, or a number with KB, MB or GB
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        default_value = "10GB",
+        requires = "store"
+    )]
+    store_cache: u64,
+
+    /// Let an empty data directory begin with what the store holds, where another directory wrote
+    /// it: that one can write no more, and what it acknowledged in its last minute may be in it
+    /// alone
+    #[arg(long, requires = "store")]
+    store_take_over: bool,
+}
+
+impl StoreArguments {
+    /// Opens the data directory.
+    ///
+    /// # Errors
+    /// As [`frond_vcs::open`]; if the store doesn't answer, or another directory leads there.
+    pub fn open(&self, directory: &Path, options: FrondOptions) -> Result<Frond, Error> {
+        let Some(url) = &self.store else { return frond_vcs::open(directory, options) };
+        let store = StoreOptions {
+            url: url.clone(),
+            cache_bytes: self.store_cache,
+            take_over: self.store_take_over,
+        };
+        home::open(directory, &store, options)
+    }
+
+    /// Has what was written sent to the store every minute, until the result is dropped; nothing
+    /// where there is no store, or nothing was written.
+    pub fn send_now_and_then(&self, frond: &Frond) -> Option<Sending> {
+        self.store.as_ref()?;
+        let (stop, stopped) = channel::<()>();
+        let frond = frond.clone();
+        let thread = thread::spawn(move || {
+            while stopped.recv_timeout(SEND_EVERY) == Err(RecvTimeoutError::Timeout) {
+                // The engine notes what fails in its background, and a closed one is stopped soon.
+                let _ = frond.engine().flush();
+            }
+        });
+        Some(Sending { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// The thread that sends; it ends when this is dropped.
+pub struct Sending {
+    stop: Option<Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // What it panicked with, it has told.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a directory begins with that has the packs of a store beyond the disk, and not the log.
+//!
+//! 1. A published state is a moment by itself, its horizon, if no base reaches beyond that: a
+//!    version commit folds some trees further than the last flush of all.
+//! 2. Such a state is published once more, as one whose log begins anew, under a root of its own.
+//!    Swapping that sends all packs to the store's tier ([`WHOLE_SUFFIX`]).
+//! 3. Its first segment is far beyond those of now, so that no place in the log of now is one in
+//!    the log that is begun there: who resumes a change stream is told that it is gone.
+//!
+//! That packs can't be sent fails no flush: they stay on the disk, and go with a later one. Where
+//! another directory leads, nothing is written any more.
+
+use frond_store::local::WHOLE_SUFFIX;
+use frond_store::{ChunkHash, StoreError};
+
+use crate::compaction::publish::ROOT_NAME;
+use crate::error::EngineError;
+use crate::log::format::SegmentNumber;
+use crate::shared::Shared;
+use crate::state::format::EngineState;
+
+/// More segments than a log begins while the same state is the newest that is whole.
+const SEGMENTS_APART: u64 = 1 << 20;
+/// What this is called where it fails.
+const WORK: &str = "store";
+
+impl Shared {
+    /// Has a published state that is whole without the log sent to the store's tier. The caller is
+    /// the only one, and holds a session of the store that has the state's chunks.
+    pub(crate) fn send_whole(&self, published: &EngineState) {
+        if !self.store.is_tiered() {
+            return;
+        }
+        match self.swap_whole(published) {
+            Ok(()) => self.background_errors.end(WORK),
+            Err(error) => {
+                self.note_failure(WORK, &EngineError::Store(error));
+                if let Err(error @ StoreError::Poisoned) = self.store.sync() {
+                    self.note_failure(WORK, &EngineError::Store(error));
+                }
+            }
+        }
+    }
+
+    fn swap_whole(&self, published: &EngineState) -> Result<(), StoreError> {
+        let segment = SegmentNumber(published.segment.0 + SEGMENTS_APART);
+        let chunk = EngineState { segment, has_segment: false, ..*published }.encode();
+        self.store.put_many(std::slice::from_ref(&chunk))?;
+        let name = format!("{ROOT_NAME}{WHOLE_SUFFIX}");
+        let before: Option<ChunkHash> = self.store.root(&name)?;
+        self.store.swap_root(&name, before, Some(chunk.hash()))
+    }
+}
