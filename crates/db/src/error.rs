@@ -10,8 +10,6 @@ use frond_tree::TreeError;
 
 /// MongoDB's `KeyTooLong`.
 pub(crate) const KEY_TOO_LONG: Code = Code::Location(17280);
-/// MongoDB's `TransactionTooLarge`.
-const TRANSACTION_TOO_LARGE: Code = Code::Location(257);
 
 /// What the caller can do about an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,7 +181,7 @@ impl From<EngineError> for Error {
             EngineError::Closed(_) => Error::closed(message),
             EngineError::Unknown(_) => Error::unknown_outcome(message),
             EngineError::TooLarge { .. } | EngineError::TooLargeForSet { .. } => {
-                Error::invalid(TRANSACTION_TOO_LARGE, message)
+                Error::invalid(Code::TransactionTooLarge, message)
             }
             EngineError::Tree(error) => error.into(),
             EngineError::Store(error) => error.into(),
