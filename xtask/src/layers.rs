@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("remote", &["db", "doc", "store", "vcs"]),
     ("fronddb", &["db", "doc", "remote", "vcs"]),
     ("server", &["db", "doc", "query", "quorum", "store", "vcs"]),
-    ("cli", &["db", "doc", "query", "remote", "server", "vcs"]),
+    ("cli", &["db", "doc", "query", "remote", "script", "server", "vcs"]),
     ("node", &["remote", "server"]),
     ("python", &["remote", "server"]),
     ("testkit", &["store"]),

@@ -73,7 +73,13 @@ const CRATES: &[Walls] = &[
         upward: 0,
         in_rings: 0,
     },
-    Walls { name: "script", rooms: "read write engine", gate: None, upward: 0, in_rings: 0 },
+    Walls {
+        name: "script",
+        rooms: "message socket read write engine threads turn worker processes place",
+        gate: None,
+        upward: 0,
+        in_rings: 0,
+    },
     Walls {
         name: "query",
         rooms: "code error metadata sandbox memory script cores large text sort_field number collation keys sort feature \

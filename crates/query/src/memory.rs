@@ -20,8 +20,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use frond_doc::{DocumentBuf, Value};
-use frond_script::{Engine, ScriptError};
+use frond_doc::{Value, ValueBuf};
+use frond_script::Call;
 use frond_store::budget::{Exceeded, Reservation};
 
 use crate::code::Code;
@@ -104,18 +104,11 @@ impl RequestMemory {
         self.0.as_ref().is_some_and(|account| account.allows_scripts)
     }
 
-    /// Runs a script in the request's sandbox; `globals` count if nothing was global before.
+    /// Runs a script in the request's sandbox; its globals count if nothing was global before.
     ///
     /// # Errors
     /// 31264 if it may run none; what the script fails with; `ExceededMemoryLimit`.
-    pub(crate) fn run_script<T>(
-        &self,
-        globals: Option<&DocumentBuf>,
-        call: impl FnOnce(&Engine) -> Result<T, ScriptError> + Send + 'static,
-    ) -> Result<T, QueryError>
-    where
-        T: Send + 'static,
-    {
+    pub(crate) fn run_script(&self, call: Call<'_>) -> Result<ValueBuf, QueryError> {
         let account = self.0.as_ref().filter(|account| account.allows_scripts);
         let account = account.ok_or_else(sandbox::disabled)?;
         self.check()?;
@@ -123,7 +116,7 @@ impl RequestMemory {
         if sandbox.is_none() {
             *sandbox = Some(Sandbox::new(self.another(usize::MAX), account.go_on.clone())?);
         }
-        sandbox.as_mut().expect("made above").run(globals, call)
+        sandbox.as_mut().expect("made above").run(call)
     }
 
     /// Charges a part of the request that is about to be parsed, for as long as the request lives.

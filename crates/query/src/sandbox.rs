@@ -1,24 +1,22 @@
 //! Where a request's scripts run, and what that is charged with.
 //!
-//! The engine is made for the first script, and goes with the request: nothing is left for another.
+//! The place is made for the first script, and goes with the request: nothing is left for another.
 //! While a script runs, as much is reserved as its values may take at most and what it hands out;
-//! between calls what the values do take, which is measured now and then. A call that outlasts its
-//! request is left behind, with the engine and what is reserved for it.
+//! between calls what the values do take, which is measured now and then. What is reserved goes
+//! with the place: where that is a thread, once a call that was left behind has ended.
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use frond_doc::DocumentBuf;
-use frond_script::threads::{self, NotRun};
-use frond_script::{Engine, HEAP_BYTES_MAX, RESULT_BYTES_MAX, ScriptError};
+use frond_doc::ValueBuf;
+use frond_script::{Call, HEAP_BYTES_MAX, Place, RESULT_BYTES_MAX, ScriptError, Turn};
 use frond_store::budget::Reservation;
 
 use crate::code::Code;
 use crate::error::{QueryError, failure};
 
-/// What an engine takes before it has run anything: measured.
-const ENGINE_BYTES: usize = 1 << 20;
+/// What a place takes before it has run anything: measured.
+const PLACE_BYTES: usize = 4 << 20;
 /// Measuring walks over all values of scripts, some thousands, and so is done ever more seldom, and
 /// then for each so many calls.
 const CALLS_MEASURED: usize = 256;
@@ -26,97 +24,78 @@ const CALLS_MEASURED: usize = 256;
 /// Asks whether to go on.
 type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
 
-/// The engine of a request's scripts.
+/// The place of a request's scripts.
 pub(crate) struct Sandbox {
-    /// None once a call was left behind with it.
-    inside: Option<Inside>,
-    /// Tells a call to stop.
-    stop: Arc<AtomicBool>,
-    go_on: Option<Arc<GoOn>>,
-}
-
-/// What goes with a call to its thread.
-struct Inside {
-    engine: Engine,
-    reservation: Reservation,
+    place: Place,
+    /// What the place is charged with. None once it is gone.
+    reservation: Option<Reservation>,
     standing_bytes: usize,
     calls: usize,
     has_globals: bool,
+    go_on: Option<Arc<GoOn>>,
 }
 
 impl Sandbox {
-    /// A new engine. `reservation` is its own.
+    /// A new place. `reservation` is its own.
     ///
     /// # Errors
-    /// `ExceededMemoryLimit`.
+    /// `ExceededMemoryLimit`; `JSInterpreterFailure` if there is none.
     pub(crate) fn new(
         mut reservation: Reservation,
         go_on: Option<Arc<GoOn>>,
     ) -> Result<Sandbox, QueryError> {
-        reservation.hold(ENGINE_BYTES).map_err(|exceeded| too_much(&exceeded.to_string()))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        let engine = Engine::new(Arc::new(move || !told.load(Ordering::Relaxed)));
-        let engine = engine.map_err(|error| of_script(&error))?;
-        let (standing_bytes, calls, has_globals) = (ENGINE_BYTES, 0, false);
-        let inside = Inside { engine, reservation, standing_bytes, calls, has_globals };
-        Ok(Sandbox { inside: Some(inside), stop, go_on })
+        hold(&mut reservation, PLACE_BYTES)?;
+        Ok(Sandbox {
+            place: Place::new().map_err(|error| of_script(&error))?,
+            reservation: Some(reservation),
+            standing_bytes: PLACE_BYTES,
+            calls: 0,
+            has_globals: false,
+            go_on,
+        })
     }
 
-    /// Calls a script; `globals` count if nothing was global before.
+    /// Makes a call; its globals count if nothing was global before.
     ///
     /// # Errors
     /// What the script failed with, or the request is to fail with; `ExceededMemoryLimit`.
-    pub(crate) fn run<T: Send + 'static>(
-        &mut self,
-        globals: Option<&DocumentBuf>,
-        call: impl FnOnce(&Engine) -> Result<T, ScriptError> + Send + 'static,
-    ) -> Result<T, QueryError> {
-        let Some(inside) = &mut self.inside else {
-            return Err(of_script(&ScriptError::Interrupted));
-        };
-        let most = inside.standing_bytes + HEAP_BYTES_MAX + RESULT_BYTES_MAX;
-        inside.reservation.hold(most).map_err(|exceeded| too_much(&exceeded.to_string()))?;
-        let globals = globals.filter(|_| !inside.has_globals).cloned();
+    pub(crate) fn run(&mut self, mut call: Call<'_>) -> Result<ValueBuf, QueryError> {
         let stopped_by = Cell::new(None);
         let go_on = || {
             let asked = self.go_on.as_ref().map_or(Ok(()), |go_on| go_on());
             asked.map_err(|error| stopped_by.set(Some(error))).is_ok()
         };
-        let inside = self.inside.take().expect("looked at above");
-        let ran = threads::run(&self.stop, go_on, move || inside.call(globals, call));
-        let (stopped_by, result) = match ran {
-            Ok((inside, result)) => {
-                self.inside = Some(inside);
-                (stopped_by.take(), result)
-            }
-            Err(NotRun::Left) => (stopped_by.take(), Err(ScriptError::Interrupted)),
-            Err(NotRun::Failed) => (None, Err(ScriptError::OutOfMemory)),
+        let interrupted = || of_script(&ScriptError::Interrupted);
+        let Some(_turn) = Turn::wait(go_on) else {
+            return Err(stopped_by.take().unwrap_or_else(interrupted));
         };
-        result.map_err(|error| stopped_by.unwrap_or_else(|| of_script(&error)))
+        let mut reservation = self.reservation.take().ok_or_else(interrupted)?;
+        let most = self.standing_bytes + HEAP_BYTES_MAX + RESULT_BYTES_MAX;
+        if let Err(error) = hold(&mut reservation, most) {
+            self.reservation = Some(reservation);
+            return Err(error);
+        }
+        call.globals = call.globals.filter(|_| !self.has_globals);
+        self.has_globals |= call.globals.is_some();
+        self.calls += 1;
+        call.measures = self.calls.is_power_of_two() || self.calls.is_multiple_of(CALLS_MEASURED);
+        let result = match self.place.run(&call, reservation, go_on) {
+            Ok((mut reservation, answer)) => {
+                if let Some(bytes) = answer.heap_bytes {
+                    self.standing_bytes = bytes.saturating_add(PLACE_BYTES);
+                }
+                reservation.shrink(self.standing_bytes);
+                self.reservation = Some(reservation);
+                answer.result
+            }
+            Err(error) => Err(error),
+        };
+        result.map_err(|error| stopped_by.take().unwrap_or_else(|| of_script(&error)))
     }
 }
 
-impl Inside {
-    /// Runs on a thread of scripts.
-    fn call<T>(
-        mut self,
-        globals: Option<DocumentBuf>,
-        call: impl FnOnce(&Engine) -> Result<T, ScriptError>,
-    ) -> (Inside, Result<T, ScriptError>) {
-        let set = match &globals {
-            Some(globals) => self.engine.set_globals(globals.view()),
-            None => Ok(()),
-        };
-        self.has_globals |= globals.is_some();
-        let result = set.and_then(|()| call(&self.engine));
-        self.calls += 1;
-        if self.calls.is_power_of_two() || self.calls.is_multiple_of(CALLS_MEASURED) {
-            self.standing_bytes = self.engine.heap_bytes().max(ENGINE_BYTES);
-        }
-        self.reservation.shrink(self.standing_bytes);
-        (self, result)
-    }
+fn hold(reservation: &mut Reservation, bytes: usize) -> Result<(), QueryError> {
+    reservation.hold(bytes).map_err(|exceeded| too_much(&exceeded.to_string()))
 }
 
 /// Where the request may run no scripts.
@@ -131,7 +110,9 @@ fn too_much(exceeded: &str) -> QueryError {
 
 fn of_script(error: &ScriptError) -> QueryError {
     let code = match error {
-        ScriptError::Thrown(_) | ScriptError::OutOfMemory => Code::JSInterpreterFailure,
+        ScriptError::Thrown(_) | ScriptError::OutOfMemory | ScriptError::Ended => {
+            Code::JSInterpreterFailure
+        }
         ScriptError::Interrupted => Code::Interrupted,
         ScriptError::TooLarge => Code::BSONObjectTooLarge,
         ScriptError::NoBson(code, _) => Code::of(*code),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
+use frond_script::{Asked, Call};
 
 use crate::error::QueryError;
 use crate::memory::RequestMemory;
@@ -42,12 +43,8 @@ impl Script {
         this: Option<Document<'v>>,
         arguments: impl IntoIterator<Item = Value<'v>>,
     ) -> Result<ValueBuf, QueryError> {
-        let (source, this) = (Arc::clone(&self.source), this.map(|this| this.to_buf()));
-        let arguments: Vec<ValueBuf> = arguments.into_iter().map(|it| it.to_buf()).collect();
-        memory.run_script(self.globals.as_ref(), move |engine| {
-            let this = this.as_ref().map(DocumentBuf::view);
-            engine.call(&source, this, arguments.iter().map(ValueBuf::as_value))
-        })
+        let arguments = arguments.into_iter().collect();
+        self.run(memory, Call { arguments, ..Call::new(Asked::Result, &self.source, this) })
     }
 
     /// Whether what it gives for `this` counts as true in a script.
@@ -59,8 +56,8 @@ impl Script {
         memory: &RequestMemory,
         this: Document<'_>,
     ) -> Result<bool, QueryError> {
-        let (source, this) = (Arc::clone(&self.source), this.to_buf());
-        memory.run_script(self.globals.as_ref(), move |engine| engine.holds(&source, this.view()))
+        let holds = self.run(memory, Call::new(Asked::Truth, &self.source, Some(this)))?;
+        Ok(holds.as_value() == Value::Boolean(true))
     }
 
     /// The pairs `{k, v}` that it emits for `this`, as an array.
@@ -72,8 +69,11 @@ impl Script {
         memory: &RequestMemory,
         this: Document<'_>,
     ) -> Result<ValueBuf, QueryError> {
-        let (source, this) = (Arc::clone(&self.source), this.to_buf());
-        memory.run_script(self.globals.as_ref(), move |engine| engine.emits(&source, this.view()))
+        self.run(memory, Call::new(Asked::Emitted, &self.source, Some(this)))
+    }
+
+    fn run(&self, memory: &RequestMemory, call: Call<'_>) -> Result<ValueBuf, QueryError> {
+        memory.run_script(Call { globals: self.globals.as_ref().map(DocumentBuf::view), ..call })
     }
 }
 

@@ -6,12 +6,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use frond_doc::{Document, DocumentBuilder, Value, ValueBuf};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use md5::{Digest, Md5};
 use rquickjs::context::intrinsic;
 use rquickjs::function::Rest;
 use rquickjs::{Array, Context, Ctx, Exception, Function, Object, Runtime};
 
+use crate::message::{Answer, Asked, Call};
 use crate::read::Reader;
 use crate::write::{Refused, Writer};
 use crate::{HEAP_BYTES_MAX, RESULT_BYTES_MAX, ScriptError};
@@ -92,6 +93,20 @@ impl Engine {
         Ok(engine)
     }
 
+    /// Makes a call.
+    pub fn answer(&self, call: &Call<'_>) -> Answer {
+        let set = call.globals.map_or(Ok(()), |globals| self.set_globals(globals));
+        let result = set.and_then(|()| match (call.asked, call.this) {
+            (Asked::Truth, this) => {
+                let holds = self.holds(call.source, this.unwrap_or(DocumentBuf::empty().view()));
+                holds.map(|holds| Value::Boolean(holds).to_buf())
+            }
+            (Asked::Emitted, this) => self.emits(call.source, this),
+            (Asked::Result, this) => self.call(call.source, this, call.arguments.iter().copied()),
+        });
+        Answer { result, heap_bytes: call.measures.then(|| self.heap_bytes()) }
+    }
+
     /// Sets global variables: a field each.
     ///
     /// # Errors
@@ -163,8 +178,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`ScriptError`].
-    pub fn emits(&self, source: &str, this: Document<'_>) -> Result<ValueBuf, ScriptError> {
-        let called = self.call(source, Some(this), []);
+    pub fn emits(&self, source: &str, this: Option<Document<'_>>) -> Result<ValueBuf, ScriptError> {
+        let called = self.call(source, this, []);
         let Emitted { pairs, failure } = std::mem::take(&mut *self.emitted());
         if let Some(failure) = failure {
             return Err(failure);

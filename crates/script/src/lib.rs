@@ -1,21 +1,25 @@
 //! Server-side JavaScript: functions of clients over BSON values, in a sandbox.
 //!
-//! The engine is QuickJS-ng (crate `rquickjs`), in the process. Nothing outside this crate knows
-//! it.
+//! The engine is QuickJS-ng (crate `rquickjs`). Nothing outside this crate knows it.
 //!
-//! 1. An [`Engine`] belongs to one request: a heap of its own, so that no global, prototype or
-//!    cache outlives the request or is seen by another.
+//! 1. A [`Place`] belongs to one request, and so does its [`Engine`]: a heap of its own, so that no
+//!    global, prototype or cache outlives the request or is seen by another.
 //! 2. It has no I/O, modules, timers, promises or proxies: ECMAScript's other objects, and the
 //!    types and helpers that MongoDB gives scripts (`scripts/types.js`).
-//! 3. Its heap and its stack are bounded, and so is what it hands out. [`Engine::call`] asks the
-//!    request whether to go on each ten thousand steps; so do regular expressions.
-//! 4. Calls run on threads that a request may leave behind ([`threads`]): a step may take long.
-//! 5. Loops of the engine's own library that don't ask, over what may be long without taking
+//! 3. Its heap and its stack are bounded, and so is what it hands out.
+//! 4. A server's scripts run in processes ([`run_in`], [`worker`]) that hold one request's engine,
+//!    have no rights and are killed when their request is to stop. So neither a step that takes
+//!    long nor a fault of the engine reaches others.
+//! 5. Without a program for these, calls run on threads that a request may leave behind
+//!    ([`threads`]); the engine asks whether to go on each ten thousand steps, its regular
+//!    expressions too.
+//! 6. Loops of the engine's own library that don't ask, over what may be long without taking
 //!    memory (arrays of holes, what claims to be an array), are refused or written as scripts
 //!    (`scripts/guards.js`).
 //!
 //! Reading order: [`engine`] (calls), `read` (BSON to values of scripts), `write` (back),
-//! [`threads`].
+//! `message` (a call and its answer as documents), `place` (where it runs), `processes` and
+//! [`worker`] (both ends), [`threads`].
 //!
 //! *Surprises*: a number that a script makes is a double, unless it stands in a document that came
 //! in, where there was an integer of 32 bits before; 64-bit integers are objects (`NumberLong`).
@@ -25,13 +29,23 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod engine;
+mod message;
+mod place;
+mod processes;
 mod read;
+mod socket;
 #[cfg(test)]
 mod tests;
 pub mod threads;
+mod turn;
+pub mod worker;
 mod write;
 
 pub use engine::{Engine, GoOn};
+pub use message::{Answer, Asked, Call};
+pub use place::Place;
+pub use processes::{COMMAND, run_in};
+pub use turn::Turn;
 
 /// How many bytes a script's values may take.
 pub const HEAP_BYTES_MAX: usize = 64 << 20;
@@ -56,4 +70,7 @@ pub enum ScriptError {
     /// What it hands out is no BSON: MongoDB's code, and why.
     #[error("{1}")]
     NoBson(i32, String),
+    /// Where it ran is gone: a fault of the engine, or the system gave it no process.
+    #[error("the JavaScript engine ended unexpectedly")]
+    Ended,
 }

@@ -151,7 +151,7 @@ fn sources_are_functions_expressions_or_bodies() {
 
 #[test]
 fn emits_are_kept_as_they_were() {
-    let emit = |source: &str| engine().emits(source, json(r#"{"a": 2}"#).view());
+    let emit = |source: &str| engine().emits(source, Some(json(r#"{"a": 2}"#).view()));
     let pairs =
         emit("function() { var v = {n: 1}; emit(this.a, v); v.n = 2; emit(undefined, v); }");
     assert_eq!(

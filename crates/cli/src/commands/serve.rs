@@ -95,10 +95,10 @@ pub struct Serve {
     #[arg(long, conflicts_with = "auth")]
     insecure_no_auth: bool,
 
-    /// Run clients' JavaScript ($where, $function, $accumulator, mapReduce): any client that may
-    /// find can then keep cores busy beyond its own time
+    /// Refuse clients' JavaScript ($where, $function, $accumulator, mapReduce). Otherwise it runs in
+    /// processes of its own
     #[arg(long)]
-    scripting: bool,
+    noscripting: bool,
 
     /// Address by which clients reach the server, if it is another than where it listens: drivers
     /// connect to what the server says
@@ -334,6 +334,12 @@ fn check_free(listen: &str) -> Result<(), Failure> {
     }
 }
 
+/// What this process runs, also where another version took the place of its file.
+fn own_program() -> Option<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() { Some(running) } else { std::env::current_exe().ok() }
+}
+
 /// How many members a set has.
 const MEMBERS: std::ops::RangeInclusive<usize> = 3..=7;
 
@@ -369,6 +375,9 @@ impl Serve {
         }
         self.warn_of_memory(machine);
         let options = self.database_options(budget);
+        if let Some(program) = own_program() {
+            frond_script::run_in(program);
+        }
         check_usable(&self.data)?;
         self.check_free(&listen)?;
         allow_open_files();

@@ -15,6 +15,7 @@
 //! - [`remotes`]: docs/remotes.md, run with a server;
 //! - [`mcp`]: an agent's session, by the protocol's messages;
 //! - [`telling`]: what is told as JSON, manual pages, completions;
+//! - `scripts`: clients' JavaScript has processes of its own;
 //! - [`maintenance`]: damage is found.
 
 mod bisect;
@@ -26,6 +27,8 @@ mod maintenance;
 mod mcp;
 mod patches;
 mod remotes;
+#[cfg(target_os = "linux")]
+mod scripts;
 mod serving;
 mod shell;
 mod telling;

@@ -42,6 +42,10 @@ impl Server {
         Server { child, address: address.expect("the server tells its address") }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends the server as a service manager would; it must end well.
     pub(crate) fn stop(mut self) {
         let pid = self.child.id().to_string();

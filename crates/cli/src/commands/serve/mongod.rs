@@ -71,7 +71,6 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
     let mut data = OsString::from(DATA);
     let mut others: Vec<OsString> = Vec::new();
     let (mut auth, mut noauth) = (false, false);
-    let mut scripting = true;
     while let Some(word) = words.next() {
         let text = word.to_str().ok_or_else(|| unrecognised(word))?;
         let (name, given) = match text.split_once('=') {
@@ -93,15 +92,11 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
             "--dbpath" => data = value()?,
             "--replSet" => pass_on("--replica-set", value()?),
             "--logpath" => pass_on("--log-path", value()?),
-            "--config" | "-f" => {
-                pass_on("--config", value()?);
-                // The file says it.
-                scripting = false;
-            }
+            "--config" | "-f" => pass_on("--config", value()?),
             "--setParameter" => pass_on("--setParameter", value()?),
             "--auth" => auth = true,
             "--noauth" => noauth = true,
-            "--noscripting" => scripting = false,
+            "--noscripting" => others.push(name.into()),
             "--storageEngine" => check_engine(&value()?)?,
             "--keyFile" => drop(value()?),
             "--logappend" | "--quiet" => {}
@@ -116,9 +111,6 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
     }
     if auth {
         others.push("--auth".into());
-    }
-    if scripting {
-        others.push("--scripting".into());
     }
     let mut serve: Vec<OsString> = vec!["frond".into(), "serve".into(), "--data".into(), data];
     for address in bind.to_str().ok_or_else(|| unrecognised(&bind))?.split(',') {
@@ -178,16 +170,16 @@ mod tests {
     #[test]
     fn mongods_options_become_those_of_serve() {
         let cases = [
-            ("", "frond serve --data /data/db --listen 127.0.0.1:27017 --scripting"),
-            ("--noscripting", "frond serve --data /data/db --listen 127.0.0.1:27017"),
+            ("", "frond serve --data /data/db --listen 127.0.0.1:27017"),
+            ("--noscripting", "frond serve --data /data/db --listen 127.0.0.1:27017 --noscripting"),
             (
                 "--port 4 --dbpath /tmp/x --storageEngine wiredTiger --bind_ip 127.0.0.1 --noauth",
-                "frond serve --data /tmp/x --listen 127.0.0.1:4 --scripting",
+                "frond serve --data /tmp/x --listen 127.0.0.1:4",
             ),
             (
                 "--replSet=testset --auth --keyFile k --bind_ip ::1,/tmp/m.sock --logpath l --logappend",
                 "frond serve --data /data/db --listen [::1]:27017 --listen unix:/tmp/m.sock \
-                 --replica-set testset --log-path l --auth --scripting",
+                 --replica-set testset --log-path l --auth",
             ),
             (
                 "-f c.yaml --bind_ip_all --setParameter enableTestCommands=1",

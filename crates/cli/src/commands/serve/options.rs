@@ -34,7 +34,7 @@ impl Serve {
             bytes: if self.changes == Changes::Off { 0 } else { self.changes_bytes },
         };
         options.query_cores_max = self.query_cores;
-        options.refuses_scripts = !self.scripting;
+        options.refuses_scripts = self.noscripting;
         options.temporary_disk_bytes_max =
             self.temporary_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         options

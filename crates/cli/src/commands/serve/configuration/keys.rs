@@ -61,7 +61,7 @@ const KEYS: &[(&str, Meaning)] = &[
     ("security.authorization", Switch("auth", "enabled", "disabled")),
     ("security.clusterAuthMode", Only(&[], ONE_MEMBER)),
     ("security.enableEncryption", Only(&["false"], "data aren't encrypted: encrypt the disk")),
-    ("security.javascriptEnabled", Switch("scripting", "true", "false")),
+    ("security.javascriptEnabled", Switch("noscripting", "false", "true")),
     ("security.keyFile", Only(&[], ONE_MEMBER)),
     ("sharding.clusterRole", Only(&[], ONE_MEMBER)),
     ("storage.dbPath", Of("data")),

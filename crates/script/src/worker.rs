@@ -1,0 +1,147 @@
+//! A process that runs scripts, seen from inside: what it gives up before the first, and how it
+//! answers.
+//!
+//! It is told by the document that comes what to do: a call, or, by an empty document, to forget
+//! the engine. It ends when the other end is closed, also in the midst of a call.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+
+use frond_doc::DocumentBuf;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::engine::Engine;
+use crate::message::{Answer, Call};
+use crate::socket::receive;
+
+/// The address space: of the program, of what the allocators set aside, and beyond the heap what a
+/// call brings and hands out, both ways of writing it.
+const ADDRESSES_MAX: u64 = 2 << 30;
+/// No more descriptors than one, which there is.
+const OPEN_MAX: u64 = 1;
+
+/// Answers calls on the standard input, which is a socket, until the other end is closed.
+///
+/// # Errors
+/// If rights can't be given up, the socket fails, or what comes is no call.
+pub fn run() -> io::Result<()> {
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    end_with(&socket)?;
+    give_up_rights()?;
+    serve(&socket)
+}
+
+/// Ends the process when the other end is closed.
+#[expect(clippy::disallowed_methods, reason = "it ends with the process")]
+fn end_with(socket: &UnixStream) -> io::Result<()> {
+    let socket = socket.try_clone()?;
+    let watch = move || {
+        // An error or the end: nothing else is waited for.
+        while let Err(rustix::io::Errno::INTR) =
+            poll(&mut [PollFd::new(&socket, PollFlags::empty())], None)
+        {}
+        std::process::exit(0)
+    };
+    thread::Builder::new().spawn(watch).map(drop)
+}
+
+/// From here on nothing can be opened, written to a file, or begun, and memory is bounded.
+fn give_up_rights() -> io::Result<()> {
+    if cfg!(target_os = "linux") {
+        limit(Resource::As, ADDRESSES_MAX)?;
+    }
+    for (resource, most) in [
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+        (Resource::Nproc, 0),
+        (Resource::Nofile, OPEN_MAX),
+    ] {
+        limit(resource, most)?;
+    }
+    Ok(())
+}
+
+fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+}
+
+/// Answers calls until the other end is closed.
+pub(crate) fn serve(mut socket: &UnixStream) -> io::Result<()> {
+    let mut engine = None;
+    loop {
+        let message = match receive(socket, usize::MAX, |step| step) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            received => DocumentBuf::from_validated(received?.into()),
+        };
+        if message.iter().next().is_none() {
+            engine = None;
+            continue;
+        }
+        let call = Call::read(message.view()).ok_or(io::ErrorKind::InvalidData)?;
+        socket.write_all(answer(&mut engine, &call).write().as_bytes())?;
+    }
+}
+
+fn answer(engine: &mut Option<Engine>, call: &Call<'_>) -> Answer {
+    let made = match engine.take() {
+        Some(engine) => Ok(engine),
+        // Who asks ends the process where it is to stop.
+        None => Engine::new(Arc::new(|| true)),
+    };
+    match made {
+        Ok(made) => engine.insert(made).answer(call),
+        Err(error) => Answer { result: Err(error), heap_bytes: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Asked;
+    use crate::{ScriptError, processes::passed};
+    use frond_doc::Value;
+
+    fn ask(mut socket: &UnixStream, call: &Call<'_>) -> Answer {
+        socket.write_all(call.write().as_bytes()).unwrap();
+        let bytes = receive(socket, 1 << 20, |step| passed(step, &|| true)).unwrap();
+        let answer = DocumentBuf::validated_answer(bytes.into()).unwrap();
+        Answer::read(answer.view()).expect("it is an answer")
+    }
+
+    #[test]
+    fn a_worker_keeps_its_engine_until_it_is_to_forget_it() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        thread::scope(|scope| {
+            let served = scope.spawn(move || serve(&theirs));
+            let call = |source| ask(&ours, &Call::new(Asked::Result, source, None));
+            let number = |number| Ok(Value::Double(number).to_buf());
+            assert_eq!(call("kept = 1").result, number(1.0));
+            assert_eq!(call("kept + 1").result, number(2.0));
+            (&ours).write_all(DocumentBuf::empty().as_bytes()).unwrap();
+            assert!(matches!(call("kept").result, Err(ScriptError::Thrown(_))));
+            let measured = Call { measures: true, ..Call::new(Asked::Truth, "'x'", None) };
+            let answer = ask(&ours, &measured);
+            assert_eq!(answer.result, Ok(Value::Boolean(true).to_buf()));
+            assert!(answer.heap_bytes.is_some_and(|bytes| bytes > 100_000), "{answer:?}");
+            drop(ours);
+            served.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_is_no_message_ends_it() {
+        for bytes in
+            [&[5, 0, 0, 0, 0, 4][..], &[4, 0, 0, 0], &[0; 4], b"\x0c\0\0\0\x10a\0\x01\0\0\0\0"]
+        {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            ours.write_all(bytes).unwrap();
+            drop(ours);
+            let is_end = bytes == [5, 0, 0, 0, 0, 4];
+            assert_eq!(serve(&theirs).is_ok(), is_end, "{bytes:?}");
+        }
+    }
+}
