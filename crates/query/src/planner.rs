@@ -29,25 +29,27 @@ mod conditions;
 mod defect;
 #[cfg(test)]
 mod differential;
+mod ids;
 mod interval;
 mod leaves;
 mod parts;
 mod places;
 mod terms;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_doc::key::{self, Bounds};
+use frond_doc::key::Bounds;
 
 use crate::filter::Filter;
 use crate::filter::tree::Node;
 use crate::index::{self, IndexShape};
 use crate::sort::SortPattern;
-use crate::sort_field::SortField;
 use compound::Scan;
+use ids::{ID_FACTS, id_scan};
 use interval::Intervals;
 
+pub use ids::{only_id, only_ids};
 pub use terms::fixes_fields_before_terms;
 
 /// What the planner knows of an index.
@@ -435,15 +437,6 @@ fn index_scan(scan: Scan, index: usize, direction: Option<compound::Direction>) 
     }
 }
 
-/// A scan of documents by `_id`, in the order of `sort` if that is by `_id`.
-fn id_scan(scan: Scan, sort: Option<&SortPattern>) -> IndexScan {
-    let sort = sort.filter(|sort| sort.collation.is_simple());
-    let first = sort.and_then(|sort| sort.fields.first()).filter(|field| field.path == "_id");
-    let direction =
-        first.map(|field| compound::Direction { is_backwards: field.descending, is_merged: false });
-    index_scan(scan, 0, direction)
-}
-
 /// A scan for each branch of an `$or`, if each has an index, whatever they cost: where documents
 /// can't be found otherwise.
 pub fn union_of_indexes(
@@ -465,29 +458,6 @@ pub fn whole_scan(
     let direction = sort.and_then(|sort| scan.direction_for(sort));
     Some(index_scan(scan, 0, direction))
 }
-
-/// The key, in the documents' tree, of the only `_id` that a filter names, if it says nothing else:
-/// what is asked most often, and nothing can be better than looking it up.
-pub fn only_id(filter: &Filter) -> Option<Bytes> {
-    let mut node = filter.root();
-    while let Node::And(nodes) = node {
-        let [only] = &nodes[..] else { return None };
-        node = only;
-    }
-    match node {
-        Node::Field(field) if field.dotted == "_id" => {
-            conditions::only_value(&field.condition).map(key::of_id)
-        }
-        _ => None,
-    }
-}
-
-/// The documents' own tree seen as an index.
-static ID_FACTS: LazyLock<IndexFacts> = LazyLock::new(|| {
-    let fields = [SortField { path: "_id".to_owned(), descending: false }];
-    let shape = Arc::new(IndexShape::of_values(&fields, false));
-    IndexFacts { name: "_id_".to_owned(), shape, flags: 0, covers: false, is_documents: false }
-});
 
 #[cfg(test)]
 mod tests;

@@ -136,11 +136,14 @@ fn by_ids(request: Request<'_>) -> Option<Access> {
         access.gives_order = true;
         return Some(access);
     }
+    let sort = request.order.pattern();
+    if let Some(scan) = planner::only_ids(request.filter, sort) {
+        return Some(Candidates::default().access(Plan::IdScan(scan), request));
+    }
     let mut names = request.filter.outermost_names()?;
     if !names.any(|name| name == b"_id") {
         return None;
     }
-    let sort = request.order.pattern();
     let filter = request.filter;
     let (indexes, is_by_id) = (&[], true);
     let question = Question { filter, sort, limit: None, distinct: None, indexes, is_by_id };

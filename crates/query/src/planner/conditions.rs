@@ -410,6 +410,17 @@ pub(super) fn only_value(condition: &Condition) -> Option<Value<'_>> {
     }
 }
 
+/// The values one of which a condition demands, if it says nothing else and each one's key, which
+/// no collation has changed, tells all.
+pub(super) fn only_values(condition: &Condition) -> Option<&[ValueBuf]> {
+    let Condition::Test(Test::In(membership)) = condition else { return None };
+    let is_plain = |value: Value<'_>| membership.collation().is_simple() || !holds_string(value);
+    let is_told = |value: &ValueBuf| is_plain(value.as_value()) && is_told_by_key(value.as_value());
+    let values = membership.values();
+    let is_list = membership.patterns().is_empty() && !values.is_empty();
+    (is_list && values.iter().all(is_told)).then_some(values)
+}
+
 /// Whether a value that has this value's key is equal to it in every comparison, and only such a
 /// value. Null isn't: its key is that of an absent field too.
 fn is_told_by_key(value: Value<'_>) -> bool {

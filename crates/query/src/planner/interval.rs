@@ -92,8 +92,12 @@ impl Interval {
 
     /// The one value.
     pub(super) fn point(value: Value<'_>) -> Interval {
-        let key = key::of_value(value).to_vec();
-        Interval { start: Cut::Before(key.clone()), end: Cut::After(key) }
+        Interval::of_key(&key::of_value(value))
+    }
+
+    /// The one value of this key.
+    pub(super) fn of_key(key: &[u8]) -> Interval {
+        Interval { start: Cut::Before(key.to_vec()), end: Cut::After(key.to_vec()) }
     }
 
     /// All values whose keys begin with `bytes`, which are not a whole value's key. The end is told
@@ -149,6 +153,11 @@ impl Intervals {
             }
         }
         Intervals(merged)
+    }
+
+    /// Single values, ascending strictly.
+    pub(super) fn of_points(points: impl Iterator<Item = Interval>) -> Intervals {
+        Intervals(points.collect())
     }
 
     /// What lies in both.

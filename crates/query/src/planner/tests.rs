@@ -3,7 +3,7 @@
 use frond_doc::key::Bounds;
 use frond_doc::{DocumentBuf, extended_json, key};
 
-use super::{IndexFacts, IndexScan, PartCheck, Plan, Question, Standing, plan};
+use super::{IndexFacts, IndexScan, PartCheck, Plan, Question, Standing, only_ids, plan};
 use crate::filter::Filter;
 use crate::index::{FLAG_UNTOLD, IndexShape, field_flag};
 use crate::sort::SortPattern;
@@ -73,6 +73,50 @@ fn text_of(plan: &Plan) -> String {
             format!("{}[{}]", if *is_merged { "merged" } else { "" }, branches.join("; "))
         }
     }
+}
+
+#[test]
+fn a_list_of_ids_is_scanned_as_the_planner_would() {
+    let told = [
+        r#"{"_id": {"$in": [3, 1, 2, 1]}}"#,
+        r#"{"_id": {"$in": ["b", "", "a", "ab", 1.5, true]}}"#,
+        r#"{"$and": [{"_id": {"$in": [{"$oid": "0102030405060708090a0b0c"}]}}]}"#,
+        r#"{"_id": {"$in": [{"$numberDecimal": "1.5"}, 1.5, {"$date": "2020-01-01T00:00:00Z"}]}}"#,
+    ];
+    let others = [
+        r#"{"_id": {"$in": []}}"#,
+        r#"{"_id": {"$in": [null, 1]}}"#,
+        r#"{"_id": {"$in": [[1], 1]}}"#,
+        r#"{"_id": {"$in": [{"a": 1}]}}"#,
+        r#"{"_id": {"$in": [{"$numberDouble": "NaN"}]}}"#,
+        r#"{"_id": {"$in": [{"$regularExpression": {"pattern": "^a", "options": ""}}]}}"#,
+        r#"{"_id": {"$in": [1]}, "a": 1}"#,
+        r#"{"_id": {"$nin": [1]}}"#,
+        r#"{"a": {"$in": [1]}}"#,
+    ];
+    for order in ["{}", r#"{"_id": 1}"#, r#"{"_id": -1, "a": 1}"#, r#"{"a": 1}"#] {
+        let order = sort(order);
+        for text in told {
+            let filter = Filter::parse(json(text).view()).expect(text);
+            let question = Question {
+                filter: &filter,
+                sort: Some(&order),
+                limit: None,
+                distinct: None,
+                indexes: &[],
+                is_by_id: true,
+            };
+            let Plan::IdScan(expected) = plan(question, &mut |_, _| 0) else { panic!("{text}") };
+            let found = only_ids(&filter, Some(&order)).expect(text);
+            assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{text}");
+        }
+        for text in others {
+            let filter = Filter::parse(json(text).view()).expect(text);
+            assert!(only_ids(&filter, Some(&order)).is_none(), "{text}");
+        }
+    }
+    let long = format!(r#"{{"_id": {{"$in": ["{}", 1]}}}}"#, "x".repeat(1 << 16));
+    assert!(only_ids(&Filter::parse(json(&long).view()).expect("a filter"), None).is_none());
 }
 
 #[test]
