@@ -140,6 +140,8 @@ fn a_refused_relaxed_leader_shows_nothing_that_a_crash_takes() {
             two_group.tell(outcome);
             one.join().expect("no panic").expect("it is durable");
             assert!(is_refused(&two.join().expect("no panic")), "seed {seed}");
+            disk.make_room();
+            commit(&engine, "two", SMALL, Durability::Synced).expect("nothing is in its way");
             restarted
         });
         drop(engine);
