@@ -9,8 +9,8 @@ thread_local! {
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `ask` answers; `None` if it panics, of which nothing is told. What it has worked on isn't to
-/// be used any more then.
+/// What `ask` answers; `None` if it panics, of which nothing is told. What it has worked on isn't
+/// to be used any more then.
 pub fn caught<T>(ask: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -105,8 +105,8 @@ impl Engine {
     }
 
     /// Opens the data directory of a member of a set, where `order` is how transactions are agreed
-    /// on. It follows, and takes none: [`Engine::apply`], [`Engine::lead`]. What they change is kept
-    /// from the opening on: a client that follows one member's log may go on with another's.
+    /// on. It follows, and takes none: [`Engine::apply`], [`Engine::lead`]. What they change is
+    /// kept from the opening on: a client that follows one member's log may go on with another's.
     ///
     /// # Errors
     /// As [`Engine::open`].

@@ -114,8 +114,8 @@ impl Signals {
         self.wait(at_most, |raised| std::mem::take(&mut raised.flush_wanted))
     }
 
-    /// Waits until the generation of work isn't `idle_since`, or for `at_most`; false if the threads
-    /// are to end.
+    /// Waits until the generation of work isn't `idle_since`, or for `at_most`; false if the
+    /// threads are to end.
     pub fn wait_for_work(&self, idle_since: Option<u64>, at_most: Option<Duration>) -> bool {
         self.wait(at_most, |raised| idle_since != Some(raised.work_generation))
     }

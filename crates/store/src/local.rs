@@ -13,10 +13,10 @@
 //!
 //! *Locks*, in the order in which they may be taken: `collector` (one collection at a time), then
 //! `sender` (one that sends packs to the disk's tier), then `publisher` (one sync or swap at a
-//! time), then `writer` (the ends of the open packs), then `index` or `roots` (in memory only), then
-//! that of `sessions`. Readers take the last kinds alone, so they wait for no disk but their own
-//! reads; `writer` is held across a write but never across a sync; `publisher` is held across syncs,
-//! and only those who want one too wait for it (most find then that theirs is done).
+//! time), then `writer` (the ends of the open packs), then `index` or `roots` (in memory only),
+//! then that of `sessions`. Readers take the last kinds alone, so they wait for no disk but their
+//! own reads; `writer` is held across a write but never across a sync; `publisher` is held across
+//! syncs, and only those who want one too wait for it (most find then that theirs is done).
 
 mod chunk_store;
 mod collect;

@@ -95,8 +95,8 @@ pub struct Serve {
     #[arg(long, conflicts_with = "auth")]
     insecure_no_auth: bool,
 
-    /// Refuse clients' JavaScript ($where, $function, $accumulator, mapReduce). Otherwise it runs in
-    /// processes of its own
+    /// Refuse clients' JavaScript ($where, $function, $accumulator, mapReduce). Otherwise it runs
+    /// in processes of its own
     #[arg(long)]
     noscripting: bool,
 

@@ -8,7 +8,8 @@ use flate2::read::MultiGzDecoder;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 /// What a frame of zstd begins with.
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// And a frame that is passed over, behind a byte from 0x50 to 0x5f: what lets others read it in parts.
+/// And a frame that is passed over, behind a byte from 0x50 to 0x5f: what lets others read it in
+/// parts.
 const ZSTD_PASSED_OVER: &[u8] = &[0x2a, 0x4d, 0x18];
 /// So many bytes tell them.
 const MARK_BYTES: usize = 4;

@@ -248,13 +248,13 @@ fn a_server_that_is_started_again_finds_its_data_free() {
     let directory = shop();
     let server = Server::start(&directory);
     let mut session = Session::start(&directory, "shop@agent/x");
-    assert_eq!(session.ok("count", r#"{"collection": "items"}"#), "2");
+    assert_eq!(session.ok("count", r#"{"collection": "items"}"#), "{\"n\":2}");
     server.stop();
     session.fails("count", r#"{"collection": "items"}"#);
     session.fails("count", r#"{"collection": "items"}"#);
     let server = Server::start(&directory);
     session.fails("count", r#"{"collection": "items"}"#);
-    assert_eq!(session.ok("count", r#"{"collection": "items"}"#), "2");
+    assert_eq!(session.ok("count", r#"{"collection": "items"}"#), "{\"n\":2}");
     session.end();
     server.stop();
 }

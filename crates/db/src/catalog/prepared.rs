@@ -100,6 +100,9 @@ impl<'a> Prepared<'a> {
 
     /// Builds those of `specs` that are missing, unless `prepared` has them, and catches up with
     /// writers. `None` if there is no collection, or nothing to build.
+    ///
+    /// # Errors
+    /// What ends the build: a key that is there twice, a damaged document, an interruption.
     pub fn caught_up(
         (database, name): (&'a Database, &'a str),
         specs: &[IndexSpec],
@@ -305,6 +308,9 @@ impl<'a> Prepared<'a> {
 
     /// The last round, at the snapshot of the transaction that publishes. False: there is more to
     /// do than writers should wait for.
+    ///
+    /// # Errors
+    /// As [`Prepared::caught_up`].
     pub fn last_round(&mut self, snapshot: &Snapshot, documents: TreeRef) -> Result<bool, Error> {
         let done = self.round_by_key(snapshot, documents, WRITES_LAST_MAX)?;
         Ok(done.is_some() && self.is_synced)

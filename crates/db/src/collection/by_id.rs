@@ -1,11 +1,11 @@
 //! A find of one document by its `_id`, which takes no plan.
 //!
-//! Drivers send it more often than anything else, and parsing its filter, planning and scanning took
-//! two thirds of what it allocated. It is answered here if nothing is asked for but one value of
-//! `_id`, which says by its key alone which document it is:
+//! Drivers send it more often than anything else, and parsing its filter, planning and scanning
+//! took two thirds of what it allocated. It is answered here if nothing is asked for but one value
+//! of `_id`, which says by its key alone which document it is:
 //!
-//! 1. The filter is `{_id: value}`, and the value equals exactly what has its key: it is no document,
-//!    pattern, array or null, which may mean more.
+//! 1. The filter is `{_id: value}`, and the value equals exactly what has its key: it is no
+//!    document, pattern, array or null, which may mean more.
 //! 2. Nothing else is asked for but a limit.
 //! 3. Documents lie by their `_id`s, which compare as bytes: it is no view, no time series, and has
 //!    no collation.

@@ -209,6 +209,9 @@ impl<'a> StagedDocuments<'a> {
     }
 
     /// The trees of the indexes.
+    ///
+    /// # Errors
+    /// `DuplicateKey`; what an index can't file a document for; what the disk says.
     pub fn build_indexes(&self, indexes: &[Index]) -> Result<Vec<(IndexSpec, Tree)>, Error> {
         let (database, documents) = (self.database, self.documents);
         let store = &**database.frond().engine().store();

@@ -2,11 +2,12 @@
 //! names.
 //!
 //! *Invariants*:
-//! 1. A tree that got another base, or was dropped, is in the list until a flush has published that.
-//!    Its generation is in the State before the tree is in the list, so that a flush that takes the
-//!    list finds the generation.
+//! 1. A tree that got another base, or was dropped, is in the list until a flush has published
+//!    that. Its generation is in the State before the tree is in the list, so that a flush that
+//!    takes the list finds the generation.
 //! 2. The root of a base that a record of the log gives a tree is kept until the published horizon
-//!    reaches the record, whatever became of the tree since: a restart may lay what differs over it.
+//!    reaches the record, whatever became of the tree since: a restart may lay what differs over
+//!    it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};

@@ -2,8 +2,8 @@
 //!
 //! *Method*: transactions, and an ending: the engine is closed, or waits until it marks the end and
 //! is killed, or loses its power and is opened and killed once more. Then any bit of the last
-//! record turns over: no opening may go on without the transaction. Where nothing marks the end, the
-//! bit is turned back.
+//! record turns over: no opening may go on without the transaction. Where nothing marks the end,
+//! the bit is turned back.
 
 use std::time::{Duration, Instant};
 

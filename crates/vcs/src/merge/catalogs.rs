@@ -58,6 +58,9 @@ enum MergedBases {
 impl CatalogMerge<'_> {
     /// Merges three ways, as the rules say. If a side is preferred, the
     /// conflicts are what the other one lost.
+    ///
+    /// # Errors
+    /// If a chunk is damaged or missing, or a schema can't be read.
     pub fn merge(&self, catalogs: ThreeWay<&Tree>) -> Result<MergedCatalog, Error> {
         let prefer = match self.rules.on_conflict {
             Some(MergeSide::Theirs) => Side::Theirs,
@@ -68,6 +71,9 @@ impl CatalogMerge<'_> {
 
     /// The catalog that was merged, and what it would be with theirs where both sides conflict;
     /// none if that can't be.
+    ///
+    /// # Errors
+    /// As [`CatalogMerge::merge`].
     pub fn both_ways(
         &self,
         catalogs: ThreeWay<&Tree>,

@@ -34,6 +34,9 @@ pub(super) struct Planned<'a> {
 
 impl Planned<'_> {
     /// How the query goes, run if that is asked for.
+    ///
+    /// # Errors
+    /// What the query fails with when it is run.
     pub fn told(
         self,
         namespace: &str,
