@@ -424,7 +424,7 @@ impl Engine {
     }
 
     /// Has transactions tell what they change from now on, where that may be kept
-    /// ([`ChangeRetention`](crate::ChangeRetention)); tells whether it may. Those that have begun
+    /// ([`ChangeRetention`]); tells whether it may. Those that have begun
     /// are withdrawn when they commit. Returns once all that is visible is durable.
     ///
     /// # Errors

@@ -40,7 +40,9 @@ fn values_of_every_type_come_back() {
 #[test]
 fn many_rows_come_back() {
     let list = |n: u64| (0..n % 4).map(|i| format!("[{}]", i * n)).collect::<Vec<_>>().join(",");
-    let line = |n: u64| format!("{{\"_id\":{n},\"even\":{},\"all\":[{}]}}\n", n.is_multiple_of(2), list(n));
+    let line = |n: u64| {
+        format!("{{\"_id\":{n},\"even\":{},\"all\":[{}]}}\n", n.is_multiple_of(2), list(n))
+    };
     let lines: String = (0..101_000).map(line).collect();
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c items", &lines).ok();

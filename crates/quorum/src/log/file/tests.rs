@@ -319,7 +319,7 @@ fn a_damaged_vote_goes_with_its_member() {
     let disk = SimDisk::new(1);
     created(&disk);
     let ballot = Ballot { term: Term(3), vote: Some(MemberId(1)), ..Ballot::default() };
-    let (mut log, _) = open(&disk);
+    let (log, _) = open(&disk);
     log.append(&Batch { ballot: Some(ballot), ..Batch::default() }).expect("appended");
     drop(log);
     for bit in [3 * 8, 20 * 8 + 1, 46 * 8 + 7] {
