@@ -323,7 +323,7 @@ fn what_only_tests_documents_orders_none() {
     for near in [r#"{"a": {"$near": [0, 0]}}"#, r#"{"$and": [{"a": {"$nearSphere": [0, 0]}}]}"#] {
         let near = json(near);
         assert!(Filter::parse(near.view()).is_ok());
-        let refused = Filter::parse_test(near.view()).err().expect("refused");
+        let refused = Filter::parse_test(near.view()).expect_err("refused");
         assert_eq!(refused.code.number(), 2);
     }
 }
