@@ -242,6 +242,14 @@ impl Frond {
         // A second server on one handle isn't worth an error: the lines go where they went.
         let sink: NoticeSink = Arc::new(sink);
         if self.inner.notices.set(Arc::clone(&sink)).is_ok() {
+            let turned_back = self.inner.engine.counters().log_bits_turned_back;
+            if 0 < turned_back {
+                let line = format!(
+                    "{turned_back} of the log's last bits had turned over, and were turned back: the \
+                     disk doesn't keep what it is given"
+                );
+                sink(Notice::Warning, &line);
+            }
             self.inner.engine.on_failure(move |line| sink(Notice::Warning, line));
         }
     }

@@ -383,6 +383,7 @@ impl Engine {
             log_syncs: writer.syncs,
             log_bytes: writer.bytes,
             log_record_bytes: writer.record_bytes,
+            log_bits_turned_back: shared.counters.log_bits_turned_back.load(Ordering::Relaxed),
             folds: shared.counters.folds.load(Ordering::Relaxed),
             flushes: shared.counters.flushes.load(Ordering::Relaxed),
             runs_written: shared.counters.runs_written.load(Ordering::Relaxed),
@@ -549,6 +550,8 @@ pub struct EngineCounters {
     pub log_bytes: u64,
     /// Of these, bytes of records: a file of the log grows ahead of them, or is used again.
     pub log_record_bytes: u64,
+    /// Bits at the log's end that had turned over, and were turned back at the opening.
+    pub log_bits_turned_back: u64,
     /// Folds of a tree: at once by a flush or a version commit, or by a round of steps that ended.
     pub folds: u64,
     /// Flushes of sealed memtables.

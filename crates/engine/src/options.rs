@@ -176,6 +176,7 @@ mod tests {
             let left = (bytes - (memtables + caches)) >> 20;
             assert!(PROCESS_BYTES.min(bytes / 2) >> 20 <= left, "{megabytes} MB: {left} MB left");
             assert!(bytes < caches * 5 || megabytes < 64, "{megabytes} MB");
+            assert!(options.snapshots_bytes_max.max(options.writes_bytes_max) <= bytes);
         }
         assert_eq!(EngineOptions::for_memory(288 << 20).memtable_bytes_max >> 20, 16);
     }

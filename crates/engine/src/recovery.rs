@@ -342,7 +342,10 @@ fn assemble(
         backpressure: Backpressure::default(),
         throttle: Arc::default(),
         workers: Workers::default(),
-        counters: Counters::default(),
+        counters: Counters {
+            log_bits_turned_back: end.bits_turned_back.into(),
+            ..Counters::default()
+        },
         background_errors: BackgroundErrors::default(),
         fault: FaultCell::default(),
         slowest: Slowest::default(),

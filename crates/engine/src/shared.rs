@@ -142,6 +142,7 @@ pub(crate) struct Counters {
     /// Bytes of keys, values and chunks of committed transactions.
     pub bytes_given: AtomicU64,
     pub scrubbed_bytes: AtomicU64,
+    pub log_bits_turned_back: AtomicU64,
     /// Bytes of runs that flushes wrote, and of those that merges wrote.
     pub bytes_flushed: AtomicU64,
     pub bytes_merged: AtomicU64,

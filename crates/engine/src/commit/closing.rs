@@ -47,3 +47,34 @@ impl Drop for PoisonOnPanic<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use frond_store::local::{LocalOptions, LocalStore};
+    use frond_testkit::SimDisk;
+
+    use super::*;
+    use crate::options::EngineOptions;
+    use crate::recovery;
+
+    #[test]
+    fn a_panic_closes_and_an_end_does_not() {
+        let machine = SimDisk::new(1).machine();
+        let store = LocalStore::open(&machine, LocalOptions::default()).expect("the disk opens");
+        let shared =
+            recovery::open(&machine, store, EngineOptions::default()).expect("an empty directory");
+        drop(PoisonOnPanic(&shared));
+        assert!(shared.queue().closed.is_none());
+        thread::scope(|scope| {
+            let panics = || {
+                let _poisons = PoisonOnPanic(&shared);
+                panic!("as this test wants");
+            };
+            assert!(scope.spawn(panics).join().is_err());
+        });
+        let closed = shared.queue().closed.clone();
+        assert!(closed.is_some_and(|reason| reason.contains("panic")));
+    }
+}

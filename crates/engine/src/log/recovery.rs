@@ -64,6 +64,8 @@ pub(crate) struct LogEnd {
     pub segment_count: u64,
     /// Bytes of all of them.
     pub bytes: u64,
+    /// Bits at its end that had turned over.
+    pub bits_turned_back: u64,
 }
 
 /// Hands every record from the first segment on to `replay`, and leaves the log durable, whole and
@@ -80,7 +82,7 @@ pub(crate) fn replay(
         return Err(missing(first).into());
     }
     let previous = SegmentEnd::default();
-    let mut end = LogEnd { next: first, previous, segment_count: 0, bytes: 0 };
+    let mut end = LogEnd { next: first, previous, segment_count: 0, bytes: 0, bits_turned_back: 0 };
     let mut last_sequence = Sequence::ZERO;
     for (position, number) in numbers.iter().enumerate() {
         if *number != end.next {
@@ -94,6 +96,7 @@ pub(crate) fn replay(
         read_records(&mut segment, &mut last_sequence, replay)?;
         if position + 1 == numbers.len() {
             while segment.turn_bit_back()? {
+                end.bits_turned_back += 1;
                 read_records(&mut segment, &mut last_sequence, replay)?;
             }
             let next = number.next();

@@ -131,3 +131,52 @@ pub(crate) enum Failed {
     /// What is on the disk is unknown.
     Unknown(io::Error),
 }
+
+#[cfg(test)]
+mod tests {
+    use frond_testkit::SimDisk;
+
+    use super::*;
+
+    fn given(disk: &SimDisk) -> RecycledSegments {
+        let machine = disk.machine();
+        let recycled = RecycledSegments::new(&machine.disk);
+        for number in [1, 2].map(SegmentNumber) {
+            machine.disk.create(&number.file_name()).expect("there is room");
+            recycled.give(number).expect("the disk works");
+        }
+        recycled
+    }
+
+    fn spares(disk: &SimDisk) -> usize {
+        let names = disk.list().expect("the disk works");
+        names.iter().filter(|name| name.starts_with(NAME_PREFIX)).count()
+    }
+
+    #[test]
+    fn old_bytes_go_while_they_must_and_are_kept_afterwards() {
+        let disk = SimDisk::new(1);
+        let recycled = given(&disk);
+        assert_eq!(spares(&disk), 2);
+        let none = recycled.none().expect("the disk works");
+        assert_eq!(spares(&disk), 0);
+        disk.create(&SegmentNumber(3).file_name()).expect("there is room");
+        recycled.give(SegmentNumber(3)).expect("the disk works");
+        assert_eq!(spares(&disk), 0);
+        drop(none);
+        disk.create(&SegmentNumber(4).file_name()).expect("there is room");
+        recycled.give(SegmentNumber(4)).expect("the disk works");
+        assert_eq!(spares(&disk), 1);
+    }
+
+    #[test]
+    fn a_spare_that_can_not_be_removed_is_told_and_others_are_kept_again() {
+        let disk = SimDisk::new(1);
+        let recycled = given(&disk);
+        disk.fail_name_change_after(0);
+        assert!(recycled.none().is_err());
+        disk.create(&SegmentNumber(3).file_name()).expect("there is room");
+        recycled.give(SegmentNumber(3)).expect("the disk works");
+        assert_eq!(spares(&disk), 3);
+    }
+}

@@ -125,6 +125,7 @@ fn a_bit_of_a_last_record_without_a_mark_is_turned_back() {
             rotten.flip_bit(&name, bit as u64);
             let engine = open(&rotten, quiet()).unwrap();
             assert!(get(&engine.snapshot(), tree, "last").is_some(), "bit {bit} of {name}");
+            assert_eq!(engine.counters().log_bits_turned_back, 1, "bit {bit} of {name}");
             drop(engine);
             let engine = open(&rotten.crash(), quiet()).unwrap();
             assert!(get(&engine.snapshot(), tree, "last").is_some(), "bit {bit}, opened again");

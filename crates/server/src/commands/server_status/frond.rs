@@ -50,6 +50,7 @@ pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
         ("syncs", store.syncs),
         ("bytesStored", store.bytes_stored),
         ("bytesScrubbed", engine.scrubbed_bytes),
+        ("logBitsTurnedBack", engine.log_bits_turned_back),
         ("damagesFound", store.damages_found),
         ("damagesNow", engine.damages),
     ] {
