@@ -148,7 +148,7 @@ mod tests {
         recycled
     }
 
-    fn spares(disk: &SimDisk) -> usize {
+    fn recycled_files(disk: &SimDisk) -> usize {
         let names = disk.list().expect("the disk works");
         names.iter().filter(|name| name.starts_with(NAME_PREFIX)).count()
     }
@@ -157,26 +157,26 @@ mod tests {
     fn old_bytes_go_while_they_must_and_are_kept_afterwards() {
         let disk = SimDisk::new(1);
         let recycled = given(&disk);
-        assert_eq!(spares(&disk), 2);
+        assert_eq!(recycled_files(&disk), 2);
         let none = recycled.none().expect("the disk works");
-        assert_eq!(spares(&disk), 0);
+        assert_eq!(recycled_files(&disk), 0);
         disk.create(&SegmentNumber(3).file_name()).expect("there is room");
         recycled.give(SegmentNumber(3)).expect("the disk works");
-        assert_eq!(spares(&disk), 0);
+        assert_eq!(recycled_files(&disk), 0);
         drop(none);
         disk.create(&SegmentNumber(4).file_name()).expect("there is room");
         recycled.give(SegmentNumber(4)).expect("the disk works");
-        assert_eq!(spares(&disk), 1);
+        assert_eq!(recycled_files(&disk), 1);
     }
 
     #[test]
-    fn a_spare_that_can_not_be_removed_is_told_and_others_are_kept_again() {
+    fn a_file_that_can_not_be_removed_is_told_and_others_are_kept_again() {
         let disk = SimDisk::new(1);
         let recycled = given(&disk);
         disk.fail_name_change_after(0);
         assert!(recycled.none().is_err());
         disk.create(&SegmentNumber(3).file_name()).expect("there is room");
         recycled.give(SegmentNumber(3)).expect("the disk works");
-        assert_eq!(spares(&disk), 3);
+        assert_eq!(recycled_files(&disk), 3);
     }
 }
