@@ -4,15 +4,15 @@
 //! took two thirds of what it allocated. It is answered here if nothing is asked for but one value
 //! of `_id`, which says by its key alone which document it is:
 //!
-//! 1. The filter is `{_id: value}`, and the value equals exactly what has its key: it is no
-//!    document, pattern, array or null, which may mean more.
+//! 1. The filter is `{_id: value}` or `{_id: {$eq: value}}`, and the value equals exactly what has
+//!    its key: it is no document, pattern, array or null, which may mean more.
 //! 2. Nothing else is asked for but a limit.
 //! 3. Documents lie by their `_id`s, which compare as bytes: it is no view, no time series, and has
 //!    no collation.
 //!
 //! All else goes the usual way, which finds the same; `explain` tells of that one.
 
-use frond_doc::{Value, key};
+use frond_doc::{Document, Value, key};
 
 use crate::collection::{Cursor, FindRequest};
 use crate::database::Database;
@@ -67,8 +67,11 @@ fn only_id(request: &FindRequest) -> Option<Value<'_>> {
     else {
         return None;
     };
-    let mut fields = filter.iter();
-    let (Some(("_id", id)), None) = (fields.next(), fields.next()) else { return None };
+    let ("_id", mut id) = only_field(filter.view())? else { return None };
+    if let Value::Document(condition) = id {
+        let ("$eq", value) = only_field(condition)? else { return None };
+        id = value;
+    }
     let says_all = matches!(
         id,
         Value::ObjectId(_)
@@ -80,6 +83,12 @@ fn only_id(request: &FindRequest) -> Option<Value<'_>> {
             | Value::Binary(_)
     );
     says_all.then_some(id)
+}
+
+/// The field of a document that has one.
+fn only_field(document: Document<'_>) -> Option<(&str, Value<'_>)> {
+    let mut fields = document.iter();
+    fields.next().filter(|_| fields.next().is_none())
 }
 
 fn lie_by_bare_ids(collection: &Collection) -> bool {

@@ -424,8 +424,9 @@ fn a_find_by_id_alone_finds_what_the_usual_way_finds() {
         let mut count = 0;
         for id in asked {
             let found = find(&shop, collection, &format!("{{'_id': {id}}}"));
-            let usual = find(&shop, collection, &format!("{{'_id': {{'$eq': {id}}}}}"));
-            assert_eq!(found, usual, "{id} in {collection}");
+            let equal = find(&shop, collection, &format!("{{'_id': {{'$eq': {id}}}}}"));
+            let usual = find(&shop, collection, &format!("{{'$and': [{{'_id': {id}}}]}}"));
+            assert_eq!((&found, &equal), (&usual, &usual), "{id} in {collection}");
             count += usize::from(found != "[]");
         }
         let least = match collection {
