@@ -1,7 +1,8 @@
 //! One thread that syncs the log for all who committed, as MongoDB's journal flusher does.
 //!
 //! Syncs are *rounds*, one after the other, as long as a committer waits. It waits for the first
-//! round that begins after its commit, with all others that committed during the one before.
+//! round that begins after its commit, with all others that committed during the one before. At most
+//! two rounds are waited for, and the end of one wakes those alone who wait for it.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 
@@ -10,7 +11,9 @@ use crate::target::Failure;
 #[derive(Default)]
 pub struct Journal {
     rounds: Mutex<Rounds>,
-    changed: Condvar,
+    asked: Condvar,
+    /// Of the even rounds, and of the odd ones.
+    ended: [Condvar; 2],
 }
 
 #[derive(Default)]
@@ -27,10 +30,13 @@ impl Journal {
     pub fn wait(&self) -> Result<(), Failure> {
         let mut rounds = self.rounds();
         let next = rounds.begun + 1;
-        rounds.asked = rounds.asked.max(next);
-        self.changed.notify_all();
+        if rounds.asked < next {
+            rounds.asked = next;
+            self.asked.notify_one();
+        }
         while rounds.ended < next && rounds.failure.is_none() {
-            rounds = self.changed.wait(rounds).expect("no panic while the lock is held");
+            let ended = &self.ended[next as usize % 2];
+            rounds = ended.wait(rounds).expect("no panic while the lock is held");
         }
         rounds.failure.as_ref().map_or(Ok(()), |failure| Err(failure.as_str().into()))
     }
@@ -41,10 +47,15 @@ impl Journal {
             let synced = sync();
             let mut rounds = self.rounds();
             match synced {
-                Ok(()) => rounds.ended = round,
-                Err(failure) => rounds.failure = Some(failure.to_string()),
+                Ok(()) => {
+                    rounds.ended = round;
+                    self.ended[round as usize % 2].notify_all();
+                }
+                Err(failure) => {
+                    rounds.failure = Some(failure.to_string());
+                    self.ended.iter().for_each(Condvar::notify_all);
+                }
             }
-            self.changed.notify_all();
         }
     }
 
@@ -52,7 +63,7 @@ impl Journal {
     fn begin(&self) -> Option<u64> {
         let mut rounds = self.rounds();
         while rounds.asked <= rounds.begun && !rounds.stops {
-            rounds = self.changed.wait(rounds).expect("no panic while the lock is held");
+            rounds = self.asked.wait(rounds).expect("no panic while the lock is held");
         }
         if rounds.stops || rounds.failure.is_some() {
             return None;
@@ -64,7 +75,7 @@ impl Journal {
     /// Ends `run`.
     pub fn stop(&self) {
         self.rounds().stops = true;
-        self.changed.notify_all();
+        self.asked.notify_one();
     }
 
     fn rounds(&self) -> MutexGuard<'_, Rounds> {
