@@ -1,8 +1,8 @@
 //! One thread that syncs the log for all who committed, as MongoDB's journal flusher does.
 //!
 //! Syncs are *rounds*, one after the other, as long as a committer waits. It waits for the first
-//! round that begins after its commit, with all others that committed during the one before. At most
-//! two rounds are waited for, and the end of one wakes those alone who wait for it.
+//! round that begins after its commit, with all others that committed during the one before. At
+//! most two rounds are waited for, and the end of one wakes those alone who wait for it.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 
