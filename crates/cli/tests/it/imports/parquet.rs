@@ -1,7 +1,7 @@
 //! Goal: documents go into Parquet and come back; files that others have written are read, and
 //! damaged ones refused.
 //! Method: `frond export` and `frond import` on a data directory; `pyarrow.parquet`, which pyarrow
-//! 22 has written, has three rows of each kind of column.
+//! 26 has written, has three rows of each kind of column.
 
 use frond_doc::{DocumentBuilder, Value};
 
