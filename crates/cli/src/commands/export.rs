@@ -240,7 +240,10 @@ impl Export {
         out: &mut dyn Write,
     ) -> Result<u64, Failure> {
         let beside = self.out.as_deref().and_then(|path| path.parent());
-        let beside = beside.filter(|directory| directory.is_dir());
+        let beside = beside.map(|directory| match directory.as_os_str().is_empty() {
+            true => std::path::Path::new("."),
+            false => directory,
+        });
         let mut export = ParquetExport::begin(beside, self.canonical)?;
         backend.for_each_document(&self.database, command, &mut |document| export.add(document))?;
         export.finish(out)

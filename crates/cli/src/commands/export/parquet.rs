@@ -9,12 +9,12 @@ mod kind;
 mod leaf;
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Seek, Write};
+use std::io::{BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use frond_doc::extended_json::{self, Form};
-use frond_doc::{Document, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -22,8 +22,6 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::failure::Failure;
-use crate::input::Parsed;
-use crate::input::bson::BsonSource;
 use crate::input::parquet::TYPES;
 use column::Columns;
 use kind::{Kind, Typing};
@@ -90,11 +88,9 @@ impl ParquetExport {
         let schema = columns.schema().map_err(|error| failed(&error))?;
         let writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build()));
         let mut writer = writer.map_err(|error| failed(&error))?;
-        for record in BsonSource::new(BufReader::new(file)) {
-            let Ok(Parsed::Whole(document)) = record?.document else {
-                return Err(Failure::failed("a temporary file was changed"));
-            };
-            columns.add(document.view());
+        let mut documents = BufReader::new(file);
+        for _ in 0..self.count {
+            columns.add(read_document(&mut documents)?.view());
             if GROUP_BYTES <= columns.bytes || GROUP_ROWS_MAX <= columns.rows {
                 write_group(&mut columns, &mut writer, out)?;
             }
@@ -105,6 +101,16 @@ impl ParquetExport {
         out.write_all(&writer.into_inner().map_err(|error| failed(&error))?)?;
         Ok(self.count)
     }
+}
+
+/// The next of the documents that wait in the temporary file.
+fn read_document(documents: &mut impl Read) -> std::io::Result<DocumentBuf> {
+    let mut length = [0; size_of::<u32>()];
+    documents.read_exact(&mut length)?;
+    let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+    bytes[..length.len()].copy_from_slice(&length);
+    documents.read_exact(&mut bytes[length.len()..])?;
+    Ok(DocumentBuf::from_validated(bytes.into()))
 }
 
 /// Writes what rows there are, and what is written so far on to `out`.

@@ -51,6 +51,23 @@ fn many_rows_come_back() {
     assert!(frond(&directory, "export -d shop -c back").ok() == lines);
 }
 
+/// Longer than any message; documents that wait are read back whatever their length.
+#[test]
+fn a_document_of_any_length_is_written() {
+    let directory = Directory::new();
+    let long = "x".repeat(20 << 20);
+    let documents = [long.as_str(), "y"]
+        .map(|text| frond_doc::document! { "_id": text.len() as i64, "a": text });
+    let documents: Vec<u8> = documents.iter().flat_map(|it| it.as_bytes().to_vec()).collect();
+    std::fs::write(directory.path().join("x.bson"), documents).unwrap();
+    frond(&directory, "import -d shop -c items x.bson").ok();
+    frond(&directory, &format!("{EXPORT} --format parquet -o x.parquet")).ok();
+    // A row that is longer than a message isn't taken, and the others are.
+    let told = frond(&directory, "import -d shop -c back x.parquet").fails(1);
+    assert!(told.contains("at most 16777216"), "{told}");
+    assert_eq!(frond(&directory, "export -d shop -c back").ok(), "{\"_id\":1,\"a\":\"y\"}\n");
+}
+
 #[test]
 fn numbers_share_a_column_unless_types_are_to_stay() {
     let lines = "{\"_id\":1,\"n\":1}\n{\"_id\":2,\"n\":2.5}\n";
