@@ -29,7 +29,7 @@ use frond_doc::extended_json::{self, Form};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::access::{Action, Branch, Granted, Target};
+use crate::access::{Action, Branch, EXTERNAL, Granted, Target};
 use crate::fields::Fields;
 use crate::peer::{Peer, Rights};
 use crate::shared::Shared;
@@ -267,6 +267,11 @@ impl<'a> Asked<'a> {
         at: At<'_>,
         collection: Option<&str>,
     ) -> Result<bool, Error> {
+        if database == EXTERNAL {
+            // It has users, and nothing that lies in versions.
+            let target = Target::Namespace { database, collection, branch: Branch::All };
+            return Ok(self.allowed(action, target));
+        }
         let name = DatabaseName::parse(database)?;
         let grants = &self.rights.grants;
         let is_plain = at == At::Open && name.version == VersionName::Default;

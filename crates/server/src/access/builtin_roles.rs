@@ -293,7 +293,9 @@ fn add_role(privileges: &mut Vec<Privilege>, role: &str, database: &str) {
             add(privileges, Resource::namespace("", ""), &[DropDatabase]);
         }
         "backup" => {
-            let cluster = &[AppendOplogNote, GetParameter, ListDatabases, ServerStatus];
+            // `frond backup --uri` asks by which options it finds the server's remotes.
+            let cluster =
+                &[AppendOplogNote, GetCmdLineOpts, GetParameter, ListDatabases, ServerStatus];
             add(privileges, Resource::Cluster, cluster);
             let read = &[CollStats, DbStats, Find, ListCollections, ListIndexes, ReadVersions];
             add(privileges, all_databases(), read);

@@ -6,11 +6,14 @@ use frond_db::{DatabaseName, Error};
 use frond_doc::Value;
 
 use super::{Asked, At};
-use crate::access::{Action, Privilege, Resource, RoleName, UserName};
+use crate::access::{Action, EXTERNAL, Privilege, Resource, RoleName, UserName};
 
 impl Asked<'_> {
     /// The database that the users of this command belong to.
     fn home(&self) -> Result<String, Error> {
+        if self.database == EXTERNAL {
+            return Ok(EXTERNAL.to_owned());
+        }
         Ok(DatabaseName::parse(self.database)?.name)
     }
 

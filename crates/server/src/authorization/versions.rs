@@ -101,7 +101,19 @@ pub fn branch(asked: &Asked<'_>) -> Result<(), Error> {
     asked.takes("start", Action::ManageBranches)
 }
 
-/// `frondMerge`, `frondCherryPick`, `frondRevert`, `frondRebase`: what they take is read.
+/// `frondMerge`; a preview changes nothing.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn merge(asked: &Asked<'_>) -> Result<(), Error> {
+    if asked.says("dryRun")? {
+        asked.here(&[Action::Find], None)?;
+        return asked.reads("merge_in", None);
+    }
+    merging(asked)
+}
+
+/// `frondCherryPick`, `frondRevert`, `frondRebase`: what they take is read.
 ///
 /// # Errors
 /// `Unauthorized` (13).

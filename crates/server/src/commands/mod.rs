@@ -231,7 +231,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondHelp", Nothing, help::run),
     Command::new("frondHistory", Found(versions::reading), history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", Found(versions::reading), history::log).also(&["doltLog", "dumboLog"]),
-    Command::new("frondMerge", Found(versions::merging), merge::run).also(&["doltMerge", "dumboMerge"]),
+    Command::new("frondMerge", Found(versions::merge), merge::run).also(&["doltMerge", "dumboMerge"]),
     Command::new("frondMergeRules", Found(versions::merge_rules), merge::collection_rules),
     Command::new("frondPolicy", Found(versions::policy), policy::run),
     Command::new("frondPull", Found(versions::fetch), remote::pull).also(&["doltPull", "dumboPull"]),

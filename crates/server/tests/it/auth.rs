@@ -53,6 +53,25 @@ fn while_there_are_no_users_the_first_can_be_made_and_nothing_else_done() {
 }
 
 #[test]
+fn users_of_certificates_are_managed_by_who_has_the_rights_on_all_databases() {
+    let (server, mut root) = start();
+    let ada = r#"{"createUser": "CN=ada", "roles": [{"role": "read", "db": "shop"}]}"#;
+    root.ok("$external", ada);
+    let granted = r#"{"grantRolesToUser": "CN=ada", "roles": [{"role": "read", "db": "other"}]}"#;
+    root.ok("$external", granted);
+    root.ok("$external", r#"{"updateUser": "CN=ada", "customData": {"a": 1}}"#);
+    let found = format!("{:?}", root.ok("$external", r#"{"usersInfo": "CN=ada"}"#));
+    assert!(found.contains("CN=ada") && found.contains("other"), "{found}");
+    root.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["dbOwner"]}"#);
+    let mut ann = logged_in(&server, "shop", "ann", "secret");
+    for command in [ada, granted, r#"{"usersInfo": 1}"#, r#"{"dropUser": "CN=ada"}"#] {
+        assert_eq!(ann.code("$external", command), 13, "{command}");
+    }
+    root.ok("$external", r#"{"dropUser": "CN=ada"}"#);
+    assert_eq!(root.code("$external", r#"{"dropUser": "CN=ada"}"#), 11);
+}
+
+#[test]
 fn logins_by_both_mechanisms_and_what_is_wrong_with_others() {
     let (server, mut root) = start();
     let ann =

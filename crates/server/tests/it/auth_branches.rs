@@ -213,6 +213,7 @@ pub const BRANCHES: &[&str] = &[
     r#"{"frondUndo": 1, "branch": "dev/moved"}"#,
     r#"{"frondReflog": 1, "branch": "dev/moved"}"#,
     r#"{"aggregate": 1, "pipeline": [{"$reflog": {"branch": "dev/moved"}}], "cursor": {}}"#,
+    r#"{"frondMerge": 1, "merge_in": "main", "dryRun": true}"#,
     r#"{"frondUndo": 1, "dropped": "secrets"}"#,
     r#"{"aggregate": 1, "pipeline": [{"$reflog": {"branch": "main"}}], "cursor": {}}"#,
     r#"{"aggregate": 1, "pipeline": [{"$reflog": {}}], "cursor": {}}"#,
