@@ -304,6 +304,9 @@ impl Serving {
             tokio::spawn(keep_awake(supervisor.clone(), Arc::clone(&self.shared)))
         });
         log::serves(&self.shared.log, self.shared.address);
+        if self.shared.replica.is_none() {
+            log::leads(&self.shared.log);
+        }
         let mut connections = JoinSet::new();
         let time_max = loop {
             tokio::select! {

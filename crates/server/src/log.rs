@@ -343,9 +343,23 @@ pub fn serves(log: &Log, address: SocketAddr) {
     log.write(&Event { severity, component, id: 23016, context, message }, |attributes| {
         attributes.append("port", Value::Int32(address.port().into()));
     });
+}
+
+/// Says, in mongod's words, that this server takes writes from now on.
+pub fn leads(log: &Log) {
+    let (severity, component, context) = (Severity::Info, Component::Replication, "repl");
     let message = "Transition to primary complete; database writes are now permitted";
-    let component = Component::Replication;
     log.write(&Event { severity, component, id: 21331, context, message }, |_| {});
+}
+
+/// Says, in mongod's words, that a member of a set became another.
+pub fn transition(log: &Log, before: &str, now: &str) {
+    let (severity, component, context) = (Severity::Info, Component::Replication, "repl");
+    let message = "Replica set state transition";
+    log.write(&Event { severity, component, id: 21358, context, message }, |attributes| {
+        attributes.append("newState", Value::String(now));
+        attributes.append("oldState", Value::String(before));
+    });
 }
 
 /// Says that other machines may read what is counted.

@@ -19,6 +19,7 @@ use frond_quorum::{NotDone, Peers, Refused, Running, Status};
 use frond_store::StoreError;
 use frond_store::io::Machine;
 
+use crate::log;
 use crate::replica::identity::Identity;
 use crate::replica::said::Said;
 use crate::replica::{Replica, Role, Standing, links, lock};
@@ -264,7 +265,15 @@ impl Replica {
         let primary =
             primary.filter(|primary| role == Role::Primary || *primary != self.options.own);
         let standing = Standing { role, term: status.term.0, primary };
+        let was = self.state();
         let before = std::mem::replace(&mut *lock(&self.standing), standing.clone());
+        let now = self.state();
+        if was != now {
+            log::transition(&server.log, was.name(), now.name());
+        }
+        if before.role != Role::Primary && role == Role::Primary {
+            log::leads(&server.log);
+        }
         if before != standing {
             server.topology.send_modify(|counter| *counter += 1);
         }
