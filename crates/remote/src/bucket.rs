@@ -11,7 +11,7 @@ use bytes::Bytes;
 use frond_db::Error;
 use frond_vcs::remote::{FilePart, FileVersion, PlainStorage};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
 use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
@@ -29,15 +29,32 @@ pub struct Bucket {
     prefix: String,
 }
 
-/// How to reach a bucket, by the usual variables.
-pub(crate) fn s3_builder(bucket: &str) -> AmazonS3Builder {
+/// Variables that name another store than Amazon's.
+const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+
+/// How to reach a bucket, by the usual variables; an empty one counts as none.
+///
+/// # Errors
+/// `BadValue` if one that names the store is no URL.
+pub(crate) fn s3_builder(bucket: &str) -> Result<AmazonS3Builder, Error> {
     choose_cryptography();
-    let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
-    let endpoint = endpoint.into_iter().find_map(|name| std::env::var(name).ok());
-    // An operator who names an endpoint without TLS wants none.
-    let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
-    let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-    if is_plain { builder.with_allow_http(true) } else { builder }
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let mut builder = AmazonS3Builder::new().with_bucket_name(bucket);
+    for (name, value) in std::env::vars().filter(|(_, value)| !value.is_empty()) {
+        let key = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>();
+        if let (true, Ok(key)) = (name.starts_with("AWS_"), key) {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let Some((name, url)) = ENDPOINTS.iter().find_map(|name| Some((name, set(name)?))) else {
+        return Ok(builder);
+    };
+    // An operator who names a store without TLS wants none.
+    let is_plain = url.starts_with("http://");
+    if !is_plain && !url.starts_with("https://") {
+        return Err(Error::bad_value(format!("{name}={url}: http(s)://HOST[:PORT] is expected")));
+    }
+    Ok(builder.with_allow_http(is_plain))
 }
 
 /// What an object store says went wrong.
@@ -78,7 +95,7 @@ impl Bucket {
     /// # Errors
     /// `Unavailable` if these don't fit together.
     pub fn s3(bucket: &str, prefix: &str) -> Result<Bucket, Error> {
-        let store = s3_builder(bucket).build().map_err(|error| failed(bucket, &error))?;
+        let store = s3_builder(bucket)?.build().map_err(|error| failed(bucket, &error))?;
         Ok(Bucket::new(Arc::new(store), prefix))
     }
 

@@ -55,7 +55,7 @@ impl BucketDepot {
             let retry_timeout = Duration::from_secs(READ_SECONDS_MAX);
             let retry = RetryConfig { max_retries, retry_timeout, ..RetryConfig::default() };
             let timeout = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
-            let builder = s3_builder(bucket).with_config(timeout, REQUEST_TIMEOUT);
+            let builder = s3_builder(bucket)?.with_config(timeout, REQUEST_TIMEOUT);
             builder
                 .with_retry(retry)
                 .build()
@@ -158,6 +158,17 @@ fn update_version(version: &ObjectVersion) -> UpdateVersion {
     UpdateVersion { e_tag: some(e_tag), version: some(version) }
 }
 
+/// Credentials that no variable names are asked of the machine that Amazon rents out, at an address
+/// of its own, which means nothing elsewhere.
+fn without_credentials(what: &str) -> String {
+    const OF_MACHINE: &str = "169.254.169.254";
+    if what.contains(OF_MACHINE) {
+        format!("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY ({what})")
+    } else {
+        what.to_owned()
+    }
+}
+
 fn failed(name: &str, error: &StoreError) -> DepotError {
     let name = name.to_owned();
     match error {
@@ -172,7 +183,7 @@ fn failed(name: &str, error: &StoreError) -> DepotError {
         StoreError::NotFound { .. } => {
             DepotError::Refused { name, what: format!("no such bucket ({error})") }
         }
-        _ => DepotError::Unavailable { name, what: error.to_string() },
+        _ => DepotError::Unavailable { name, what: without_credentials(&error.to_string()) },
     }
 }
 

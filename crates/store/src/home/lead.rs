@@ -110,8 +110,8 @@ fn check(
     }
     if !options.take_over {
         let what = format!(
-            "another directory leads {place}, since epoch {epoch}; to take over says that it is lost, \
-             with what it acknowledged and didn't put there yet"
+            "another directory leads {place}, since epoch {epoch}. If that is lost, with all that it \
+             acknowledged and hadn't sent yet, this one takes over: --store-take-over"
         );
         return Err(refused(what));
     }
