@@ -223,6 +223,8 @@ pub struct Status {
     pub collections: Vec<CollectionStatus>,
     /// The commit being merged, if a merge waits for its conflicts to be resolved.
     pub merging: Option<CommitId>,
+    /// What that is: a merge, a squash, a cherry-pick, a revert or a rebase.
+    pub operation: Option<&'static str>,
     /// Conflicts left, a collection.
     pub conflicts: Vec<(String, u64)>,
 }

@@ -20,6 +20,7 @@ impl Repository {
                 head: None,
                 collections: Vec::new(),
                 merging: None,
+                operation: None,
                 conflicts: Vec::new(),
             });
         }
@@ -50,6 +51,7 @@ impl Repository {
             head: state.head_id(),
             collections,
             conflicts: conflict::counts(&reader, self.repository_name(), &branch)?,
+            operation: state.merging.as_ref().map(|merge| merge.kind.verb()),
             merging: state.merging.map(|merge| merge.theirs),
             branch,
         })

@@ -41,6 +41,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     answer.end();
     if let Some(merging) = &status.merging {
         answer.append("merging", Value::String(&merging.to_string()));
+        answer.append("operation", Value::String(status.operation.unwrap_or_default()));
     }
     append_conflict_counts(&mut answer, &status.conflicts);
     Ok(answer)
