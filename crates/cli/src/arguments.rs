@@ -194,7 +194,8 @@ impl Answer {
 /// Who makes a commit.
 #[derive(Args, Clone, Debug)]
 pub struct Author {
-    /// Who made this version, as `NAME <MAIL>`; otherwise FROND_AUTHOR, or else your login name
+    /// Who made this version, as `NAME <MAIL>`; otherwise FROND_AUTHOR, or else the user that --uri
+    /// names, or your login name
     #[arg(long, value_name = "AUTHOR")]
     author: Option<String>,
 }
@@ -207,14 +208,37 @@ impl Author {
 
     /// As given, or from the environment.
     pub fn name(&self) -> String {
-        let given = self.author.clone();
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        given
-            .or_else(|| variable("FROND_AUTHOR"))
+        self.named()
             .or_else(|| variable("USER"))
             .or_else(|| variable("LOGNAME"))
+            .or_else(name_of_process)
             .unwrap_or_else(|| "unknown".to_owned())
     }
+
+    /// What a command to `target` says; `None` where the server knows who logged in.
+    pub fn of(&self, target: &Target) -> Option<String> {
+        let logs_in = target.uri.as_ref().is_some_and(|uri| uri.contains('@'));
+        if logs_in { self.named() } else { Some(self.name()) }
+    }
+
+    fn named(&self) -> Option<String> {
+        self.author.clone().or_else(|| variable("FROND_AUTHOR"))
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The name of the user whose process this is: services and containers have no variable for it.
+fn name_of_process() -> Option<String> {
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let own = rustix::process::getuid().as_raw().to_string();
+    let mut users = users.lines().map(|user| user.split(':'));
+    users.find_map(|mut user| {
+        let name = user.next()?;
+        (user.nth(1)? == own).then(|| name.to_owned())
+    })
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 //! Both take the command documents that a driver would send and give the answers that it would
 //! get, so that the commands of the command line exist once and can't differ from a driver's view.
 
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use frond_db::{Code, Error, ErrorKind, Frond, FrondOptions};
-use frond_doc::{Document, DocumentBuf, document};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_server::scram::Mechanism;
 use frond_server::wire::DocumentSequence;
 use frond_server::{Client, ClientError, ClientTls, Hooks, InProcess};
@@ -316,11 +317,8 @@ impl Remote {
     /// # Errors
     /// As [`Remote::connect`].
     pub fn connect_to(address: &str, server: &ServerUri) -> Result<Remote, Failure> {
-        let mut client = Client::connect_by(address, server.tls.as_ref()).map_err(|error| {
-            Failure::Lost(format!(
-                "{error}: is a server running there? frond serve --listen {address} starts one"
-            ))
-        })?;
+        let mut client = Client::connect_by(address, server.tls.as_ref())
+            .map_err(|error| Failure::Lost(format!("{error}{}", what_to_do(address, &error))))?;
         if let Some(login) = &server.login {
             let UserLogin { user, password, database, mechanism } = login;
             client.log_in_by(*mechanism, database, user, password).map_err(|error| {
@@ -331,6 +329,20 @@ impl Remote {
     }
 }
 
+/// What to do where nothing answers: on this machine a server can be started.
+fn what_to_do(address: &str, error: &ClientError) -> String {
+    const OWN: [&str; 4] = ["127.", "localhost:", "[::1]:", "/"];
+    let ClientError::Connection { source, .. } = error else { return String::new() };
+    if source.kind() == io::ErrorKind::InvalidData {
+        return String::new();
+    }
+    if OWN.iter().any(|own| address.starts_with(own)) {
+        format!(": is a server running there? frond serve --listen {address} starts one")
+    } else {
+        ": is a server running there, and does it listen beyond its own machine?".to_owned()
+    }
+}
+
 impl Backend for Remote {
     fn execute_with(
         &mut self,
@@ -338,7 +350,16 @@ impl Backend for Remote {
         command: Document<'_>,
         sequences: Vec<DocumentSequence>,
     ) -> Result<DocumentBuf, Failure> {
-        let answer = self.0.command_with(database, command, sequences);
+        // What reads is asked of whichever member of a set this is.
+        let mut asked = DocumentBuilder::new();
+        for (name, value) in command.iter() {
+            asked.append(name, value);
+        }
+        if command.get("$readPreference").is_none() {
+            let any = document! { "mode": "primaryPreferred" };
+            asked.append("$readPreference", Value::Document(any.view()));
+        }
+        let answer = self.0.command_with(database, asked.build().view(), sequences);
         answer.inspect(tell_hook).map_err(|error| match error {
             ClientError::Command { code, message, answer } => {
                 Failure::Refused { code: i64::from(code), message, answer }

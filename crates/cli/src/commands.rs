@@ -7,6 +7,7 @@ pub mod branch;
 pub mod commit;
 pub mod completions;
 pub mod conflicts;
+pub mod decorations;
 pub mod diff;
 pub mod doctor;
 pub mod erase;

@@ -13,6 +13,15 @@ use crate::notice::tell;
 const OUT_OF_DISK_SPACE: i64 = 14031;
 const FULL: &str = ": what was acknowledged before is there; make room and run the command again";
 
+/// The code where there is no such database, branch or version, and where to look for those there
+/// are.
+const NAMESPACE_NOT_FOUND: i64 = 26;
+const LISTED: &str = "; frond ls lists databases, frond branch DATABASE branches";
+
+/// The code where a server wants a user, and how to name one.
+const UNAUTHORIZED: i64 = 13;
+const LOGIN: &str = "; a user is named by --uri mongodb://USER@HOST:PORT/ and FROND_PASSWORD";
+
 /// What to add to an error of closing a data directory: what a full disk doesn't take away.
 pub fn when_full(error: &frond_db::Error) -> &'static str {
     if i64::from(error.code.number()) == OUT_OF_DISK_SPACE {
@@ -101,7 +110,12 @@ impl fmt::Display for Failure {
             | Failure::Warned(message) => f.write_str(message),
             Failure::Refused { code, message, .. } => {
                 f.write_str(message)?;
-                f.write_str(if *code == OUT_OF_DISK_SPACE { FULL } else { "" })
+                f.write_str(match *code {
+                    OUT_OF_DISK_SPACE => FULL,
+                    NAMESPACE_NOT_FOUND => LISTED,
+                    UNAUTHORIZED if message.contains("requires authentication") => LOGIN,
+                    _ => "",
+                })
             }
             Failure::Told => f.write_str("failed"),
             Failure::ReaderGone => f.write_str("the output is closed"),

@@ -52,7 +52,7 @@ Examples:
   frond diff shop main sale                     what differs
   frond merge shop sale -m 'the sale begins'    bring it together
 
-A database's name may carry a version: shop (the branch main), shop@sale (another branch),
+A database's name may carry a version: shop (the branch main), shop@sale (another branch), \
 shop@main~2 or shop@<commit> (read only).";
 
 /// A version-controlled document database that MongoDB's drivers, mongosh and Compass use unchanged
@@ -62,11 +62,12 @@ shop@main~2 or shop@<commit> (read only).";
 struct Cli {
     /// When to colour the output
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Colour::Auto, global = true)]
+    #[arg(help_heading = "Global options")]
     color: Colour,
 
     /// Show long output as it comes; otherwise a terminal gets log, diff, show, history and blame
     /// through PAGER, or less
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     no_pager: bool,
 
     #[command(subcommand)]
@@ -201,6 +202,10 @@ fn read_arguments() -> Result<Cli, Failure> {
             && let Some(origin) = configuration.origin_of(argument)
         {
             tell(format_args!("\n  {argument} stands in {origin}"));
+        } else if is_of_mongod(&error) {
+            tell(format_args!(
+                "\n  frond mongod takes mongod's options; here they are --listen and --data"
+            ));
         }
         std::process::exit(error.exit_code())
     });
@@ -209,6 +214,13 @@ fn read_arguments() -> Result<Cli, Failure> {
         serve.as_mongod = as_mongod;
     }
     Ok(cli)
+}
+
+/// Whether what isn't known is one of mongod's options that users of it type first.
+fn is_of_mongod(error: &clap::Error) -> bool {
+    const OPTIONS: [&str; 4] = ["--port", "--dbpath", "--bind_ip", "--replSet"];
+    matches!(error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(argument)) if OPTIONS.contains(&argument.as_str()))
 }
 
 /// Makes `-5` what clap knows, `-n5`, as git's users write it.
@@ -291,5 +303,18 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn paragraphs_of_help_are_broken_where_the_terminal_ends() {
+        for command in Cli::command().get_subcommands() {
+            let below = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let is_text = |line: &str| line.starts_with(|first: char| !first.is_whitespace());
+            let broken = below
+                .lines()
+                .zip(below.lines().skip(1))
+                .find(|(line, next)| is_text(line) && is_text(next));
+            assert_eq!(broken, None, "help of {}", command.get_name());
+        }
     }
 }

@@ -214,7 +214,8 @@ impl Client {
 
     fn read_answer(&mut self) -> Result<DocumentBuf, ClientError> {
         let mut header_bytes = [0; HEADER_BYTES];
-        self.stream.read_exact(&mut header_bytes).map_err(|source| self.failed(source))?;
+        let read = self.stream.read_exact(&mut header_bytes);
+        read.map_err(|source| self.failed(self.explain(source)))?;
         if header_bytes.starts_with(b"HTTP/") {
             return Err(ClientError::Server {
                 address: self.address.clone(),
@@ -228,6 +229,19 @@ impl Client {
         self.stream.read_exact(body).map_err(|source| self.failed(source))?;
         let answer = Message::decode_answer(Bytes::from(message));
         answer.map(|message| message.body).map_err(|source| self.broken(source))
+    }
+
+    /// A server that wants TLS ends a connection that doesn't speak it, before any answer.
+    fn explain(&self, error: io::Error) -> io::Error {
+        let is_ended = error.kind() == io::ErrorKind::UnexpectedEof;
+        let why = match &self.stream {
+            Transport::Tcp(_) if is_ended && self.last_request_id == 1 => {
+                "it ended the connection: if it wants TLS, say so by mongodb://HOST:PORT/?tls=true"
+            }
+            _ if is_ended => "it ended the connection",
+            _ => return error,
+        };
+        io::Error::new(error.kind(), why)
     }
 
     fn failed(&self, source: io::Error) -> ClientError {

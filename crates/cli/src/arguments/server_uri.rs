@@ -48,6 +48,13 @@ impl ServerUri {
             return ServerUri::parse(&members, password);
         }
         let rest = uri.strip_prefix("mongodb://").unwrap_or(uri);
+        if let Some((scheme, _)) = rest.split_once("://") {
+            return Err(Failure::Usage(format!(
+                "--uri: {scheme}:// is no database server's: HOST:PORT or mongodb://HOST:PORT is"
+            )));
+        }
+        // As a server tells where it listens.
+        let rest = rest.strip_prefix("unix:").unwrap_or(rest);
         if rest.starts_with('/') {
             return Ok(ServerUri { address: rest.to_owned(), ..ServerUri::empty() });
         }

@@ -36,11 +36,11 @@ Examples:
   frond backup /mnt/backup --verify                 read everything there
   frond backup /mnt/backup --remove 2026-11-02T03:00:00Z
 
-A backup holds everything at one moment: all databases with their branches, tags and changes that are
-not committed, and what isn't versioned. Only what the place lacks moves. What a cut backup brought stays:
-run it again, and it goes on. `frond gc --place PLACE` gives back what removed backups\nalone needed. `frond restore --backup PLACE --data DIR` makes a data directory of the last one.
+A backup holds everything at one moment: all databases with their branches, tags and changes that are \
+not committed, and what isn't versioned. Only what the place lacks moves. What a cut backup brought stays: \
+run it again, and it goes on. `frond gc --place PLACE` gives back what removed backups alone needed. `frond restore --backup PLACE --data DIR` makes a data directory of the last one.
 
-What the place holds is not believed: each backup rereads a share of it (a sixteenth, 128 MB at least; all
+What the place holds is not believed: each backup rereads a share of it (a sixteenth, 128 MB at least; all \
 of it with --reread-all), and what it counts on. What is found damaged is brought again. The exit code tells:
   0   the backup is whole, and nothing was found damaged
   3   the backup is whole; damage was found in the place, and all of it is mended

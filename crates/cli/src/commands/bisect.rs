@@ -30,9 +30,9 @@ Examples:
   frond bisect shop v1..main --uri 127.0.0.1:27017 -- \\
       mongosh --quiet mongodb://127.0.0.1:27017/{encoded} check.js
 
-A command ends with 0 where all is well, with 125 where it can't tell, and with another code up to 127
-where it isn't; any other ends the search. {} stands for the version as a database, {encoded} for the
-same in a connection string. With a filter a version is bad if another number of documents matches than
+A command ends with 0 where all is well, with 125 where it can't tell, and with another code up to 127 \
+where it isn't; any other ends the search. {} stands for the version as a database, {encoded} for the \
+same in a connection string. With a filter a version is bad if another number of documents matches than \
 in the good one.";
 
 /// So many letters of a commit's id are shown.
@@ -182,7 +182,7 @@ impl Bisect {
         }
         let id = terminal.paint(Style::Changed, text_of(row.view(), "commitId"));
         writeln!(terminal, "\n{id} is the first bad commit\n")?;
-        log::whole(terminal, row.view())
+        log::whole(terminal, row.view(), "")
     }
 
     /// The commits of the range.

@@ -23,8 +23,13 @@ Examples:
   frond branch shop try --expire 604800 may be removed in a week
   frond branch shop --remove-expired    remove those whose time is over
 
-A branch is one small record, however large the database is. shop@sale then is a database that is
+A branch is one small record, however large the database is. shop@sale then is a database that is \
 read and written like any other.";
+
+/// The code where there is no such database or branch.
+const NAMESPACE_NOT_FOUND: i64 = 26;
+/// As git has it, the branch would come where the database does.
+const DELETES: &str = "frond branch DATABASE --delete BRANCH deletes one";
 
 /// List, make or delete branches
 #[derive(clap::Args)]
@@ -115,7 +120,13 @@ impl Branch {
         let changes_policy =
             self.protect || self.unprotect || self.close || self.reopen || self.expire.is_some();
         let mut backend = self.target.open()?;
-        let answer = backend.execute(&self.database, &command.build())?;
+        let answer = backend.execute(&self.database, &command.build());
+        let answer = answer.map_err(|failure| match failure {
+            Failure::Refused { code: NAMESPACE_NOT_FOUND, .. } if self.delete.is_some() => {
+                Failure::failed(format!("{failure}: {DELETES}"))
+            }
+            other => other,
+        })?;
         if self.as_json.tell(terminal, &answer)? {
             return backend.close();
         }
@@ -145,7 +156,10 @@ impl Branch {
         let in_uri = percent_encode(&database);
         let branch = plain(branch);
         let database = terminal.paint(Style::Strong, plain(&database));
-        let head = terminal.paint(Style::Changed, text_of(answer, "commitId"));
+        let head = match text_of(answer, "commitId") {
+            "" => "nothing, there is no commit yet".to_owned(),
+            head => terminal.paint(Style::Changed, head),
+        };
         Ok(writeln!(
             terminal,
             "made branch {branch} at {head}: use it as database {database}, in a URI {in_uri}"
@@ -155,7 +169,7 @@ impl Branch {
 
 /// A branch as part of a database's name: what drivers refuse there is encoded, and the percent
 /// sign, which encodes what comes after it.
-fn driver_name(branch: &str) -> String {
+pub fn driver_name(branch: &str) -> String {
     let mut name = String::with_capacity(branch.len());
     for character in branch.chars() {
         match character {

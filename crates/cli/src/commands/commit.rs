@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::arguments::{Answer, Author, Target};
 use crate::commands::log::parse_date;
@@ -82,7 +82,7 @@ impl Commit {
         let author = if self.amend {
             self.author.given().map(str::to_owned)
         } else {
-            Some(self.author.name())
+            self.author.of(&self.target)
         };
         for (name, text) in [("author", &author), ("committer", &self.committer)] {
             if let Some(text) = text {
@@ -102,8 +102,13 @@ impl Commit {
 }
 
 /// The command that makes a commit.
-pub fn command(message: &str, author: &str) -> DocumentBuf {
-    document! { "frondCommit": 1_i32, "message": message, "author": author }
+pub fn command(message: &str, author: Option<&str>) -> DocumentBuf {
+    let mut command = DocumentBuilder::new();
+    command.append("frondCommit", Value::Int32(1)).append("message", Value::String(message));
+    if let Some(author) = author {
+        command.append("author", Value::String(author));
+    }
+    command.build()
 }
 
 /// Tells a commit that was made: `[main 3k2j9q…] first items`.

@@ -31,7 +31,7 @@ Examples:
   frond diff shop -- items/17              only one document
   frond diff shop main sale --json         one difference a line, for other programs
 
-A version is a branch (its last commit), a tag, a commit's id or the first letters of one, HEAD, or any of
+A version is a branch (its last commit), a tag, a commit's id or the first letters of one, HEAD, or any of \
 these followed by @{DATE}, ~2 or ^; WORKING is what is there now, NOTHING the empty database.";
 
 /// Show how two versions differ

@@ -203,6 +203,10 @@ impl Report<'_> {
                     self.finding("in use", "another process has the directory open")?;
                     return self.advice("what it holds is told once that has ended");
                 }
+                if directory.join(frond_db::set::MEMBER_FILE).exists() {
+                    self.finding("in a set", "it is a replica set's member")?;
+                    return self.advice("ask its server: frond doctor --uri HOST:PORT");
+                }
                 let advice = format!("frond fsck --data {} lists all damage", directory.display());
                 return self.problem("directory", &failure, &advice);
             }

@@ -26,8 +26,8 @@ Examples:
   frond export -d shop@main~2 -c items --format parquet -o items.parquet
   frond export -d shop -c items --query '{\"price\": {\"$gt\": 100}}'
 
-Relaxed JSON reads well, but an integer may come back with another width; --canonical keeps every type
-exactly. In Parquet a field of several types is a column of JSON, but without --canonical numbers
+Relaxed JSON reads well, but an integer may come back with another width; --canonical keeps every type \
+exactly. In Parquet a field of several types is a column of JSON, but without --canonical numbers \
 become one type where none of them changes.";
 
 /// The code of what can't be done with a view.

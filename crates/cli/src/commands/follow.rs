@@ -37,9 +37,9 @@ Examples:
   frond follow mongodb://localhost/shop --once                  up to now, then end
   frond follow mongodb://localhost/shop --uri 127.0.0.1:27018   into a running server
 
-It goes on where it ended, however that was. The source must be a replica set of MongoDB 6.0 or
-later, or frond serve; its user needs the role read on the database. Write to a
-branch of the copy, not to the copy itself. Users, capped collections and time series aren't
+It goes on where it ended, however that was. The source must be a replica set of MongoDB 6.0 or \
+later, or frond serve; its user needs the role read on the database. Write to a \
+branch of the copy, not to the copy itself. Users, capped collections and time series aren't \
 copied.";
 
 /// How long a source that is lost is left alone before it is tried again, at first and at most.

@@ -19,9 +19,9 @@ Examples:
   frond fsck
   frond fsck --data /var/lib/frond
 
-Reads every chunk from the disk and hashes it, looks for the parts that each references, and checks
-the order and the counts of the trees. What is damaged is listed by file, and then by branch, collection
-and _id. Nothing is changed, except that the log is replayed as by any
+Reads every chunk from the disk and hashes it, looks for the parts that each references, and checks \
+the order and the counts of the trees. What is damaged is listed by file, and then by branch, collection \
+and _id. Nothing is changed, except that the log is replayed as by any \
 start. The exit code is 1 if anything is damaged.";
 
 /// Check that a data directory is whole

@@ -18,9 +18,9 @@ Examples:
   frond gc --undo-days 0                what was dropped can't be brought back any more
   frond gc --place /backup/shop         a plain remote, or the place of backups; s3://BUCKET/PREFIX, too
 
-What no branch, tag, commit, cursor or transaction can reach goes. What was dropped, deleted or
-replaced stays for 14 days, unless --undo-days says otherwise. History is packed so that versions of
-the same data share their bytes.
+What no branch, tag, commit, cursor or transaction can reach goes. What was dropped, deleted or \
+replaced stays for 14 days, unless --undo-days says otherwise. History is packed so that versions of \
+the same data share their bytes. \
 A server also collects by itself, without packing, when half of its disk may be garbage.";
 
 const SECONDS_A_DAY: i64 = 24 * 3600;

@@ -92,7 +92,7 @@ impl History {
         if text_of(version, "commitId").is_empty() {
             writeln!(terminal, "{}", terminal.paint(Style::Changed, "not committed yet"))?;
         } else {
-            log::one_line(terminal, version)?;
+            log::one_line(terminal, version, "")?;
         }
         let document = version.get("document").unwrap_or(Value::Null);
         let text = match diff::left_out(version, "document") {

@@ -44,8 +44,8 @@ Examples:
   frond import --dump ./dump --commit 'from MongoDB'    what mongodump wrote, indexes too
   mongodump --archive | frond import --dump -           the same without files
 
-JSON is one object after another (mostly one a line) or one array, plain or extended ({\"$oid\": ...}). Of
-CSV the first line names the fields, address.city makes nested documents, and a cell that reads
+JSON is one object after another (mostly one a line) or one array, plain or extended ({\"$oid\": ...}). Of \
+CSV the first line names the fields, address.city makes nested documents, and a cell that reads \
 as a number becomes one. The exit code is 1 if any document could not be imported.";
 
 /// Fill a collection from JSON, CSV, TSV, BSON or Parquet, or databases from what mongodump wrote
@@ -265,7 +265,7 @@ impl Import {
         database: &str,
         message: &str,
     ) -> Result<(), Failure> {
-        let command = commit::command(message, &self.author.name());
+        let command = commit::command(message, self.author.of(&self.target).as_deref());
         match backend.execute(database, &command) {
             Ok(answer) => match self.as_json.tell(terminal, &answer)? {
                 true => Ok(()),

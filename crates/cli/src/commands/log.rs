@@ -1,11 +1,14 @@
 //! `frond log`: the versions that a version comes from, newest first.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use frond_db::date::WrittenDate;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
 
 use crate::arguments::{Subject, Target};
+use crate::backend::Backend;
+use crate::commands::decorations::Decorations;
+use crate::commands::diff;
 use crate::commands::graph::Graph;
 use crate::failure::Failure;
 use crate::notice::tell;
@@ -21,6 +24,7 @@ Examples:
   frond log shop@sale --oneline -n 5
   frond log shop main..sale                    commits that sale has and main hasn't
   frond log shop --graph                       with the lines of descent beside it
+  frond log shop -p -n 1                       with what changed; --stat counts it
   frond log shop --collection items            commits that changed the collection
   frond log shop -- items/17                   commits that changed one document
   frond log shop -5 main@{yesterday}           five, from where main was a day ago
@@ -40,13 +44,25 @@ pub struct Log {
     /// them has
     range: Option<String>,
 
-    /// One line a commit
+    /// One line per commit
     #[arg(long)]
     oneline: bool,
 
-    /// Draw the lines of descent; one line a commit
+    /// Draw the lines of descent; one line per commit
     #[arg(long, conflicts_with_all = ["json", "skip", "after"])]
     graph: bool,
+
+    /// With what each commit changed
+    #[arg(short, long, conflicts_with_all = ["json", "graph", "oneline"])]
+    patch: bool,
+
+    /// With how many documents each commit changed in each collection
+    #[arg(long, conflicts_with_all = ["json", "graph", "oneline", "patch"])]
+    stat: bool,
+
+    /// With the branches and tags that name a commit; a terminal gets them anyway
+    #[arg(long, conflicts_with = "json")]
+    decorate: bool,
 
     /// At most this many commits; -5 is -n 5
     #[arg(short = 'n', long = "limit", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -109,22 +125,31 @@ impl Log {
             writeln!(terminal, "{}", answer_json(&answer))?;
             return backend.close();
         }
+        let decorations = match self.decorate || std::io::stdout().is_terminal() {
+            true => Decorations::read(&mut *backend, &self.database)?,
+            false => Decorations::default(),
+        };
         let mut is_first = true;
         let mut graph = Graph::default();
         for commit in documents_of(answer.view(), "commits") {
+            let names = decorations.of(terminal, commit);
             if self.graph {
-                draw(terminal, &mut graph, commit)?;
+                draw(terminal, &mut graph, commit, &names)?;
                 continue;
             }
             if self.oneline {
-                one_line(terminal, commit)?;
+                one_line(terminal, commit, &names)?;
                 continue;
             }
             if !is_first {
                 writeln!(terminal)?;
             }
             is_first = false;
-            whole(terminal, commit)?;
+            whole(terminal, commit, &names)?;
+            if self.patch || self.stat {
+                let shown = diff::Shown { counts: self.stat, ..Default::default() };
+                changes(&mut *backend, terminal, &self.database, commit, &shown)?;
+            }
         }
         if documents_of(answer.view(), "commits").next().is_none() && !self.is_narrowed() {
             let database = &self.database;
@@ -182,12 +207,17 @@ impl Log {
 }
 
 /// Draws a commit beside its line of descent, and the lines to its parents.
-fn draw(terminal: &mut Terminal, graph: &mut Graph, commit: Document<'_>) -> Result<(), Failure> {
+fn draw(
+    terminal: &mut Terminal,
+    graph: &mut Graph,
+    commit: Document<'_>,
+    names: &str,
+) -> Result<(), Failure> {
     let parents: Vec<&str> =
         array_of(commit, "parents").iter().filter_map(|parent| parent.as_str()).collect();
     let drawn = graph.commit(text_of(commit, "commitId"), &parents);
     write!(terminal, "{} ", terminal.paint(Style::Quiet, drawn.commit))?;
-    one_line(terminal, commit)?;
+    one_line(terminal, commit, names)?;
     for line in drawn.below {
         writeln!(terminal, "{}", terminal.paint(Style::Quiet, line))?;
     }
@@ -210,24 +240,24 @@ fn written_date(text: &str) -> Result<WrittenDate, Failure> {
     })
 }
 
-/// A commit on one line: the beginning of its id, and the first line of its message.
+/// A commit on one line: the beginning of its id, what names it, and the first line of its message.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn one_line(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failure> {
+pub fn one_line(terminal: &mut Terminal, commit: Document<'_>, names: &str) -> Result<(), Failure> {
     let id: String = text_of(commit, "commitId").chars().take(SHORT_ID_LETTERS).collect();
     let message = plain(text_of(commit, "message"));
     let first = message.lines().next().unwrap_or("");
-    Ok(writeln!(terminal, "{} {first}", terminal.paint(Style::Changed, id))?)
+    Ok(writeln!(terminal, "{}{names} {first}", terminal.paint(Style::Changed, id))?)
 }
 
-/// A commit as a paragraph: its id, author and date, and its message.
+/// A commit as a paragraph: its id, what names it, its author and date, and its message.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn whole(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failure> {
+pub fn whole(terminal: &mut Terminal, commit: Document<'_>, names: &str) -> Result<(), Failure> {
     let heading = format!("commit {}", text_of(commit, "commitId"));
-    writeln!(terminal, "{}", terminal.paint(Style::Changed, heading))?;
+    writeln!(terminal, "{}{names}", terminal.paint(Style::Changed, heading))?;
     let parents: Vec<String> = array_of(commit, "parents")
         .iter()
         .filter_map(|parent| parent.as_str())
@@ -251,6 +281,24 @@ pub fn whole(terminal: &mut Terminal, commit: Document<'_>) -> Result<(), Failur
         writeln!(terminal, "    {line}")?;
     }
     Ok(())
+}
+
+/// Below a commit, what it changed since its first parent.
+///
+/// # Errors
+/// As [`diff::show`].
+pub fn changes(
+    backend: &mut dyn Backend,
+    terminal: &mut Terminal,
+    database: &str,
+    commit: Document<'_>,
+    shown: &diff::Shown,
+) -> Result<(), Failure> {
+    writeln!(terminal)?;
+    let parent = array_of(commit, "parents").iter().next();
+    let parent = parent.and_then(|parent| parent.as_str()).unwrap_or("NOTHING");
+    let versions = (Some(parent), Some(text_of(commit, "commitId")));
+    diff::show(backend, terminal, database, versions, shown)
 }
 
 /// Appends an `_id` as `name`: as JSON where it reads as JSON, otherwise as text: `17`, `"17"`,

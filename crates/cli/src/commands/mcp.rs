@@ -36,7 +36,7 @@ Examples:
 In an agent's settings, for example:
   {\"mcpServers\": {\"shop\": {\"command\": \"frond\", \"args\": [\"mcp\", \"shop@agent/prices\"]}}}
 
-The agent reads all versions of the database and writes to that branch alone. A person merges what it
+The agent reads all versions of the database and writes to that branch alone. A person merges what it \
 proposes: frond diff shop main...agent/prices, frond merge shop agent/prices, or the console.";
 
 /// Versions of the protocol; the first is answered to a client that asks for none of them.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::arguments::{Answer, Author, Target};
 use crate::backend::Backend;
 use crate::commands::commit;
 use crate::failure::Failure;
+use crate::notice;
 use crate::output::{count_of, counted, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
@@ -22,8 +23,8 @@ Examples:
   frond merge shop --continue             end it when all conflicts are resolved
   frond merge shop --abort                as if it had never begun
 
-Changes to different documents, and to different fields of one document, merge by themselves. The same
-field changed on both sides is a conflict, which is kept until you decide: frond conflicts lists
+Changes to different documents, and to different fields of one document, merge by themselves. The same \
+field changed on both sides is a conflict, which is kept until you decide: frond conflicts lists \
 them, frond resolve resolves one. Then the exit code is 1.";
 
 /// Bring another version's changes into a branch
@@ -59,6 +60,11 @@ pub struct Merge {
     #[command(flatten)]
     rules: Rules,
 
+    /// Don't merge while there are changes that are not committed; otherwise they become a commit
+    /// of their own first
+    #[arg(long)]
+    refuse_dirty: bool,
+
     /// End a merge whose conflicts are all resolved
     #[arg(long = "continue")]
     continue_: bool,
@@ -89,7 +95,15 @@ impl Merge {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let command = self.command()?;
         let how = Telling { as_json: self.as_json, tell };
-        run(self.target.open()?, terminal, &self.database, &command, how)
+        let mut backend = self.target.open()?;
+        if self.merge_in.is_some() && !self.refuse_dirty && is_dirty(&mut *backend, &self.database)
+        {
+            notice::tell(format_args!(
+                "changes that are not committed become a commit of their own first (--refuse-dirty \
+                 refuses instead)"
+            ));
+        }
+        run(backend, terminal, &self.database, &command, how)
     }
 
     fn command(&self) -> Result<DocumentBuf, Failure> {
@@ -101,14 +115,15 @@ impl Merge {
         if let Some(message) = &self.message {
             command.append("message", Value::String(message));
         }
-        if !self.abort {
-            command.append("author", Value::String(&self.author.name()));
+        if let Some(author) = self.author.of(&self.target).filter(|_| !self.abort) {
+            command.append("author", Value::String(&author));
         }
         self.rules.append_to(&mut command)?;
         let flags = [
             ("noFF", self.no_ff),
             ("ffOnly", self.ff_only),
             ("squash", self.squash),
+            ("refuseDirty", self.refuse_dirty),
             ("continue", self.continue_),
             ("abort", self.abort),
         ];
@@ -117,6 +132,15 @@ impl Merge {
         }
         Ok(command.build())
     }
+}
+
+/// Whether there are changes that are not committed; that there is no such branch is told later.
+fn is_dirty(backend: &mut dyn Backend, database: &str) -> bool {
+    let status = backend.execute(database, &document! { "frondStatus": 1_i32 });
+    status.is_ok_and(|status| {
+        text_of(status.view(), "merging").is_empty()
+            && documents_of(status.view(), "collections").next().is_some()
+    })
 }
 
 /// How documents are merged, where not as usual.

@@ -11,13 +11,15 @@ use crate::terminal::Terminal;
 const PICK_EXAMPLES: &str = "\
 Examples:
   frond cherry-pick shop sale~1             one commit of another branch
-  frond cherry-pick shop 3k2j9q7t --on-conflict theirs";
+  frond cherry-pick shop 3k2j9q7t --on-conflict theirs
+  frond cherry-pick shop --continue         when its conflicts are resolved; or --abort";
 
 const REVERT_EXAMPLES: &str = "\
 Examples:
   frond revert shop HEAD                    take the last commit back, in public
   frond revert shop main~3 -m 'prices as they were'
-  frond revert shop v2 --parent 1           a merge";
+  frond revert shop v2 --parent 1           a merge
+  frond revert shop --abort                 give up one that met conflicts; or --continue";
 
 /// Do again on this branch what one commit did
 #[derive(clap::Args)]
@@ -42,8 +44,8 @@ struct Pick {
     database: String,
 
     /// The commit: its id, a tag, main~2
-    #[arg(value_name = "VERSION")]
-    version: String,
+    #[arg(value_name = "VERSION", required_unless_present_any = ["continue_", "abort"])]
+    version: Option<String>,
 
     /// Of a merge: the parent that it is compared with, 1 being the branch it was merged into
     #[arg(long, value_name = "NUMBER")]
@@ -52,6 +54,14 @@ struct Pick {
     /// The new commit's message
     #[arg(short, long)]
     message: Option<String>,
+
+    /// End one whose conflicts are all resolved: as frond merge --continue
+    #[arg(long = "continue", conflicts_with_all = ["version", "abort"])]
+    continue_: bool,
+
+    /// Give up one that waits: as frond merge --abort
+    #[arg(long, conflicts_with_all = ["version", "message"])]
+    abort: bool,
 
     #[command(flatten)]
     rules: Rules,
@@ -85,7 +95,7 @@ impl Revert {
     /// As [`Target::open`]; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] if there is
     /// no such commit.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        self.pick.run("frondRevert", Some(&self.pick.author.name()), terminal)
+        self.pick.run("frondRevert", self.pick.author.of(&self.pick.target).as_deref(), terminal)
     }
 }
 
@@ -97,8 +107,16 @@ impl Pick {
         terminal: &mut Terminal,
     ) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
-        command.append(name, Value::Int32(1));
-        command.append("target", Value::String(&self.version));
+        match &self.version {
+            Some(version) => {
+                command.append(name, Value::Int32(1)).append("target", Value::String(version));
+            }
+            // What waits knows what it is.
+            None => {
+                let end = if self.abort { "abort" } else { "continue" };
+                command.append("frondMerge", Value::Int32(1)).append(end, Value::Boolean(true));
+            }
+        }
         if let Some(parent) = self.parent {
             command.append("parent", Value::Int64(i64::from(parent)));
         }

@@ -9,7 +9,8 @@ use crate::failure::Failure;
 use crate::output::{count_of, counted, shown_json};
 use crate::terminal::Terminal;
 
-const EXAMPLES: &str = r#"Examples:
+const EXAMPLES: &str = concat!(
+    r#"Examples:
   frond policy shop                                       tell it
   frond policy shop --set '{"everySeconds": 3600}'        commit what changed, every hour
   frond policy shop --set '{"changedBytes": 10000000, "branches": ["main"], "author": "robot",
@@ -20,9 +21,12 @@ const EXAMPLES: &str = r#"Examples:
   frond policy shop --thin                                thin main's automatic commits now
   frond policy shop --remove
 
-A server commits by itself what has changed, after everySeconds or about changedBytes of writes. Of
-automatic commits at a branch's end, thin keeps one in each keepEverySeconds. Rules are filters that the
-documents that a commit adds or changes (documents), or the rows of its $diff (changes), must pass."#;
+"#,
+    "A server commits by itself what has changed, after everySeconds or about changedBytes of \
+     writes. Of automatic commits at a branch's end, thin keeps one in each keepEverySeconds. Rules \
+     are filters that the documents that a commit adds or changes (documents), or the rows of its \
+     $diff (changes), must pass."
+);
 
 /// Tell or set when commits are made by themselves, and what commits must pass
 #[derive(clap::Args)]

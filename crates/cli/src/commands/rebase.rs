@@ -19,7 +19,7 @@ Examples:
   frond rebase shop@sale --skip       leave the commit out that conflicts
   frond rebase shop@sale --abort      as if it had never begun
 
-A commit that conflicts stops it (exit code 1): frond conflicts lists what, frond resolve decides it. The
+A commit that conflicts stops it (exit code 1): frond conflicts lists what, frond resolve decides it. The \
 branch moves when all is done. frond undo takes a rebase back.";
 
 /// Make a branch's own commits again on top of another version
@@ -87,7 +87,7 @@ impl Rebase {
 fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     let answer = answer.view();
     for commit in documents_of(answer, "commits") {
-        log::one_line(terminal, commit)?;
+        log::one_line(terminal, commit, "")?;
     }
     let branch = plain(text_of(answer, "branch"));
     let head = terminal.paint(Style::Changed, text_of(answer, "commitId"));

@@ -30,10 +30,10 @@ Examples:
                                                     a running server, of which shop is a database
   frond repair --from /mnt/backup --from ../clone   first the one, for what it lacks the other
 
-Reads everything, as frond fsck does, and fetches exactly the chunks that are damaged or missing from the
-places given, in their order. Chunks are named by their content: each is hashed before it is stored, and any place that
-has it will do. What is damaged goes once nothing in it is needed. Nothing else changes: branches,
-commits and documents stay where they are, what was written since the last backup included.
+Reads everything, as frond fsck does, and fetches exactly the chunks that are damaged or missing from the \
+places given, in their order. Chunks are named by their content: each is hashed before it is stored, and any place that \
+has it will do. What is damaged goes once nothing in it is needed. Nothing else changes: branches, \
+commits and documents stay where they are, what was written since the last backup included. \
 What no place has is told by branch, collection and _id, and stays lost.
 
   0   the directory is whole

@@ -23,7 +23,7 @@ Examples:
   frond restore --backup /mnt/backup --database shop --data ./frond-data          one database of it
   frond restore --backup /mnt/backup --database shop --collection items --data ./other
 
-The branch stays where it is: what was restored is a change to be committed. frond undo takes the
+The branch stays where it is: what was restored is a change to be committed. frond undo takes the \
 restoring of a collection back.";
 
 /// Restore a collection or a document as another version has it, or a data directory from a backup

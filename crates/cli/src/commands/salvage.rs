@@ -22,10 +22,10 @@ Examples:
   frond salvage --data ./frond-data --to ./saved
   frond fsck --data ./saved                         what was made is whole
 
-Reads every chunk of a damaged directory, whatever its manifest and indexes say, and its log, and writes a
-new directory with all that can be read: commits that are whole, with their ids; of each branch every document
-of its working state, with indexes built anew. It tells which documents are lost. The damaged directory is only
-read; keep it: a later version may read more of it. Takes twice the room of the
+Reads every chunk of a damaged directory, whatever its manifest and indexes say, and its log, and writes a \
+new directory with all that can be read: commits that are whole, with their ids; of each branch every document \
+of its working state, with indexes built anew. It tells which documents are lost. The damaged directory is only \
+read; keep it: a later version may read more of it. Takes twice the room of the \
 data for a while.
 
   0   everything is there

@@ -15,6 +15,7 @@ use frond_doc::{Value, document};
 use frond_server::{Client, MONGOSH_SCRIPT};
 
 use crate::backend::ServerUri;
+use crate::commands::branch::driver_name;
 use crate::failure::Failure;
 use crate::output::shown_json;
 use crate::terminal::Terminal;
@@ -37,7 +38,7 @@ Examples:
   frond shell -- --tls --tlsCAFile ca.pem  with options of mongosh
   frond shell --print-script > frond.mongosh.js    then, in mongosh: load(\"frond.mongosh.js\")
 
-In the shell: db.status(), db.commit(\"first items\"), db.log(), db.branch(\"sale\"), use shop@sale,
+In the shell: db.status(), db.commit(\"first items\"), db.log(), db.branch(\"sale\"), use shop@sale, \
 db.branches(), db.diff(\"sale\"), db.merge(\"sale\"), db.undo(); db.frondHelp() lists them all.";
 
 /// Start mongosh on a running server, with db.commit(), db.diff(), db.merge() and others
@@ -105,7 +106,7 @@ impl Shell {
         mongosh.args(["--eval", MONGOSH_SCRIPT]).env_remove("FROND_PASSWORD");
         if let Some(database) = &self.database {
             // Not in the URI: there it would also say where the user belongs.
-            let name = shown_json(Value::String(database));
+            let name = shown_json(Value::String(&for_drivers(database)));
             mongosh.args(["--eval", &format!("db = db.getSiblingDB({name}); undefined")]);
         }
         for script in &self.eval {
@@ -170,9 +171,30 @@ fn percent_encoded(text: &str) -> String {
     })
 }
 
+/// `shop@agent/prices` as drivers take it; a name that is encoded already stays as it is.
+fn for_drivers(database: &str) -> String {
+    match database.split_once('@') {
+        Some((repository, branch)) if !branch.contains('%') => {
+            format!("{repository}@{}", driver_name(branch))
+        }
+        _ => database.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_branch_is_named_as_drivers_take_it() {
+        for (database, expected) in [
+            ("shop", "shop"),
+            ("shop@agent/prices", "shop@agent%2Fprices"),
+            ("shop@agent%2Fprices", "shop@agent%2Fprices"),
+        ] {
+            assert_eq!(for_drivers(database), expected);
+        }
+    }
 
     #[test]
     fn a_password_is_found_or_put_in() {

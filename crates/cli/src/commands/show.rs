@@ -7,7 +7,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use crate::arguments::Target;
 use crate::commands::{diff, log};
 use crate::failure::Failure;
-use crate::output::{answer_json, array_of, documents_of, plain, text_of};
+use crate::output::{answer_json, documents_of, plain, text_of};
 use crate::terminal::Terminal;
 
 const EXAMPLES: &str = "\
@@ -27,7 +27,7 @@ pub struct Show {
     #[arg(value_name = "VERSION")]
     version: Option<String>,
 
-    /// Only how many documents it changed, a collection
+    /// Only how many documents it changed in each collection
     #[arg(long)]
     stat: bool,
 
@@ -35,7 +35,7 @@ pub struct Show {
     #[arg(long)]
     full: bool,
 
-    /// The answer as JSON: the commit, and counts a collection
+    /// The answer as JSON: the commit, and counts per collection
     #[arg(long, conflicts_with_all = ["stat", "full"])]
     json: bool,
 
@@ -61,18 +61,14 @@ impl Show {
             return backend.close();
         }
         let commit: Document<'_> = answer.view();
-        log::whole(terminal, commit)?;
+        log::whole(terminal, commit, "")?;
         for tag in documents_of(commit, "tags") {
             let message = plain(text_of(tag, "message"));
             let line = format!("tag {}  {message}", plain(text_of(tag, "tag")));
             writeln!(terminal, "\n{}", line.trim_end())?;
         }
-        writeln!(terminal)?;
-        let parent = array_of(commit, "parents").iter().next();
-        let parent = parent.and_then(|parent| parent.as_str()).unwrap_or("NOTHING");
-        let versions = (Some(parent), Some(text_of(commit, "commitId")));
         let shown = diff::Shown { counts: self.stat, is_full: self.full, ..Default::default() };
-        diff::show(&mut *backend, terminal, &self.database, versions, &shown)?;
+        log::changes(&mut *backend, terminal, &self.database, commit, &shown)?;
         backend.close()
     }
 }

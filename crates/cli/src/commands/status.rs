@@ -62,7 +62,10 @@ impl Status {
             "" => writeln!(terminal, "No commits yet")?,
             head => writeln!(terminal, "Last commit {}", terminal.paint(Style::Changed, head))?,
         }
-        self.tell_merge(terminal, status)?;
+        let merging = text_of(status, "merging");
+        if !merging.is_empty() {
+            self.tell_merge(terminal, status, merging)?;
+        }
         let mut is_dirty = false;
         for collection in documents_of(status, "collections") {
             if !is_dirty {
@@ -70,6 +73,9 @@ impl Status {
                 is_dirty = true;
             }
             tell_collection(terminal, collection)?;
+        }
+        if !merging.is_empty() {
+            return Ok(());
         }
         if is_dirty {
             let hint = format!("frond commit {} -m MESSAGE", self.database);
@@ -80,12 +86,20 @@ impl Status {
         Ok(())
     }
 
-    fn tell_merge(&self, terminal: &mut Terminal, status: Document<'_>) -> Result<(), Failure> {
-        let merging = text_of(status, "merging");
-        if merging.is_empty() {
-            return Ok(());
-        }
-        writeln!(terminal, "Merging {}", terminal.paint(Style::Changed, merging))?;
+    /// What waits: a commit isn't possible then, so its end is told instead.
+    fn tell_merge(
+        &self,
+        terminal: &mut Terminal,
+        status: Document<'_>,
+        merging: &str,
+    ) -> Result<(), Failure> {
+        let operation = match text_of(status, "operation") {
+            "cherry-pick" => "Cherry-picking",
+            "revert" => "Reverting",
+            "rebase" => "Rebasing",
+            _ => "Merging",
+        };
+        writeln!(terminal, "{operation} {}", terminal.paint(Style::Changed, merging))?;
         let mut count = 0;
         for conflict in documents_of(status, "conflicts") {
             let collection = plain(text_of(conflict, "collection"));
@@ -99,7 +113,9 @@ impl Status {
         } else {
             ("All resolved: end it with", format!("frond merge {} --continue", self.database))
         };
-        Ok(writeln!(terminal, "{why}  {}", terminal.paint(Style::Accent, hint))?)
+        writeln!(terminal, "{why}  {}", terminal.paint(Style::Accent, hint))?;
+        let hint = format!("frond merge {} --abort", self.database);
+        Ok(writeln!(terminal, "Give it up with  {}", terminal.paint(Style::Accent, hint))?)
     }
 }
 

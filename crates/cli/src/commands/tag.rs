@@ -71,7 +71,9 @@ impl Tag {
         }
         if let Some(message) = &self.message {
             command.append("message", Value::String(message));
-            command.append("author", Value::String(&self.author.name()));
+            if let Some(author) = self.author.of(&self.target) {
+                command.append("author", Value::String(&author));
+            }
         }
         for (name, is_set) in [("delete", self.delete.is_some()), ("force", self.force)] {
             if is_set {

@@ -244,7 +244,7 @@ fn show_history(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.typed("world", "db.runCommand({frondLog: 1})")?;
     for commit in commits {
         write!(stage.terminal, "{INDENT}")?;
-        log::one_line(stage.terminal, commit)?;
+        log::one_line(stage.terminal, commit, "")?;
     }
     stage.typed("world", "use world@main~2")?;
     stage.typed("world@main~2", "db.countries.findOne({_id: \"DEU\"})")?;

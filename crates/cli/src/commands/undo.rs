@@ -21,10 +21,10 @@ Examples:
   frond undo shop2 --dropped shop       under another name
   frond undo shop --user agent --since '2 hours ago'    all that agent committed since then
 
-A commit that is undone leaves its changes as not committed; what a merge or a reset replaced comes
+A commit that is undone leaves its changes as not committed; what a merge or a reset replaced comes \
 back as it was. Nothing is lost: an undoing can be undone.
 
-With --user each of the author's commits is reverted, the newest first, by a commit of its own. What others
+With --user each of the author's commits is reverted, the newest first, by a commit of its own. What others \
 changed since is a conflict: when that is resolved, the same command goes on.";
 
 /// Take back what moved a branch; bring back what was dropped

@@ -298,6 +298,12 @@ fn time_series_of_a_dump_are_points() {
     let out = frond(&directory, "export -d store -c points").ok();
     assert_eq!(out.lines().count(), 2, "{out}");
     assert!(out.contains(r#""m":"a","v":6"#), "{out}");
+    // What is there stays; its points can't be told from others.
+    frond(&directory, "import --dump dump").fails(1);
+    frond(&directory, "import --dump dump --mode upsert").ok();
+    assert_eq!(frond(&directory, "export -d store -c points").ok(), out);
+    let error = frond(&directory, "import --dump dump --mode replace-all").fails(2);
+    assert!(error.contains("store.points is a time series"), "{error}");
     let one = frond(&directory, "import --dump dump/store -d other -c points").ok();
     assert!(one.contains("1 document into other.system.buckets.points"), "{one}");
 }

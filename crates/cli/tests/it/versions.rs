@@ -1,7 +1,7 @@
 //! Goal: the commands of versions do on a data directory what their help says.
 //! Method: a small shop, taken from its first commit to a merge with a conflict.
 
-use crate::{Directory, frond, frond_with};
+use crate::{Directory, frond, frond_with, run_words};
 
 /// A shop with two items and one commit.
 fn shop() -> Directory {
@@ -339,4 +339,59 @@ fn what_was_done_can_be_undone() {
     frond(&directory, "branch shop main --unprotect").ok();
     frond(&directory, "commit shop --amend -m thirdly").ok();
     assert!(frond(&directory, "log shop --oneline").ok().contains("thirdly"));
+}
+
+#[test]
+fn a_log_shows_what_names_its_commits_and_what_they_changed() {
+    let directory = shop();
+    frond(&directory, "tag shop v1").ok();
+    frond(&directory, "branch shop sale").ok();
+    upsert(&directory, "shop", "{\"_id\":3,\"name\":\"chair\"}");
+    frond(&directory, "commit shop -m second").ok();
+    let log = frond(&directory, "log shop --oneline --decorate").ok();
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines[0].ends_with(" (main) second"), "{log}");
+    assert!(lines[1].ends_with(" (sale, tag: v1) first"), "{log}");
+    assert!(!frond(&directory, "log shop").ok().contains("(main)"), "not where nobody looks");
+    let log = frond(&directory, "log shop -p --decorate").ok();
+    assert!(
+        log.contains("(main)\nAuthor") && log.contains("    second\n\nitems\n  + {\"_id\":3"),
+        "{log}"
+    );
+    let log = frond(&directory, "log shop --stat -n 1").ok();
+    assert!(log.ends_with("    second\n\n items | 1 added\n 1 collection, 1 document\n"), "{log}");
+}
+
+#[test]
+fn what_waits_is_ended_by_the_word_it_began_with() {
+    let directory = shop();
+    upsert(&directory, "shop", "{\"_id\":1,\"name\":\"lamp\",\"price\":25}");
+    frond(&directory, "commit shop -m cheaper").ok();
+    upsert(&directory, "shop", "{\"_id\":1,\"name\":\"lamp\",\"price\":20}");
+    frond(&directory, "commit shop -m cheapest").ok();
+    frond(&directory, "revert shop main~1").fails(1);
+    let status = frond(&directory, "status shop").ok();
+    assert!(status.contains("items: 1 conflict") && status.contains("--abort"), "{status}");
+    assert!(!status.contains("frond commit") && !status.contains("Nothing to"), "{status}");
+    frond(&directory, "revert shop --abort").ok();
+    assert!(frond(&directory, "status shop").ok().contains("Nothing to commit"));
+    frond(&directory, "revert shop main~1").fails(1);
+    frond(&directory, "resolve shop --all --ours").ok();
+    frond(&directory, "revert shop --continue -m as-it-was").ok();
+    assert!(frond(&directory, "log shop --oneline").ok().contains("as-it-was"));
+    frond(&directory, "revert shop").fails(2);
+}
+
+#[test]
+fn errors_say_where_to_look() {
+    let directory = shop();
+    let error = frond(&directory, "log shopp").fails(1);
+    assert!(error.contains("shopp doesn't exist yet; frond ls lists databases"), "{error}");
+    let error = frond(&directory, "branch -d shop sale").fails(1);
+    assert!(error.contains("frond branch DATABASE --delete BRANCH"), "{error}");
+    let error = frond(&directory, "serve --port 1").fails(2);
+    assert!(error.contains("frond mongod takes mongod's options"), "{error}");
+    let words = ["ls", "--uri", "http://127.0.0.1:27017"].map(str::to_owned);
+    let error = run_words(&directory, &words, "").fails(2);
+    assert!(error.contains("http:// is no database server's"), "{error}");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::tls::{TlsError, read_certificates, read_key, unusable_certificate};
 
@@ -91,7 +91,7 @@ impl Transport {
         let mut stream = StreamOwned::new(connection, stream);
         // A server that isn't trusted is told now, not at the first command.
         while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock)?;
+            stream.conn.complete_io(&mut stream.sock).map_err(explain)?;
         }
         Ok(Transport::Tls(Box::new(stream)))
     }
@@ -107,6 +107,38 @@ impl Transport {
             Transport::Unix(stream) => stream.set_read_timeout(time),
         }
     }
+}
+
+/// Says in a user's words why there is no connection by TLS.
+fn explain(error: io::Error) -> io::Error {
+    let reason = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let why = match reason {
+        Some(rustls::Error::InvalidCertificate(why)) => why,
+        // What isn't TLS begins otherwise than a server's hello.
+        Some(rustls::Error::InvalidMessage(_)) => {
+            return io::Error::new(error.kind(), "it doesn't speak TLS: leave tls=true out");
+        }
+        _ => return error,
+    };
+    let text = match why {
+        CertificateError::UnknownIssuer => {
+            "its certificate comes from no authority that is trusted: tlsCAFile=FILE names one"
+                .to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate's time is over".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for another name".to_owned()
+        }
+        // The library has no kind for it.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is an authority's own: a server needs one that the authority signed"
+                .to_owned()
+        }
+        other => format!("its certificate isn't valid: {other}"),
+    };
+    io::Error::new(error.kind(), text)
 }
 
 fn connect_tcp(address: &str) -> io::Result<TcpStream> {

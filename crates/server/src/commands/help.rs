@@ -23,8 +23,8 @@ struct Section {
     usage: Vec<String>,
     /// Its first sentence.
     about: String,
-    /// All of it, as it stands there.
-    text: &'static str,
+    /// All of it, without where its links lead.
+    text: String,
 }
 
 impl Section {
@@ -50,8 +50,23 @@ impl Section {
         let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
         let about = paragraph.split_once(". ").map_or(paragraph.as_str(), |(first, _)| first);
         let about = about.trim_end_matches(['.', ':']).to_owned();
-        Section { command: format!("frond{name}"), usage, about, text }
+        Section { command: format!("frond{name}"), usage, about, text: without_links(text) }
     }
+}
+
+/// `[text](#place)` as `text`: who reads an answer can't follow it.
+fn without_links(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("](#") {
+        let Some((before, name)) = before.rsplit_once('[') else { break };
+        let Some((_, behind)) = behind.split_once(')') else { break };
+        plain.push_str(before);
+        plain.push_str(name);
+        rest = behind;
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// The sections, in the page's order.
@@ -98,7 +113,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     answer
         .end()
         .append("about", Value::String(&section.about))
-        .append("text", Value::String(section.text));
+        .append("text", Value::String(&section.text));
     Ok(answer)
 }
 

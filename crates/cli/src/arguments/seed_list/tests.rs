@@ -56,9 +56,15 @@ fn answer(zone: &Zone, question: &[u8], is_cut: bool) -> Vec<u8> {
 
 /// A server of `zone`; with `is_cut` all that it answers by UDP is cut.
 fn serve(zone: Zone, is_cut: bool) -> SocketAddr {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
-    let listener = TcpListener::bind(address).unwrap();
+    // One number for both: that of the one may be taken for the other.
+    let (socket, address, listener) = std::iter::repeat_with(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        TcpListener::bind(address).ok().map(|listener| (socket, address, listener))
+    })
+    .flatten()
+    .next()
+    .unwrap();
     let of_stream = zone.clone();
     thread::spawn(move || {
         for stream in listener.incoming() {

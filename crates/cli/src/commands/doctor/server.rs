@@ -37,8 +37,14 @@ impl Report<'_> {
             &format!("frond {version} on {host}, up {seconds} s, {connections}"),
         )?;
         let health = part(frond.view(), "health");
+        let set = part(status, "repl");
+        let name = text(set.view(), "setName");
         if health.get("ok") == Some(Value::Boolean(true)) {
-            self.finding("writes", "taken")?;
+            let what = match set.get("isWritablePrimary") {
+                Some(Value::Boolean(false)) => format!("by the primary of set {name}, not by this"),
+                _ => "taken".to_owned(),
+            };
+            self.finding("writes", &what)?;
         } else {
             let reason = text(health.view(), "reason");
             let advice = text(health.view(), "advice");

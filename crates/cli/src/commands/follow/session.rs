@@ -89,7 +89,13 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
                 )));
             }
             Some(record) => record,
-            None => first_record(&name, &mut source, &mut target)?,
+            None => {
+                let record = first_record(&name, &mut source, &mut target)?;
+                if record.collections.is_empty() {
+                    told.has_nothing();
+                }
+                record
+            }
         };
         source.watch(Some(&record.token))?;
         let (place, noted) = (record.token.clone(), Instant::now());

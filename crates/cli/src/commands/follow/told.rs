@@ -60,6 +60,12 @@ impl Told<'_> {
         self.bar.suspend(|| tell(format_args!("{}: trying again", plain(why))));
     }
 
+    /// Says that nothing is there to copy: the source's name may be mistyped.
+    pub fn has_nothing(&self) {
+        let source = plain(&self.source);
+        self.bar.suspend(|| tell(format_args!("{source} has no collections yet")));
+    }
+
     /// Counts documents that were copied.
     pub fn copied(&mut self, name: &str, documents: usize, bytes_more: usize) {
         self.documents += documents as u64;

@@ -28,7 +28,7 @@ const METADATA_BYTES_MAX: u64 = 16 << 20;
 const DOCUMENTS: &str = ".bson";
 const METADATA: &str = ".metadata.json";
 /// How the names of the collections begin that hold the buckets of time series.
-const BUCKETS: &str = "system.buckets.";
+pub const BUCKETS: &str = "system.buckets.";
 
 /// A collection in a dump.
 pub struct DumpedCollection {
@@ -51,6 +51,11 @@ impl DumpedCollection {
     /// Whether it is a view.
     pub fn is_view(&self) -> bool {
         self.options.get("viewOn").is_some()
+    }
+
+    /// Whether its documents are the buckets of a time series.
+    pub fn is_series(&self) -> bool {
+        self.dumped_as.1.starts_with(BUCKETS)
     }
 
     /// The command that makes it.

@@ -50,6 +50,16 @@ impl Import {
         for name in &dump.left_out {
             tell(format_args!("{name} is left out: it is the server's own"));
         }
+        let mut series = dump.collections.iter().filter(|dumped| dumped.is_series());
+        if self.mode == super::Mode::ReplaceAll
+            && let Some(dumped) = series.next()
+        {
+            return Err(Failure::Usage(format!(
+                "{}.{} is a time series, whose points can't be replaced: --drop instead of --mode \
+                 replace-all",
+                dumped.database, dumped.name
+            )));
+        }
         let mut backend = self.target.open_or_make_to_stream()?;
         let views = |dumped: &&DumpedCollection| dumped.is_view();
         for dumped in dump.collections.iter().filter(|dumped| !dumped.is_view()) {

@@ -11,6 +11,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value, document, key};
 use frond_server::wire::DocumentSequence;
 
 use crate::backend::Backend;
+use crate::commands::import::dump::BUCKETS;
 use crate::commands::import::progress::Progress;
 use crate::failure::Failure;
 use crate::input::{Carrier, DOCUMENT_TEXT_BYTES_MAX, Text};
@@ -105,7 +106,7 @@ impl<'a> Writer<'a> {
         lines: &[u64],
         progress: &Progress,
     ) -> Result<(), Failure> {
-        if self.mode == Mode::Insert {
+        if self.mode == Mode::Insert || self.is_of_buckets() {
             return self.insert(backend, documents, lines, progress);
         }
         let (mut statements, mut statement_lines) = (Vec::new(), Vec::new());
@@ -132,6 +133,12 @@ impl<'a> Writer<'a> {
         }
         self.insert(backend, without_id, &without_id_lines, progress)?;
         self.replace(backend, statements, &statement_lines, progress)
+    }
+
+    /// Whether it writes the buckets of a time series: they are inserted only, and one that is
+    /// there stays as it is.
+    fn is_of_buckets(&self) -> bool {
+        self.collection.starts_with(BUCKETS)
     }
 
     /// Writes a document that is too long to be held, if it can be put into the database as it
@@ -253,8 +260,12 @@ impl<'a> Writer<'a> {
         for error in documents_of(answer.view(), "writeErrors") {
             let position = usize::try_from(count_of(error, "index")).unwrap_or(usize::MAX);
             let line = lines.get(position).copied().unwrap_or(0);
-            self.failed(line, text_of(error, "errmsg"), progress);
             let is_duplicate = count_of(error, "code") == u64::from(DUPLICATE_KEY);
+            if is_duplicate && self.mode != Mode::Insert && self.is_of_buckets() {
+                self.report.unchanged += 1;
+                continue;
+            }
+            self.failed(line, text_of(error, "errmsg"), progress);
             self.report.duplicates += u64::from(is_duplicate);
         }
     }

@@ -26,8 +26,8 @@ Examples:
   frond format-patch shop main..sale --uri 127.0.0.1:27017 | frond apply shop
   frond apply shop prices.patch --check          only tell whether it is a whole patch
 
-What the patch changes and the branch has otherwise is a conflict: it waits as that of a merge does, the
-exit code is 1, and frond conflicts lists it. What differs elsewhere doesn't matter. The commit is the
+What the patch changes and the branch has otherwise is a conflict: it waits as that of a merge does, the \
+exit code is 1, and frond conflicts lists it. What differs elsewhere doesn't matter. The commit is the \
 author's who made the change, unless --author says otherwise.";
 
 /// Changes that are written together: so many, and so many bytes.

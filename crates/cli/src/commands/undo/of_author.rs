@@ -47,7 +47,9 @@ impl Undo {
         for Found { id, message } in &found {
             let mut revert = DocumentBuilder::new();
             revert.append("frondRevert", Value::Int32(1)).append("target", Value::String(id));
-            revert.append("author", Value::String(&self.author.name()));
+            if let Some(author) = self.author.of(&self.target) {
+                revert.append("author", Value::String(&author));
+            }
             match backend.execute(&self.database, &revert.build()) {
                 Ok(answer) if self.as_json.is_set() => {
                     writeln!(terminal, "{}", answer_json(&answer))?;

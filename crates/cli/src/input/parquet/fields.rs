@@ -137,6 +137,10 @@ fn append_plain(
         (Field::Long(nanoseconds), Shape::Nanoseconds) => {
             Value::DateTime(nanoseconds.div_euclid(1_000_000))
         }
+        (Field::Long(nanoseconds), Shape::NanosecondsOfDay) => {
+            text = time_of_day(nanoseconds.div_euclid(1000));
+            Value::String(&text)
+        }
         (Field::Str(text), _) => Value::String(text),
         (Field::Bytes(bytes), _) => Value::Binary(Binary { subtype: 0, bytes: bytes.data() }),
         (Field::TimeMillis(time), _) => {
@@ -242,5 +246,21 @@ mod tests {
     #[test]
     fn times_of_the_day_are_texts() {
         assert_eq!(time_of_day(47_109_250_000), "13:05:09.250000");
+    }
+
+    #[test]
+    fn times_of_the_day_are_text_whatever_their_unit() {
+        for (kind, field, expected) in [
+            ("int32 t (TIME(MILLIS, false))", Field::TimeMillis(1_500), "00:00:01.500000"),
+            ("int64 t (TIME(MICROS, true))", Field::TimeMicros(61_000_001), "00:01:01.000001"),
+            ("int64 t (TIME(NANOS, true))", Field::Long(86_399_999_999_999), "23:59:59.999999"),
+        ] {
+            let schema = format!("message m {{ optional {kind}; }}");
+            let schema = parquet::schema::parser::parse_message_type(&schema).unwrap();
+            let shapes = super::super::shape::columns(&schema, None).unwrap();
+            let mut document = DocumentBuilder::new();
+            append_plain(&mut document, "t", &field, &shapes[0]).unwrap();
+            assert_eq!(document.build().get("t"), Some(Value::String(expected)), "{kind}");
+        }
     }
 }

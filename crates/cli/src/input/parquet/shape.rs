@@ -23,6 +23,8 @@ pub enum Shape {
     Plain,
     /// Nanoseconds since 1970.
     Nanoseconds,
+    /// Nanoseconds since midnight.
+    NanosecondsOfDay,
     /// Sixteen bytes.
     Uuid,
     /// The text of a value in extended JSON.
@@ -118,6 +120,9 @@ fn leaf(field: &Type, noted: &Noted<'_>, path: &[String]) -> Result<Shape, Strin
         (ConvertedType::NONE, Some(LogicalType::Uuid)) => Ok(Shape::Uuid),
         (ConvertedType::NONE, Some(LogicalType::Timestamp(of))) if of.unit == TimeUnit::NANOS => {
             Ok(Shape::Nanoseconds)
+        }
+        (ConvertedType::NONE, Some(LogicalType::Time(of))) if of.unit == TimeUnit::NANOS => {
+            Ok(Shape::NanosecondsOfDay)
         }
         (ConvertedType::UTF8, _) => Ok(noted.of(path)),
         (converted, _) if is_read(physical, converted) => Ok(Shape::Plain),
