@@ -2,7 +2,7 @@
 //! print what is shown.
 
 use crate::serving::Server;
-use crate::{Directory, frond, frond_with, walkthrough};
+use crate::{Directory, frond_with, walkthrough};
 
 const README: &str = include_str!("../../../../README.md");
 
@@ -37,17 +37,17 @@ fn the_pages_are_true() {
 #[test]
 fn the_shell_of_the_readme_beside_a_server() {
     let directory = Directory::new();
-    std::fs::write(directory.path().join("items.jsonl"), "{\"_id\":2,\"price\":240}\n").unwrap();
     frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\":1}\n").ok();
     let server = Server::start(&directory);
     let block = README.split("The same from the shell").nth(1).unwrap();
     let block = block.lines().skip_while(|line| !line.starts_with("    "));
-    let lines: Vec<_> = block.map_while(|line| line.strip_prefix("    frond ")).collect();
-    assert_eq!(lines.len(), 4, "{lines:?}");
-    let mut told = String::new();
-    for line in lines {
-        told = frond(&directory, line.split(" #").next().unwrap()).ok();
+    let lines: Vec<_> = block.map_while(|line| line.strip_prefix("    ")).collect();
+    assert_eq!(lines.len(), 9, "{lines:?}");
+    let told: Vec<_> = lines.iter().flat_map(|line| walkthrough::run(&directory, line)).collect();
+    let told = told.join("\n");
+    for wanted in ["price: 30 → 15", "moved forward to", "first items", "half price"] {
+        assert!(told.contains(wanted), "{told}");
     }
-    assert!(told.contains("+ {\"_id\":2"), "{told}");
+    assert!(!told.contains("frond: "), "{told}");
     server.stop();
 }

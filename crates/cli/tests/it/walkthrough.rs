@@ -86,7 +86,8 @@ pub(crate) fn read(page: &str, directory: &Directory) -> Vec<Step> {
     steps
 }
 
-fn run(directory: &Directory, line: &str) -> Vec<String> {
+/// Runs a command that a page shows; what it prints, standard output first.
+pub(crate) fn run(directory: &Directory, line: &str) -> Vec<String> {
     let (input, line) = match line.split_once(" | ") {
         Some((echo, line)) => {
             let mut echo = words(echo);
