@@ -115,6 +115,15 @@ impl Frond {
         self.engine().lead();
     }
 
+    /// Has the members keep no longer what former leaders have sent them for transactions that came
+    /// to nothing. Returns how many chunks that led to all of it.
+    ///
+    /// # Errors
+    /// As a write's: it stays until another member leads.
+    pub fn unstage_left(&self) -> Result<usize, Error> {
+        Ok(self.engine().unstage_left()?)
+    }
+
     /// Takes no writes any more: this member led, and doesn't. The directory is to be opened again.
     pub fn depose(&self) {
         self.engine().depose();

@@ -37,6 +37,7 @@ mod growth;
 mod lead;
 mod prepare;
 mod refusal;
+mod staging;
 mod stall;
 mod terms;
 mod waiting;
@@ -89,9 +90,28 @@ impl Shared {
             false => self.admit_growth(bytes)?,
         }
         let turn = self.stall(bytes, &mut watch)?;
-        let Prepared { record, conflict_set, payloads } = self.prepare(own)?;
+        let mut prepared = self.prepare(own)?;
         watch.lap(Stage::Prepare);
+        let staged = std::mem::take(&mut prepared.staged);
+        let committed =
+            self.commit_prepared(beginning, prepared, durability, held_locks, &mut watch);
+        self.unstage(staged);
+        let sequence = committed?;
+        self.delay(turn, &mut watch);
+        self.slowest.note(&watch, bytes);
+        Counters::count(&self.counters.commits);
+        self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);
+        Ok(sequence)
+    }
 
+    fn commit_prepared(
+        &self,
+        beginning: TransactionStart<'_>,
+        Prepared { record, conflict_set, payloads, .. }: Prepared,
+        durability: Durability,
+        held_locks: &mut HeldLocks,
+        watch: &mut Stopwatch,
+    ) -> Result<Sequence, EngineError> {
         let mut queue = self.queue();
         self.validate(&queue, beginning, &record, &conflict_set)?;
         let now_micros = self.machine.clock.now_micros();
@@ -110,7 +130,7 @@ impl Shared {
             self.insert(&member.group, &member.insertion);
             watch.lap(Stage::Insert);
             held_locks.release(self);
-            self.go_with_group(member, writer, sequence, durability, &mut watch)?;
+            self.go_with_group(member, writer, sequence, durability, watch)?;
         } else {
             let many = queue.pending_bytes >= PENDING_BYTES_MAX;
             let writer = queue.writer.take_if(|_| many);
@@ -118,14 +138,10 @@ impl Shared {
             watch.lap(Stage::Queue);
             held_locks.release(self);
             if let Some(writer) = writer {
-                self.lead(writer, Durability::Relaxed, &mut watch);
+                self.lead(writer, Durability::Relaxed, watch);
             }
             self.signals.want_sync();
         }
-        self.delay(turn, &mut watch);
-        self.slowest.note(&watch, bytes);
-        Counters::count(&self.counters.commits);
-        self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);
         Ok(sequence)
     }
 

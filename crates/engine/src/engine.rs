@@ -155,6 +155,15 @@ impl Engine {
         self.shared.take_lead();
     }
 
+    /// Has the members of a set keep no longer what leaders before this one have staged for
+    /// transactions that came to nothing. Returns how many chunks that led to all of it.
+    ///
+    /// # Errors
+    /// As a commit's: it stays until another process leads.
+    pub fn unstage_left(&self) -> Result<usize, EngineError> {
+        self.shared.unstage_left()
+    }
+
     /// Closes the engine for writing: it led, and doesn't any more. What waits for agreement is
     /// told that its outcome is unknown. It is to be opened again.
     pub fn depose(&self) {

@@ -8,15 +8,16 @@
 //!
 //! *Alone is enough*: an entry ([`format`]) carries the payloads that the log gets, and all chunks
 //! that these name and don't bring: of trees that get a base, of values that lie in chunks. So
-//! a member that has applied all entries before it can apply it, whatever its packs hold. What
-//! would be larger than an entry is refused before it has a place.
+//! a member that has applied all entries before it can apply it, whatever its packs hold. More of
+//! these than an entry takes come by entries before (`crate::commit`'s `staging`); a transaction
+//! that brings more itself is refused before it has a place.
 
 mod foreign;
 pub(crate) mod format;
 
 use bytes::Bytes;
 
-pub(crate) use foreign::foreign_chunks;
+pub(crate) use foreign::{ForeignWalk, Gathered, MembersHave};
 pub use format::{ENTRY_BYTES_MAX, SetEntry, first_sequence};
 
 use crate::log::writer::PendingRecord;

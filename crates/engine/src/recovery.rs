@@ -4,6 +4,7 @@
 mod old_values;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex};
 
 use bytes::Bytes;
@@ -330,6 +331,7 @@ fn assemble(
         order: None,
         queue: Mutex::new(queue),
         queue_changed: Condvar::new(),
+        staged: AtomicU64::new(0),
         conflict_seed: random(&*machine.chance),
         transactions: OpenTransactions::default(),
         key_locks: KeyLocks::default(),

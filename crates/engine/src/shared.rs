@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     pub skipped: (Sequence, Sequence),
     /// Who agrees on their order, in a set.
     pub order: Option<Arc<dyn Order>>,
+    /// How many chunks were staged in this process; see `commit::staging`.
+    pub staged: AtomicU64,
     /// Where transactions line up; see `commit`.
     pub queue: Mutex<Queue>,
     /// Something in the queue was written, refused or closed, and a thread that isn't waiting in a

@@ -329,7 +329,8 @@ impl Snapshot {
         self.unless_expired(Ok((!dirty).then_some(*base.tree)))
     }
 
-    pub(crate) fn store(&self) -> &Arc<dyn ChunkStore> {
+    /// Where chunks lie, those too that aren't in packs yet.
+    pub fn store(&self) -> &Arc<dyn ChunkStore> {
         &self.view.store
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use frond_store::{Chunk, Session, StoreError};
+use frond_store::{Chunk, ChunkHash, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Tree, TreeError, Value};
 
@@ -132,6 +132,22 @@ impl Transaction {
     /// drops. So it is not refused where the disk is as full as it may be.
     pub fn give_back(&mut self) {
         self.gives_back = true;
+    }
+
+    /// Whether what it writes goes to other members of a set, with all that it refers to.
+    pub fn is_in_set(&self) -> bool {
+        self.shared.order.is_some()
+    }
+
+    /// Says that all members of the set have the chunk `root` with all that it leads to, as what was
+    /// read in this transaction says: where the transaction names it, it doesn't travel.
+    pub fn note_held(&mut self, root: ChunkHash) {
+        self.own.members_have.roots.push(root);
+    }
+
+    /// Says the same of `old`, and that `new`, to which the transaction leads, is much like it.
+    pub fn note_alike(&mut self, new: ChunkHash, old: ChunkHash) {
+        self.own.members_have.alike.push((new, old));
     }
 
     /// Where the transaction reads, without its own writes. Asking for it counts as reading all of

@@ -272,6 +272,43 @@ fn make(
     Ok((chunk, info))
 }
 
+/// Registers the id of a commit of a database.
+///
+/// # Errors
+/// As the transaction's `put`; if a parent that is registered can't be read.
+pub(crate) fn register(
+    transaction: &mut Transaction,
+    database: &str,
+    chunk: &Chunk,
+) -> Result<(), Error> {
+    if transaction.is_in_set() {
+        note_parents(transaction, database, &Commit::decode(chunk)?)?;
+    }
+    let key = system::commit_key(database, &format::id_of(chunk.hash()).0);
+    Ok(transaction.put(TreeId::SYSTEM, key, system::commit_value(chunk))?)
+}
+
+/// Says what of a commit the members of a set have: what is registered is on all of them, and most
+/// of the commit is in its parents.
+fn note_parents(
+    transaction: &mut Transaction,
+    database: &str,
+    commit: &Commit,
+) -> Result<(), Error> {
+    for parent in &commit.parents {
+        let snapshot = transaction.snapshot();
+        let key = system::commit_key(database, &format::id_of(*parent).0);
+        let registered = snapshot.get(TreeId::SYSTEM, &key)?;
+        let registered = registered.map(|value| system::commit_chunk(&value)).transpose()?;
+        if registered == Some(*parent) {
+            let before = Commit::decode(&snapshot.store().get(*parent)?)?.catalog;
+            transaction.note_held(*parent);
+            transaction.note_alike(commit.catalog.root, before.root);
+        }
+    }
+    Ok(())
+}
+
 impl BranchState {
     /// Moves the branch to a commit that was just made, and registers its id.
     ///
@@ -293,8 +330,7 @@ impl BranchState {
     /// # Errors
     /// As the transaction's `put`.
     pub fn register(&self, transaction: &mut Transaction, chunk: &Chunk) -> Result<(), Error> {
-        let key = system::commit_key(&self.database, &format::id_of(chunk.hash()).0);
-        Ok(transaction.put(TreeId::SYSTEM, key, system::commit_value(chunk))?)
+        register(transaction, &self.database, chunk)
     }
 
     /// Removes the marks of dropped collections: the new HEAD doesn't have them.

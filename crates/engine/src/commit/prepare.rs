@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash};
 
+use crate::commit::staging::Staged;
 use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::record::Record;
 use crate::log::writer::PendingRecord;
-use crate::order::{ENTRY_BYTES_MAX, foreign_chunks};
 use crate::overlay::pending::NewChunks;
 use crate::overlay::recycled::Recycler;
 use crate::queue::conflicts::ConflictSet;
@@ -22,6 +21,7 @@ pub(super) struct Prepared {
     pub record: Record,
     pub conflict_set: ConflictSet,
     pub payloads: Payloads,
+    pub staged: Staged,
 }
 
 /// What a transaction is to the log, and what to the memtable.
@@ -36,45 +36,30 @@ impl Shared {
     ///
     /// # Errors
     /// [`EngineError::TooLargeForSet`]; [`EngineError::Store`].
-    pub(super) fn prepare(&self, own: WriteSet) -> Result<Prepared, EngineError> {
+    pub(super) fn prepare(&self, mut own: WriteSet) -> Result<Prepared, EngineError> {
         let validated: Vec<(TreeId, Vec<u8>)> =
             own.validated().map(|(tree, key)| (tree, key.to_vec())).collect();
         let validated_trees: Vec<TreeId> = own.validated_trees().collect();
         let has_unsynced_base = own.has_unsynced_base();
+        let (have, carried) = (std::mem::take(&mut own.members_have), own.carried.take());
         let record = own.into_record(self.tree_ids.next().0);
         let new_chunks = NewChunks::of(&record, record.origins(), &*self.store)?;
         if has_unsynced_base {
             self.store_synced(self.store.sync())?;
         }
         let mut payloads = Payloads::of(&record, new_chunks, &self.recycler);
-        if self.order.is_some() {
-            self.take_along_foreign_chunks(&record, &mut payloads.logged)?;
-        }
+        let logged = &mut payloads.logged;
+        let staged = match (&self.order, carried) {
+            (None, _) => Staged::default(),
+            (Some(_), Some(carried)) => {
+                self.carry(&record, carried, logged)?;
+                Staged::default()
+            }
+            (Some(_), None) => self.take_along_foreign_chunks(&record, &have, logged)?,
+        };
         let conflict_set =
             ConflictSet::new(self.conflict_seed, &record, validated, validated_trees);
-        Ok(Prepared { record, conflict_set, payloads })
-    }
-
-    /// Has a record carry the chunks that the other members of the set may not have.
-    fn take_along_foreign_chunks(
-        &self,
-        record: &Record,
-        logged: &mut PendingRecord,
-    ) -> Result<(), EngineError> {
-        let foreign = foreign_chunks(record, &*self.store)?;
-        // As on the members that get them by the entry: the log must not name what a power cut may
-        // take.
-        let is_own = |hash| record.chunks.binary_search_by_key(&hash, Chunk::hash).is_ok();
-        let names = foreign.iter().map(Chunk::hash).filter(|hash| !is_own(*hash));
-        let names: Vec<ChunkHash> = names.collect();
-        if !names.is_empty() {
-            self.store_synced(self.store.sync_these(&names))?;
-        }
-        logged.foreign_chunks = foreign;
-        match logged.carried_bytes() <= ENTRY_BYTES_MAX {
-            true => Ok(()),
-            false => Err(EngineError::TooLargeForSet { max: ENTRY_BYTES_MAX as u64 }),
-        }
+        Ok(Prepared { record, conflict_set, payloads, staged })
     }
 }
 

@@ -1,61 +1,208 @@
 //! The chunks that a transaction names and doesn't bring, with all that they lead to.
 //!
 //! Members put them before they apply the transaction, and what is put must lead to what is there
-//! ([`crate::overlay::pending`], invariant 4). So a chunk that the transaction brings is among them
-//! too, where one of the others leads to it.
+//! ([`crate::overlay::pending`], invariant 4). So they come in an order in which each stands behind
+//! all that it leads to, and a chunk that the transaction brings is among them too, where one of
+//! the others leads to it.
+//!
+//! What all members have doesn't travel again. A transaction's maker tells it ([`MembersHave`]):
+//! the engine doesn't know that an old version's chunks are kept by all who know the version. Of a
+//! new tree that is much like one that they have only what differs travels: both are walked level
+//! by level, and what lies in both is passed over.
 
 use std::collections::HashSet;
 
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::Content;
 
-use super::ENTRY_BYTES_MAX;
-use crate::error::EngineError;
 use crate::log::record::Record;
 
 /// So many are read at once.
 const BATCH: usize = 256;
 
-/// Reads them, each once.
-///
-/// # Errors
-/// [`EngineError::TooLargeForSet`] if they are more than an entry carries; what a read fails with.
-pub(crate) fn foreign_chunks(
-    record: &Record,
-    store: &dyn ChunkStore,
-) -> Result<Vec<Chunk>, EngineError> {
-    let own = |hash: ChunkHash| {
-        let place = record.chunks.binary_search_by_key(&hash, Chunk::hash).ok();
-        place.map(|place| &record.chunks[place])
-    };
-    let mut open: Vec<ChunkHash> = record.chunks.iter().flat_map(Chunk::references).collect();
+/// What the other members of a set have, as what a transaction has read tells its maker.
+#[derive(Default, Debug)]
+pub(crate) struct MembersHave {
+    /// Chunks that they have with all that these lead to.
+    pub roots: Vec<ChunkHash>,
+    /// A root of the transaction's, and one that they have.
+    pub alike: Vec<(ChunkHash, ChunkHash)>,
+}
+
+/// Walks over them; see the module.
+pub(crate) struct ForeignWalk<'a> {
+    record: &'a Record,
+    store: &'a dyn ChunkStore,
+    /// What needn't travel, or was gathered.
+    known: HashSet<ChunkHash>,
+    /// What is yet to be walked from.
+    roots: Vec<ChunkHash>,
+    path: Vec<Node>,
+    gathered: Gathered,
+    bytes: usize,
+    /// Whether a chunk that the record brings lies below what was walked.
+    pub reaches_own: bool,
+}
+
+/// Chunks, in an order in which they can be put.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    pub chunks: Vec<Chunk>,
+    /// Those of them that lead to all others, and how long their payloads are.
+    pub tops: Vec<(ChunkHash, u64)>,
+}
+
+/// A chunk of which some of what it leads to is yet to be gathered.
+struct Node {
+    chunk: Chunk,
+    below: std::vec::IntoIter<Chunk>,
+    /// How many tops there were before.
+    top_count: usize,
+}
+
+impl<'a> ForeignWalk<'a> {
+    /// From all that a record names and doesn't bring.
+    ///
+    /// # Errors
+    /// What a read fails with.
+    pub fn new(
+        record: &'a Record,
+        store: &'a dyn ChunkStore,
+        have: &MembersHave,
+    ) -> Result<ForeignWalk<'a>, StoreError> {
+        let mut walk = ForeignWalk {
+            record,
+            store,
+            known: have.roots.iter().copied().collect(),
+            roots: roots(record),
+            path: Vec::new(),
+            gathered: Gathered::default(),
+            bytes: 0,
+            reaches_own: false,
+        };
+        if walk.roots.is_empty() {
+            return Ok(walk);
+        }
+        // Where a chunk is made of another, all that one refers to is where the value before is.
+        let origins = store.get_many(&record.origins())?;
+        walk.known.extend(origins.iter().flat_map(Chunk::references));
+        for (new, old) in &have.alike {
+            walk.pass_over_common(*new, *old)?;
+        }
+        Ok(walk)
+    }
+
+    /// Gathers more until there are so many bytes; whether there are.
+    ///
+    /// # Errors
+    /// What a read fails with.
+    pub fn gather(&mut self, bytes_max: usize) -> Result<bool, StoreError> {
+        loop {
+            let Some(node) = self.path.last_mut() else {
+                if self.roots.is_empty() {
+                    return Ok(false);
+                }
+                let from = self.roots.len().saturating_sub(BATCH);
+                let roots = self.roots.split_off(from);
+                for root in self.read(roots)? {
+                    self.enter(root)?;
+                }
+                continue;
+            };
+            match node.below.next() {
+                Some(chunk) => self.enter(chunk)?,
+                None => {
+                    let node = self.path.pop().expect("it was the last one");
+                    self.leave(node);
+                    if bytes_max <= self.bytes {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes what was gathered.
+    pub fn take(&mut self) -> Gathered {
+        self.bytes = 0;
+        for node in &mut self.path {
+            node.top_count = 0;
+        }
+        std::mem::take(&mut self.gathered)
+    }
+
+    fn enter(&mut self, chunk: Chunk) -> Result<(), StoreError> {
+        if self.known.contains(&chunk.hash()) {
+            return Ok(());
+        }
+        let below = self.read(chunk.references().collect())?.into_iter();
+        self.path.push(Node { chunk, below, top_count: self.gathered.tops.len() });
+        Ok(())
+    }
+
+    fn leave(&mut self, node: Node) {
+        // It may have been reached by another way meanwhile.
+        if !self.known.insert(node.chunk.hash()) {
+            return;
+        }
+        self.gathered.tops.truncate(node.top_count);
+        self.gathered.tops.push((node.chunk.hash(), node.chunk.payload().len() as u64));
+        self.bytes += node.chunk.encoded().len();
+        self.gathered.chunks.push(node.chunk);
+    }
+
+    fn read(&mut self, mut wanted: Vec<ChunkHash>) -> Result<Vec<Chunk>, StoreError> {
+        wanted.retain(|hash| !self.known.contains(hash));
+        let mut found: Vec<Chunk> =
+            wanted.iter().filter_map(|hash| own(self.record, *hash).cloned()).collect();
+        self.reaches_own |= !found.is_empty();
+        wanted.retain(|hash| own(self.record, *hash).is_none());
+        found.extend(self.store.get_many(&wanted)?);
+        Ok(found)
+    }
+
+    /// Passes over what `new` has in common with `old`, that all have.
+    fn pass_over_common(&mut self, new: ChunkHash, old: ChunkHash) -> Result<(), StoreError> {
+        self.known.insert(old);
+        let (mut news, mut olds) = (vec![new], vec![old]);
+        while !news.is_empty() && !olds.is_empty() {
+            news.retain(|hash| !self.known.contains(hash));
+            let held = self.below(&olds)?;
+            let below = self.below(&news)?;
+            self.known.extend(below.intersection(&held));
+            olds = held.difference(&below).copied().collect();
+            news = below.difference(&held).copied().collect();
+        }
+        Ok(())
+    }
+
+    /// What chunks refer to.
+    fn below(&self, hashes: &[ChunkHash]) -> Result<HashSet<ChunkHash>, StoreError> {
+        let mut below = HashSet::new();
+        for batch in hashes.chunks(BATCH) {
+            let foreign = batch.iter().filter(|hash| own(self.record, **hash).is_none());
+            let foreign: Vec<ChunkHash> = foreign.copied().collect();
+            below.extend(self.store.get_many(&foreign)?.iter().flat_map(Chunk::references));
+        }
+        Ok(below)
+    }
+}
+
+/// What a record names and doesn't bring.
+fn roots(record: &Record) -> Vec<ChunkHash> {
+    let mut roots: Vec<ChunkHash> = record.chunks.iter().flat_map(Chunk::references).collect();
     let values = record.writes.iter().flat_map(|(_, entries)| entries);
-    open.extend(values.filter_map(|(_, value)| match value.as_ref()?.content {
+    roots.extend(values.filter_map(|(_, value)| match value.as_ref()?.content {
         Content::Inline(_) => None,
         Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. } => Some(hash),
     }));
-    open.retain(|hash| own(*hash).is_none());
-    open.extend(record.bases.iter().filter_map(|(_, base)| Some((*base)?.root)));
-    // Where a chunk is made of another, all that one refers to is where the value before is.
-    let origins = store.get_many(&record.origins())?;
-    let mut known: HashSet<ChunkHash> = origins.iter().flat_map(Chunk::references).collect();
-    let mut chunks: Vec<Chunk> = Vec::new();
-    let mut bytes = 0;
-    while !open.is_empty() {
-        let from = open.len().saturating_sub(BATCH);
-        let mut wanted: Vec<ChunkHash> = open.drain(from..).collect();
-        wanted.retain(|hash| known.insert(*hash));
-        let mut found: Vec<Chunk> = wanted.iter().filter_map(|hash| own(*hash).cloned()).collect();
-        wanted.retain(|hash| own(*hash).is_none());
-        found.extend(store.get_many(&wanted)?);
-        for chunk in found {
-            bytes += chunk.encoded().len();
-            if ENTRY_BYTES_MAX < bytes {
-                return Err(EngineError::TooLargeForSet { max: ENTRY_BYTES_MAX as u64 });
-            }
-            open.extend(chunk.references());
-            chunks.push(chunk);
-        }
-    }
-    Ok(chunks)
+    roots.retain(|hash| own(record, *hash).is_none());
+    roots.extend(record.bases.iter().filter_map(|(_, base)| Some((*base)?.root)));
+    roots
+}
+
+/// A chunk that the record brings.
+fn own(record: &Record, hash: ChunkHash) -> Option<&Chunk> {
+    let place = record.chunks.binary_search_by_key(&hash, Chunk::hash).ok();
+    place.map(|place| &record.chunks[place])
 }

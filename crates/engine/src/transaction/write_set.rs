@@ -10,6 +10,7 @@ use frond_tree::{Bounds, Content, Direction, Tree, Value};
 use crate::entry::OverlayEntry;
 use crate::ids::TreeId;
 use crate::log::record::Record;
+use crate::order::MembersHave;
 use crate::overlay::interleave::Source;
 use crate::overlay::memtable::entry_bytes;
 use crate::told::{self, Told, ToldContent};
@@ -49,6 +50,10 @@ pub(crate) struct WriteSet {
     undo: Vec<Undo>,
     has_savepoint: bool,
     bytes: u64,
+    /// What the members of a set have of what it names.
+    pub members_have: MembersHave,
+    /// Chunks that were gathered for the members of a set, where that is known already.
+    pub carried: Option<Vec<Chunk>>,
 }
 
 /// What a change replaced.

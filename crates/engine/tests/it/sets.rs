@@ -70,6 +70,12 @@ fn world(engine: &Engine, snapshot: &Snapshot, trees: &[TreeId]) -> World {
     world
 }
 
+/// Whether an entry only brings what a later one names, or is of that no more.
+fn is_staging(entry: &Bytes) -> bool {
+    let entry = SetEntry::decode(entry).unwrap();
+    entry.writes(TreeId::SYSTEM, |key| key.starts_with(b"\0staged"))
+}
+
 struct Member {
     disk: SimDisk,
     engine: Option<Engine>,
@@ -89,7 +95,7 @@ struct Set {
     agreed: Arc<Agreed>,
     options: EngineOptions,
     trees: Vec<TreeId>,
-    /// What is visible after each entry, and what there is of it.
+    /// What is visible before all entries, and after each.
     worlds: Vec<World>,
     now: World,
 }
@@ -180,10 +186,20 @@ impl Set {
         }
     }
 
+    /// Notes what there is after a transaction, if it was agreed on.
+    fn note(&mut self, after: World) {
+        let entries = self.agreed.entries.lock().unwrap();
+        for entry in &entries[self.worlds.len() - 1..] {
+            if !is_staging(entry) {
+                self.now.clone_from(&after);
+            }
+            self.worlds.push(self.now.clone());
+        }
+    }
+
     /// Another leads, or the same again: all that was agreed on is applied before.
     fn change_leader(&mut self, random: &mut Random, fails: Fails) {
         let old = self.leader;
-        let before = self.agreed.entries.lock().unwrap().len();
         *self.agreed.fails.lock().unwrap() = Some(fails);
         let mut unacknowledged = self.now.clone();
         let written = self.write(random, &mut unacknowledged);
@@ -191,16 +207,23 @@ impl Set {
         let refused = self.write(random, &mut World::new());
         assert!(matches!(refused, Err(EngineError::Closed(_))), "{refused:?}");
         *self.agreed.fails.lock().unwrap() = None;
-        if before < self.agreed.entries.lock().unwrap().len() {
-            self.now = unacknowledged;
-            self.worlds.push(self.now.clone());
-        }
+        self.note(unacknowledged);
         self.end(old, random.one_in(2));
         self.open(old);
         self.leader = random.below(MEMBERS);
         self.apply(self.leader, usize::MAX);
         self.check(self.leader);
-        self.engine(self.leader).lead();
+        let engine = self.engine(self.leader).clone();
+        engine.lead();
+        engine.unstage_left().unwrap();
+        assert_eq!(engine.snapshot().count(TreeId::SYSTEM).unwrap(), 0, "half-staged");
+        self.note(self.now.clone());
+    }
+
+    /// How many transactions were agreed on that tell something.
+    fn told_count(&self) -> usize {
+        let entries = self.agreed.entries.lock().unwrap();
+        entries.iter().filter(|entry| !is_staging(entry)).count()
     }
 
     /// A random transaction of the leader; what is there then stands in `after`.
@@ -210,7 +233,7 @@ impl Set {
         assert!(engine.tells());
         transaction.tell(Told {
             scope: Bytes::new(),
-            head: format!("{}", self.agreed.entries.lock().unwrap().len()).into(),
+            head: format!("{}", self.told_count()).into(),
             content: ToldContent::None,
         });
         let here: Vec<TreeId> =
@@ -238,10 +261,12 @@ impl Set {
                     continue;
                 }
                 1 | 2 => {
-                    let mut parts = before
-                        .clone()
-                        .filter(|parts| parts.len() > 1)
-                        .unwrap_or_else(|| (0..4).map(|_| random.bytes(400).into()).collect());
+                    let mut parts =
+                        before.clone().filter(|parts| parts.len() > 1).unwrap_or_else(|| {
+                            // More than a memtable: it is staged.
+                            let bytes = *random.choose(&[400, 400, 1_500]);
+                            (0..4).map(|_| random.bytes(bytes).into()).collect()
+                        });
                     let place = random.below(parts.len());
                     parts[place] = changed(&parts[place], random);
                     if random.one_in(3) {
@@ -302,7 +327,8 @@ impl Set {
             told.extend(heads.map(|head| (record.sequence, head)));
         }
         let entries = self.agreed.entries.lock().unwrap();
-        let numbered = entries.iter().enumerate().map(|(number, entry)| {
+        let telling = entries.iter().filter(|entry| !is_staging(entry));
+        let numbered = telling.enumerate().map(|(number, entry)| {
             (first_sequence(entry).unwrap(), Bytes::from(format!("{number}")))
         });
         let (from, to) = (kept_after, engine.visible());
@@ -339,8 +365,7 @@ impl Set {
             _ => {
                 let mut after = self.now.clone();
                 self.write(random, &mut after).unwrap();
-                self.now = after;
-                self.worlds.push(self.now.clone());
+                self.note(after);
             }
         }
         self.check(position);
@@ -369,6 +394,7 @@ fn whoever_leads_all_have_what_was_agreed_on() {
         }
         let shown = |position: usize| {
             let engine = set.engine(position);
+            assert_eq!(engine.snapshot().count(TreeId::SYSTEM).unwrap(), 0, "what was staged");
             (engine.visible(), world(engine, &engine.snapshot(), &set.trees))
         };
         assert!((1..MEMBERS).all(|position| shown(position) == shown(0)));
@@ -424,22 +450,39 @@ fn a_tree_that_was_folded_alone_takes_no_other_trees_for_applied() {
     }
 }
 
+/// What a transaction names goes before it in pieces; what it brings itself doesn't.
 #[test]
-fn what_no_entry_carries_is_refused_before_it_has_a_place() {
+fn a_transaction_names_more_than_an_entry_carries() {
     let mut random = Random::new(5);
-    let set = Set::new(&mut random, quiet());
-    let engine = set.engine(0);
+    let mut set = Set::new(&mut random, quiet());
+    let engine = set.engine(0).clone();
     let part = Bytes::from(vec![7; 1 << 20]);
     let parts: Parts = (0..=(ENTRY_BYTES_MAX >> 20) as u8)
         .map(|number| [&part[..], &[number]].concat().into())
         .collect();
     engine.store().put_many(&chunks_of(&parts)).unwrap();
-    let mut transaction = engine.begin();
-    transaction.put(TreeId::SYSTEM, Bytes::from("large"), value_of(&parts)).unwrap();
-    let refused = transaction.commit(Durability::Synced);
-    assert!(matches!(refused, Err(EngineError::TooLargeForSet { .. })));
-    assert!(set.agreed.entries.lock().unwrap().is_empty());
-    let mut transaction = engine.begin();
-    put(&mut transaction, TreeId::SYSTEM, "small", "fits");
-    transaction.commit(Durability::Synced).unwrap();
+    let put_large = |engine: &Engine| {
+        let mut transaction = engine.begin();
+        transaction.put(TreeId::SYSTEM, Bytes::from("large"), value_of(&parts)).unwrap();
+        transaction
+    };
+    put_large(&engine).commit(Durability::Synced).unwrap();
+    let entries = set.agreed.entries.lock().unwrap().clone();
+    assert!(entries.len() > 3 && entries.iter().all(|entry| entry.len() < 20 << 20));
+    set.apply(1, usize::MAX);
+    let value = set.engine(1).snapshot().get(TreeId::SYSTEM, b"large").unwrap().unwrap();
+    assert_eq!(large::read(&**set.engine(1).store(), &value), Some(parts.clone()));
+    assert_eq!(set.engine(1).snapshot().count(TreeId::SYSTEM).unwrap(), 1);
+    // All have it: nothing of it travels again.
+    let mut again = put_large(&engine);
+    again.note_held(chunks_of(&parts).last().unwrap().hash());
+    again.commit(Durability::Synced).unwrap();
+    let entries = set.agreed.entries.lock().unwrap().clone();
+    assert!(entries.last().unwrap().len() < 1 << 10);
+    let mut own = engine.begin();
+    let value = brought(&mut own, &parts, None);
+    own.put(TreeId::SYSTEM, Bytes::from("larger"), value).unwrap();
+    let refused = own.commit(Durability::Synced);
+    assert!(matches!(refused, Err(EngineError::TooLargeForSet { .. })), "{refused:?}");
+    assert_eq!(set.agreed.entries.lock().unwrap().len(), entries.len());
 }

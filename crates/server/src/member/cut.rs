@@ -2,6 +2,8 @@
 //! this one has applied durably, is needed by none. What a member that is away lacks is kept up to
 //! a limit: who lacks more gets a copy (`copying`).
 //!
+//! A leader also lets go of what those before it have left half-staged.
+//!
 //! The engine's own log is synced before: until then only the set's held what was applied last.
 
 use std::time::Duration;
@@ -21,8 +23,13 @@ const LOOKS_AFTER_FAILURE: u32 = 30;
 pub fn cut_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
     let running = replica.running().expect("it was started");
     let mut passed_over = 0;
+    let mut has_led = false;
     while !replica.is_stopped() && running.fault().is_none() {
         std::thread::sleep(LOOK_EVERY);
+        if !has_led && replica.is_primary() {
+            has_led = true;
+            unstage_left(replica, server);
+        }
         if 0 < passed_over {
             passed_over -= 1;
         } else if running.is_long(replica.options.log_bytes_max)
@@ -31,6 +38,16 @@ pub fn cut_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
             replica.tell(&format!("the set's log could not be cut: {error}"));
             passed_over = LOOKS_AFTER_FAILURE;
         }
+    }
+}
+
+fn unstage_left(replica: &Replica, server: &Shared) {
+    match server.frond.unstage_left() {
+        Ok(0) => {}
+        Ok(count) => {
+            replica.tell(&format!("what a former leader has left half-staged goes: {count} chunks"))
+        }
+        Err(error) => replica.tell(&format!("what was left half-staged stays: {error}")),
     }
 }
 

@@ -12,6 +12,7 @@ use frond_store::{Chunk, ChunkHash, Lifetime, Session};
 use frond_tree::{Tree, TreeFormat, Value as TreeValue};
 
 use crate::adopt::Adoption;
+use crate::commit;
 use crate::history;
 use crate::refs::reflog::{RefChange, RefWhy};
 use crate::refs::tag;
@@ -215,8 +216,7 @@ pub(crate) fn register(
 ) -> Result<(), Error> {
     let store = database.frond().engine().store();
     for hash in commits {
-        let key = system::commit_key(database.repository_name(), &format::id_of(*hash).0);
-        transaction.put(TreeId::SYSTEM, key, system::commit_value(&store.get(*hash)?))?;
+        commit::register(transaction, database.repository_name(), &store.get(*hash)?)?;
     }
     Ok(())
 }
