@@ -51,7 +51,7 @@ const ELECTION_TICKS: std::ops::Range<usize> = 15..25;
 /// Two messages with entries are under way to a follower: on a local network more gain nothing.
 const MESSAGES_IN_FLIGHT: usize = 2;
 /// A message holds several entries up to so many bytes.
-const MESSAGE_BYTES: u64 = 8 << 20;
+const MESSAGE_BYTES: u64 = 4 << 20;
 /// A leader takes no more once so many bytes are not committed.
 const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
 /// So many bytes of committed entries are handed out at once.

@@ -9,6 +9,8 @@
 //! After a write or sync that failed the member stops for good: what its disk holds is unknown. The
 //! process must end, and open the log anew.
 
+mod applying;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -24,13 +26,10 @@ use crate::entry::Entry;
 use crate::ids::{EntryIndex, MemberId, Term};
 use crate::log::{Batch, Log};
 use crate::member::{BatchNumber, Member, ReadId, Refused, Role, Status, Work};
+use applying::{Unapplied, apply_entries};
 
 /// Frames that wait hold so many bytes at most; more are dropped, and sent again some time.
 const FRAMES_BYTES_MAX: usize = 64 << 20;
-/// Committed entries that wait in memory to be applied hold so many bytes at most.
-const UNAPPLIED_BYTES_MAX: usize = if cfg!(test) { 256 } else { 64 << 20 };
-/// So much is read of the log at once.
-const READ_BYTES: u64 = 8 << 20;
 const NO_PANIC: &str = "no panic while the lock is held";
 
 /// The way to other members.
@@ -121,19 +120,6 @@ struct Batches {
     stopped: bool,
 }
 
-#[derive(Default)]
-struct Unapplied {
-    /// The next entries, as far as they fit.
-    entries: VecDeque<Entry>,
-    bytes: usize,
-    /// Up to here entries are to be applied.
-    upto: EntryIndex,
-    /// Up to here they were handed to the applier, or are no more to be read for it.
-    applied: EntryIndex,
-    reads: Vec<(EntryIndex, Answer)>,
-    stopped: bool,
-}
-
 impl Running {
     /// Starts a member, whose entries up to `applied` were applied. It is ticked once each `tick`:
     /// a tenth of a second, but for tests.
@@ -156,7 +142,7 @@ impl Running {
             arrived: Condvar::new(),
             batches: Mutex::default(),
             batch_came: Condvar::new(),
-            unapplied: Mutex::new(Unapplied { upto: applied, applied, ..Unapplied::default() }),
+            unapplied: Mutex::new(Unapplied::behind(applied)),
             committed: Condvar::new(),
             status: Mutex::new(member.status()),
             status_changed: Condvar::new(),
@@ -255,6 +241,19 @@ impl Running {
                 self.shared.log.cut(place)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Cuts the log up to an entry that was handed out, whoever holds it, and however little that
+    /// gives back. A member that lacks it needs a copy. To be called by the thread that cuts.
+    ///
+    /// # Errors
+    /// As [`Running::cut`].
+    pub fn cut_at(&self, upto: EntryIndex) -> Result<(), StoreError> {
+        let upto = upto.min(self.handed_out());
+        match self.request(Request::Cut(upto)).wait() {
+            Ok(_) => self.shared.log.cut(upto),
+            Err(_) => Ok(()),
         }
     }
 
@@ -425,15 +424,7 @@ impl MemberThread {
             return;
         }
         let mut unapplied = shared.unapplied.lock().expect(NO_PANIC);
-        for entry in committed {
-            let follows = unapplied.entries.back().map_or(unapplied.upto, |last| last.index);
-            let fits = unapplied.bytes + entry.bytes() <= UNAPPLIED_BYTES_MAX;
-            unapplied.upto = entry.index;
-            if fits && follows.next() == entry.index {
-                unapplied.bytes += entry.bytes();
-                unapplied.entries.push_back(entry);
-            }
-        }
+        committed.into_iter().for_each(|entry| unapplied.add(entry));
         for (read, index) in reads {
             let answer = self.reads.remove(&read);
             unapplied.reads.extend(answer.map(|answer| (index, answer)));
@@ -507,45 +498,6 @@ fn write_batches(shared: &Shared) {
         }
         shared.inbox().synced = waiting.last().map(|(number, _)| *number);
         shared.arrived.notify_one();
-    }
-}
-
-fn apply_entries(shared: &Shared, mut applied: EntryIndex, mut applier: Box<dyn Applier>) {
-    loop {
-        let mut unapplied = shared.unapplied.lock().expect(NO_PANIC);
-        loop {
-            let ready = unapplied.reads.extract_if(.., |(index, _)| *index <= applied);
-            ready.for_each(|(index, answer)| answer_once(&answer, Ok(index)));
-            unapplied.applied = applied;
-            if unapplied.stopped {
-                return;
-            }
-            if applied < unapplied.upto {
-                break;
-            }
-            unapplied = shared.committed.wait(unapplied).expect(NO_PANIC);
-        }
-        while unapplied.entries.front().is_some_and(|entry| entry.index <= applied) {
-            let old = unapplied.entries.pop_front().expect("one was found");
-            unapplied.bytes -= old.bytes();
-        }
-        let end = unapplied.entries.front().map_or(unapplied.upto.next(), |entry| entry.index);
-        let mut entries: Vec<Entry> = Vec::new();
-        if end == applied.next() {
-            unapplied.bytes = 0;
-            entries.extend(unapplied.entries.drain(..));
-        }
-        drop(unapplied);
-        if entries.is_empty() {
-            entries = match shared.log.read(applied.next(), end, READ_BYTES) {
-                Ok(entries) => entries,
-                Err(error) => return shared.stop(Some(&format!("the quorum's log: {error}"))),
-            };
-        }
-        for entry in entries {
-            applied = entry.index;
-            applier.apply(entry);
-        }
     }
 }
 

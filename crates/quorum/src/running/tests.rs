@@ -189,3 +189,29 @@ fn a_member_stops_for_good_after_a_failed_sync() {
     assert!(running.fault().is_some_and(|fault| fault.contains("quorum-log")));
     assert_eq!(running.propose(Bytes::from("more")).wait(), Err(NotDone::Unknown));
 }
+
+#[test]
+fn what_was_cut_is_in_no_file_and_all_go_on() {
+    const MARKER: &[u8] = b"what is to be found by none";
+    let set = Set::new();
+    let leader = set.running(set.leader());
+    let index = leader.propose(Bytes::from_static(MARKER)).wait().unwrap();
+    for (id, disk) in &set.disks {
+        let has_marker = || {
+            let log = disk.contents("quorum-log").unwrap();
+            log.windows(MARKER.len()).any(|window| window == MARKER)
+        };
+        let running = set.running(*id);
+        while running.handed_out() < index {
+            std::thread::yield_now();
+        }
+        assert!(has_marker());
+        running.cut_at(index).unwrap();
+        assert!(!has_marker());
+    }
+    let last = set.running(set.leader()).propose(Bytes::from("more")).wait().unwrap();
+    for applied in set.applied.values() {
+        let entries = applied.first(last.0 as usize);
+        assert_eq!(entries[last.0 as usize - 1].content, Content::Data(Bytes::from("more")));
+    }
+}

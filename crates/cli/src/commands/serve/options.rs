@@ -13,12 +13,21 @@ use super::{Changes, MEMBERS, Serve, begin_anew};
 use crate::commands::transfer::read_text;
 use crate::failure::Failure;
 
+/// What a member of a set has under way beside its databases: entries that come, that are written
+/// and that wait to be applied. It is a third of the memory at most.
+const UNDER_WAY_BYTES: u64 = 64 << 20;
+const UNDER_WAY_SHARE: u64 = 3;
+
 impl Serve {
     /// How the data directory is opened, within so much memory.
     pub(super) fn database_options(&self, budget: Option<u64>) -> FrondOptions {
+        let beside = |bytes: u64| match self.members.is_empty() {
+            true => bytes,
+            false => bytes - UNDER_WAY_BYTES.min(bytes / UNDER_WAY_SHARE),
+        };
         let mut options = match (self.memory, budget) {
-            (Some(bytes), _) => FrondOptions::for_memory(bytes),
-            (None, Some(bytes)) => FrondOptions::within_memory(bytes),
+            (Some(bytes), _) => FrondOptions::for_memory(beside(bytes)),
+            (None, Some(bytes)) => FrondOptions::within_memory(beside(bytes)),
             (None, None) => FrondOptions::default(),
         };
         if let Some(megabytes) = self.cache {
