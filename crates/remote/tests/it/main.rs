@@ -4,11 +4,13 @@
 //!   collections meanwhile;
 //! - [`bucket`]: the same over an object store in memory, racing writers, faults;
 //! - [`cuts`]: transfers that are cut at random moments, and run again;
+//! - [`home`]: packs in a bucket, and who takes over;
 //! - [`backups`]: backups while others write, restored and compared.
 
 mod backups;
 mod bucket;
 mod cuts;
+mod home;
 mod http;
 
 use frond_db::{FindRequest, Frond, FrondOptions};

@@ -243,6 +243,8 @@ impl<'a, 'b> Repack<'a, 'b> {
         };
         self.store.counters.bytes_moved.add(bytes);
         self.store.buffers.give_back(frames.into_buffer());
+        // What is moved may be much more than the disk takes before it goes to the tier.
+        self.store.send_when_due()?;
         pace(self.pace, bytes)
     }
 }

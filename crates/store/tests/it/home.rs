@@ -109,6 +109,38 @@ fn a_directory_keeps_little_of_what_it_holds() {
 }
 
 #[test]
+fn a_collection_that_moves_all_keeps_little_on_the_disk() {
+    let mut random = Random::fresh();
+    let depot = SimDepot::new(1);
+    let node = Node::new(2, &depot);
+    let store = node.open().unwrap();
+    let mut chunks = Vec::new();
+    for _ in 0..100 {
+        let some = random_chunks(&mut random, 8);
+        store.put_many(&some).unwrap();
+        chunks.extend(some);
+    }
+    let root = above(&chunks);
+    store.put_many(std::slice::from_ref(&root)).unwrap();
+    swap(&store, root.hash()).unwrap();
+    let mut most = 0;
+    let options = GcOptions { live_percent_min: 101, dry_run: false, pack_history: true };
+    let collected = store
+        .collect(&mut GarbageCollection {
+            roots: &mut || Ok(vec![root.hash()]),
+            pace: &mut |_| {
+                most = most.max(node.pack_bytes() as u64);
+                std::ops::ControlFlow::Continue(())
+            },
+            options,
+        })
+        .unwrap();
+    assert!(8 * LOCAL_BYTES_MAX < collected.bytes_after, "{}", collected.bytes_after);
+    assert!(most <= 4 * LOCAL_BYTES_MAX, "{most} bytes of packs on the disk");
+    assert_stored(&*store, &chunks);
+}
+
+#[test]
 fn what_the_disk_made_of_an_extent_is_fetched_again() {
     let mut random = Random::fresh();
     let depot = SimDepot::new(1);
