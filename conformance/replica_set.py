@@ -7,6 +7,7 @@
     python3 conformance/replica_set.py --frond ... --lost-disks
     python3 conformance/replica_set.py --frond ... --change-members
     python3 conformance/replica_set.py --frond ... --change-streams
+    python3 conformance/replica_set.py --frond ... --versions
     python3 conformance/replica_set.py --frond ... --node MODULES     with Node's driver, too
 
 Goal: an unmodified driver, that knows the set by its name, loses no acknowledged write and has none
@@ -19,7 +20,8 @@ Method:
 2. Again and again one member is killed (SIGKILL) and started again, or frozen (SIGSTOP) for some
    seconds, or the leader is asked to step down. With --network it may be cut off from the others,
    both ways, or only what it sends, or only what they send; with --small-disks its disk may be full
-   for a while. How long it takes until another leads is told.
+   for a while: if it leads, a member that has room leads then. How long it takes until another leads
+   is told.
 3. At the end all members run. Each must have every acknowledged insert and append, no number twice,
    the sum of all money, and the same documents as the others: read from each directly.
 4. Each member's data directory is removed while it is down (with --lost-disks): the new one must get
@@ -29,13 +31,20 @@ Method:
 6. The last bytes of a member's log are cut off, so that it has lost what it had acknowledged: it must
    doubt, and get it again. Then all members are killed and two of them have lost their ends: they must
    begin by themselves.
-7. With --change-members two members are added and two removed, of which one leads first. Those that
-   are must be told by all, those that were must say so, and none may be disturbed.
+7. With --change-members two members are added and two removed, of which one leads first and one is
+   down. Those that are must be told by all, those that were must say so, and none may be disturbed.
 8. With --change-streams clients follow all of it: one reads from the leader, one from secondaries, one
    from any, and the last begins at a moment that is long over. The driver goes on behind the last
    event where a member went away. All must be told the same, in the same order, each acknowledged
    write once; and what is told must amount to what is there, so that nothing else was.
-9. A byte in the middle of a member's log is changed while it is down: it must say so, be told by the
+9. With --versions more is recorded as a version than an entry of the members' log carries, and again
+   after a small change, and on a new branch: only what is new may travel. An index of more than an
+   entry is built. Leaders are killed while what a version needs is half-staged: the next one must let
+   go of it, and record the version. Another server's database is cloned and fetched from. All members
+   must tell the same versions, with the same hashes.
+10. With --versions a document is erased from all versions too, while one member is down: soon its
+   bytes must be in no file of those that run, and of the other's soon after it is back.
+11. A byte in the middle of a member's log is changed while it is down: it must say so, be told by the
    others to recover, be read by no client, and recover as soon as there is a leader.
 """
 
@@ -71,7 +80,13 @@ SMALL_DISK_MEGABYTES = 400
 # A log is cut where that gives back 128 MB.
 LOG_MEGABYTES_MAX = 100
 AWAY_MEGABYTES = 300
+# An entry carries 48 MiB; more is staged in parts of 16.
+VERSION_MEGABYTES = 60
+STAGED_MEGABYTES = 18
+ATTEMPTS_MAX = 5
+INDEXED, INDEXED_LETTERS = 60_000, 1_000
 # What a member's log says.
+LETS_GO = "what a former leader has left half-staged goes"
 DOUBTS, HAS_END = "the end of its log may be lost", "it has the end of its log again"
 # What clients follow, and what they are told last.
 COLLECTIONS = ["documents", "lists", "accounts"]
@@ -461,6 +476,17 @@ def await_same(set_):
         time.sleep(0.1)
 
 
+def await_reached(set_):
+    """Waits until all members have come to the moment that any is at now, while others write."""
+    moments = [hello["lastWrite"]["opTime"]["ts"] for it in set_.members if (hello := it.hello())]
+    deadline = time.monotonic() + SECONDS_MAX
+    for member in set_.members:
+        while not (hello := member.hello()) or hello["lastWrite"]["opTime"]["ts"] < max(moments):
+            if time.monotonic() > deadline:
+                raise Wrong(f"{member.address} doesn't come to {max(moments)}")
+            time.sleep(0.1)
+
+
 def disturb(set_, chance, told, busy):
     """Takes a member away for a while; notes how long it takes until another leads."""
     leader, term, _ = set_.await_leader()
@@ -492,16 +518,13 @@ def disturb(set_, chance, told, busy):
     elif kind == "cut what it hears":
         for other in others:
             set_.network.cut_out(other, [member.number])
-    # A leader whose disk is full may lead on: it refuses what it can't keep.
-    if member is leader and kind != "full disk":
-        away = None if kind == "step down" else member
+    if member is leader:
+        away = None if kind in ("step down", "full disk") else member
         _, _, seconds = set_.await_leader(term, away)
         told.append((kind, seconds))
         most = KILLED_SECONDS_MAX if kind in ("kill", "step down") else FROZEN_SECONDS_MAX
         if seconds > most and not busy:
             raise Wrong(f"{kind}: another leads after {seconds:.1f} seconds")
-    elif member is leader:
-        told.append((kind, 0))
     time.sleep(chance.random() * 2)
     if kind == "kill":
         member.start()
@@ -550,6 +573,9 @@ def run(set_, options):
         lose_end(set_)
         if followers:
             check_told(set_, followers, begun, before, writers)
+        if options.versions:
+            keep_versions(set_)
+            erase(set_)
         if options.change_members:
             change_members(set_)
         if options.lost_disks:
@@ -570,6 +596,203 @@ def run(set_, options):
         raise Wrong("the members' documents differ")
     report(told, writers)
     damage(set_)
+
+
+def on_leader(set_, database, command):
+    """What the leader answers to a command."""
+    leader, _, _ = set_.await_leader()
+    with leader.client(socketTimeoutMS=SECONDS_MAX * 1000) as client:
+        return client[database].command(command)
+
+
+def log_bytes(set_):
+    """How much the leader has proposed; its log may be cut, and shrinks then."""
+    leader, _, _ = set_.await_leader()
+    return os.path.getsize(os.path.join(leader.directory, "quorum-log"))
+
+
+def recorded(set_, database, message):
+    """Records a version; how many bytes of log that took."""
+    before = log_bytes(set_)
+    on_leader(set_, database, {"frondCommit": 1, "message": message})
+    return log_bytes(set_) - before
+
+
+def keep_versions(set_):
+    """Versions of more than an entry carries, and databases of another server."""
+    with set_.client() as client:
+        for number in range(VERSION_MEGABYTES):
+            client.shop.things.insert_one({"_id": number, "bytes": os.urandom(1 << 20)})
+        first = recorded(set_, "shop", "much")
+        client.shop.things.update_one({"_id": 3}, {"$set": {"bytes": b"changed"}})
+        second = recorded(set_, "shop", "little")
+        on_leader(set_, "shop", {"frondBranch": 1, "branch": "side"})
+        client["shop@side"].things.insert_one({"_id": "on the side"})
+        third = recorded(set_, "shop@side", "little on a branch")
+    if not second < 4 << 20 or not 0 < third < 4 << 20:
+        raise Wrong(f"versions took {first}, {second}, {third} bytes of the members' log")
+    build_large_index(set_)
+    stage_half(set_)
+    port, remote_port = free_ports(2)
+    arguments = [set_.arguments[0], "serve", "--data", os.path.join(set_.root, "other")]
+    arguments += ["--listen", f"127.0.0.1:{port}", "--remote-listen", f"127.0.0.1:{remote_port}"]
+    other = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
+    try:
+        with MongoClient("127.0.0.1", port) as client:
+            for number in range(VERSION_MEGABYTES):
+                client.theirs.things.insert_one({"_id": number, "bytes": os.urandom(1 << 20)})
+            client.theirs.command({"frondCommit": 1, "message": "theirs"})
+            url = f"http://127.0.0.1:{remote_port}/theirs"
+            on_leader(set_, "theirs", {"frondClone": 1, "from": url})
+            client.theirs.things.insert_one({"_id": "later"})
+            client.theirs.command({"frondCommit": 1, "message": "theirs, later"})
+            on_leader(set_, "theirs", {"frondPull": 1})
+            expected = of_database(client.theirs)
+    finally:
+        other.kill()
+        other.wait()
+    await_reached(set_)
+    told = same_versions(set_)
+    if told["theirs"] != expected:
+        raise Wrong(f"what was cloned and pulled is {told['theirs']}, and was {expected}")
+    megabytes = [round(it / (1 << 20), 1) for it in (first, second, third)]
+    print(f"versions of {VERSION_MEGABYTES} MB, and of little: {megabytes} MB of log; cloned, pulled: {told}")
+
+
+def build_large_index(set_):
+    """An index of more than an entry carries: all members must answer by it."""
+    letters = "".join(map(chr, range(97, 123)))
+    with set_.client() as client:
+        words = client.shop.words
+        for begin in range(0, INDEXED, 2_000):
+            text = random.Random(begin).choices(letters, k=INDEXED_LETTERS * 2_000)
+            text = "".join(text)
+            parts = [text[it : it + INDEXED_LETTERS] for it in range(0, len(text), INDEXED_LETTERS)]
+            words.insert_many([{"_id": begin + it, "word": part} for it, part in enumerate(parts)])
+        leader, _, _ = set_.await_leader()
+        with leader.client(socketTimeoutMS=SECONDS_MAX * 1000) as direct:
+            direct.shop.words.create_index("word")
+        last = words.find_one({"_id": INDEXED - 1})["word"]
+    await_reached(set_)
+    for member in set_.members:
+        with member.client() as client:
+            database = client.get_database("shop", read_preference=ReadPreference.SECONDARY_PREFERRED)
+            found = [it["_id"] for it in database.words.find({"word": last}).hint("word_1")]
+            if found != [INDEXED - 1]:
+                raise Wrong(f"{member.address} finds {found} by an index that was built")
+    on_leader(set_, "shop", {"drop": "words"})
+
+
+def stage_half(set_):
+    """Leaders are killed while they stage what a version needs."""
+    halves = said(set_, LETS_GO)
+    for attempt in range(ATTEMPTS_MAX):
+        with set_.client() as client:
+            for number in range(VERSION_MEGABYTES):
+                document = {"_id": number, "bytes": os.urandom(1 << 20)}
+                client.shop.things.replace_one({"_id": number}, document)
+        leader, term, _ = set_.await_leader()
+        path = os.path.join(leader.directory, "quorum-log")
+        before = os.path.getsize(path)
+
+        def record(leader=leader):
+            try:
+                with leader.client(socketTimeoutMS=SECONDS_MAX * 1000) as client:
+                    client.shop.command({"frondCommit": 1, "message": "half"})
+            except PyMongoError:
+                pass
+
+        recorder = threading.Thread(target=record)
+        recorder.start()
+        while recorder.is_alive() and os.path.getsize(path) < before + STAGED_MEGABYTES * (1 << 20):
+            time.sleep(0.005)
+        leader.kill()
+        recorder.join()
+        set_.await_leader(term, leader)
+        leader.start()
+        time.sleep(5)
+        with set_.client() as client:
+            last = client.shop.command({"frondLog": 1})["commits"][0]["message"]
+        if halves < said(set_, LETS_GO):
+            break
+        if attempt == ATTEMPTS_MAX - 1:
+            raise Wrong(f"no leader was killed while it staged; the last version is {last}")
+    if last == "half":
+        raise Wrong("a version was recorded of which a part was missing")
+    recorded(set_, "shop", "whole")
+
+
+def erase(set_):
+    """A document goes from all versions, and its bytes from all members' files."""
+    marker = os.urandom(64)
+    with set_.client() as client:
+        client.shop.things.insert_one({"_id": "secret", "bytes": marker * 4})
+        recorded(set_, "shop", "with a secret")
+        client.shop.things.update_one({"_id": "secret"}, {"$set": {"more": 1}})
+        recorded(set_, "shop", "with more")
+    await_reached(set_)
+    for member in set_.members:
+        if not holding(member, marker):
+            raise Wrong(f"{member.address} has nothing of what is to be erased")
+    leader, _, _ = set_.await_leader()
+    away = next(it for it in set_.members if it is not leader)
+    away.kill()
+    begun = time.monotonic()
+    command = {"frondErase": 1, "collection": "things", "document": "secret", "confirm": True}
+    told = on_leader(set_, "shop", command)
+    seconds = time.monotonic() - begun
+    if told["membersLeft"] != [away.address] or told["chunksLeft"]:
+        raise Wrong(f"an erasing told {told}")
+    for member in set_.members:
+        if member is not away and (found := holding(member, marker)):
+            raise Wrong(f"{member.address} has what was erased in {found}")
+    away.start()
+    begun = time.monotonic()
+    while holding(away, marker):
+        if time.monotonic() - begun > SECONDS_MAX:
+            raise Wrong(f"{away.address} has what was erased in {holding(away, marker)}")
+        time.sleep(0.2)
+    print(f"erased on all that run in {seconds:.1f} s, on the one that was down {time.monotonic() - begun:.1f} s after")
+    told = on_leader(set_, "shop", {"frondErase": 1, "collection": "things", "document": 3, "confirm": True})
+    if told["membersLeft"] or told["chunksLeft"]:
+        raise Wrong(f"an erasing told {told}")
+    await_reached(set_)
+    same_versions(set_)
+
+
+def holding(member, marker):
+    """The files of a member in which the bytes are."""
+    found = []
+    for name in os.listdir(member.directory):
+        try:
+            with open(os.path.join(member.directory, name), "rb") as file:
+                if marker in file.read():
+                    found.append(name)
+        except FileNotFoundError:
+            pass  # It has just gone.
+    return found
+
+
+def same_versions(set_):
+    """What all members tell of the versions, which is the same."""
+    told = [versions(member) for member in set_.members]
+    if any(it != told[0] for it in told):
+        raise Wrong(f"members tell of different versions: {told}")
+    return told[0]
+
+
+def versions(member):
+    """What a member tells of each database."""
+    with member.client(socketTimeoutMS=SECONDS_MAX * 1000) as client:
+        return {name: of_database(client[name]) for name in ["shop", "shop@side", "theirs"]}
+
+
+def of_database(database):
+    """The commits of a database, and the hash of what is there."""
+    preference = {"read_preference": ReadPreference.SECONDARY_PREFERRED}
+    answer = database.command({"frondLog": 1}, **preference)
+    commits = [it["message"] + " " + it["commitId"] for it in answer["commits"]]
+    return commits, database.command({"dbHash": 1}, **preference)["md5"]
 
 
 def said(set_, text):
@@ -733,7 +956,7 @@ def change_members(set_):
         client.bank.documents.insert_one({"_id": "while two of five are away"})
     for member in away:
         member.start()
-    for _ in range(2):
+    for is_down in (False, True):
         leader, term, _ = set_.await_leader()
         gone = leader if leader.number < MEMBERS else set_.members[0]
         while gone is leader:
@@ -743,12 +966,16 @@ def change_members(set_):
                 except (ConnectionFailure, OperationFailure):
                     pass  # Its process begins anew; or it couldn't.
             leader, term, _ = set_.await_leader()
+        if is_down:
+            gone.kill()
         reconfigure(set_, lambda members: [it for it in members if it["host"] != gone.address])
         set_.members.remove(gone)
         set_.former.append(gone)
         await_said(set_, "is none of the set any more", len(set_.former))
+        if is_down:
+            gone.start()
         await_removed(gone)
-        print(f"{gone.address} is no member any more")
+        print(f"{gone.address} is no member any more{', as it hears when it comes back' * is_down}")
     await_hosts(set_)
     leader, term, _ = set_.await_leader()
     # Longer than any election takes.
@@ -887,6 +1114,7 @@ def main():
     parser.add_argument("--lost-disks", action="store_true", help="lose data directories, and stay away for long")
     parser.add_argument("--change-members", action="store_true", help="add members, and remove others")
     parser.add_argument("--change-streams", action="store_true", help="follow what changes, too")
+    parser.add_argument("--versions", action="store_true", help="record versions, clone and pull")
     parser.add_argument("--node", help="folder whose node_modules has Node's driver")
     arguments = parser.parse_args()
     if arguments.auth and arguments.node:

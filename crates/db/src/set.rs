@@ -9,7 +9,7 @@ use bytes::Bytes;
 use frond_doc::Timestamp;
 pub use frond_engine::order::Order;
 use frond_engine::order::SetEntry;
-use frond_engine::{Engine, TreeId};
+use frond_engine::{Engine, ReclaimOptions, TreeId};
 use frond_store::StoreError;
 use frond_store::io::{Clock, Machine};
 
@@ -113,6 +113,20 @@ impl Frond {
     /// Takes writes from now on: this member leads, and has applied all that was committed before.
     pub fn lead(&self) {
         self.engine().lead();
+    }
+
+    /// Removes from this member's disk, and from what its readers keep, all that the databases don't
+    /// have any more. Cursors that are open end.
+    ///
+    /// # Errors
+    /// As a collection's.
+    pub fn purge(&self) -> Result<(), Error> {
+        self.forget_moments();
+        self.engine().checkpoint()?;
+        self.engine().end_old_snapshots();
+        let options = ReclaimOptions { thorough: true, bytes_a_second: None, purge: true };
+        self.engine().reclaim(options)?;
+        Ok(())
     }
 
     /// Has the members keep no longer what former leaders have sent them for transactions that came

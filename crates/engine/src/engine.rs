@@ -155,6 +155,12 @@ impl Engine {
         self.shared.take_lead();
     }
 
+    /// Ends all snapshots that show trees of before: who reads on finds them too old. So what only
+    /// they keep goes with the next collection.
+    pub fn end_old_snapshots(&self) {
+        self.shared.expire_states(Duration::ZERO);
+    }
+
     /// Has the members of a set keep no longer what leaders before this one have staged for
     /// transactions that came to nothing. Returns how many chunks that led to all of it.
     ///

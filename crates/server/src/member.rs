@@ -4,7 +4,9 @@
 pub mod copying;
 pub mod cut;
 pub mod follow;
+pub mod full;
 pub mod gate;
+pub mod purging;
 pub mod replacing;
 
 use std::collections::HashMap;
@@ -26,6 +28,7 @@ use crate::replica::{Replica, Role, Standing, links, lock};
 use crate::shared::Shared;
 use copying::GoesOn;
 use follow::{Follower, applied};
+use full::FullDisk;
 
 const TICK: Duration = Duration::from_millis(100);
 /// How often it looks whether the engine, or the quorum's log, has failed.
@@ -73,6 +76,10 @@ fn say_to_others(replica: &Arc<Replica>, server: &Arc<Shared>) {
             state: replica.state(),
             moment: server.operation_time(),
             uptime_seconds: server.started.elapsed().as_secs(),
+            configuration: 0,
+            has_receiver: false,
+            is_full: full::is_full(&server),
+            purged: replica.purges().done,
         })
     }));
 }
@@ -182,6 +189,7 @@ impl Replica {
         let mut seen: Option<Status> = None;
         let mut doubts = false;
         let mut lacks_since: Option<Instant> = None;
+        let mut full_disk = FullDisk::default();
         while !self.is_stopped() {
             let status = running.await_status(LOOK_EVERY, |status| {
                 seen.as_ref().is_none_or(|seen| is_other(seen, status))
@@ -227,10 +235,7 @@ impl Replica {
                     self.begin_to_lead(server, &status);
                     continue; // It may have to try again at once.
                 }
-                true => {
-                    self.change(server, Role::Primary, &status);
-                    replacing::step_to_configuration(self, &status);
-                }
+                true => self.lead_on(server, &status, &mut full_disk),
                 false => self.change(server, Role::Secondary, &status),
             }
             seen = Some(status);
@@ -257,6 +262,12 @@ impl Replica {
         }
     }
 
+    fn lead_on(&self, server: &Shared, status: &Status, full_disk: &mut FullDisk) {
+        self.change(server, Role::Primary, status);
+        replacing::step_to_configuration(self, status);
+        full_disk.hand_over(self, server, status);
+    }
+
     fn change(&self, server: &Shared, role: Role, status: &Status) {
         let primary = match role {
             Role::Primary => Some(self.options.own.clone()),
@@ -264,7 +275,8 @@ impl Replica {
         };
         let primary =
             primary.filter(|primary| role == Role::Primary || *primary != self.options.own);
-        let standing = Standing { role, term: status.term.0, primary };
+        let is_member = self.is_member();
+        let standing = Standing { role, term: status.term.0, primary, is_member };
         let was = self.state();
         let before = std::mem::replace(&mut *lock(&self.standing), standing.clone());
         let now = self.state();
@@ -273,6 +285,9 @@ impl Replica {
         }
         if before.role != Role::Primary && role == Role::Primary {
             log::leads(&server.log);
+        }
+        if before.is_member && !is_member {
+            self.tell("the replica set doesn't have this member any more");
         }
         if before != standing {
             server.topology.send_modify(|counter| *counter += 1);
@@ -306,13 +321,24 @@ impl Replica {
     /// # Errors
     /// Says why it still leads.
     pub fn step_down(&self) -> Result<(), String> {
+        self.step_down_for(|_| true)
+    }
+
+    /// The same, for one of the members that are `wanted`.
+    ///
+    /// # Errors
+    /// Says why it still leads.
+    fn step_down_for(&self, wanted: impl Fn(MemberId) -> bool) -> Result<(), String> {
         let running = self.running().ok_or("the set hasn't begun")?;
         let until = Instant::now() + HAND_OVER_WAIT_MAX;
         loop {
             let status = running.status();
             let own = self.identity().id;
             let voters = &status.configuration.voters;
-            let others = status.held.iter().filter(|(id, _)| *id != own && voters.contains(id));
+            let others = status
+                .held
+                .iter()
+                .filter(|(id, _)| *id != own && voters.contains(id) && wanted(*id));
             let Some((next, _)) = others.max_by_key(|(_, held)| *held) else {
                 return Err("there is no other member".to_owned());
             };

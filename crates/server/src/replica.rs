@@ -21,6 +21,7 @@ pub mod incoming;
 pub mod key;
 pub mod links;
 pub mod members;
+pub mod purges;
 pub mod said;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -44,6 +45,7 @@ use incoming::Incoming;
 use key::ClusterKey;
 use links::Outgoing;
 use members::Members;
+use purges::Purges;
 use said::{Heard, Said, State};
 
 /// So much is proposed before the first of it must be committed: the quorum takes no more.
@@ -91,6 +93,8 @@ pub struct Standing {
     pub term: u64,
     /// Where the leader is reached, as far as it knows.
     pub primary: Option<String>,
+    /// Whether it is a member of the set, as far as it knows.
+    pub is_member: bool,
 }
 
 /// Makes an offer, or says why there is none.
@@ -109,8 +113,9 @@ pub struct Replica {
     /// What waits to be sent, by addresses.
     outgoing: Mutex<BTreeMap<String, Arc<Outgoing>>>,
     pub(crate) members: Mutex<Arc<Members>>,
-    /// Held while these change.
+    /// Held while these change, or purges are counted.
     pub(crate) configuring: Mutex<()>,
+    pub(crate) purges: Mutex<Purges>,
     pub(crate) running: OnceLock<Running>,
     pub(crate) quorum_log: OnceLock<Arc<dyn frond_quorum::Log>>,
     /// Held while that is cut.
@@ -143,6 +148,7 @@ impl Replica {
             outgoing: Mutex::default(),
             members: Mutex::new(Arc::new(Members::first(&own.members))),
             configuring: Mutex::new(()),
+            purges: Mutex::default(),
             identity: Mutex::new(Identity {
                 set: own.set.clone(),
                 address: own.own.clone(),
@@ -172,6 +178,7 @@ impl Replica {
         let (frond, machine) = frond_vcs::open_in_set(directory, options, order, &prepare)?;
         replica.identify(&frond, &machine)?;
         replica.read_members(&frond)?;
+        *lock(&replica.purges) = Purges::read(&frond, &machine)?;
         let own = replica.identity();
         if !own.members.is_empty() && FileLog::owner(&machine)? != Some((own.id, own.set_id())) {
             // What it has may be old, or nothing.

@@ -240,6 +240,12 @@ impl Repository {
             if catalog.root != commit.catalog.root {
                 erased.held.push(commit.catalog.root);
             }
+            if transaction.is_in_set() {
+                // What branches and tags reach all members have.
+                let stay = commit.parents.iter().filter(|parent| !map.contains_key(*parent));
+                stay.for_each(|parent| transaction.note_held(*parent));
+                transaction.note_alike(catalog.root, commit.catalog.root);
+            }
             let chunk = Commit { catalog, parents, ..commit }.encode();
             store.put_many_for(Lifetime::Lasting, std::slice::from_ref(&chunk))?;
             map.insert(hash, chunk.hash());

@@ -82,7 +82,7 @@ pub use open::{lead, open, open_in_set, open_on};
 pub use policy::BranchPolicy;
 pub use policy::automatic::{PolicyRun, run_policies};
 pub use policy::commit_policy::CommitPolicy;
-pub use reclaim::{Reclaimed, reclaim};
+pub use reclaim::{Reclaimed, forget, reclaim};
 pub use refs::naming::{naming_branch, naming_branch_of};
 pub use refs::reflog::RefChangeInfo;
 pub use refs::tag::TagInfo;

@@ -49,6 +49,17 @@ pub fn reclaim(
     undo_millis: u64,
     options: ReclaimOptions,
 ) -> Result<Reclaimed, Error> {
+    let mut reclaimed = forget(frond, undo_millis)?;
+    reclaimed.collected = frond.engine().reclaim(options)?;
+    Ok(reclaimed)
+}
+
+/// Forgets what can be brought back and was dropped, deleted or replaced before that: the next
+/// collection removes it, on each member of a set.
+///
+/// # Errors
+/// `Damaged` if something of it can't be read; what a write may meet.
+pub fn forget(frond: &Frond, undo_millis: u64) -> Result<Reclaimed, Error> {
     let undo_millis = i64::try_from(undo_millis).unwrap_or(i64::MAX);
     let before_millis = match frond.expiry_millis() {
         // Where nothing is kept no clock is asked: what a wrong one has dated goes, too.
@@ -66,7 +77,6 @@ pub fn reclaim(
     // Any database knows of all that were dropped.
     let any = Repository::default_branch_of(frond, "admin".to_owned())?;
     reclaimed.changes_forgotten += any.expire_dropped(before_millis)?;
-    reclaimed.collected = frond.engine().reclaim(options)?;
     Ok(reclaimed)
 }
 

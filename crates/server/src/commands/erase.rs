@@ -1,6 +1,9 @@
 //! `frondErase`: takes a document, or a field, out of all history, and off the disk.
 //!
 //! It can't be undone, so it is only done with `confirm: true`; `dryRun: true` tells what would be.
+//! On a replica set it ends once it is gone from all members' disks, or tells from which it isn't.
+
+use std::time::{Duration, Instant};
 
 use frond_db::{Error, ReclaimOptions};
 use frond_doc::{DocumentBuilder, Value};
@@ -8,7 +11,12 @@ use frond_query::Code;
 use frond_vcs::EraseRequest;
 
 use crate::commands::{gc, reply};
+use crate::replica::Replica;
 use crate::request::{Answer, Request};
+
+/// So long the members have to remove it from their disks before it is told which haven't.
+const MEMBERS_WAIT: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Erases, then removes what is dead from every pack, and tells whether all of it went.
 pub fn run(request: &Request<'_>) -> Answer {
@@ -55,11 +63,48 @@ pub fn run(request: &Request<'_>) -> Answer {
         answer.end();
     }
     if !erase.dry_run {
-        let options = ReclaimOptions { thorough: true, bytes_a_second: None, purge: true };
-        frond_vcs::reclaim(&request.server.frond, gc::UNDO_SECONDS.saturating_mul(1_000), options)?;
+        let left = remove(request)?;
         answer.append("chunksLeft", reply::number(database.erased_left(&erased)?));
+        if request.server.replica.is_some() {
+            answer.begin_array("membersLeft");
+            left.iter().for_each(|member| {
+                answer.push(Value::String(member));
+            });
+            answer.end();
+        }
     }
     Ok(answer)
+}
+
+/// Removes what is dead from the disk, on all members of a set. Returns those that aren't known to
+/// have done that.
+fn remove(request: &Request<'_>) -> Result<Vec<String>, Error> {
+    let frond = &request.server.frond;
+    let undo_millis = gc::UNDO_SECONDS.saturating_mul(1_000);
+    let Some(replica) = &request.server.replica else {
+        let options = ReclaimOptions { thorough: true, bytes_a_second: None, purge: true };
+        frond_vcs::reclaim(frond, undo_millis, options)?;
+        return Ok(Vec::new());
+    };
+    frond_vcs::forget(frond, undo_millis)?;
+    let number = replica.want_purge(frond)?;
+    await_members(replica, number, request)
+}
+
+fn await_members(
+    replica: &Replica,
+    number: u64,
+    request: &Request<'_>,
+) -> Result<Vec<String>, Error> {
+    let until = Instant::now() + MEMBERS_WAIT;
+    loop {
+        let left = replica.left_to_purge(number);
+        if left.is_empty() || until < Instant::now() || !replica.is_primary() {
+            return Ok(left);
+        }
+        request.operation.interrupt().check()?;
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// Which commits took the place of which.

@@ -2,7 +2,8 @@
 //! this one has applied durably, is needed by none. What a member that is away lacks is kept up to
 //! a limit: who lacks more gets a copy (`copying`).
 //!
-//! A leader also lets go of what those before it have left half-staged.
+//! A leader also lets go of what those before it have left half-staged; and what the set has erased
+//! goes here ([`super::purging`]), since that cuts the log, too.
 //!
 //! The engine's own log is synced before: until then only the set's held what was applied last.
 
@@ -12,6 +13,7 @@ use frond_db::Error;
 use frond_quorum::{Log, Running};
 
 use super::follow::applied;
+use super::purging;
 use crate::replica::{Replica, lock};
 use crate::shared::Shared;
 
@@ -30,6 +32,7 @@ pub fn cut_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
             has_led = true;
             unstage_left(replica, server);
         }
+        purging::purge_if_wanted(replica, running, server, log);
         if 0 < passed_over {
             passed_over -= 1;
         } else if running.is_long(replica.options.log_bytes_max)

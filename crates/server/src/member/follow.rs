@@ -43,6 +43,9 @@ impl Follower {
         if changes.settings {
             self.server.default_concerns.forget();
             self.replica.note_members(&self.server);
+            if let Err(error) = self.replica.read_purges(&self.server.frond) {
+                self.replica.tell(&format!("what is to be purged: {error}"));
+            }
         }
     }
 }

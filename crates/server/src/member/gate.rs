@@ -1,4 +1,4 @@
-//! What a member that doesn't lead refuses, and what no member of a set does yet.
+//! What a member that doesn't lead refuses.
 
 use frond_db::Error;
 use frond_doc::{Document, Value};
@@ -11,11 +11,20 @@ use crate::replica::said::State;
 use crate::shared::Shared;
 use crate::tables::{self, Reads};
 
-/// Commands whose effects would stay on the member that ran them.
-const ON_ONE_MEMBER: &[&str] = &["frondClone", "frondErase", "frondFetch", "frondPull"];
 /// What a client that didn't say so doesn't want to read from a secondary.
 const LISTS: &[&str] =
     &["collStats", "dbStats", "listCollections", "listDatabases", "listIndexes", "validate"];
+
+/// Commands of versions that only read, though they take a write concern as all of them do.
+const READ_VERSIONS: &[&str] = &[
+    "frondBlame",
+    "frondConflicts",
+    "frondDiff",
+    "frondHistory",
+    "frondLog",
+    "frondShow",
+    "frondStatus",
+];
 
 /// Checks that this member may run a command, if it is one of several.
 ///
@@ -23,8 +32,7 @@ const LISTS: &[&str] =
 /// `NotWritablePrimary` (10107) for a write, a linearizable read or part of a transaction, where it
 /// doesn't lead;
 /// `NotPrimaryNoSecondaryOk` (13435) for a read that wants the primary; `NotPrimaryOrSecondary`
-/// (13436) for any while it is recovering; `CommandNotSupported` for what would make members
-/// differ.
+/// (13436) for any while it is recovering.
 pub fn check(
     server: &Shared,
     command: &Command,
@@ -35,18 +43,12 @@ pub fn check(
     if !matches!(command.run, Run::Handler(_)) {
         return Ok(());
     }
-    if ON_ONE_MEMBER.contains(&command.name) {
-        let message = format!(
-            "{} is not supported on a replica set yet: the other members would not have what it \
-             brings or removes",
-            command.name
-        );
-        return Err(Error::invalid(Code::CommandNotSupported, message));
-    }
     if server.is_primary() {
         return Ok(());
     }
-    if matches!(common.part, Some(Part::Statement { .. })) || concerns::writes(command.name, body) {
+    let reads_versions = READ_VERSIONS.contains(&command.name);
+    let writes = concerns::writes(command.name, body) && !reads_versions;
+    if matches!(common.part, Some(Part::Statement { .. })) || writes {
         return Err(Error::invalid(Code::NotWritablePrimary, "not primary"));
     }
     if common.level == Level::Linearizable {
@@ -55,7 +57,7 @@ pub fn check(
         return Err(Error::invalid(Code::NotWritablePrimary, message));
     }
     let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
-    let reads = reads || LISTS.contains(&command.name);
+    let reads = reads || reads_versions || LISTS.contains(&command.name);
     if reads && let Some(message) = why_not_read(replica.state()) {
         return Err(Error::invalid(Code::NotPrimaryOrSecondary, message));
     }

@@ -119,7 +119,9 @@ fn call(replica: &Replica, address: &str) -> io::Result<()> {
         let (state, frame) = (replica.state(), outgoing.pop());
         let is_known = told.is_some_and(|(at, of)| of == state && at.elapsed() < SAID_EVERY);
         if !is_known && let Some(said) = replica.says.get().and_then(|says| says()) {
-            sender.send(&said.encode())?;
+            let members = replica.members();
+            let (configuration, has_receiver) = (members.version, members.has(address));
+            sender.send(&Said { configuration, has_receiver, ..said }.encode())?;
             told = Some((Instant::now(), said.state));
         }
         if let Some(frame) = frame {

@@ -110,9 +110,11 @@ impl Replica {
         Arc::clone(&lock(&self.members))
     }
 
-    /// Whether it is one of them.
+    /// Whether it is one of them, as far as it knows or has heard: one that was away when it was
+    /// removed gets no entries any more that would tell it.
     pub fn is_member(&self) -> bool {
-        self.members().has(&self.options.own)
+        let members = self.members();
+        members.has(&self.options.own) && !lock(&self.heard).is_without_this(members.version)
     }
 
     /// Reads them again. Returns whether they are others than before.

@@ -56,12 +56,25 @@ pub struct Said {
     pub moment: Timestamp,
     /// Since when its process runs.
     pub uptime_seconds: u64,
+    /// The version of the newest configuration of the set that it has applied.
+    pub configuration: i32,
+    /// Whether that has the member to which this is said.
+    pub has_receiver: bool,
+    /// Whether its disk has no room for what grows.
+    pub is_full: bool,
+    /// Up to which purge of the set nothing that was erased is on its disk.
+    pub purged: u64,
 }
 
 const OFFSET_MOMENT: usize = size_of::<u8>();
 const OFFSET_UPTIME: usize = OFFSET_MOMENT + size_of::<u64>();
+const OFFSET_CONFIGURATION: usize = OFFSET_UPTIME + size_of::<u64>();
+const OFFSET_FLAGS: usize = OFFSET_CONFIGURATION + size_of::<i32>();
+const OFFSET_PURGED: usize = OFFSET_FLAGS + size_of::<u8>();
 /// Less than any frame has.
-const BYTES: usize = OFFSET_UPTIME + size_of::<u64>();
+const BYTES: usize = OFFSET_PURGED + size_of::<u64>();
+const FLAG_HAS_RECEIVER: u8 = 1;
+const FLAG_IS_FULL: u8 = 2;
 
 impl Said {
     /// As it is sent.
@@ -69,7 +82,13 @@ impl Said {
         let mut bytes = [0; BYTES];
         bytes[0] = self.state as u8;
         bytes[OFFSET_MOMENT..OFFSET_UPTIME].copy_from_slice(&self.moment.0.to_le_bytes());
-        bytes[OFFSET_UPTIME..].copy_from_slice(&self.uptime_seconds.to_le_bytes());
+        bytes[OFFSET_UPTIME..OFFSET_CONFIGURATION]
+            .copy_from_slice(&self.uptime_seconds.to_le_bytes());
+        bytes[OFFSET_CONFIGURATION..OFFSET_FLAGS]
+            .copy_from_slice(&self.configuration.to_le_bytes());
+        let flags = [(self.has_receiver, FLAG_HAS_RECEIVER), (self.is_full, FLAG_IS_FULL)];
+        bytes[OFFSET_FLAGS] = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum();
+        bytes[OFFSET_PURGED..].copy_from_slice(&self.purged.to_le_bytes());
         bytes
     }
 
@@ -80,6 +99,10 @@ impl Said {
             state: State::of(bytes[0])?,
             moment: Timestamp(field::u64_at(bytes, OFFSET_MOMENT)?),
             uptime_seconds: field::u64_at(bytes, OFFSET_UPTIME)?,
+            configuration: field::u32_at(bytes, OFFSET_CONFIGURATION)?.cast_signed(),
+            has_receiver: bytes[OFFSET_FLAGS] & FLAG_HAS_RECEIVER != 0,
+            is_full: bytes[OFFSET_FLAGS] & FLAG_IS_FULL != 0,
+            purged: field::u64_at(bytes, OFFSET_PURGED)?,
         })
     }
 }
@@ -89,6 +112,9 @@ impl Said {
 pub struct Heard {
     last: HashMap<String, (u64, Instant, Said)>,
     streams: u64,
+    /// The version of the newest configuration of which was said whether it has this member, and
+    /// whether it has.
+    newest: (i32, bool),
 }
 
 impl Heard {
@@ -101,6 +127,15 @@ impl Heard {
     /// Notes what came on a stream.
     pub fn note(&mut self, stream: u64, address: &str, said: Said) {
         self.last.insert(address.to_owned(), (stream, Instant::now(), said));
+        if self.newest.0 < said.configuration {
+            self.newest = (said.configuration, said.has_receiver);
+        }
+    }
+
+    /// Whether the set has a configuration without this member, that is newer than the one of
+    /// `version`: what a member has applied was agreed on.
+    pub fn is_without_this(&self, version: i32) -> bool {
+        version < self.newest.0 && !self.newest.1
     }
 
     /// The stream has ended: what came on it, and wasn't said again since, counts no more.
@@ -119,13 +154,22 @@ impl Heard {
 mod tests {
     use super::*;
 
-    const SAID: Said =
-        Said { state: State::Recovering, moment: Timestamp(7 << 32 | 1), uptime_seconds: 90 };
+    const SAID: Said = Said {
+        state: State::Recovering,
+        moment: Timestamp(7 << 32 | 1),
+        uptime_seconds: 90,
+        configuration: 3,
+        has_receiver: true,
+        is_full: false,
+        purged: 7,
+    };
 
     #[test]
     fn what_was_said_reads_back_and_nothing_else() {
         let bytes = SAID.encode();
         assert_eq!(Said::decode(&bytes), Some(SAID));
+        let full = Said { has_receiver: false, is_full: true, ..SAID };
+        assert_eq!(Said::decode(&full.encode()), Some(full));
         assert_eq!(Said::decode(&bytes[1..]), None);
         assert_eq!(Said::decode(&[&[8], &bytes[1..]].concat()), None);
         assert_eq!(Said::decode(&[]), None);
@@ -141,5 +185,22 @@ mod tests {
         assert_eq!(heard.of("a:1").map(|(_, said)| said.state), Some(State::Primary));
         heard.end(new);
         assert_eq!(heard.of("a:1"), None);
+    }
+
+    #[test]
+    fn the_newest_configuration_says_who_is_a_member() {
+        let mut heard = Heard::default();
+        let mut note = |configuration, has_receiver| {
+            heard.note(0, "a:1", Said { configuration, has_receiver, ..SAID });
+            heard.is_without_this(2)
+        };
+        // One without this member that is older than what it has itself; newer; one that has it
+        // again; what another says that hasn't come so far.
+        assert!(!note(2, false));
+        assert!(note(3, false));
+        assert!(!note(4, true));
+        assert!(!note(3, false));
+        assert!(note(5, false));
+        assert!(!heard.is_without_this(5));
     }
 }
