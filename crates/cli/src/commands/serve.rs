@@ -49,15 +49,15 @@ Examples:
                                                    and 10 GB of what is read
   frond mongod --port 27017 --dbpath data          by mongod's options: for what starts a mongod
 
-Each option may also be given by the environment (FROND_LISTEN for --listen) or by the file that \
+Each option may also be given by the environment (FROND_LISTEN for --listen) or by the file that
 --config names; the command line goes before the environment, and that before the file.
 
-A file of tokens holds one a line, of 16 letters or more, and what it allows: read (clone, fetch), write \
+A file of tokens holds one a line, of 16 letters or more, and what it allows: read (clone, fetch), write
 (push, too) or nothing (everything, backups too).
 
-Without --auth any client that reaches the server may do everything, so only loopback addresses \
-(127.0.0.1, [::1], localhost) are listened on then. SIGINT (Ctrl-C) and SIGTERM stop the server: \
-commands that run are answered first. After a crash or a power cut, start it again: what was acknowledged is \
+Without --auth any client that reaches the server may do everything, so only loopback addresses
+(127.0.0.1, [::1], localhost) are listened on then. SIGINT (Ctrl-C) and SIGTERM stop the server:
+commands that run are answered first. After a crash or a power cut, start it again: what was acknowledged is
 there.";
 
 /// Serve a data directory to MongoDB's drivers, mongosh and Compass
@@ -113,7 +113,13 @@ pub struct Serve {
     /// All members of the replica set, three to seven, by the addresses by which clients and they
     /// themselves reach them, separated by commas; the same list for each. Which one this is
     /// --advertise says, or --listen. All begin with empty data directories
-    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', requires = "cluster_key")]
+    #[arg(
+        long,
+        value_name = "HOST:PORT,...",
+        value_delimiter = ',',
+        requires = "cluster_key",
+        conflicts_with = "remote_listen"
+    )]
     members: Vec<String>,
 
     /// File of the secret key that the members share: 32 letters or more, readable by its owner
@@ -143,7 +149,7 @@ pub struct Serve {
     max_document_bytes: u64,
 
     /// Address on which databases can be cloned, fetched, pushed to and, with a token, backed up
-    /// over HTTP; beyond loopback with tokens only. A member of a set takes no pushes
+    /// over HTTP; beyond loopback with tokens only
     #[arg(long, value_name = "HOST:PORT")]
     remote_listen: Option<String>,
 
@@ -461,8 +467,7 @@ impl Serve {
         let store_bytes_max =
             self.remote_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         let (listen, hosts) = (listen.clone(), self.remote_host.clone());
-        let refuses_pushes = !self.members.is_empty();
-        let options = ServeOptions { listen, tokens, hosts, store_bytes_max, refuses_pushes, tls };
+        let options = ServeOptions { listen, tokens, hosts, store_bytes_max, tls };
         let started = RemoteServer::start(frond.clone(), &options);
         started.map(Some).map_err(|error| Failure::failed(format!("remotes: {error}")))
     }

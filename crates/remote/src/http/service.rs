@@ -43,7 +43,6 @@ pub(crate) struct Service {
     heavy: Semaphore,
     /// With so many bytes in packs nothing more is taken.
     store_bytes_max: Option<u64>,
-    refuses_pushes: bool,
 }
 
 /// What a request asks for.
@@ -161,7 +160,6 @@ impl Service {
             intake: BodyBudget::default(),
             heavy: Semaphore::new(HEAVY_MAX),
             store_bytes_max: options.store_bytes_max,
-            refuses_pushes: options.refuses_pushes,
         }
     }
 
@@ -213,10 +211,6 @@ impl Service {
                 true => "that needs a token: frond serve --remote-token-file says who has one",
                 false => "the token doesn't allow that",
             };
-            return Err(Refusal::new(StatusCode::FORBIDDEN, ErrorKind::Invalid, message));
-        }
-        if self.refuses_pushes && task.needs() == Allowed::Write {
-            let message = "a member of a replica set takes no pushes: the others would lack them";
             return Err(Refusal::new(StatusCode::FORBIDDEN, ErrorKind::Invalid, message));
         }
         let lease = match &task {
